@@ -31,7 +31,7 @@ from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, RoundJob, RoundReport, Stage
-from fuzz.fleet.host import Begun, Code, Done, News
+from fuzz.fleet.host import Begun, Ended, News
 from fuzz.fleet.pool import FleetPool
 from fuzz.runner import RunnerChoice
 from strategies import coverage
@@ -53,7 +53,7 @@ class FakeHost:
 
     def begin(self) -> Begun:
         """Say where this is."""
-        return Begun(host="a host", place="GPU 0", code=Code.here())
+        return Begun(host="a host", place="GPU 0")
 
     def open(self, check: bytes, workers: int) -> None:
         """Take the report that answers every round."""
@@ -69,7 +69,7 @@ class FakeHost:
         for ticket, job in jobs:
             report = pickle.loads(self._template)
             report.number = job.number
-            messages.append(Done(ticket=ticket, report=report))
+            messages.append(Ended(ticket=ticket, report=report))
         progress = WorkerStatus(
             number=0, device="", round=1, stage=Stage.RUN, cases=0, seconds=0.0, stalled=False,
             shares=dict.fromkeys(Stage, 0.1),

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from corpus import Kind, ShrinkStatus
 from fuzz.findings.replay import Subject, attempt
-from fuzz.shrinking import runner_verdicts, shrink
+from fuzz.shrinking import RunnerVerdicts, shrink
 from oracle.execution import execute
 from oracle.forms import Form
 from oracle.isa import LDMATRIX_FORMS, MMA_FORMS, is_available
@@ -111,7 +111,7 @@ def main() -> None:
                 continue
             subject, kind = case
             begun = time.monotonic()
-            shrunk = shrink(subject, runner_verdicts(runner), wanted=kind, seconds=given.limit)
+            shrunk = shrink(subject, RunnerVerdicts(runner), wanted=kind, seconds=given.limit)
             seconds.append(time.monotonic() - begun)
             program = shrunk.subject.program
             rows.append(

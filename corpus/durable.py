@@ -326,23 +326,18 @@ def remove_tree(path: Path) -> None:
         path.rmdir()
 
 
-def is_abandoned(path: Path) -> bool:
-    """Whether the writer of a temporary folder is gone (False where that cannot be told)."""
-    with _claimed(path) as claimed:
-        return claimed
-
-
 def sweep(parent: Path) -> None:
     """Remove the temporary folders of writers that were killed."""
     for path in sorted(parent.glob(f"{TEMPORARY}*")):
-        with _claimed(path) as claimed:
-            if claimed:
+        with claimed(path) as abandoned:
+            if abandoned:
                 # Under its lock: a writer that has just made it waits, and makes another.
                 remove_tree(path)
 
 
 @contextmanager
-def _claimed(path: Path) -> Iterator[bool]:
+def claimed(path: Path) -> Iterator[bool]:
+    """Lock a temporary folder if its writer is gone; whether it is (False if nobody can tell)."""
     try:
         descriptor = os.open(path, _FOLDER_ITSELF)
     except OSError:

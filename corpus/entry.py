@@ -21,6 +21,10 @@ from oracle.errors import UsageError
 DESCRIPTION = "finding.json"
 """Name of the file that describes the finding."""
 
+MODULE, PROGRAM = "module.ptx", "program.json"
+INPUT, EXPECTED = "input.npy", "expected.npy"
+"""Files of a finding: what runs, and memory before and after."""
+
 KERNEL = "kernel.ptx"
 """Name of the smallest kernel that shows a program's finding. It is made of the other files and may
 come later, so that it does not count for the id."""
@@ -149,15 +153,9 @@ def _check_size(path: Path, record: FileRecord) -> None:
 
 
 def _compare_size(path: Path, size: int, record: FileRecord) -> None:
-    if size == record.size:
-        return
-    what = f"it has {size} bytes and not the recorded {record.size}: it was cut off or changed"
-    if record.size < size <= 2 * record.size:
-        data = _read(path, Cause.MISSING_FILE, most=FILE_BYTES)
-        if digest(data.replace(b"\r\n", b"\n")) == record.sha256:
-            # As git leaves files where core.autocrlf is set.
-            what = "its lines end with CR LF, and were stored with LF alone: it was changed"
-    raise _broken(path, Cause.CHANGED_FILE, what)
+    if size != record.size:
+        what = f"it has {size} bytes and not the recorded {record.size}: it was cut off or changed"
+        raise _broken(path, Cause.CHANGED_FILE, f"{what}, by core.autocrlf of git, say")
 
 
 def _broken(path: Path, cause: Cause, what: str) -> BrokenEntryError:
@@ -250,19 +248,20 @@ def _children(folder: Path) -> list[Path]:
 
 def _stranger(path: Path) -> Problem | None:
     if path.name.startswith(durable.TEMPORARY):
-        if not durable.is_abandoned(path):
-            return None
-        return Problem(
-            path=path,
-            cause=Cause.LEFTOVER,
-            sentence=f"{path}: half written when its campaign was killed; it is nothing that was "
-            "reported as saved, and the next campaign in this corpus removes it",
+        with durable.claimed(path) as abandoned:
+            if not abandoned:
+                return None
+        return Problem.of(
+            path,
+            Cause.LEFTOVER,
+            "half written when its campaign was killed; it is nothing that was reported as saved, "
+            "and the next campaign in this corpus removes it",
         )
     if path.name.startswith("."):
         return None
-    return Problem(
-        path=path,
-        cause=Cause.STRANGE,
-        sentence=f"{path}: no finding has this name; move it out of the corpus, or import it if "
-        "it is a case written by hand",
+    return Problem.of(
+        path,
+        Cause.STRANGE,
+        "no finding has this name; move it out of the corpus, or import it if it is a case "
+        "written by hand",
     )

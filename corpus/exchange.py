@@ -19,7 +19,16 @@ import msgspec
 
 from corpus import durable
 from corpus.durable import FILE_BYTES, read_plain
-from corpus.entry import DESCRIPTION, Entry, is_file_name, is_id
+from corpus.entry import (
+    DESCRIPTION,
+    EXPECTED,
+    INPUT,
+    MODULE,
+    PROGRAM,
+    Entry,
+    is_file_name,
+    is_id,
+)
 from corpus.finding import (
     WRONG_RESULT,
     BrokenEntryError,
@@ -183,9 +192,6 @@ def _too_much(path: Path) -> UsageError:
     )
 
 
-_MODULE, _PROGRAM = "module.ptx", "program.json"
-_IMAGES = ("input.npy", "expected.npy")
-"""Memory before and after, on which a module without a program runs."""
 CASE_FILE = "case.json"
 """Name of the file that describes the case."""
 
@@ -237,19 +243,19 @@ def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
             f"{path}: {explain(error)}; its fields are {', '.join(Case.__struct_fields__)}"
         ) from error
     _check_images(folder, contents)
-    if _MODULE not in contents:
+    if MODULE not in contents:
         # What is replayed and reproduced has this name.
         (name, *_) = (name for name in contents if name.endswith(".ptx"))
-        contents[_MODULE] = contents.pop(name)
+        contents[MODULE] = contents.pop(name)
     return case, contents
 
 
 def _check_images(folder: Path, contents: dict[str, bytes]) -> None:
     """Raise UsageError if there are images that the module cannot run on."""
-    if _PROGRAM in contents or not set(_IMAGES) <= contents.keys():
+    if PROGRAM in contents or not {INPUT, EXPECTED} <= contents.keys():
         return
     first: tuple[int, ...] = ()
-    for name in _IMAGES:
+    for name in (INPUT, EXPECTED):
         try:
             image = array_of(contents[name])
         except ValueError as error:
@@ -264,7 +270,7 @@ def _check_images(folder: Path, contents: dict[str, bytes]) -> None:
         first = first or image.shape
         if image.shape != first:
             raise UsageError(
-                f"{folder / name} has {image.shape[1]:,} bytes, and {_IMAGES[0]} {first[1]:,}; "
+                f"{folder / name} has {image.shape[1]:,} bytes, and {INPUT} {first[1]:,}; "
                 "they are the same memory, before and after"
             )
 

@@ -52,12 +52,17 @@ class Problem:
     sentence: str
     """What is wrong and what to do, for a person."""
 
+    @classmethod
+    def of(cls, path: Path, cause: Cause, said: str) -> Problem:
+        """Return what is wrong with a path, which the sentence names."""
+        return cls(path=path, cause=cause, sentence=f"{path}: {said}")
+
 
 class BrokenEntryError(InfrastructureError):
     """An entry of a corpus cannot be used."""
 
     def __init__(self, path: Path, cause: Cause, what: str, remedy: str) -> None:
-        self.problem = Problem(path=path, cause=cause, sentence=f"{path}: {what}; {remedy}")
+        self.problem = Problem.of(path, cause, f"{what}; {remedy}")
         super().__init__(self.problem.sentence)
 
 

@@ -7,6 +7,7 @@ the finding is new, and `Known.like` says which one it resembles.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +16,7 @@ from datetime import UTC, date, datetime
 from importlib.resources import files
 from itertools import permutations
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -136,22 +137,8 @@ class RecordRow:
         return build in self.builds
 
 
-class Row(Protocol):
-    """What a finding may be known as."""
-
-    @property
-    def id(self) -> str:
-        """Name of the row, or id of the record's finding."""
-
-    @property
-    def expires(self) -> date | None:
-        """The last day on which it holds; None for good."""
-
-    def fits(self, case: Case) -> bool:
-        """Whether a case is of its kind, whatever build shows it."""
-
-    def covers(self, build: Build) -> bool:
-        """Whether a build is known to have it."""
+Row = KnownRow | RecordRow | PatternRow
+"""What a finding may be known as."""
 
 
 def _fits(pattern: str, text: str) -> bool:
@@ -181,18 +168,16 @@ class Known:
         return next(iter(self._like(case, today)), None)
 
     def _like(self, case: Case, today: date | None) -> list[Row]:
-        day = _today() if today is None else today
-        rows = [one for one in self.entries if not _over(one, day) and one.fits(case)]
+        rows = [one for one in self.entries if not _over(one, today) and one.fits(case)]
         return [*rows, *(one for one in self.recorded.get(case.identity, ()) if one.fits(case))]
 
     def expired(self, *, today: date | None = None) -> tuple[Row, ...]:
         """Return the rows whose last day has passed: to renew or to remove."""
-        day = _today() if today is None else today
-        return tuple(one for one in self.entries if _over(one, day))
+        return tuple(one for one in self.entries if _over(one, today))
 
 
-def _over(row: Row, day: date) -> bool:
-    return row.expires is not None and row.expires < day
+def _over(row: Row, today: date | None) -> bool:
+    return row.expires is not None and row.expires < (today or datetime.now(UTC).date())
 
 
 def load_known(path: Path | None = None) -> Known:
@@ -344,22 +329,16 @@ def _toml_row(row: KnownRow) -> str:
 
 
 def _toml(value: object) -> str:
-    """Return a value as TOML 1.0 writes it."""
+    """Return a value as TOML 1.0 writes it: texts as JSON does, but for the sign of deletion."""
     match value:
         case str():
-            signs = value.encode(errors="replace").decode()
-            return '"' + "".join(_ESCAPED.get(sign, sign) for sign in signs) + '"'
+            text = value.encode(errors="replace").decode()
+            return json.dumps(text, ensure_ascii=False).replace("\x7f", r"\u007f")
         case list() | tuple():
             return f"[{', '.join(map(_toml, value))}]"
         case dict():
             return f"{{ {', '.join(f'{name} = {_toml(one)}' for name, one in value.items())} }}"
-        case date():
-            return value.isoformat()
     return str(value)
-
-
-_ESCAPED = {chr(sign): f"\\u{sign:04x}" for sign in (*range(0x20), 0x7F)}
-_ESCAPED |= {sign: f"\\{sign}" for sign in ('"', "\\")}
 
 
 def parse_known(data: bytes, name: str) -> Known:
@@ -393,12 +372,7 @@ def parse_known(data: bytes, name: str) -> Known:
 
 
 def _row(document: object, label: str) -> KnownRow:
-    try:
-        row = msgspec.convert(document, KnownRow)
-    except msgspec.ValidationError as error:
-        raise UsageError(
-            f"{label}: {explain(error)}; an entry has {', '.join(KnownRow.__struct_fields__)}"
-        ) from error
+    row = _converted(document, KnownRow, label)
     if not (row.finding or row.evidence):
         raise UsageError(f"{label}: nothing shows it; give finding, an id, or evidence, a text")
     bounds = [row.ptx_versions] if row.ptx_versions else []
@@ -413,17 +387,18 @@ def _row(document: object, label: str) -> KnownRow:
 
 
 def _pattern_row(document: object, label: str) -> PatternRow:
-    try:
-        row = msgspec.convert(document, PatternRow)
-    except msgspec.ValidationError as error:
-        raise UsageError(
-            f"{label}: {explain(error)}; an entry of schema 1 has "
-            f"{', '.join(PatternRow.__struct_fields__)}, and its match may have "
-            f"{', '.join(Match.__struct_fields__)}"
-        ) from error
+    matches = f", and its match may have {', '.join(Match.__struct_fields__)}"
+    row = _converted(document, PatternRow, label, matches)
     check_patterns(row.match, f"{label}, field match")
     return row
 
 
-def _today() -> date:
-    return datetime.now(UTC).date()
+_Row = TypeVar("_Row", KnownRow, PatternRow)
+
+
+def _converted(document: object, kind: type[_Row], label: str, more: str = "") -> _Row:
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        fields = ", ".join(kind.__struct_fields__)
+        raise UsageError(f"{label}: {explain(error)}; an entry has {fields}{more}") from error

@@ -9,9 +9,9 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date
 from functools import cache
+from typing import Any
 
 import msgspec
 
@@ -73,29 +73,22 @@ class PatternRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 for instruction in case.instructions
             )
             and all(_fits(one, None, match.every_instruction_regex) for one in case.instructions)
-            and self._covers(case)
+            and (
+                match.targets is None or any(_fits(case.target, one, None) for one in match.targets)
+            )
+            and within(case.ptx_version, match.ptx_versions)
+            and (match.compilers is None or self._by_these_compilers(case))
+            and (bool(case.runners) or (match.runner is None and match.versions is None))
+            and all(
+                (match.runner is None or verdict.runner in _several(match.runner))
+                and within(verdict.version, match.versions)
+                for verdict in case.runners
+            )
         )
 
     def covers(self, build: Build) -> bool:
         """Whether it is known of a build: of all, where it fits."""
         return True
-
-    def _covers(self, case: Case) -> bool:
-        match = self.match
-        targets = match.targets
-        if targets is not None and not any(_fits(case.target, one, None) for one in targets):
-            return False
-        if not within(case.ptx_version, match.ptx_versions):
-            return False
-        if match.compilers is not None and not self._by_these_compilers(case):
-            return False
-        if (match.runner is not None or match.versions is not None) and not case.runners:
-            return False
-        return all(
-            (match.runner is None or verdict.runner in _several(match.runner))
-            and within(verdict.version, match.versions)
-            for verdict in case.runners
-        )
 
     def _by_these_compilers(self, case: Case) -> bool:
         named = [text.partition(" ") for text in _several(self.match.compilers or ())]
@@ -114,11 +107,6 @@ def _fits(text: str, pattern: str | None, regex: str | None) -> bool:
     return (pattern is None or wildcards(pattern).fullmatch(text) is not None) and (
         regex is None or _regex(regex).fullmatch(text) is not None
     )
-
-
-def within(version: str, bounds: str | None) -> bool:
-    """Whether a version is in a range; whatever it is, where there is none."""
-    return not bounds or version in parse_range(bounds)
 
 
 @cache
@@ -171,9 +159,7 @@ def check_patterns(match: Match, label: str) -> None:
             raise UsageError(f"{label}.{field}: {error}") from error
 
 
-Numbers = tuple[int, ...]
-
-_OPERATORS: dict[str, Callable[[Numbers, Numbers], bool]] = {
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
     "==": operator.eq,
@@ -181,38 +167,33 @@ _OPERATORS: dict[str, Callable[[Numbers, Numbers], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-_BOUND = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(\d{1,9}(?:\.\d{1,9}){0,9})\s*", re.ASCII)
-_NUMBERS = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,9}", re.ASCII)
+_VERSION = r"\d{1,9}(?:\.\d{1,9}){0,9}"
+_BOUND = re.compile(rf"\s*(>=|<=|==|!=|>|<)\s*({_VERSION})\s*", re.ASCII)
+_NUMBERS = re.compile(_VERSION, re.ASCII)
 
 
-@dataclass(frozen=True, kw_only=True)
-class VersionRange:
-    """Bounds that a version has to keep, all of them.
+def within(version: str, bounds: str | None) -> bool:
+    """Whether a version, such as "V13.5.37", keeps all bounds; any does where there are none.
 
-    A version is compared by as many numbers as the bound has, so that "<=12.8" and "==12.8" hold
-    for 12.8.93: the bounds name releases, and assemblers name builds.
+    It is compared by as many numbers as a bound has, so that "<=12.8" and "==12.8" hold for
+    12.8.93: bounds name releases, and assemblers name builds. Numbers that it lacks count as zero;
+    one without numbers keeps no bound. Raises UsageError as `parse_range`.
     """
-
-    bounds: tuple[tuple[str, Numbers], ...]
-
-    def __contains__(self, version: str) -> bool:
-        """Whether a version, such as "V13.5.37", keeps every bound; one without numbers does not.
-
-        Numbers that it lacks count as zero.
-        """
-        found = _NUMBERS.search(version)
-        if found is None:
-            return False
-        numbers = _numbers(found[0])
-        return all(
-            _OPERATORS[sign]((*numbers, *(0,) * len(bound))[: len(bound)], bound)
-            for sign, bound in self.bounds
-        )
+    if not bounds:
+        return True
+    asked, found = parse_range(bounds), _NUMBERS.search(version)
+    if found is None:
+        return False
+    numbers = _numbers(found[0])
+    return all(
+        _OPERATORS[sign]((*numbers, *(0,) * len(bound))[: len(bound)], bound)
+        for sign, bound in asked
+    )
 
 
 @cache
-def parse_range(text: str) -> VersionRange:
-    """Return the range that a text such as ">=12.0,<13.2" names.
+def parse_range(text: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Return the bounds, each a sign and numbers, that a text such as ">=12.0,<13.2" names.
 
     Raises UsageError if it names none.
     """
@@ -225,8 +206,8 @@ def parse_range(text: str) -> VersionRange:
                 f"{', '.join(_OPERATORS)} and a version; write it like '>=12.0,<13.2'"
             )
         bounds.append((found[1], _numbers(found[2])))
-    return VersionRange(bounds=tuple(bounds))
+    return tuple(bounds)
 
 
-def _numbers(text: str) -> Numbers:
+def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in text.split("."))

@@ -108,7 +108,7 @@ class Corpus:
             if before.id != raw:
                 raise UsageError(f"{raw!r} is no whole id; that of the finding is {before.id}")
             # Another campaign may have shrunk it already: then its result is what is replaced.
-            shown = self.smaller_form(before) or before
+            shown = self.smaller_form(before)
             if shown.id != shrunk.id:
                 # The link first: it means nothing until the smaller form is there, and from
                 # then on it hides this one.
@@ -117,26 +117,16 @@ class Corpus:
             saved = self.deposit(shrunk, files)
             there = self.sound(shrunk.id)
             if there is not None and not saved.new:
-                self.combine(there, shrunk)
+                better = preferred(there.finding, shrunk)
+                better = msgspec.structs.replace(better, files=there.finding.files)
+                with durable.explained("read", there.path):
+                    stored = read_plain(there.path / DESCRIPTION, most=DESCRIPTION_BYTES)
+                if stored != encode(better):  # be it of an older schema
+                    self.rewrite(there, better)
             shown = self.sound(shown.id) or shown
-            if self.smaller_form(shown) is not None:
+            if self.smaller_form(shown).id != shown.id:
                 self._move(shown.id, self.raw)
             return saved
-
-    def combine(self, entry: Entry, finding: Finding) -> bool:
-        """Keep the better one of two descriptions of a stored finding.
-
-        Returns whether the stored description changed; also if only from an older schema to this.
-        """
-        combined = msgspec.structs.replace(
-            preferred(entry.finding, finding), files=entry.finding.files
-        )
-        with durable.explained("read", entry.path):
-            stored = read_plain(entry.path / DESCRIPTION, most=DESCRIPTION_BYTES)
-            if stored == encode(combined):
-                return False
-        self.rewrite(entry, combined)
-        return True
 
     def get(self, prefix: str) -> Entry:
         """Return the finding with this id, or whose id alone starts like this.
@@ -173,8 +163,8 @@ class Corpus:
                 return read_entry(folder / identity)
         return None
 
-    def smaller_form(self, entry: Entry) -> Entry | None:
-        """Return the finding that is shown in place of one, or None where it is shown itself.
+    def smaller_form(self, entry: Entry) -> Entry:
+        """Return the finding that is shown in place of one: itself where there is no smaller form.
 
         That is the last one that its links lead to. Where they lead in a ring, the smallest
         member of the ring is shown.
@@ -186,8 +176,7 @@ class Corpus:
             if found is None or found.id in path:
                 break
             path[found.id] = last = found
-        shown = Links(path.values()).shown(entry)
-        return None if shown.id == entry.id else shown
+        return Links(path.values()).shown(entry)
 
     def scan(self, *, checksums: bool = True) -> Iterator[Entry | Problem]:
         """Yield every finding, by id, and in between what is wrong with those that are broken.
@@ -201,25 +190,19 @@ class Corpus:
             if isinstance(one, Problem) or not links.is_replaced(one):
                 yield one
 
-    def replaced(self, *, checksums: bool = True) -> Iterator[Entry]:
-        """Yield the sound raw findings that a smaller form has replaced, by id."""
-        found = self.sound_entries(checksums=checksums)
-        links = Links(found)
-        yield from (entry for entry in found if links.is_replaced(entry))
-
     def sound_entries(self, *, checksums: bool = True) -> list[Entry]:
         """Return every sound finding, raw ones included, by id."""
         found = scan_folders(self.findings, self.raw, checksums=checksums)
         return [one for one in found if isinstance(one, Entry)]
 
     def entries(
-        self, report: Callable[[Problem], None] | None = None, *, checksums: bool = True
+        self, report: Callable[[Problem], object] = id, *, checksums: bool = True
     ) -> Iterator[Entry]:
         """Yield the sound findings, by id; `report` is told of the others."""
         for found in self.scan(checksums=checksums):
             if isinstance(found, Entry):
                 yield found
-            elif report is not None:
+            else:
                 report(found)
 
     def settle(self) -> None:
@@ -344,7 +327,7 @@ class Corpus:
                 if error.problem.cause is Cause.NEWER:
                     return Saved(id=identity, path=folder / identity, new=False)
                 continue
-            shown = self.smaller_form(entry) or entry
+            shown = self.smaller_form(entry)
             return Saved(id=shown.id, path=shown.path, new=False)
         return None
 
@@ -435,11 +418,11 @@ def preferred(one: Finding, other: Finding) -> Finding:
     A link to a smaller form is kept from either. All of it is a minimum under a total order, so
     that neither order nor grouping nor repetition counts.
     """
+
+    def rank(finding: Finding) -> tuple[int, float, bytes]:
+        files = {name: record for name, record in finding.files.items() if name != KERNEL}
+        unlinked = msgspec.structs.replace(finding, shrunk_to=None, files=files)
+        return -finding.shrink.progress, finding.created.timestamp(), encode(unlinked)
+
     links = [link for link in (one.shrunk_to, other.shrunk_to) if link is not None]
-    return msgspec.structs.replace(min(one, other, key=_rank), shrunk_to=min(links, default=None))
-
-
-def _rank(finding: Finding) -> tuple[int, float, bytes]:
-    files = {name: record for name, record in finding.files.items() if name != KERNEL}
-    unlinked = msgspec.structs.replace(finding, shrunk_to=None, files=files)
-    return -finding.shrink.progress, finding.created.timestamp(), encode(unlinked)
+    return msgspec.structs.replace(min(one, other, key=rank), shrunk_to=min(links, default=None))

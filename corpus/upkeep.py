@@ -118,11 +118,7 @@ def merge(destination: Corpus, sources: Iterable[Corpus]) -> Merged:
                 except BrokenEntryError as error:  # changed in the meantime
                     problems.append(error.problem)
                 except UsageError as error:
-                    problems.append(
-                        Problem(
-                            path=found.path, cause=Cause.INVALID, sentence=f"{found.path}: {error}"
-                        )
-                    )
+                    problems.append(Problem.of(found.path, Cause.INVALID, str(error)))
                 else:
                     added.extend([found.id] if new else [])
         destination.settle()
@@ -202,44 +198,36 @@ def verify(corpus: Corpus) -> list[Problem]:
     problems: list[Problem] = []
     for folder in (corpus.findings, corpus.raw):
         for found in scan_folders(folder, checksums=True):
-            if isinstance(found, Problem):
-                problems.append(found)
-            else:
-                problems.extend(chain(_strays(found), _dangling(corpus, found)))
-    problems.extend(_set_aside(corpus))
+            problems += [found] if isinstance(found, Problem) else _odd_in(corpus, found)
+    aside = corpus.path / BROKEN
+    with durable.explained("read", aside):
+        problems += [
+            Problem.of(
+                path,
+                Cause.STRANGE,
+                "a broken entry, set aside when the same finding was stored again; remove it when "
+                "nobody needs it",
+            )
+            for path in (sorted(aside.iterdir()) if aside.is_dir() else ())
+        ]
     return problems
 
 
-def _strays(entry: Entry) -> Iterator[Problem]:
+def _odd_in(corpus: Corpus, entry: Entry) -> Iterator[Problem]:
     with durable.explained("read", entry.path):
         for path in sorted(entry.path.iterdir()):
             if path.name != DESCRIPTION and path.name not in entry.finding.files:
-                yield Problem(
-                    path=path,
-                    cause=Cause.STRANGE,
-                    sentence=f"{path}: the finding's {DESCRIPTION} does not list it, and merging "
-                    "and exporting leave it out; move it out of the corpus",
+                yield Problem.of(
+                    path,
+                    Cause.STRANGE,
+                    f"the finding's {DESCRIPTION} does not list it, and merging and exporting "
+                    "leave it out; move it out of the corpus",
                 )
-
-
-def _dangling(corpus: Corpus, entry: Entry) -> Iterator[Problem]:
     raw = entry.finding.shrunk_from
     if raw is not None and corpus.sound(raw) is None:
-        yield Problem(
-            path=entry.path,
-            cause=Cause.DANGLING,
-            sentence=f"{entry.path}: the raw finding {raw} that it was shrunk from is not there; "
-            "merge a corpus that has it, or leave it: the smaller form is whole",
+        yield Problem.of(
+            entry.path,
+            Cause.DANGLING,
+            f"the raw finding {raw} that it was shrunk from is not there; merge a corpus that has "
+            "it, or leave it: the smaller form is whole",
         )
-
-
-def _set_aside(corpus: Corpus) -> Iterator[Problem]:
-    folder = corpus.path / BROKEN
-    with durable.explained("read", folder):
-        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-            yield Problem(
-                path=path,
-                cause=Cause.STRANGE,
-                sentence=f"{path}: a broken entry, set aside when the same finding was stored "
-                "again; remove it when nobody needs it",
-            )

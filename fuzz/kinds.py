@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Protocol
 
 from corpus import Case, Kind
+from corpus.finding import WRONG_STEP
 from runners.assemblers.judgements import Outcome
 from runners.protocol import Trouble
 from runners.variants import Variant, split_variant
@@ -143,9 +144,29 @@ BY_TROUBLE = {trouble: kind for kind, row in KINDS.items() for trouble in row.tr
 BY_OUTCOME = {row.outcome: kind for kind, row in KINDS.items() if row.outcome is not None}
 
 
-def sentence(case: Case, *, who: str = "") -> str:
-    """Return the line that a person reads of a finding: its kind, then `what_is_wrong`."""
-    return f"{KINDS[case.kind].shown or case.kind}: {what_is_wrong(case, who=who)}"
+PROVISIONAL = "which instruction is wrong is not known"
+
+
+def is_provisional(case: Case) -> bool:
+    """Whether a finding is named after what it looks like: no experiment told what is wrong.
+
+    Of a divergence the runner itself names the instruction.
+    """
+    told = case.kind is Kind.DIVERGENCE or WRONG_STEP in case.details
+    return KINDS[case.kind].has_culprit and not told
+
+
+def sentence(case: Case, *, who: str = "", gives: str = "") -> str:
+    """Return the line that a person reads of a finding: its kind, then `what_is_wrong`.
+
+    With the values (`gives`: " gives 2.0 where 1.0 is right") the compilers stand first, those of
+    `who` or the one that the finding names.
+    """
+    kind = KINDS[case.kind].shown or str(case.kind)
+    if not gives:
+        return f"{kind}: {what_is_wrong(case, who=who)}"
+    builds = compiler_words(who.removeprefix("only ")) or str(case.details.get("compiler", kind))
+    return f"{builds}: {what_is_wrong(case)}{gives}"
 
 
 def what_is_wrong(case: Case, *, who: str = "") -> str:
@@ -155,7 +176,9 @@ def what_is_wrong(case: Case, *, who: str = "") -> str:
     """
     identity = case.identity
     what = " and ".join(identity.instructions)
-    if identity.condition:
+    if is_provisional(case):
+        what = f"a program with {what} ({PROVISIONAL})" if what else PROVISIONAL
+    elif identity.condition:
         joined = " " if identity.condition.startswith(_PREPOSITIONS) else ": "
         what = f"{what}{joined}{identity.condition}"
     parts = (what, _concrete(case), compiler_words(who))
@@ -218,8 +241,14 @@ def described(members: Sequence[Named], among: Sequence[Named]) -> str:
         levels[member.version] = (*levels.get(member.version, ()), member.level)
     return ", ".join(
         f"{span} {' '.join(f'-O{level}' for level in sorted(own))}"
-        for span, own in _spans(levels, among)
+        for ptxas in (True, False)  # what is no ptxas is nobody's neighbour
+        for span, own in _spans(levels, [one for one in among if is_ptxas(one) is ptxas])
     )
+
+
+def is_ptxas(one: Named) -> bool:
+    """Whether it is a version of ptxas, not a driver."""
+    return one.version.startswith("V")
 
 
 def _spans(

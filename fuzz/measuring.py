@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from oracle.lane_fragments import pack, unpack
 from oracle.matrices import LANES
 from oracle.measuring.dots import Dots
 from oracle.measuring.doubles import canonical_rule, double_probes, fit_doubles
-from oracle.measuring.inference import Contradiction, Evidence, Finding, Fit, fit
+from oracle.measuring.inference import Contradiction, Evidence, Fit, MeasuredFigure, fit
 from oracle.measuring.probes import float_probes
 from oracle.measuring.units import (
     OVERFLOWS,
@@ -244,47 +245,18 @@ class Origin(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeasuredFigure:
-    """One figure of one unit, beside that of the model that warpfuzz has."""
-
-    name: str
-    finding: Finding
-    known: Any
-    """Value of the model; None where it has no such figure."""
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the model's value explains everything that was seen."""
-        return self.known in (self.finding.value, *self.finding.others)
-
-    @property
-    def is_told(self) -> bool:
-        """Whether the probes tell its value from all others."""
-        return all(other == self.finding.value for other in self.finding.others)
-
-    @property
-    def value(self) -> Any:
-        """The model's value where nothing tells it from what was found, else what was found."""
-        return self.known if self.is_known else self.finding.value
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeasuredResult:
-    """What was found out of one unit."""
+class MeasuredResult(Fit):
+    """What was found out of one unit; it has no figures if it is refused."""
 
     unit: MeasuredUnit
     probes: int
-    figures: tuple[MeasuredFigure, ...]
-    """Empty if the unit is refused."""
-    contradiction: Contradiction | None
-    """The probe or the random dot product that no figures explain."""
     images: int = 0
     """Random images that agree with the figures."""
 
     @property
     def values(self) -> dict[str, Any]:
-        """The figures' values."""
-        return {figure.name: figure.value for figure in self.figures}
+        """The values of the model where nothing tells them from those that were found."""
+        return {name: figure.chosen for name, figure in self.figures.items()}
 
 
 class Measurer:
@@ -327,7 +299,7 @@ class Measurer:
         row = self.known.find_dot(unit.first)
         known = {} if row is None else row.values
         for _ in range(_ROUNDS):
-            result = self._result(unit, evidence, found, known)
+            result = self._result(unit, len(evidence.dots), found, known)
             if found.contradiction is not None:
                 return result
             rule = measured_dot(result, Origin())
@@ -337,22 +309,19 @@ class Measurer:
                 return replace(result, images=self.images)
             evidence = _with(evidence, wrong)
             found = fit(evidence, unit.first.stored.shape.k)
-        return replace(
-            self._result(unit, evidence, found, known),
-            figures=(), contradiction=found.contradiction or _first(wrong, unit.first),
-        )  # fmt: skip
+        contradiction = found.contradiction or _first(wrong, unit.first)
+        result = self._result(unit, len(evidence.dots), found, known)
+        return replace(result, figures={}, contradiction=contradiction)
 
+    @staticmethod
     def _result(
-        self, unit: MeasuredUnit, evidence: Evidence, found: Fit, known: Mapping[str, Any]
+        unit: MeasuredUnit, probes: int, found: Fit, known: Mapping[str, Any]
     ) -> MeasuredResult:
+        figures = {
+            name: replace(figure, known=known.get(name)) for name, figure in found.figures.items()
+        }
         return MeasuredResult(
-            unit=unit,
-            probes=len(evidence.dots),
-            figures=tuple(
-                MeasuredFigure(name=name, finding=one, known=known.get(name))
-                for name, one in found.findings.items()
-            ),
-            contradiction=found.contradiction,
+            unit=unit, probes=probes, figures=figures, contradiction=found.contradiction
         )
 
     def _outcomes(self, unit: MeasuredUnit, model: Model) -> Iterator[Outcome]:
@@ -378,18 +347,13 @@ class Measurer:
         known = {} if self.known.doubles is None else dict(self.known.doubles.values)
         if known:
             known["nan"] = canonical_rule(known["nan"])
-        figures = tuple(
-            MeasuredFigure(name=name, finding=_canonical(one), known=known.get(name))
-            for name, one in found.findings.items()
-        )
+        figures = {name: _canonical(one) for name, one in found.figures.items()}
         whole = MeasuredUnit(
             name=units[0].types, types=units[0].types,
             forms=tuple(form for unit in units for form in unit.forms),
         )  # fmt: skip
-        result = MeasuredResult(
-            unit=whole, probes=len(dots) * len(units), figures=figures,
-            contradiction=found.contradiction,
-        )  # fmt: skip
+        found = replace(found, figures=figures)
+        result = self._result(whole, len(dots) * len(units), found, known)
         if found.contradiction is None:
             model = replace(self.known, doubles=measured_doubles(result, Origin()))
             result = self._confirmed(result, model)
@@ -406,39 +370,39 @@ class Measurer:
         made = {order: multiplied(form, *tiles, model) for order, model in models.items()}
         row = self.known.scalar_for(form)
         known = None if row is None else row.order.value
-        figure, probes = self._chosen("order", known, made, self.device.multiply(form, *tiles))
-        return self._confirmed(_alone(unit, figure, probes), models[figure.value])
+        result = self._chosen(unit, "order", known, made, self.device.multiply(form, *tiles))
+        return self._confirmed(result, models[result.values["order"]])
 
     def _exact(self, unit: MeasuredUnit) -> MeasuredResult:
         form, name = unit.first, exact_name(unit.first)
         tiles = exact_tiles(form, _EXACT_IMAGES)
         made = {overflow: exact_result(form, overflow, *tiles) for overflow in OVERFLOWS}
         known = self.known.exact.values.get(name)
-        figure, probes = self._chosen(name, known, made, self.device.multiply(form, *tiles))
-        exact = replace(self.known.exact, **{name: _figure(figure.value, Origin())})
-        return self._confirmed(_alone(unit, figure, probes), replace(self.known, exact=exact))
+        result = self._chosen(unit, name, known, made, self.device.multiply(form, *tiles))
+        exact = replace(self.known.exact, **{name: _figure(result.values[name], Origin())})
+        return self._confirmed(result, replace(self.known, exact=exact))
 
     @staticmethod
     def _chosen(
-        name: str, known: Any, made: Mapping[str, Array], returned: Array
-    ) -> tuple[MeasuredFigure, int]:
-        """Return the figure whose value makes what a device returned, and of how many results."""
+        unit: MeasuredUnit, name: str, known: Any, made: Mapping[str, Array], returned: Array
+    ) -> MeasuredResult:
+        """Return the figure whose value makes what a device returned."""
         counts = {value: int(np.count_nonzero(one != returned)) for value, one in made.items()}
         best = min(counts, key=lambda one: counts[one])
         others = tuple(one for one in counts if one != best and counts[one] == counts[best])
-        finding = Finding(value=best, others=others, refuting=max(counts.values()))
-        return MeasuredFigure(name=name, finding=finding, known=known), returned.size
+        figure = MeasuredFigure(
+            value=best, others=others, refuting=max(counts.values()), known=known
+        )
+        return MeasuredResult(
+            unit=unit, probes=returned.size, figures={name: figure}, contradiction=None
+        )
 
     def _confirmed(self, result: MeasuredResult, model: Model) -> MeasuredResult:
         """Return a result with its random images, or refused with the first that contradicts."""
         wrong = [one for one in self._outcomes(result.unit, model) if one.differing]
         if wrong:
-            return replace(result, figures=(), contradiction=_first(wrong, result.unit.first))
+            return replace(result, figures={}, contradiction=_first(wrong, result.unit.first))
         return replace(result, images=self.images)
-
-
-def _alone(unit: MeasuredUnit, figure: MeasuredFigure, probes: int) -> MeasuredResult:
-    return MeasuredResult(unit=unit, probes=probes, figures=(figure,), contradiction=None)
 
 
 def _figure(value: Any, origin: Origin) -> Figure[Any]:
@@ -452,11 +416,11 @@ def scalar_of(unit: MeasuredUnit, order: Figure[str]) -> ScalarDot:
     )
 
 
-def _canonical(finding: Finding) -> Finding:
+def _canonical(figure: MeasuredFigure) -> MeasuredFigure:
     def plain(value: Any) -> Any:
         return canonical_rule(value) if isinstance(value, NanRule) else value
 
-    return replace(finding, value=plain(finding.value), others=tuple(map(plain, finding.others)))
+    return replace(figure, value=plain(figure.value), others=tuple(map(plain, figure.others)))
 
 
 def _with(evidence: Evidence, wrong: Sequence[Outcome]) -> Evidence:
@@ -493,12 +457,12 @@ def measured_doubles(result: MeasuredResult, origin: Origin) -> DoubleChain:
 
 def _figures(result: MeasuredResult, origin: Origin) -> dict[str, Figure[Any]]:
     made = {}
-    for figure in result.figures:
-        if figure.value is None:
+    for name, figure in result.figures.items():
+        if figure.chosen is None:
             continue
-        others = len(figure.finding.others)
+        others = len(figure.others)
         said = f"; {others} other values give the same for every probe" if others else ""
-        made[figure.name] = _figure(figure.value, origin._replace(source=f"{origin.source}{said}"))
+        made[name] = _figure(figure.chosen, origin._replace(source=f"{origin.source}{said}"))
     return made
 
 
@@ -569,18 +533,10 @@ def _ranged(
         by_unit.setdefault((row.instruction, row.types, row.shapes), {})[release] = row
     made: list[AnyDot] = []
     for unit in by_unit.values():
-        groups: list[list[str]] = []
-        for release, _ in known:
-            row_here = unit.get(release)
-            before = unit[groups[-1][-1]] if groups and groups[-1] else None
-            if row_here is None:
-                # It was refused, or is not there: what lies between is not told.
-                groups.append([])
-            elif before is not None and before.values == row_here.values:
-                groups[-1].append(release)
-            else:
-                groups.append([release])
-        filled = [group for group in groups if group]
+        # One after the other; what was refused, or is not there, leaves open what lies between.
+        rows_here = ((release, unit.get(release)) for release, _ in known)
+        groups = groupby(rows_here, key=lambda one: None if one[1] is None else one[1].values)
+        filled = [[release for release, _ in some] for values, some in groups if values is not None]
         for group in filled:
             row = unit[group[-1]]
             if len(filled) == 1 and not _is_expansion(row):

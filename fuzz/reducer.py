@@ -163,7 +163,7 @@ class Reducer:
     def __init__(self, holds: Callable[..., bool], ptx: str, *, end: float) -> None:
         self.text = ptx
         """The smallest module so far."""
-        self.tries = 0
+        self.tries, self.status = 0, ShrinkStatus.RAW
         self.end = end
         """Value of `time.monotonic()` from which on nothing more is tried; it may be changed."""
         self.told: Callable[[int, int], None] = lambda lines, tries: None
@@ -175,14 +175,14 @@ class Reducer:
     def reduce(self) -> ShrinkStatus:
         """Make it as small as it gets; RAW where it shows nothing, written in another way."""
         try:
-            if not self._try(self._pieces):
-                return ShrinkStatus.RAW
-            before = None
-            while before != (before := self._state):
-                self._pass()
+            if self._try(self._pieces):
+                before = None
+                while before != (before := self._state):
+                    self._pass()
+                self.status = ShrinkStatus.COMPLETE
         except OutOfTimeError:
-            return ShrinkStatus.CAPPED
-        return ShrinkStatus.COMPLETE
+            self.status = ShrinkStatus.CAPPED
+        return self.status
 
     @property
     def _state(self) -> object:

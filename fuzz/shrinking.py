@@ -26,6 +26,7 @@ from corpus import Kind, ShrinkStatus
 from fuzz.findings.replay import Subject, replays_of
 from fuzz.findings.verdicts import judge, worst_of
 from fuzz.kinds import KINDS
+from fuzz.reducer import OutOfTimeError
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.definedness import undefined
 from oracle.errors import UsageError
@@ -34,7 +35,7 @@ from oracle.targets import Module
 from runners.emission import emit, emit_all
 from runners.isolation import isolate
 from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
+from runners.protocol import Compiled, Failure, Ran, Runner, Trouble
 from runners.ptx_text import with_kernel_of
 from strategies.cells import Cells, Ids, Image, cells_of
 from strategies.simplification.accesses import (
@@ -69,24 +70,19 @@ _SIMPLIFIED = 32
 
 
 def simplify_values(trials: Trials, cells: Cells) -> None:
-    """Replace values of the smallest example by simpler ones while the failure stays."""
-    while True:
-        left = cells.nonzero(trials.best.image).tolist()
-        if len(left) > _SIMPLIFIED or not _simplify_once(trials, cells, left):
-            return
-
-
-def _simplify_once(trials: Trials, cells: Cells, left: list[int]) -> bool:
-    """Replace each value by the simplest that does, as many of them as go together."""
-    image = trials.best.image
-    return _together(
-        trials,
-        [
-            (cell, partial(cells.with_value, cell=cell, value=value))
-            for cell in left
-            for value in simpler_values(cells.types[cell], cells.value(image, cell))
-        ],
-    )
+    """Replace values of the smallest example by the simplest that do, as many as go together."""
+    simpler = True
+    while simpler:
+        image = trials.best.image
+        left = cells.nonzero(image).tolist()
+        simpler = len(left) <= _SIMPLIFIED and _together(
+            trials,
+            [
+                (cell, partial(cells.with_value, cell=cell, value=value))
+                for cell in left
+                for value in simpler_values(cells.types[cell], cells.value(image, cell))
+            ],
+        )
 
 
 _DRAWN = 2048
@@ -104,7 +100,9 @@ def shrink_contents(trials: Trials) -> bool:
     """
     cells = cells_of(trials.best.program)
     before = trials.best
-    _coarsely(trials, cells)
+    # What is large goes first.
+    for parts in cells.groups():
+        _zero(trials, cells, parts)
     while True:
         at, apart = trials.best, trials.apart
         _plain_metadata(trials)
@@ -117,19 +115,13 @@ def shrink_contents(trials: Trials) -> bool:
             return trials.best is not before
 
 
-def _coarsely(trials: Trials, cells: Cells) -> None:
-    """Zero what is large."""
-    for parts in cells.groups():
-        _zero(trials, cells, parts)
-
-
 def zero_cells(trials: Trials) -> bool:
     """Zero halves, quarters, … and in the end single cells, until no single one can go.
 
     Returns whether any was.
     """
     cells, before = cells_of(trials.best.program), trials.best
-    left = _left(trials, cells)
+    left = cells.nonzero(trials.best.image)
     size = max(1, len(left) // 2)
     while len(left):
         parts = [left[start : start + size] for start in range(0, len(left), size)]
@@ -137,19 +129,15 @@ def zero_cells(trials: Trials) -> bool:
         if size == 1 and not taken:
             break
         size = max(1, size // 2)
-        left = _left(trials, cells)
+        left = cells.nonzero(trials.best.image)
     for width in (4, 2):
         _zero(trials, cells, cells.runs(width))
     return trials.best is not before
 
 
-def _left(trials: Trials, cells: Cells) -> Ids:
-    return cells.nonzero(trials.best.image)
-
-
 def _zero(trials: Trials, cells: Cells, groups: Sequence[Ids]) -> bool:
     left = np.zeros(len(cells.starts), np.bool_)
-    left[_left(trials, cells)] = True
+    left[cells.nonzero(trials.best.image)] = True
     return _change(trials, cells.without, [group for group in groups if left[group].any()])
 
 
@@ -166,14 +154,11 @@ def _plain_metadata(trials: Trials) -> None:
 
 def _change(trials: Trials, change: Callable[[Image, Ids], Image], groups: Sequence[Ids]) -> bool:
     """Change groups of cells or bytes, as many of them as go together; return whether any did."""
-    return _together(
-        trials,
-        [(number, _with(change, group)) for number, group in enumerate(groups)],
-    )
+    return _together(trials, [*enumerate(partial(_with, change, group) for group in groups)])
 
 
-def _with(change: Callable[[Image, Ids], Image], group: Ids) -> Callable[[Image], Image]:
-    return lambda image: change(image, group)
+def _with(change: Callable[[Image, Ids], Image], group: Ids, image: Image) -> Image:
+    return change(image, group)
 
 
 def _together(trials: Trials, changes: Sequence[tuple[int, Callable[[Image], Image]]]) -> bool:
@@ -386,20 +371,16 @@ _FAILED_RUNS = 12
 that brings the runner down takes 7."""
 
 
-def runner_verdicts(opened: OpenRunner | Runner) -> Verdicts:
-    """Return what tells the verdicts of subjects by running them, for `shrink`.
+class RunnerVerdicts:
+    """Tells the verdicts of subjects by running them, for `shrink`.
 
     Subjects with the same module and one copy each go to the runner as one batch of images.
     Different programs are compiled as kernels of one module; where that fails, and where a
     module is not what the program is emitted as, each by itself.
     """
-    runner = opened.runner if isinstance(opened, OpenRunner) else opened
-    return _Verdicts(runner)
 
-
-class _Verdicts:
-    def __init__(self, runner: Runner) -> None:
-        self._runner = runner
+    def __init__(self, opened: OpenRunner | Runner) -> None:
+        self._runner = opened.runner if isinstance(opened, OpenRunner) else opened
 
     def __call__(self, candidates: Sequence[Subject]) -> Sequence[Kind | None]:
         """Return what becomes of each candidate.
@@ -421,7 +402,7 @@ class _Verdicts:
     def _compiled(self, subjects: Sequence[Subject]) -> list[tuple[Compiled | Failure, str]]:
         names = [subject.module.kernels[0].entry for subject in subjects]
         if len(subjects) > 1:
-            together = self._together([subject.module for subject in subjects], subjects)
+            together = self._together(subjects)
             if together is not None:
                 return [(together, f"kernel_{index}") for index in range(len(subjects))]
         return [
@@ -429,17 +410,15 @@ class _Verdicts:
             for subject, name in zip(subjects, names, strict=True)
         ]
 
-    def _together(
-        self, modules: Sequence[KernelModule], subjects: Sequence[Subject]
-    ) -> Compiled | None:
+    def _together(self, subjects: Sequence[Subject]) -> Compiled | None:
         """Compile programs as kernels of one module; None if that is not to be had."""
-        target, version = modules[0].target, modules[0].version
-        for module, subject in zip(modules, subjects, strict=True):
-            entry = module.kernels[0].entry
-            if emit(subject.program, module=Module.named(target, version), entry=entry) != module:
+        first = subjects[0].module
+        into = Module.named(first.target, first.version)
+        for one in subjects:
+            if emit(one.program, module=into, entry=one.module.kernels[0].entry) != one.module:
                 return None
         programs = {f"kernel_{index}": one.program for index, one in enumerate(subjects)}
-        compiled = self._runner.compile(emit_all(programs, module=Module.named(target, version)))
+        compiled = self._runner.compile(emit_all(programs, module=into))
         return None if isinstance(compiled, Failure) else compiled
 
     def _run(
@@ -450,14 +429,16 @@ class _Verdicts:
         program = subjects[0].program
         if any(subject.copies > 1 for subject in subjects):
             # What fails in some places only needs the launch in which it was seen.
-            found = []
+            found: list[Kind | None] = []
             for subject in subjects:
                 ran = self._runner.run(code, subject.images, entry=entry)
-                found.append(
-                    _worst(program, subject.images, ran.images, code.oracle_target)
-                    if isinstance(ran, Ran)
-                    else _kind(ran)
-                )
+                if isinstance(ran, Failure):
+                    found.append(_kind(ran))
+                    continue
+                different = np.unique(ran.images, axis=0)
+                images = subject.images[: len(different)]
+                kinds = judge(program, images, different, target=code.oracle_target)
+                found.append(worst_of(kinds))
             return found
         images = np.stack([subject.image for subject in subjects])
         ran = self._runner.run(code, images, entry=entry)
@@ -466,19 +447,14 @@ class _Verdicts:
         if len(images) == 1:
             return [_kind(ran)]
         isolation = isolate(self._runner, code, images, entry=entry, limit=_FAILED_RUNS)
-        kinds: list[Kind | None] = [None] * len(subjects)
+        found = [None] * len(subjects)
         sound = np.flatnonzero(isolation.ran)
         verdicts = judge(program, images[sound], isolation.images[sound], target=code.oracle_target)
         for index, verdict in zip(sound.tolist(), verdicts, strict=True):
-            kinds[index] = verdict
+            found[index] = verdict
         for culprit in isolation.culprits:
-            kinds[culprit.index] = _kind(culprit.failure)
-        return kinds
-
-
-def _worst(program: Program, images: Images, actual: Images, target: str) -> Kind | None:
-    different = np.unique(actual, axis=0)
-    return worst_of(judge(program, images[: len(different)], different, target=target))
+            found[culprit.index] = _kind(culprit.failure)
+        return found
 
 
 def _kind(failure: Failure) -> Kind | None:
@@ -498,10 +474,6 @@ _BYTES_AT_ONCE = 1 << 26
 """Most bytes of the images of one batch."""
 _MODULES = 256
 """Modules that are kept."""
-
-
-class OutOfTimeError(Exception):
-    """The time for shrinking is over. Never leaves `shrink`."""
 
 
 class StoppedFailingError(Exception):

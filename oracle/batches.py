@@ -32,11 +32,8 @@ class Batch:
 def matrices(form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> Batch:
     """Check operands against a form.
 
-    Raises
-    ------
-    UsageError
-        If an operand is no NumPy array, or has another shape or dtype than the form asks for, if
-        the leading dimensions differ, or if the form has no known arithmetic.
+    Raises UsageError if an operand is no NumPy array, or has another shape or dtype than the form
+        asks for, if the leading dimensions differ, or if the form has no known arithmetic.
     """
     if form.satfinite and form.a_type.is_float:
         # "deprecated in PTX ISA version 6.4 and is removed from PTX ISA version 6.5" (9.7.14.4.5,
@@ -77,6 +74,21 @@ def matrices(form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> B
     )
 
 
+def check_array(name: str, array: NDArray[Any], dtype: type, *tail: int | None) -> None:
+    """Raise UsageError unless an array has a dtype and ends in these dimensions (None: any)."""
+    if not isinstance(array, np.ndarray) or array.dtype != dtype:
+        given = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+        raise UsageError(
+            f"{name} is {given}; it must be an array of {np.dtype(dtype)}, so convert it"
+        )
+    last = array.shape[-len(tail) :]
+    if len(last) < len(tail) or any(
+        wanted not in (None, size) for wanted, size in zip(tail, last, strict=True)
+    ):
+        listed = ", ".join("bytes" if one is None else str(one) for one in tail)
+        raise UsageError(f"{name} has shape {array.shape}; it must be (..., {listed})")
+
+
 def chunks(
     batch: Batch, tiles: int
 ) -> Iterator[tuple[slice, NDArray[Any], NDArray[Any], NDArray[Any]]]:
@@ -84,10 +96,7 @@ def chunks(
 
     Whatever the strides of the operands, no more than a chunk of them is ever copied.
 
-    Raises
-    ------
-    UsageError
-        If a chunk holds an element outside the range of a 4-bit or single-bit format.
+    Raises UsageError if a chunk holds an element outside the range of a 4-bit or single-bit format.
     """
     for start in range(0, batch.tiles, tiles):
         part = slice(start, min(start + tiles, batch.tiles))

@@ -106,10 +106,7 @@ def undefined(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[Reason
 
     Whether the target has the forms that the program uses is not asked here.
 
-    Raises
-    ------
-    UsageError
-        If the target is unknown.
+    Raises UsageError if the target is unknown.
     """
     analysis = _Analysis(program, parse_target(split_compiler(target)[0]).number)
     analysis.steps(program.steps, "", _State.initial(program))
@@ -125,20 +122,11 @@ def check_defined(program: Program, *, target: str = DEFAULT_TARGET) -> None:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Conflicting:
-    """What a register holds that two paths write differently, or only one of them."""
+class _Mixed(StrEnum):
+    """What registers hold that is not one value."""
 
-    def __str__(self) -> str:
-        return "what not every path to this step has written, or has written alike"
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Pieces:
-    """What registers hold that are not all of one fragment in its order."""
-
-    def __str__(self) -> str:
-        return "registers of several fragments, a part of one, or one in another order"
+    CONFLICTING = "what not every path to this step has written, or has written alike"
+    PIECES = "registers of several fragments, a part of one, or one in another order"
 
 
 class _Cell(NamedTuple):
@@ -146,7 +134,7 @@ class _Cell(NamedTuple):
 
     maker: object
     """What is equal for what one step, or the same ones, wrote."""
-    holds: Held | _Conflicting
+    holds: Held | _Mixed
     part: int
     """Which register of it."""
     constant: int | None
@@ -156,7 +144,7 @@ class _Cell(NamedTuple):
         if self == other:
             return self
         if other is None or (self.holds, self.part) != (other.holds, other.part):
-            return _Cell(None, _Conflicting(), 0, None)
+            return _Cell(None, _Mixed.CONFLICTING, 0, None)
         constant = self.constant if self.constant == other.constant else None
         return _Cell((self.maker, other.maker), self.holds, self.part, constant)
 
@@ -231,51 +219,54 @@ class _Analysis:
         self.program = program
         self.target = target
         self.reasons: list[Reason] = []
+        self.at = ""
+        """The position of the step that is looked at."""
 
-    def report(self, step: str, cause: Cause, section: str, text: str) -> None:
-        reason = Reason(cause=cause, text=text, section=section, step=step)
+    def report(self, cause: Cause, section: str, text: str) -> None:
+        reason = Reason(cause=cause, text=text, section=section, step=self.at)
         if reason not in self.reasons:
             self.reasons.append(reason)
 
     def steps(self, steps: Iterable[Step], prefix: str, state: _State) -> _State:
         """Go through steps from a state, which may be changed; return the state after them."""
         for index, step in enumerate(steps):
-            state = self.step(step, f"{prefix}{index}", state)
+            self.at = f"{prefix}{index}"
+            state = self.step(step, state)
         return state
 
-    def step(self, step: Step, at: str, state: _State) -> _State:
+    def step(self, step: Step, state: _State) -> _State:
         match step:
             case Op():
                 if step.selector is not None:
-                    self.metadata(step, step.selector, at, state)
-                self.uses(step, step.form.section, at, state)
+                    self.metadata(step, step.selector, state)
+                self.uses(step, step.form.section, state)
                 if accesses_matrix(step):
-                    self.tile(step, at, state)
+                    self.tile(step, state)
                 elif accesses_rows(step):
-                    self.rows(step, at, state)
+                    self.rows(step, state)
             case Elementwise():
-                self.uses(step, FRAGMENTS, at, state)
+                self.uses(step, FRAGMENTS, state)
             case PlainAccess():
-                self.uses(step, LDMATRIX, at, state)
+                self.uses(step, LDMATRIX, state)
                 what = f"a lane's {step.bits}-bit registers"
-                if self.aligned(step.place, step.bits // 8, what, at):
-                    self.run_of_bytes(step.place, step.size, _kind(step), at, state)
+                if self.aligned(step.place, step.bits // 8, what):
+                    self.run_of_bytes(step.place, step.size, _kind(step), state)
             case Scalar() | LaneCode():
-                self.uses(step, MMA_SYNC, at, state)
+                self.uses(step, MMA_SYNC, state)
             case Copy():
-                self.copy(step, at, state)
+                self.copy(step, state)
             case Barrier():
                 for mask in (*state.reads.values(), *state.writes.values()):
                     mask[...] = False
             case Branch():
-                return self.branch(step, at, state)
+                return self.branch(step, state)
             case Loop():
-                return self.loop(step, at, state)
+                return self.loop(step, state)
             case _:
                 assert_never(step)
         return state
 
-    def metadata(self, step: AnyOp, selector: int, at: str, before: _State) -> None:
+    def metadata(self, step: AnyOp, selector: int, before: _State) -> None:
         """Check the selector, and metadata that are one number in every lane.
 
         Other metadata are what an image holds; rows whose metadata have no meaning may be anything
@@ -285,7 +276,6 @@ class _Analysis:
         section = INSTRUCTIONS[form.mnemonic].metadata.section
         if selector not in known:
             self.report(
-                at,
                 Cause.SELECTOR,
                 section,
                 f"the sparsity selector is {selector}; of {form.shape.name} with "
@@ -298,15 +288,15 @@ class _Analysis:
         pairs = {constant >> bit & 15 for bit in range(0, 32, 4)}
         if pairs - {*chunks_of(form)}:
             self.report(
-                at,
                 Cause.METADATA,
                 section,
                 f"the metadata are {constant:#010x}; of {form.mnemonic} with .{form.a_type.name} "
                 f"4 bits are {', '.join(f'{one:#x}' for one in chunks_of(form))}",
             )
 
-    def branch(self, step: Branch, at: str, state: _State) -> _State:
-        least, most = self.bounds(step.condition, at, state)
+    def branch(self, step: Branch, state: _State) -> _State:
+        at = self.at
+        least, most = self.bounds(step.condition, state)
         ends = []
         if most > 0:
             ends.append(self.steps(step.then, f"{at}.then.", state.copy()))
@@ -314,22 +304,23 @@ class _Analysis:
             ends.append(self.steps(step.otherwise, f"{at}.otherwise.", state.copy()))
         return ends[0].join(ends[-1])
 
-    def loop(self, step: Loop, at: str, state: _State) -> _State:
-        least, most = self.bounds(step.count, at, state)
+    def loop(self, step: Loop, state: _State) -> _State:
+        at = self.at
+        least, most = self.bounds(step.count, state)
         for _ in range(min(most, 2)):
             after = self.steps(step.body, f"{at}.body.", state.copy())
             state = after if least > 0 else state.join(after)
         return state
 
-    def bounds(self, value: Uniform, at: str, state: _State) -> tuple[int, int]:
+    def bounds(self, value: Uniform, state: _State) -> tuple[int, int]:
         """Check the reading of a uniform value; return the least and the most that it can be."""
         if isinstance(value, int):
             return value, value
-        if self.aligned(value.place, 4, "a 32-bit word", at):
-            self.run_of_bytes(value.place, 4, "read", at, state)
+        if self.aligned(value.place, 4, "a 32-bit word"):
+            self.run_of_bytes(value.place, 4, "read", state)
         return 0, value.mask
 
-    def uses(self, step: Straight, section: str, at: str, state: _State) -> None:
+    def uses(self, step: Straight, section: str, state: _State) -> None:
         """Check that the registers which a step reads hold what it needs; note what it writes."""
         made = step.writes
         for use in step.reads:
@@ -340,44 +331,42 @@ class _Analysis:
                 needed = replace(needed, layout=layout)
                 if made is not None and made.holds == use.holds:
                     made = replace(made, holds=needed)
-            self.use(use.name, needed, held, section, at)
+            self.use(use.name, needed, held, section)
         if made is None:
             return
         registers = made.registers
         if len(set(registers)) != len(registers):
             twice = next(one for one in registers if registers.count(one) > 1)
             self.report(
-                at,
                 Cause.TWICE,
                 VECTORS,
                 f"register {twice} stands more than once in the destination {made.name}; which "
                 "result it holds afterwards is said nowhere, so give each a register of its own",
             )
         if step.address is not None and made.holds.bits == 32:
-            self.own_address(step, at)
+            self.own_address(step)
         constant = _constant(step, state)
         for index, register in enumerate(registers):
-            state.registers[register] = _Cell(at, made.holds, index, constant)
+            state.registers[register] = _Cell(self.at, made.holds, index, constant)
 
-    def own_address(self, step: Straight, at: str) -> None:
+    def own_address(self, step: Straight) -> None:
         """Check that an address in a destination's register of 32 bits can name what is read."""
         space = space_of(self.program, step)
         if not space.startswith("shared"):
             self.report(
-                at,
                 Cause.SHORT_ADDRESS,
                 ADDRESSES,
                 "the address stands in a register of 32 bits and the access is "
                 f"{'.' + space if space else 'generic'}; only .shared has addresses of 32 bits",
             )
 
-    def content(self, use: Use, state: _State) -> Held | _Conflicting | _Pieces | None:
+    def content(self, use: Use, state: _State) -> Held | _Mixed | None:
         """Return what the registers of an operand hold; None if one was never written."""
         cells = [state.registers.get(register) for register in use.registers]
         first, needed, named = cells[0], use.holds, not listed(use.name)
         if named and first is not None and first.part == 0 and first.constant is None:
             held = first.holds
-            if not isinstance(held, _Conflicting) and held.registers != needed.registers:
+            if not isinstance(held, _Mixed) and held.registers != needed.registers:
                 return held
         known = [cell for cell in cells if cell is not None]
         if first is None or len(known) < len(cells):
@@ -385,28 +374,20 @@ class _Analysis:
         if isinstance(needed, Fragment) and all(
             cell.constant is not None and cell.constant == first.constant for cell in known
         ):
-            return needed if _repeats(first.constant or 0, needed) else _Pieces()
-        if any(isinstance(cell.holds, _Conflicting) for cell in known):
-            return _Conflicting()
+            return needed if _repeats(first.constant or 0, needed) else _Mixed.PIECES
+        if any(cell.holds is _Mixed.CONFLICTING for cell in known):
+            return _Mixed.CONFLICTING
         whole = all(
             cell.maker == first.maker and cell.part == index for index, cell in enumerate(known)
         )
         if isinstance(needed, Fragment) or named:
-            return first.holds if whole else _Pieces()
+            return first.holds if whole else _Mixed.PIECES
         lanes = all(isinstance(cell.holds, Registers) for cell in known)
-        return needed if lanes else _Pieces()
+        return needed if lanes else _Mixed.PIECES
 
-    def use(
-        self,
-        name: str,
-        needed: Held,
-        held: Held | _Conflicting | _Pieces | None,
-        section: str,
-        at: str,
-    ) -> None:
+    def use(self, name: str, needed: Held, held: Held | _Mixed | None, section: str) -> None:
         if held is None:
             self.report(
-                at,
                 Cause.CONTENT,
                 section,
                 f"{name} is used before anything writes it; it must hold {needed}",
@@ -420,49 +401,45 @@ class _Analysis:
                 and held.matrix.operand == needed.matrix.operand == "c"
             ):
                 self.report(
-                    at,
                     Cause.CONTENT,
                     FRAGMENTS,
                     f"{name} holds {held} and is used as {needed}; there "
                     "is no conversion between .f16 and .f32 accumulators",
                 )
             else:
-                self.report(
-                    at, Cause.CONTENT, section, f"{name} holds {held}; it must hold {needed}"
-                )
+                self.report(Cause.CONTENT, section, f"{name} holds {held}; it must hold {needed}")
 
-    def tile(self, step: MatrixAccess, at: str, state: _State) -> None:
+    def tile(self, step: MatrixAccess, state: _State) -> None:
         """Check stride, alignment, bounds and races of a load or a store of a matrix."""
         form, matrix, memory = step.form, step.form.matrix(), step.memory
         place = memory.place
-        self.space(form.space, place.buffer, form.section, at)
+        self.space(form.space, place.buffer, form.section)
         least = matrix.default_stride(form.layout)
         stride = least if memory.stride is None else memory.stride
         if stride < least:
             self.report(
-                at, Cause.STRIDE, LOAD, f"stride {stride} is below the default {least}; raise it"
+                Cause.STRIDE, LOAD, f"stride {stride} is below the default {least}; raise it"
             )
             return
         size = matrix.fragment_bytes
         if not matrix.has_aligned_lines(form.layout, stride):
             self.report(
-                at,
                 Cause.PITCH,
                 STORAGE,
                 f"stride {stride} puts lines {stride * matrix.type.bits} bits apart; that must be "
                 f"a multiple of the fragment's {size} bytes",
             )
             return
-        if self.aligned(place, size, "the fragment", at, STORAGE):
+        if self.aligned(place, size, "the fragment", STORAGE):
             tile = step.tile
-            if self.inside(place, tile.extent, at):
+            if self.inside(place, tile.extent):
                 bytes_ = self.start(place) + tile.byte_offsets.ravel()
-                self.access(place.buffer, bytes_, _kind(step), at, state)
+                self.access(place.buffer, bytes_, _kind(step), state)
 
-    def rows(self, step: RowAccess, at: str, state: _State) -> None:
+    def rows(self, step: RowAccess, state: _State) -> None:
         """Check space, alignment, bounds and races of a load or a store of rows."""
         form, buffer, kind = step.form, step.memory.buffer, _kind(step)
-        self.space(form.space or "shared", buffer, form.section, at)
+        self.space(form.space or "shared", buffer, form.section)
         every = kind == "read" and self.target <= LAST_WITH_ALL_ADDRESSES
         addresses = step.memory.addresses[: None if every else form.addresses]
         if kind == "read" and self.read_rows(step, addresses, state):
@@ -473,13 +450,11 @@ class _Analysis:
             place = Place(buffer=buffer, offset=address)
             what = f"the row of lane {lane}"
             if not (
-                self.aligned(place, size, what, at, form.section)
-                and self.inside(place, size, at, what)
+                self.aligned(place, size, what, form.section) and self.inside(place, size, what)
             ):
                 continue
             if kind == "write" and written.setdefault(address, lane) != lane:
                 self.report(
-                    at,
                     Cause.RACE,
                     CONSISTENCY,
                     f"lanes {written[address]} and {lane} name the same row; which is written "
@@ -487,7 +462,7 @@ class _Analysis:
                 )
             elif lane < form.addresses:
                 start = self.start(place)
-                self.access(buffer, slice(start, start + size), kind, at, state)
+                self.access(buffer, slice(start, start + size), kind, state)
 
     def read_rows(self, step: RowAccess, addresses: Sequence[int], state: _State) -> bool:
         """Note rows as read if nothing is wrong with any address; tell whether it is so.
@@ -507,34 +482,30 @@ class _Analysis:
         state.reads[own.space][rows] = True
         return True
 
-    def copy(self, step: Copy, at: str, state: _State) -> None:
-        inside = [self.inside(place, step.size, at) for place in (step.source, step.destination)]
+    def copy(self, step: Copy, state: _State) -> None:
+        inside = [self.inside(place, step.size) for place in (step.source, step.destination)]
         if not all(inside):
             return
         source, destination = self.start(step.source), self.start(step.destination)
         spaces = {self.program.buffer(p.buffer).space for p in (step.source, step.destination)}
         if len(spaces) == 1 and abs(source - destination) < step.size:
             self.report(
-                at,
-                Cause.OVERLAP,
-                CONSISTENCY,
-                "source and destination of a copy overlap; part them",
+                Cause.OVERLAP, CONSISTENCY, "source and destination of a copy overlap; part them"
             )
             return
-        self.run_of_bytes(step.source, step.size, "read", at, state)
-        self.run_of_bytes(step.destination, step.size, "write", at, state)
+        self.run_of_bytes(step.source, step.size, "read", state)
+        self.run_of_bytes(step.destination, step.size, "write", state)
 
-    def run_of_bytes(self, place: Place, size: int, kind: str, at: str, state: _State) -> None:
-        if self.inside(place, size, at):
+    def run_of_bytes(self, place: Place, size: int, kind: str, state: _State) -> None:
+        if self.inside(place, size):
             start = self.start(place)
-            self.access(place.buffer, slice(start, start + size), kind, at, state)
+            self.access(place.buffer, slice(start, start + size), kind, state)
 
-    def space(self, space: str, buffer: str, section: str, at: str) -> None:
+    def space(self, space: str, buffer: str, section: str) -> None:
         """Check that the space of an instruction is that of the buffer ("": generic)."""
         actual = self.program.buffer(buffer).space
         if space and space.partition("::")[0] != actual:
             self.report(
-                at,
                 Cause.SPACE,
                 section,
                 f"buffer {buffer} is {actual}, the instruction accesses "
@@ -544,13 +515,10 @@ class _Analysis:
     def start(self, place: Place) -> int:
         return self.program.offset(place.buffer) + place.offset
 
-    def aligned(
-        self, place: Place, size: int, what: str, at: str, section: str = ADDRESSES
-    ) -> bool:
+    def aligned(self, place: Place, size: int, what: str, section: str = ADDRESSES) -> bool:
         if self.start(place) % size == 0:
             return True
         self.report(
-            at,
             Cause.ADDRESS,
             section,
             f"address {self.start(place)} ({place.buffer}+{place.offset}) is "
@@ -558,12 +526,11 @@ class _Analysis:
         )
         return False
 
-    def inside(self, place: Place, size: int, at: str, what: str = "the access") -> bool:
+    def inside(self, place: Place, size: int, what: str = "the access") -> bool:
         available = self.program.buffer(place.buffer).size
         if place.offset >= 0 and place.offset + size <= available:
             return True
         self.report(
-            at,
             Cause.OUTSIDE,
             ADDRESSES,
             f"{what}, bytes {place.offset} to {place.offset + size - 1}, "
@@ -572,19 +539,11 @@ class _Analysis:
         return False
 
     def access(
-        self,
-        buffer: str,
-        bytes_: slice | NDArray[np.int64],
-        kind: str,
-        at: str,
-        state: _State,
+        self, buffer: str, bytes_: slice | NDArray[np.int64], kind: str, state: _State
     ) -> None:
         """Check for races and for reading what nothing wrote; then note the access.
 
-        Parameters
-        ----------
-        bytes_
-            Of the space in which the buffer lies, in order.
+        `bytes_`: Of the space in which the buffer lies, in order.
         """
         space = self.program.buffer(buffer).space
         reads, writes = state.reads[space], state.writes[space]
@@ -593,7 +552,6 @@ class _Analysis:
             racing = racing | reads[bytes_]
         if racing.any():
             self.report(
-                at,
                 Cause.RACE,
                 CONSISTENCY,
                 f"byte {self.first(buffer, bytes_, racing)} of {buffer} was accessed since the "
@@ -601,7 +559,6 @@ class _Analysis:
             )
         if space == "shared" and kind == "read" and not (filled := state.filled[bytes_]).all():
             self.report(
-                at,
                 Cause.UNWRITTEN,
                 STATE_SPACES,
                 f"byte {self.first(buffer, bytes_, ~filled)} of shared {buffer} is read before "

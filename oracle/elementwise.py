@@ -33,20 +33,12 @@ def apply(
 ) -> NDArray[Any]:
     """Apply an operation to every element.
 
-    Parameters
-    ----------
-    operation : Operation
-        One that accepts `type_`.
-    type_ : Format
-    values : any shape, dtype `type_.raw`
-        Raw bit patterns (s4 sign-extended, u4 and b1 zero-extended).
-    constant : int
-        Raw bit pattern of one element, unsigned.
-
-    Returns
-    -------
-    Same shape and dtype as `values`. NaNs of floats are those of `CANONICAL_NAN`; in f64, a NaN
-    operand comes back quieted, the element before the constant.
+    `operation`: One that accepts `type_`.
+    `values`: any shape, dtype `type_.raw`. Raw bit patterns (s4 sign-extended, u4 and b1
+        zero-extended).
+    `constant`: Raw bit pattern of one element, unsigned.
+    Returns the same shape and dtype as `values`. NaNs of floats are those of `CANONICAL_NAN`; in
+        f64, a NaN operand comes back quieted, the element before the constant.
     """
     if operation is Operation.COPY:
         return values

@@ -87,17 +87,20 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.dots import dot_product
 from oracle.batches import chunks, matrices
-from oracle.double_enclosure import double_chunk
+from oracle.double_enclosure import (
+    Bools,
+    Bounds,
+    Floats,
+    are_apart,
+    class_sum,
+    double_chunk,
+    with_special,
+)
 from oracle.formats import FORMATS, Format
 from oracle.forms import Form
 from oracle.models import TruncatedDot
 from oracle.models.targets import built_in_model
 from oracle.scratch import own_scratch
-from oracle.special_bounds import are_apart, class_sum, with_special
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Bounds = tuple[Floats, Floats, Bools]
 
 _CHUNK_TILES = 64
 """Tiles bounded together: 128 KiB for each float64 array of 16 x 16 matrices, 4 MiB in all."""
@@ -116,28 +119,14 @@ def enclosure(
 ) -> Bounds:
     """Return the bounds of what one floating-point multiplication may return on any target.
 
-    Parameters
-    ----------
-    form
-        A form whose multiplicands are floats.
-    a, b, c
-        Raw bit patterns, shapes (..., m, k), (..., k, n) and (..., m, n).
-    c_high
-        If given, each element of C may be any number from `c` to `c_high`, of its format. (The
-        bounds at both ends do not bound the inside: the error depends on the last bits of C.)
-
-    Returns
-    -------
-    low, high
-        float64, shape (..., m, n): the least and greatest permitted numbers, which are numbers of
-        the format of D; both NaN where only NaN is permitted.
-    nan_ok
-        Whether NaN, of any payload, is permitted.
-
-    Raises
-    ------
-    UsageError
-        If a shape or dtype is not the form's.
+    `form`: A form whose multiplicands are floats.
+    `a`, `b`, `c`: Raw bit patterns, shapes (..., m, k), (..., k, n) and (..., m, n).
+    `c_high`: If given, each element of C may be any number from `c` to `c_high`, of its format.
+        (The bounds at both ends do not bound the inside: the error depends on the last bits of C.)
+    Returns low, high: float64, shape (..., m, n): the least and greatest permitted numbers, which
+        are numbers of the format of D; both NaN where only NaN is permitted. nan_ok: Whether NaN,
+        of any payload, is permitted.
+    Raises UsageError if a shape or dtype is not the form's.
     """
     upper = c if c_high is None else c_high
     batch = matrices(form, a, b, c)

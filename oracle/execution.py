@@ -90,10 +90,7 @@ def expansions(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[str, 
     none for the compiler that `target` names: then its results can be anything that the ISA
     permits. Where two targets say the same, `execute` gives the same for them.
 
-    Raises
-    ------
-    UsageError
-        If the target is unknown or lacks a form.
+    Raises UsageError if the target is unknown or lacks a form.
     """
     model = model_for(target)
     forms = [form for form in requirements(program) if form.is_product]

@@ -105,10 +105,7 @@ FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}
 def format_named(name: str) -> Format:
     """Return the format with this name.
 
-    Raises
-    ------
-    UsageError
-        If there is none; the message lists those that exist.
+    Raises UsageError if there is none; the message lists those that exist.
     """
     try:
         return FORMATS[name]

@@ -223,16 +223,10 @@ class Form:
     def vectors(self) -> dict[str, Matrix | Vector]:
         """Registers of the operands that are vectors, by their kind."""
         if self.opaque:
-            return dict(self.matrices)
-        if self.is_product:
-            return {**self._vectors}
-        return {"r": self.vector()} if "r" in self.operands else {}
-
-    @cached_property
-    def _vectors(self) -> dict[str, Vector]:
+            return {**self.matrices}
         if not self.is_product:
-            return {"r": Vector(registers=self.registers)}
-        found = {
+            return {"r": Vector(registers=self.registers)} if "r" in self.operands else {}
+        found: dict[str, Matrix | Vector] = {
             name: Vector(
                 registers=self.words(name) * 32 // matrix.register_bits,
                 register_type=matrix.register_type,
@@ -240,10 +234,6 @@ class Form:
             for name, matrix in self.matrices.items()
         }
         return found | {"e": Vector(registers=1)} if self.has_metadata else found
-
-    def vector(self, operand: str = "r") -> Vector:
-        """Return the registers of an operand whose elements stand each in a lane that is known."""
-        return self._vectors[operand]
 
     def words(self, operand: str) -> int:
         """Return the registers of an operand in words of 32 bits; f64 has two for each."""

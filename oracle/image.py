@@ -24,10 +24,7 @@ def position(program: Program, place: Place) -> int:
 def locate(program: Program, byte: int) -> Place | None:
     """Return the place of a byte of the image, or None for padding between buffers.
 
-    Raises
-    ------
-    UsageError
-        If the image has no such byte.
+    Raises UsageError if the image has no such byte.
     """
     if not 0 <= byte < program.image_bytes:
         raise UsageError(
@@ -45,14 +42,8 @@ def writable(program: Program) -> NDArray[np.bool_]:
 
     Every byte outside of these must come out as it went in.
 
-    Parameters
-    ----------
-    program : Program
-        Defined (see `oracle.definedness`).
-
-    Returns
-    -------
-    bool (image_bytes,)
+    `program`: Defined (see `oracle.definedness`).
+    Returns bool (image_bytes,).
     """
     mask = np.zeros(program.image_bytes, dtype=bool)
     for step in walk(program.steps):
@@ -65,10 +56,7 @@ def writable(program: Program) -> NDArray[np.bool_]:
 def check_images(program: Program, images: NDArray[Any]) -> None:
     """Check that an array is a batch of images of a program.
 
-    Raises
-    ------
-    UsageError
-        If its dtype or shape is wrong.
+    Raises UsageError if its dtype or shape is wrong.
     """
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
         given = images.dtype if isinstance(images, np.ndarray) else type(images).__name__

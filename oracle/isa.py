@@ -123,15 +123,8 @@ def form_spelt(opcode: str) -> Form | None:
 def form_of(opcode: str, mnemonic: str | None = None) -> Form:
     """Return the form that an opcode (an instruction without operands) spells (`form_spelt`).
 
-    Parameters
-    ----------
-    mnemonic
-        The instruction of which it has to be a form; None for any.
-
-    Raises
-    ------
-    UsageError
-        If no documented form is spelled so, or another instruction's.
+    `mnemonic`: The instruction of which it has to be a form; None for any.
+    Raises UsageError if no documented form is spelled so, or another instruction's.
     """
     # Whoever hands over something else than text is told so in the same words.
     form = form_spelt(opcode.strip()) if isinstance(opcode, str) else None

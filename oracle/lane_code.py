@@ -50,10 +50,7 @@ other's is undefined."""
 def class_of(register: str) -> str:
     """Return the class of a register by its name: "b16", "b32", "b64" or "pred".
 
-    Raises
-    ------
-    UsageError
-        If nothing has such a name.
+    Raises UsageError if nothing has such a name.
     """
     if register in _GIVEN:
         return "b32"
@@ -186,15 +183,10 @@ def with_another(
 ) -> tuple[Statement, ...]:
     """Return code that reads something else where it reads a register.
 
-    Parameters
-    ----------
-    name
-        Such as "r3" or "p0".
-    other
-        Another register of its class, or a constant.
-    written
-        Whether the other register is also written where that one is, or else no instruction that
-        writes that one is left.
+    `name`: Such as "r3" or "p0".
+    `other`: Another register of its class, or a constant.
+    `written`: Whether the other register is also written where that one is, or else no instruction
+        that writes that one is left.
     """
 
     def predicate(old: str) -> str:
@@ -365,10 +357,7 @@ class _Reader:
                 assert_never(statement)
 
     def assign(self, one: Assign, known: _Known, depth: int, loop: Repeat | None) -> _Known:
-        check(
-            one.opcode in SCALARS,
-            f"there is no scalar instruction {one.opcode!r:.80}",
-        )
+        check(one.opcode in SCALARS, f"there is no scalar instruction {one.opcode!r:.80}")
         row = one.row
         check(
             tuple(map(class_of, one.destinations)) == row.destinations,
@@ -480,17 +469,11 @@ class Taken(NamedTuple):
 def run_lanes(step: LaneCode, inputs: NDArray[Any]) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
     """Execute code in every lane of some warps.
 
-    Parameters
-    ----------
-    inputs : uint32 (count, 32, words)
-        What the code reads; a register of 64 bits is two words, the low one first.
-
-    Returns
-    -------
-    results : uint32 (count, 32, words)
-    open : bool (count, 32)
-        Lanes whose results PTX leaves open: they took bits of a NaN that are open for something
-        other than a number, or gave an instruction a source that it does not take.
+    `inputs`: uint32 (count, 32, words). What the code reads; a register of 64 bits is two words,
+        the low one first.
+    Returns results : uint32 (count, 32, words). open : bool (count, 32): Lanes whose results PTX
+        leaves open: they took bits of a NaN that are open for something other than a number, or
+        gave an instruction a source that it does not take.
     """
     state = _executed(step, inputs)
     for name in step.results:
@@ -539,10 +522,7 @@ def _takes_open_bits(code: Sequence[Statement], nans: _Nans) -> bool:
 def trail(step: LaneCode, inputs: NDArray[Any]) -> list[Taken]:
     """Return what lanes come to, in the order of execution.
 
-    Parameters
-    ----------
-    inputs : uint32 (count, 32, words)
-        What the code reads.
+    `inputs`: uint32 (count, 32, words). What the code reads.
     """
     found: list[Taken] = []
     _executed(step, inputs, found)

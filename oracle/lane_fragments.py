@@ -33,11 +33,8 @@ from oracle.scratch import Scratch
 def places(form: Form, operand: str) -> NDArray[np.int64]:
     """Return where the elements of the lanes belong.
 
-    Returns
-    -------
-    int64 (32, elements, 3)
-        Multiplication (of `form.groups`), row and column of each element that a lane holds, in
-        the order of its registers and, within them, of the bits.
+    Returns int64 (32, elements, 3): Multiplication (of `form.groups`), row and column of each
+        element that a lane holds, in the order of its registers and, within them, of the bits.
     """
     lane = np.arange(LANES)[:, None]
     count = form.words(operand) * 32 // form.type(operand).bits
@@ -91,20 +88,13 @@ def unpack(
 ) -> NDArray[Any]:
     """Gather matrices from the registers of the lanes.
 
-    Parameters
-    ----------
-    words : uint32 (tiles, 32, words)
-    scratch
-        Working memory for floats, which are then good until the next call for the operand.
-    upper
-        Whether floats of 16 bits are wanted in the upper halves of uint32.
-
-    Returns
-    -------
-    (form.groups * tiles, rows, columns), dtype of the format, or uint32
-        All tiles of the first multiplication, then those of the second. They lie in memory as the
-        arithmetic wants them: floats with the tiles last and, of multiplicands, k first; integers
-        with the tiles first and, of multiplicands, k last.
+    `words`: uint32 (tiles, 32, words).
+    `scratch`: Working memory for floats, which are then good until the next call for the operand.
+    `upper`: Whether floats of 16 bits are wanted in the upper halves of uint32.
+    Returns (form.groups * tiles, rows, columns), dtype of the format, or uint32: All tiles of the
+        first multiplication, then those of the second. They lie in memory as the arithmetic wants
+        them: floats with the tiles last and, of multiplicands, k first; integers with the tiles
+        first and, of multiplicands, k last.
     """
     type_ = form.type(operand)
     rows, columns = form.matrix(operand).rows, form.matrix(operand).columns
@@ -158,13 +148,9 @@ def pack(
 ) -> None:
     """Deal matrices out to the registers of the lanes: the reverse of `unpack`.
 
-    Parameters
-    ----------
-    matrices : (form.groups * tiles, rows, columns), raw patterns of the operand's format
-    target : uint32 (tiles, 32, words), C-contiguous
-        Is written.
-    scratch
-        Working memory.
+    `matrices`: (form.groups * tiles, rows, columns), raw patterns of the operand's format.
+    `target`: uint32 (tiles, 32, words), C-contiguous. Is written.
+    `scratch`: Working memory.
     """
     tiles, type_ = len(target), form.type(operand)
     if type_.is_float:
@@ -181,14 +167,8 @@ def pack(
 def _by_lane(form: Form, operand: str, elements: NDArray[Any]) -> NDArray[Any]:
     """Return a view of floats in which they follow each other as in the registers of the lanes.
 
-    Parameters
-    ----------
-    elements : (elements, tiles)
-        In the order of `unpack`.
-
-    Returns
-    -------
-    (tiles, 2, 2, ..., 2): an axis for each bit of an element's number in the lanes.
+    `elements`: (elements, tiles). In the order of `unpack`.
+    Returns (tiles, 2, 2, ..., 2): an axis for each bit of an element's number in the lanes.
     """
     axes = _place_bits(form, operand)
     bits = len(axes)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.batches import check_array
 from oracle.enclosure import enclosure
 from oracle.errors import UsageError
 from oracle.forms import Form
@@ -239,11 +240,8 @@ def multiply_lanes(
 ) -> NDArray[np.uint32]:
     """Return what `mma_sync` and `mma_sp` do, for a form that is already known and a model.
 
-    Parameters
-    ----------
-    a, b, c : uint32 (tiles, 32, words)
-    metadata
-        Of mma.sp, with the selector.
+    `a`, `b`, `c`: uint32 (tiles, 32, words).
+    `metadata`: Of mma.sp, with the selector.
     """
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     result = np.empty((len(a), LANES, form.words("d")), np.uint32)
@@ -301,21 +299,10 @@ def _leading(form: Form, **operands: NDArray[Any]) -> tuple[int, ...]:
     found = {}
     for name, words in operands.items():
         size = (LANES,) if name == "metadata" else (LANES, form.words(name))
-        _check(name, words, size, form)
+        check_array(name, words, np.uint32, *size)
         found[name] = words.shape[: -len(size)]
     leading = found["a"]
     if any(one != leading for one in found.values()):
         listed = ", ".join(f"{name} {one}" for name, one in found.items())
         raise UsageError(f"the leading dimensions differ: {listed}; give the same to all")
     return leading
-
-
-def _check(name: str, words: NDArray[Any], size: tuple[int, ...], form: Form) -> None:
-    if not isinstance(words, np.ndarray) or words.dtype != np.uint32:
-        given = words.dtype if isinstance(words, np.ndarray) else type(words).__name__
-        raise UsageError(f"{name} is {given}; registers are an array of uint32, so convert it")
-    if words.shape[-len(size) :] != size:
-        raise UsageError(
-            f"{name} has shape {words.shape}; {form.opcode} takes (..., "
-            f"{', '.join(map(str, size))})"
-        )

@@ -1,19 +1,24 @@
-"""Public names of a package, whose modules are imported when a name is first asked for."""
+"""Public names of a package, which its module `api` imports when one is first asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 
-def lazily(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package, by its modules and their names: `--help` is fast."""
-    modules = {name: home for home, names in homes.items() for name in names}
+def lazily(package: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package: `--help` need not import what it does not use."""
 
     def find(name: str) -> Any:
-        if name not in modules:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(modules[name]), name)
+        # `from oracle import isa` asks for the name before the module of that name is imported.
+        if name == "__all__" or not (name.startswith("_") or find_spec(f"{package}.{name}")):
+            api = import_module(f"{package}.api")
+            if name == "__all__":
+                return [one for one in vars(api) if not one.startswith("_")]
+            if name in vars(api):
+                return getattr(api, name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return find

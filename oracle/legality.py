@@ -20,7 +20,6 @@ from oracle.isa import (
     refusals,
     selectors_of,
 )
-from oracle.matrices import Matrix
 from oracle.opcodes import KEYWORDS, Resolution, is_unjudged, order_of, resolve
 from oracle.reasons import Reason, Rule
 from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION, Module, parse_target, parse_version
@@ -90,10 +89,7 @@ _SYNTAX = "4.2"
 
 
 def explain(
-    instruction: str,
-    *,
-    target: str = DEFAULT_TARGET,
-    ptx_version: str = DEFAULT_VERSION,
+    instruction: str, *, target: str = DEFAULT_TARGET, ptx_version: str = DEFAULT_VERSION
 ) -> Explanation:
     """Say whether one instruction is legal, and why not.
 
@@ -272,32 +268,14 @@ def _judge_operands(
     required = sum(1 for kind in kinds if kind != "stride")
     if not required <= len(operands) <= len(kinds):
         count = str(required) if required == len(kinds) else f"{required} or {len(kinds)}"
-        return [
-            Reason(
-                f"{mnemonic} takes {count} operands ({', '.join(kinds)}"
-                f"{', the stride optional' if 'stride' in kinds else ''}), not {len(operands)}",
-                section,
-                Rule.OPERANDS,
-            )
-        ], []
-    wrong: list[Reason] = []
-    undefined: list[Reason] = []
-    for kind, operand in zip(kinds, operands, strict=False):
-        if kind == "p":
-            wrong += _judge_address(operand)
-        elif kind == "stride":
-            wrong += _judge_stride(operand, section)
-        elif kind == "selector":
-            wrong += _judge_selector(operand, section)
-        elif kind in ("to", "from", "e"):
-            if not _REGISTER.fullmatch(operand):
-                text = f"{operand!r} is not the name of a register"
-                wrong.append(Reason(text, section, Rule.REGISTER))
-        else:
-            wrong += _judge_vector(kind, operand, resolution)
-    if not wrong and resolution.form is not None:
-        undefined = _undefined(resolution.form, dict(zip(kinds, operands, strict=False)))
-    return wrong, undefined
+        listed = ", ".join(kinds) + (", the stride optional" if "stride" in kinds else "")
+        text = f"{mnemonic} takes {count} operands ({listed}), not {len(operands)}"
+        return [Reason(text, section, Rule.OPERANDS)], []
+    given = dict(zip(kinds, operands, strict=False))
+    wrong = [one for kind in given for one in _faults(kind, given[kind], resolution)]
+    if wrong or resolution.form is None:
+        return wrong, []
+    return [], [*_undefined(resolution.form, given)]
 
 
 def _split(text: str) -> list[str] | None:
@@ -320,76 +298,66 @@ def _split(text: str) -> list[str] | None:
     return operands
 
 
-def _judge_vector(kind: str, operand: str, resolution: Resolution) -> list[Reason]:
+def _faults(kind: str, operand: str, resolution: Resolution) -> Iterator[Reason]:
+    """Say what is wrong with an operand by itself."""
     section = resolution.section
-    if not (operand.startswith("{") and operand.endswith("}")):
-        return [
-            Reason(
-                f"operand {kind} is a brace-enclosed vector, not {operand!r}", section, Rule.VECTOR
-            )
-        ]
+    match kind:
+        case "p":
+            if (fault := _address_fault(operand)) is not None:
+                yield Reason(fault, ADDRESSES, Rule.ADDRESS)
+        case "stride":
+            value = _integer(operand)
+            if _REGISTER.fullmatch(operand):
+                return
+            if value is None:
+                text = f"the stride {operand!r} is neither a register nor an integer"
+                yield Reason(text, section, Rule.STRIDE)
+            # "stride is an optional 32-bit integer operand" (9.7.14.4.3, 9.7.14.4.4)
+            elif not -(1 << 31) <= value < 1 << 32:
+                text = f"the stride {operand} does not fit the 32-bit operand"
+                yield Reason(text, section, Rule.STRIDE)
+        case "selector":
+            value = _integer(operand)
+            # "operand f is a 32-bit integer constant with values in the range 0..3" (9.7.14.6.3)
+            if value is None or not 0 <= value <= 3:
+                text = f"the sparsity selector {operand!r} is no integer constant from 0 to 3"
+                yield Reason(text, section, Rule.SELECTOR)
+        case "to" | "from" | "e":
+            if not _REGISTER.fullmatch(operand):
+                yield Reason(f"{operand!r} is not the name of a register", section, Rule.REGISTER)
+        case _ if not (operand.startswith("{") and operand.endswith("}")):
+            text = f"operand {kind} is a brace-enclosed vector, not {operand!r}"
+            yield Reason(text, section, Rule.VECTOR)
+        case _:
+            yield from _vector_faults(kind, operand, resolution)
+
+
+def _vector_faults(kind: str, operand: str, resolution: Resolution) -> Iterator[Reason]:
     inside = operand[1:-1].strip(_SPACES)
     registers = [item.strip(_SPACES) for item in inside.split(",")] if inside else []
-    reasons = [
-        Reason(f"{item!r} in operand {kind} is not the name of a register", section, Rule.REGISTER)
-        for item in registers
-        if not _REGISTER.fullmatch(item)
-    ]
+    for item in registers:
+        if not _REGISTER.fullmatch(item):
+            text = f"{item!r} in operand {kind} is not the name of a register"
+            yield Reason(text, resolution.section, Rule.REGISTER)
     counts = sorted({form.vectors[kind].registers for form in resolution.candidates})
     if counts and len(registers) not in counts:
-        expected = " or ".join(map(str, counts))
         given = f"{len(registers)} register{'s' if len(registers) != 1 else ''}"
-        reasons.append(
-            Reason(
-                f"operand {kind} has {given}; the fragment has {expected}",
-                resolution.fragments,
-                Rule.REGISTERS,
-            )
-        )
-    return reasons
+        text = f"operand {kind} has {given}; the fragment has {' or '.join(map(str, counts))}"
+        yield Reason(text, resolution.fragments, Rule.REGISTERS)
 
 
-def _judge_address(operand: str) -> list[Reason]:
+def _address_fault(operand: str) -> str | None:
     match = _ADDRESS.fullmatch(operand)
     if match is None:
-        fault = (
+        return (
             f"{operand!r} is not an address: [register], [variable], [immediate], or one of the "
             "first two + a constant"
         )
-    elif match[2] and not 0 <= (_integer(match[2]) or 0) < 1 << 32:
-        fault = f"the immediate address {match[2]} is not an unsigned 32-bit integer"
-    elif match[3] and not -(1 << 31) <= (_integer(match[3]) or 0) < 1 << 31:
-        fault = f"the offset {match[3]} is not a signed 32-bit integer"
-    else:
-        return []
-    return [Reason(fault, ADDRESSES, Rule.ADDRESS)]
-
-
-def _judge_stride(operand: str, section: str) -> list[Reason]:
-    if _REGISTER.fullmatch(operand):
-        return []
-    value = _integer(operand)
-    if value is None:
-        return [
-            Reason(
-                f"the stride {operand!r} is neither a register nor an integer", section, Rule.STRIDE
-            )
-        ]
-    # "stride is an optional 32-bit integer operand" (9.7.14.4.3, 9.7.14.4.4)
-    if not -(1 << 31) <= value < 1 << 32:
-        return [
-            Reason(f"the stride {operand} does not fit the 32-bit operand", section, Rule.STRIDE)
-        ]
-    return []
-
-
-def _judge_selector(operand: str, section: str) -> list[Reason]:
-    value = _integer(operand)
-    # "operand f is a 32-bit integer constant with values in the range 0..3" (9.7.14.6.3)
-    if value is None or not 0 <= value <= 3:
-        text = f"the sparsity selector {operand!r} is no integer constant from 0 to 3"
-        return [Reason(text, section, Rule.SELECTOR)]
-    return []
+    if match[2] and not 0 <= (_integer(match[2]) or 0) < 1 << 32:
+        return f"the immediate address {match[2]} is not an unsigned 32-bit integer"
+    if match[3] and not -(1 << 31) <= (_integer(match[3]) or 0) < 1 << 31:
+        return f"the offset {match[3]} is not a signed 32-bit integer"
+    return None
 
 
 def _integer(text: str) -> int | None:
@@ -409,15 +377,25 @@ _BASES = {"0x": 16, "0b": 2, "0": 8, "": 10}
 """Base of an integer constant, by how it begins (PTX ISA 4.5.1)."""
 
 
-def _undefined(form: Form, operands: dict[str, str]) -> list[Reason]:
-    """Return what the text shows to be undefined: strides, addresses and selectors as numbers."""
-    reasons: list[Reason] = []
+def _undefined(form: Form, operands: dict[str, str]) -> Iterator[Reason]:
+    """Say what the text shows to be undefined: strides, addresses and selectors as numbers."""
     alignment, section = ROW_BYTES, form.section
-    if form.opaque and not form.is_product:
-        alignment, section = form.matrix().fragment_bytes, STORAGE
-        stride = _integer(operands.get("stride", ""))
-        if stride is not None:
-            reasons += _stride_reasons(form.matrix(), form.layout, stride, form.section)
+    if form.is_access:
+        matrix = form.matrix()
+        alignment, section = matrix.fragment_bytes, STORAGE
+        stride, default = _integer(operands.get("stride", "")), matrix.default_stride(form.layout)
+        if stride is not None and stride < default:
+            text = (
+                f"stride {stride} is below the default of {default} elements, which is undefined "
+                "behavior"
+            )
+            yield Reason(text, form.section, Rule.STRIDE_BELOW_DEFAULT)
+        elif stride is not None and not matrix.has_aligned_lines(form.layout, stride):
+            text = (
+                f"stride {stride} puts rows {stride * matrix.type.bits / 8:g} bytes apart, not a "
+                f"multiple of the fragment's {matrix.fragment_bytes} bytes"
+            )
+            yield Reason(text, STORAGE, Rule.ALIGNMENT)
     if "selector" in operands:
         selector, known = _integer(operands["selector"]), selectors_of(form)
         if selector not in known:
@@ -425,41 +403,10 @@ def _undefined(form: Form, operands: dict[str, str]) -> list[Reason]:
                 f"the sparsity selector {selector} is undefined with {form.shape.name} of "
                 f".{form.a_type.name}; it is {' or '.join(map(str, known))}"
             )
-            section = INSTRUCTIONS[form.mnemonic].metadata.section
-            reasons.append(Reason(text, section, Rule.SELECTOR))
+            yield Reason(text, INSTRUCTIONS[form.mnemonic].metadata.section, Rule.SELECTOR)
     match = _ADDRESS.fullmatch(operands["p"]) if "p" in operands else None
     if match and match[2]:
         address = (_integer(match[2]) or 0) + (_integer(match[3] or "0") or 0)
         if address % alignment:
-            reasons.append(
-                Reason(
-                    f"address {address} is not a multiple of {alignment} bytes",
-                    section,
-                    Rule.ALIGNMENT,
-                )
-            )
-    return reasons
-
-
-def _stride_reasons(matrix: Matrix, layout: str, stride: int, section: str) -> list[Reason]:
-    """Return why a stride, in elements, leaves a load or a store undefined."""
-    default = matrix.default_stride(layout)
-    if stride < default:
-        return [
-            Reason(
-                f"stride {stride} is below the default of {default} elements, which is "
-                "undefined behavior",
-                section,
-                Rule.STRIDE_BELOW_DEFAULT,
-            )
-        ]
-    if not matrix.has_aligned_lines(layout, stride):
-        return [
-            Reason(
-                f"stride {stride} puts rows {stride * matrix.type.bits / 8:g} bytes apart, not a "
-                f"multiple of the fragment's {matrix.fragment_bytes} bytes",
-                STORAGE,
-                Rule.ALIGNMENT,
-            )
-        ]
-    return []
+            text = f"address {address} is not a multiple of {alignment} bytes"
+            yield Reason(text, section, Rule.ALIGNMENT)

@@ -48,6 +48,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.batches import check_array
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.forms import ROW_BYTES, Form
 from oracle.isa import form_of, ldmatrix_form
@@ -119,7 +120,7 @@ def stmatrix(
     """
     form = form_of(opcode, "stmatrix")
     used = _used_addresses(form, shared, addresses)
-    _check_registers(registers, form.registers)
+    check_array("registers", registers, np.uint32, LANES, form.registers)
     leading = _leading(
         {
             "shared": shared.shape[:-1],
@@ -156,14 +157,14 @@ def movmatrix(opcode: str, registers: NDArray[Any]) -> NDArray[np.uint32]:
         If the opcode is no form of movmatrix, or the dtype or shape is wrong.
     """
     form = form_of(opcode, "movmatrix")
-    _check_registers(registers, 1)
+    check_array("registers", registers, np.uint32, LANES, 1)
     return moved(form, registers)
 
 
 def _used_addresses(form: Form, shared: NDArray[Any], addresses: NDArray[Any]) -> NDArray[np.int64]:
     """Return the addresses that a form uses, int64 (..., form.addresses), checked."""
-    _check_array("shared", shared, np.uint8, None)
-    _check_array("addresses", addresses, np.uint32, LANES)
+    check_array("shared", shared, np.uint8, None)
+    check_array("addresses", addresses, np.uint32, LANES)
     used = addresses[..., : form.addresses].astype(np.int64)
     size = shared.shape[-1]
     row = form.row_bytes
@@ -203,22 +204,11 @@ def _row_bytes(form: Form, used: NDArray[np.int64], leading: tuple[int, ...]) ->
 def moves(form: Form, count: int = 1) -> NDArray[np.int64]:
     """Return which byte each byte of the lanes' registers is.
 
-    Parameters
-    ----------
-    count
-        Registers of movmatrix, each of which is moved by itself.
-
-    Returns
-    -------
-    int64 (32, bytes)
-        Of ldmatrix and stmatrix, a byte of the rows in the order of the lanes that give their
-        addresses, packed elements widened to bytes; of movmatrix, a byte of the source's registers,
-        lane by lane.
-
-    Raises
-    ------
-    UsageError
-        If the layout of the form is not known here.
+    `count`: Registers of movmatrix, each of which is moved by itself.
+    Returns int64 (32, bytes): Of ldmatrix and stmatrix, a byte of the rows in the order of the
+        lanes that give their addresses, packed elements widened to bytes; of movmatrix, a byte of
+        the source's registers, lane by lane.
+    Raises UsageError if the layout of the form is not known here.
     """
     if not form.vectors:
         lane, byte = np.divmod(np.arange(4 * LANES).reshape(8, 8, 2).swapaxes(0, 1), 4)
@@ -252,15 +242,9 @@ def is_packed(form: Form) -> bool:
 def distribute(form: Form, rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
     """Deal rows out to the lanes' registers.
 
-    Parameters
-    ----------
-    form : Form
-    rows : uint8 (..., form.addresses, form.row_bytes)
-        The bytes at the row addresses, in the order of the lanes that give them.
-
-    Returns
-    -------
-    uint32 (..., 32, form.registers)
+    `rows`: uint8 (..., form.addresses, form.row_bytes). The bytes at the row addresses, in the
+        order of the lanes that give them.
+    Returns uint32 (..., 32, form.registers).
     """
     if is_packed(form):
         rows = _widened(form, rows)
@@ -270,15 +254,9 @@ def distribute(form: Form, rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
 def load_rows(form: Form, memory: NDArray[np.uint8], rows: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Return the registers into which rows of memory are loaded.
 
-    Parameters
-    ----------
-    memory : uint8 (count, bytes)
-    rows : int64 (form.addresses, form.row_bytes)
-        Every byte of the rows.
-
-    Returns
-    -------
-    uint32 (count, 32, form.registers)
+    `memory`: uint8 (count, bytes).
+    `rows`: int64 (form.addresses, form.row_bytes). Every byte of the rows.
+    Returns uint32 (count, 32, form.registers).
     """
     if is_packed(form):
         return distribute(form, np.take(memory, rows, axis=1))
@@ -286,10 +264,7 @@ def load_rows(form: Form, memory: NDArray[np.uint8], rows: NDArray[np.int64]) ->
 
 
 def store_rows(
-    form: Form,
-    memory: NDArray[np.uint8],
-    rows: NDArray[np.int64],
-    registers: NDArray[np.uint32],
+    form: Form, memory: NDArray[np.uint8], rows: NDArray[np.int64], registers: NDArray[np.uint32]
 ) -> None:
     """Write rows of memory from registers, in place; parameters as of `load_rows`."""
     memory[:, rows.ravel()[moves(form)]] = bytes_of(registers)
@@ -326,22 +301,3 @@ def _widened(form: Form, rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
     if form.texts["dst_fmt"] == "s8":
         values = (values ^ np.uint8(8)) - np.uint8(8)
     return values
-
-
-def _check_array(name: str, array: NDArray[Any], dtype: type, last: int | None) -> None:
-    if not isinstance(array, np.ndarray) or array.dtype != dtype:
-        given = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
-        raise UsageError(
-            f"{name} is {given}; it must be an array of {np.dtype(dtype)}, so convert it"
-        )
-    if array.ndim < 1 or (last is not None and array.shape[-1] != last):
-        wanted = f"(..., {last})" if last is not None else "(..., bytes)"
-        raise UsageError(f"{name} has shape {array.shape}; it must be {wanted}")
-
-
-def _check_registers(registers: NDArray[Any], count: int) -> None:
-    _check_array("registers", registers, np.uint32, count)
-    if registers.ndim < 2 or registers.shape[-2] != LANES:
-        raise UsageError(
-            f"registers has shape {registers.shape}; it must be (..., {LANES}, {count})"
-        )

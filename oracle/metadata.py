@@ -38,14 +38,8 @@ def holders(form: Form, selector: int) -> NDArray[np.intp]:
 def indices(form: Form, metadata: NDArray[np.uint32], selector: int) -> NDArray[np.uint8]:
     """Return the index of each unit of A.
 
-    Parameters
-    ----------
-    metadata : uint32 (tiles, 32)
-        Of each lane.
-
-    Returns
-    -------
-    uint8 (units, m, tiles): 0 to 3
+    `metadata`: uint32 (tiles, 32). Of each lane.
+    Returns uint8 (units, m, tiles): 0 to 3.
     """
     lane, bit = np.divmod(index_bits(form, selector).T, 32)
     words = metadata.T[lane] >> bit[:, :, None].astype(np.uint32)
@@ -77,13 +71,8 @@ def expanded(
 ) -> NDArray[Any]:
     """Return the A of integers that stored elements stand for: the sum of those at each place.
 
-    Parameters
-    ----------
-    a : (tiles, m, K / 2)
-
-    Returns
-    -------
-    (tiles, m, K), int16 of elements of 8 bits, int8 of those of 4 bits
+    `a`: (tiles, m, K / 2).
+    Returns (tiles, m, K), int16 of elements of 8 bits, int8 of those of 4 bits.
     """
     # The places of four units are the digits of a word, 16 bits each, to which each unit is added
     # where its index says. A digit of 4-bit elements is two of 8 bits.
@@ -109,14 +98,9 @@ def expanded(
 def met(form: Form, b: NDArray[Any], metadata: NDArray[np.uint32], selector: int) -> NDArray[Any]:
     """Return the elements of a B of floats that each row of A meets.
 
-    Parameters
-    ----------
-    b : (tiles, K, n)
-        Fastest with tiles last in memory.
-
-    Returns
-    -------
-    (m * tiles, K / 2, n), all tiles of the first row of A first; in memory as (K / 2, n, m, tiles).
+    `b`: (tiles, K, n). Fastest with tiles last in memory.
+    Returns (m * tiles, K / 2, n), all tiles of the first row of A first; in memory as (K / 2, n, m,
+        tiles).
     """
     tiles, depth, n = b.shape
     lines = np.ascontiguousarray(b.transpose(1, 2, 0))
@@ -144,13 +128,8 @@ def row_form(form: Form) -> Form:
 def by_row(matrices: NDArray[Any]) -> NDArray[Any]:
     """Return the rows of matrices as matrices of one row, in the order of `met`.
 
-    Parameters
-    ----------
-    matrices : (tiles, m, columns)
-
-    Returns
-    -------
-    (m * tiles, 1, columns), in memory as (columns, m, tiles)
+    `matrices`: (tiles, m, columns).
+    Returns (m * tiles, 1, columns), in memory as (columns, m, tiles).
     """
     turned = np.ascontiguousarray(matrices.transpose(2, 1, 0))
     return turned.reshape(1, len(turned), -1).transpose(2, 0, 1)

@@ -118,10 +118,7 @@ class Use:
     def registers(self) -> tuple[Register, ...]:
         """The registers, in the order of the operand.
 
-        Raises
-        ------
-        UsageError
-            If the vector has another number of them.
+        Raises UsageError if the vector has another number of them.
         """
         return vector(self.name, self.holds.registers, self.holds.bits)
 

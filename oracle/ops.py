@@ -7,6 +7,7 @@ of the lanes. An instruction multiplies, or it moves data as `oracle.matrix_move
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from typing import Any, Generic, Self, TypeAlias, TypeGuard, TypeVar
@@ -29,12 +30,8 @@ COUNTS = (1, 2, 4, 8)
 def check_address(address: int | None, registers: int) -> None:
     """Raise UsageError unless the address of a load can stand in a register of its destination.
 
-    Parameters
-    ----------
-    address
-        Which register; None for none.
-    registers
-        How many there are.
+    `address`: Which register; None for none.
+    `registers`: How many there are.
     """
     if address is not None:
         check_range(address, 0, registers - 1, "register of the destination with the address")
@@ -66,8 +63,7 @@ class Lines:
         """Raise UsageError unless a form can take them."""
         if self.stride is None:
             check(
-                not self.stride_in_register,
-                "a default stride stands in no register; give a stride",
+                not self.stride_in_register, "a default stride stands in no register; give a stride"
             )
         else:
             # "stride is an optional 32-bit integer operand" (9.7.14.4.3)
@@ -139,9 +135,7 @@ class Rows:
     def offsets(self, form: Form) -> NDArray[np.int64]:
         """Return every byte of the rows that a form uses, counted from the start of the buffer.
 
-        Returns
-        -------
-        int64 (form.addresses, form.row_bytes)
+        Returns int64 (form.addresses, form.row_bytes).
         """
         starts = np.array(self.addresses[: form.addresses], np.int64)
         return starts[:, None] + np.arange(form.row_bytes)
@@ -188,10 +182,7 @@ class Op(StepBase, Generic[M]):
         Those are "d", "a", "b", "c" and, for metadata, "e" of a product; "fragment" or "registers"
         of what is loaded or stored; "source" and "destination" of what is moved between registers.
 
-        Raises
-        ------
-        UsageError
-            If an operand is missing.
+        Raises UsageError if an operand is missing.
         """
         names = [field for field, *_ in operands_of(form)]
         missing = [name for name in names if name not in given]
@@ -327,9 +318,7 @@ def is_repeated(form: Form) -> bool:
 def operands_of(form: Form, count: int = 1) -> tuple[tuple[str, Held, bool], ...]:
     """Return the vectors of an instruction, in the order of a step.
 
-    Returns
-    -------
-    What each is called, what it holds, and whether it is written.
+    Returns what each is called, what it holds, and whether it is written.
     """
     held: Held = Registers(registers=count)
     if is_repeated(form):
@@ -364,61 +353,29 @@ def product_of(form: Form) -> Product:
     return Op.of(form, **{name: name for name in form.vectors}, **constants)
 
 
-def is_instruction(step: object) -> TypeGuard[AnyOp]:
-    """Whether a step is an instruction for matrices."""
-    return isinstance(step, Op)
+def _does(*actions: str) -> Any:
+    return lambda step: isinstance(step, Op) and step.action in actions
 
 
-def accesses_matrix(step: object) -> TypeGuard[MatrixAccess]:
-    """Whether a step loads or stores a fragment of wmma."""
-    return is_instruction(step) and isinstance(step.memory, Lines)
-
-
-def loads_fragment(step: object) -> TypeGuard[MatrixAccess]:
-    """Whether a step is a wmma.load."""
-    return accesses_matrix(step) and step.form.is_load
-
-
-def stores_fragment(step: object) -> TypeGuard[MatrixAccess]:
-    """Whether a step is a wmma.store."""
-    return accesses_matrix(step) and step.form.is_store
-
-
-def accesses_rows(step: object) -> TypeGuard[RowAccess]:
-    """Whether a step loads or stores rows at addresses of the lanes."""
-    return is_instruction(step) and isinstance(step.memory, Rows)
-
-
-def loads_rows(step: object) -> TypeGuard[RowAccess]:
-    """Whether a step loads rows."""
-    return accesses_rows(step) and step.form.is_load
-
-
-def stores_rows(step: object) -> TypeGuard[RowAccess]:
-    """Whether a step stores rows."""
-    return accesses_rows(step) and step.form.is_store
-
-
-def multiplies(step: object) -> TypeGuard[Product]:
-    """Whether a step multiplies matrices."""
-    return is_instruction(step) and step.form.is_product
-
-
-def multiplies_fragments(step: object) -> TypeGuard[Product]:
-    """Whether a step multiplies fragments of wmma."""
-    return multiplies(step) and step.form.opaque
-
-
-def multiplies_registers(step: object) -> TypeGuard[Product]:
-    """Whether a step multiplies matrices whose layout in registers is known."""
-    return multiplies(step) and not step.form.opaque
-
-
-def is_producer(step: object) -> TypeGuard[AnyOp]:
-    """Whether a step makes values that others only move: it multiplies, or loads rows."""
-    return multiplies(step) or loads_rows(step)
-
-
-def is_main(step: object) -> TypeGuard[AnyOp]:
-    """Whether a program can be about a step: loads and stores of wmma only serve others."""
-    return is_instruction(step) and step.form.is_main
+_ROWS, _PRODUCTS = ("load_rows", "store_rows"), ("multiply", "multiply_registers")
+_FRAGMENTS = ("load", "store")
+is_instruction: Callable[[object], TypeGuard[AnyOp]] = _does(
+    *_FRAGMENTS, *_ROWS, *_PRODUCTS, "move"
+)
+"""Whether a step is an instruction for matrices."""
+accesses_matrix: Callable[[object], TypeGuard[MatrixAccess]] = _does(*_FRAGMENTS)
+"""Whether a step loads or stores a fragment of wmma."""
+loads_fragment: Callable[[object], TypeGuard[MatrixAccess]] = _does("load")
+stores_fragment: Callable[[object], TypeGuard[MatrixAccess]] = _does("store")
+accesses_rows: Callable[[object], TypeGuard[RowAccess]] = _does(*_ROWS)
+"""Whether a step loads or stores rows at addresses of the lanes."""
+loads_rows: Callable[[object], TypeGuard[RowAccess]] = _does("load_rows")
+stores_rows: Callable[[object], TypeGuard[RowAccess]] = _does("store_rows")
+multiplies: Callable[[object], TypeGuard[Product]] = _does(*_PRODUCTS)
+multiplies_fragments: Callable[[object], TypeGuard[Product]] = _does("multiply")
+multiplies_registers: Callable[[object], TypeGuard[Product]] = _does("multiply_registers")
+"""Whether a step multiplies matrices whose layout in registers is known."""
+is_producer: Callable[[object], TypeGuard[AnyOp]] = _does(*_PRODUCTS, "load_rows")
+"""Whether a step makes values that others only move: it multiplies, or loads rows."""
+is_main: Callable[[object], TypeGuard[AnyOp]] = _does(*_PRODUCTS, *_ROWS, "move")
+"""Whether a program can be about a step: loads and stores of wmma only serve others."""

@@ -74,20 +74,9 @@ class Permission:
     def allows(self, actual: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which bytes of some images are permitted.
 
-        Parameters
-        ----------
-        actual : uint8 (count, image_bytes)
-            What was found after the program.
-
-        Returns
-        -------
-        bool (count, image_bytes)
-            All bytes of a bounded element alike.
-
-        Raises
-        ------
-        UsageError
-            If the images have another dtype or shape.
+        `actual`: uint8 (count, image_bytes). What was found after the program.
+        Returns bool (count, image_bytes): All bytes of a bounded element alike.
+        Raises UsageError if the images have another dtype or shape.
         """
         check_images(self.program, actual)
         if len(actual) != len(self.bits):
@@ -134,24 +123,12 @@ def permitted(
     What it permits does not depend on the target; whether the program is defined does, for
     ldmatrix (see `oracle.definedness`).
 
-    Parameters
-    ----------
-    program : Program
-    images : uint8 (count, image_bytes)
-        What memory holds before; left as it is.
-    target : str
-
-    Returns
-    -------
-    Permission
-        Takes about 4 bytes for each byte of the images, and several times that on the way.
-
-    Raises
-    ------
-    UsageError
-        If the target is unknown or lacks a form, or the images have a wrong dtype or shape.
-    UndefinedProgramError
-        If the ISA leaves the program undefined.
+    `images`: uint8 (count, image_bytes). What memory holds before; left as it is.
+    Returns Permission: Takes about 4 bytes for each byte of the images, and several times that on
+        the way.
+    Raises UsageError if the target is unknown or lacks a form, or the images have a wrong dtype or
+        shape.
+    Raises UndefinedProgramError if the ISA leaves the program undefined.
     """
     check_defined(program, target=target)
     check_images(program, images)
@@ -186,10 +163,8 @@ def contradicting(
     Where there are figures of all that it multiplies, that is every byte as expected; else what the
     ISA permits. Of a few images, those in which lanes take open bits of a NaN are none of them.
 
-    Parameters
-    ----------
-    images, actual, expected : uint8 (count, image_bytes)
-        Before the program, after it, and after it by the target's model.
+    `images`, `actual`, `expected`: uint8 (count, image_bytes). Before the program, after it, and
+        after it by the target's model.
     """
     differ = different(expected, actual)
     known = has_figures(program, target=target)

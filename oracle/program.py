@@ -45,12 +45,9 @@ maximum amount of shared memory per thread block, 9.0 and 10.0)."""
 class Program:
     """Buffers and the steps that one warp takes on them.
 
-    Raises
-    ------
-    UsageError
-        If two buffers have one name, none is global, a step names a buffer that is not there,
-        a vector has too many registers or too few, a word lies in shared memory, or there is more
-        than `MAX_WORK` or `MAX_BYTES`.
+    Raises UsageError if two buffers have one name, none is global, a step names a buffer that is
+        not there, a vector has too many registers or too few, a word lies in shared memory, or
+        there is more than `MAX_WORK` or `MAX_BYTES`.
     """
 
     buffers: tuple[Buffer, ...]
@@ -89,10 +86,7 @@ class Program:
     def buffer(self, name: str) -> Buffer:
         """Return the buffer of this name.
 
-        Raises
-        ------
-        UsageError
-            If there is none.
+        Raises UsageError if there is none.
         """
         found = self._named.get(name)
         if found is None:

@@ -55,19 +55,10 @@ def check_vector(text: str, what: str) -> None:
 def vector(text: str, count: int, bits: int) -> tuple[Register, ...]:
     """Return the registers that an operand stands for.
 
-    Parameters
-    ----------
-    text
-        A name, or registers.
-    count
-        How many registers the operand has.
-    bits
-        Size of one.
-
-    Raises
-    ------
-    UsageError
-        If the text lists another number of registers, or is neither.
+    `text`: A name, or registers.
+    `count`: How many registers the operand has.
+    `bits`: Size of one.
+    Raises UsageError if the text lists another number of registers, or is neither.
     """
     if not listed(text):
         return tuple(Register(text, bits, index) for index in range(count))

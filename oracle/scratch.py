@@ -70,11 +70,9 @@ class Scratch:
         As `oracle.transposition.transpose` does, but through memory that is kept, and a few rows at
         a time, so that what is read across them lies in the nearest cache.
 
-        Parameters
-        ----------
-        target, source : one (count, size) in C order, the other (count, ...)
-            Of one dtype. In the other, of `size` elements for each row too, the first axis is the
-            last in memory, and those after it may lie in any order.
+        `target`, `source`: one (count, size) in C order, the other (count, ...). Of one dtype. In
+            the other, of `size` elements for each row too, the first axis is the last in memory,
+            and those after it may lie in any order.
         """
         gap = LINE_BYTES // source.itemsize
         apart = target.strides[0] == target.itemsize

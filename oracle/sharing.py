@@ -45,13 +45,9 @@ class Overlap:
 def overlaps(step: Step, shared: Collection[tuple[str, int]]) -> tuple[Overlap, ...]:
     """Return how the operands of a step share registers; none if each has its own.
 
-    Parameters
-    ----------
-    step
-        Of a program.
-    shared
-        The program's `shared_banks`: elsewhere two operands of one name share their registers only
-        if these are declared with one type (`runners.emission`).
+    `step`: Of a program.
+    `shared`: The program's `shared_banks`: elsewhere two operands of one name share their registers
+        only if these are declared with one type (`runners.emission`).
     """
     return tuple(_overlaps(step, shared))
 

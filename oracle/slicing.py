@@ -58,10 +58,7 @@ def slice_of(trace: Trace, written: Written, *others: int) -> tuple[Link, ...]:
 
     Scalar code is told lane by lane; of a matrix instruction all lanes matter.
 
-    Parameters
-    ----------
-    others
-        Lanes whose register in the same place matters, too.
+    `others`: Lanes whose register in the same place matters, too.
     """
     walk = _Walk()
     walk.store(written.event, (written.row, written.column), others)
@@ -128,7 +125,8 @@ class _Walk:
         if not hit:
             return
         places_ = [self.at.pop(one) for one in made.registers if one in self.at]
-        at = next(iter(places_), None)
+        # An element of a matrix is no register of a lane.
+        at = next(iter(places_), None) if made.is_fragment else None
         if is_lane_code(step):
             self._scalar(event, hit)
             return

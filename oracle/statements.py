@@ -24,10 +24,7 @@ def without_comments(module: str) -> str:
 def matrix_instructions(text: str) -> Iterator[tuple[int, str]]:
     """Yield the number of the line and the text of each matrix instruction.
 
-    Parameters
-    ----------
-    text
-        A module, `without_comments`.
+    `text`: A module, `without_comments`.
     """
     line, place = 1, 0
     for match in _INSTRUCTION.finditer(text):

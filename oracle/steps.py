@@ -8,7 +8,7 @@ only asks for these need not know which steps there are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, TypeGuard
@@ -407,24 +407,15 @@ class Loop(StepBase):
         return f"repeat {self.count} times"
 
 
-def accesses_registers(step: Step) -> TypeGuard[PlainAccess]:
-    """Whether a step loads or stores registers lane by lane, with no matrix instruction."""
-    return isinstance(step, PlainAccess)
+def _is(kind: type) -> Any:
+    return lambda step: isinstance(step, kind)
 
 
-def changes_elements(step: Step) -> TypeGuard[Elementwise]:
-    """Whether a step does something with every element of a fragment."""
-    return isinstance(step, Elementwise)
-
-
-def copies_bytes(step: Step) -> TypeGuard[Copy]:
-    """Whether a step copies bytes between buffers."""
-    return isinstance(step, Copy)
-
-
-def is_lane_code(step: object) -> TypeGuard[LaneCode]:
-    """Whether a step is scalar code that each lane takes by itself."""
-    return isinstance(step, LaneCode)
+accesses_registers: Callable[[object], TypeGuard[PlainAccess]] = _is(PlainAccess)
+"""Whether a step loads or stores registers lane by lane, with no matrix instruction."""
+changes_elements: Callable[[object], TypeGuard[Elementwise]] = _is(Elementwise)
+copies_bytes: Callable[[object], TypeGuard[Copy]] = _is(Copy)
+is_lane_code: Callable[[object], TypeGuard[LaneCode]] = _is(LaneCode)
 
 
 def is_plain_load(step: Step) -> bool:

@@ -25,10 +25,7 @@ from oracle.transposition import transpose
 class Tile:
     """A matrix as it lies in memory, apart from where.
 
-    Raises
-    ------
-    UsageError
-        If a line does not start at a whole byte, or the layout is unknown.
+    Raises UsageError if a line does not start at a whole byte, or the layout is unknown.
     """
 
     matrix: Matrix
@@ -92,23 +89,11 @@ class Tile:
 def read(memory: NDArray[np.uint8], offset: int, tile: Tile) -> NDArray[Any]:
     """Read a matrix from each memory of a batch.
 
-    Parameters
-    ----------
-    memory : uint8 (count, bytes)
-    offset : int
-        Byte at which the tile starts.
-    tile : Tile
-
-    Returns
-    -------
-    (count, rows, columns), dtype `tile.matrix.type.raw`
-        Raw bit patterns, 4-bit and single-bit elements one each (s4 sign-extended). It may share
-        memory with `memory`.
-
-    Raises
-    ------
-    UsageError
-        If the tile does not lie inside the memory.
+    `memory`: uint8 (count, bytes).
+    `offset`: Byte at which the tile starts.
+    Returns (count, rows, columns), dtype `tile.matrix.type.raw`: Raw bit patterns, 4-bit and
+        single-bit elements one each (s4 sign-extended). It may share memory with `memory`.
+    Raises UsageError if the tile does not lie inside the memory.
     """
     view = _lines(memory, offset, tile)
     bits = tile.matrix.type.bits
@@ -128,21 +113,11 @@ def read(memory: NDArray[np.uint8], offset: int, tile: Tile) -> NDArray[Any]:
 def write(memory: NDArray[np.uint8], offset: int, tile: Tile, values: NDArray[Any]) -> None:
     """Write a matrix to each memory of a batch; no byte outside of the tile changes.
 
-    Parameters
-    ----------
-    memory : uint8 (count, bytes)
-        Changed in place; its last axis must be contiguous.
-    offset : int
-        Byte at which the tile starts.
-    tile : Tile
-    values : (count, rows, columns), dtype `tile.matrix.type.raw`
-        Raw bit patterns as `read` returns them. Of 4-bit and single-bit elements only the low
-        bits count.
-
-    Raises
-    ------
-    UsageError
-        If the tile does not lie inside the memory.
+    `memory`: uint8 (count, bytes). Changed in place; its last axis must be contiguous.
+    `offset`: Byte at which the tile starts.
+    `values`: (count, rows, columns), dtype `tile.matrix.type.raw`. Raw bit patterns as `read`
+        returns them. Of 4-bit and single-bit elements only the low bits count.
+    Raises UsageError if the tile does not lie inside the memory.
     """
     view = _lines(memory, offset, tile)
     lines = values if tile.layout == "row" else values.swapaxes(-1, -2)

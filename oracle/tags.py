@@ -44,14 +44,8 @@ def byte_tags(name: str, *, nan: bool) -> NDArray[np.uint8]:
 def spread(tags: NDArray[np.uint8], type_: Format) -> NDArray[Any]:
     """Turn tags of elements of at least 8 bits into words whose bytes are the tags of the bytes.
 
-    Parameters
-    ----------
-    tags : uint8, any shape
-    type_ : Format
-
-    Returns
-    -------
-    Same shape; unsigned integers as wide as the elements.
+    `tags`: uint8, any shape.
+    Returns the same shape; unsigned integers as wide as the elements.
     """
     dtype = np.dtype(f"<u{type_.bits // 8}")
     # NumPy 2.5 takes a Python integer above 2^63 for a C long here.
@@ -66,14 +60,8 @@ def spread(tags: NDArray[np.uint8], type_: Format) -> NDArray[Any]:
 def gather(words: NDArray[Any], type_: Format) -> NDArray[np.uint8]:
     """Turn what was read from the tags of memory into tags of elements.
 
-    Parameters
-    ----------
-    words : any shape, unsigned integers as wide as the elements, or packed elements one each
-    type_ : Format
-
-    Returns
-    -------
-    uint8, same shape. What is neither exact nor a whole element of this format is unknown.
+    `words`: any shape, unsigned integers as wide as the elements, or packed elements one each.
+    Returns uint8, same shape. What is neither exact nor a whole element of this format is unknown.
     """
     tags = np.where(words == 0, EXACT, UNKNOWN).astype(np.uint8)
     if type_.name in FLOATS:
@@ -85,15 +73,9 @@ def gather(words: NDArray[Any], type_: Format) -> NDArray[np.uint8]:
 def starts(tags: NDArray[np.uint8], name: str) -> NDArray[np.bool_]:
     """Return where whole bounded elements of a format start, along the last axis.
 
-    Parameters
-    ----------
-    tags : uint8 (..., bytes)
-    name : str
-        "f16", "f32" or "f64".
-
-    Returns
-    -------
-    bool (..., bytes)
+    `tags`: uint8 (..., bytes).
+    `name`: "f16", "f32" or "f64".
+    Returns bool (..., bytes).
     """
     size = element_size(name)
     found = np.zeros(tags.shape, dtype=bool)
@@ -109,10 +91,8 @@ def starts(tags: NDArray[np.uint8], name: str) -> NDArray[np.bool_]:
 def without_torn(tags: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return tags with the bytes of elements that are not whole turned to unknown.
 
-    Parameters
-    ----------
-    tags : uint8 (..., bytes)
-        What was moved together: an element is whole if all of its bytes are there, in order.
+    `tags`: uint8 (..., bytes). What was moved together: an element is whole if all of its bytes are
+        there, in order.
     """
     whole = tags == EXACT
     for name in FLOATS:

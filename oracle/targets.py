@@ -44,10 +44,7 @@ _COMPILED = re.compile(rf"(\w+)@(unknown|{_RELEASE.pattern})")
 def parse_release(text: str) -> Release:
     """Return the release that a text names: "12.4", or "unknown".
 
-    Raises
-    ------
-    UsageError
-        If it names none.
+    Raises UsageError if it names none.
     """
     match = _RELEASE.fullmatch(text)
     if match is None and text != str(UNKNOWN_RELEASE):
@@ -59,15 +56,10 @@ def parse_release(text: str) -> Release:
 def split_compiler(text: str) -> tuple[str, Release | None]:
     """Take apart a target, and the release of the compiler whose code is meant.
 
-    Parameters
-    ----------
-    text
-        Such as "sm_90@12.4"; "sm_90@unknown" where nobody knows the compiler; "sm_90" alone means
-        code of the newest compiler that figures are known of.
-
-    Returns
-    -------
-    The target, such as "sm_90", which is not looked at here, and the release, if one is named.
+    `text`: Such as "sm_90@12.4"; "sm_90@unknown" where nobody knows the compiler; "sm_90" alone
+        means code of the newest compiler that figures are known of.
+    Returns the target, such as "sm_90", which is not looked at here, and the release, if one is
+        named.
     """
     match = _COMPILED.fullmatch(text) if isinstance(text, str) else None
     return (text, None) if match is None else (match[1], parse_release(match[2]))
@@ -93,15 +85,8 @@ chapter "Release Notes"; ptxas 11.7 to 13.5 were asked, 2026-11)."""
 def newest_for_cuda(cuda: str) -> PtxVersion | None:
     """Return the newest PTX ISA version that the driver of a version of CUDA reads.
 
-    Parameters
-    ----------
-    cuda
-        Such as "13.0". One that is newer than all that are known reads at least what they read.
-
-    Returns
-    -------
-    PtxVersion or None
-        None where nothing is known of such a version.
+    `cuda`: Such as "13.0". One that is newer than all that are known reads at least what they read.
+    Returns PtxVersion or None: None where nothing is known of such a version.
     """
     match = re.match(r"([0-9]{1,3})\.([0-9]{1,3})(?![0-9])", cuda)
     if match is None:
@@ -119,10 +104,7 @@ DEFAULT_VERSION = "8.0"
 def parse_version(text: str) -> PtxVersion:
     """Return the PTX ISA version that `text` names, such as "8.0".
 
-    Raises
-    ------
-    UsageError
-        If no such version exists.
+    Raises UsageError if no such version exists.
     """
     match = re.fullmatch(r"([0-9]{1,3})\.([0-9]{1,3})", text) if isinstance(text, str) else None
     version = PtxVersion(int(match[1]), int(match[2])) if match else None
@@ -201,10 +183,7 @@ TARGETS: dict[str, Target] = {row.name: row for row in _rows()}
 def parse_target(text: str) -> Target:
     """Return the target that `text` names, such as "sm_90".
 
-    Raises
-    ------
-    UsageError
-        If no such target is known; the message lists those that are.
+    Raises UsageError if no such target is known; the message lists those that are.
     """
     target = TARGETS.get(text) if isinstance(text, str) else None
     if target is None:
@@ -224,18 +203,10 @@ class Module:
     def named(cls, target: str = DEFAULT_TARGET, version: str | None = None) -> Self:
         """Return the module of these names.
 
-        Parameters
-        ----------
-        target
-            Such as "sm_90".
-        version
-            Such as "8.0"; None stands for DEFAULT_VERSION, or the first version that knows the
-            target if that is later.
-
-        Raises
-        ------
-        UsageError
-            If the target or the version does not exist.
+        `target`: Such as "sm_90".
+        `version`: Such as "8.0"; None stands for DEFAULT_VERSION, or the first version that knows
+            the target if that is later.
+        Raises UsageError if the target or the version does not exist.
         """
         row = parse_target(target)
         if version is not None:

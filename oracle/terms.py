@@ -81,12 +81,8 @@ class Operands:
 def operands_of(event: Event, at: tuple[int, int]) -> Operands:
     """Return what an element of D is computed from.
 
-    Parameters
-    ----------
-    event
-        A multiplication, as it was traced.
-    at
-        Row and column of D for wmma.mma; else the lane and the number of the element among those
+    `event`: A multiplication, as it was traced.
+    `at`: Row and column of D for wmma.mma; else the lane and the number of the element among those
         that its registers hold.
     """
     form: Form = event.step.form  # type: ignore[union-attr]
@@ -121,10 +117,7 @@ def _taken(a: Any, b: Any, c: Any, row: int, column: int) -> Operands:
 def sums_of(form: Form, given: Operands, d: int, model: Model) -> Iterator[TermSum]:
     """Yield how an element of D is computed, one addition of products after the other.
 
-    Parameters
-    ----------
-    d
-        Raw pattern of the element of D.
+    `d`: Raw pattern of the element of D.
     """
     a_bits, b_bits = _patterns(given.a, form.a_type), _patterns(given.b, form.b_type)
     c_bits = _patterns(given.c[None], form.c_type)[0]

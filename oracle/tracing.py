@@ -6,7 +6,7 @@ The oracle computes; here is only kept what passes by.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -108,19 +108,10 @@ class Trace:
 def trace(program: Program, image: NDArray[np.uint8], *, target: str) -> Trace:
     """Take one warp through a program, noting everything.
 
-    Parameters
-    ----------
-    image : uint8 (image_bytes,)
-        What memory holds before; left as it is.
-    target
-        Whose model computes.
-
-    Raises
-    ------
-    UsageError
-        As `oracle.execution.execute`.
-    UndefinedProgramError
-        If the ISA leaves the program undefined.
+    `image`: uint8 (image_bytes,). What memory holds before; left as it is.
+    `target`: Whose model computes.
+    Raises UsageError as `oracle.execution.execute`.
+    Raises UndefinedProgramError if the ISA leaves the program undefined.
     """
     check_defined(program, target=target)
     images = np.array(image[None], order="C")
@@ -149,13 +140,6 @@ class _Bytes:
         return cls(events=np.full(size, _NOBODY, np.int32), cells=np.zeros(size, np.int32))
 
 
-@dataclass(kw_only=True, eq=False)
-class _Seen:
-    inputs: dict[str, NDArray[Any]] = field(default_factory=dict)
-    makers: dict[str, int] = field(default_factory=dict)
-    stored: frozenset[int] = frozenset()
-
-
 class _Recorder(Warps):
     """One warp that keeps what passes by."""
 
@@ -168,8 +152,17 @@ class _Recorder(Warps):
         self._makers: dict[Register, int] = {}
 
     def take(self, step: Straight) -> None:
-        seen = self._seen(step)
-        number = len(self.events)
+        number, inputs, makers = len(self.events), dict[str, NDArray[Any]](), dict[str, int]()
+        for use in step.reads:
+            inputs[use.field] = self.held(use)["bits"][0]
+            makers[use.name] = max(self._makers[register] for register in use.registers)
+        if accesses_rows(step) and not step.stores:
+            memory, rows = self.rows(step)
+            inputs["rows"] = memory["bits"][0][rows]
+        stored = set[int]()
+        for span in step.bytes_read:
+            written, start = self._bytes(Place(buffer=span.buffer, offset=0))
+            stored.update(written.events[start + span.offsets].ravel().tolist())
         super().take(step)
         result = None
         if step.writes is not None:
@@ -177,25 +170,11 @@ class _Recorder(Warps):
             result = self.held(step.writes)["bits"][0]
         self.events.append(
             Event(
-                number=number, step=step, inputs=seen.inputs, makers=seen.makers,
-                stored=seen.stored, result=result,
+                number=number, step=step, inputs=inputs, makers=makers,
+                stored=frozenset(stored - {_NOBODY}), result=result,
             )
         )  # fmt: skip
         self._note_writes(step, number)
-
-    def _seen(self, step: Straight) -> _Seen:
-        seen = _Seen()
-        for use in step.reads:
-            seen.inputs[use.field] = self.held(use)["bits"][0]
-            seen.makers[use.name] = max(self._makers[register] for register in use.registers)
-        if accesses_rows(step) and not step.stores:
-            memory, rows = self.rows(step)
-            seen.inputs["rows"] = memory["bits"][0][rows]
-        for span in step.bytes_read:
-            written, start = self._bytes(Place(buffer=span.buffer, offset=0))
-            numbers = written.events[start + span.offsets]
-            seen.stored |= frozenset(numbers[numbers != _NOBODY].tolist())
-        return seen
 
     def _note_writes(self, step: Straight, number: int) -> None:
         if copies_bytes(step):

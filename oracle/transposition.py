@@ -25,15 +25,9 @@ _BLOCK_BYTES = 1 << 18
 def in_order(matrices: NDArray[Any], order: tuple[int, int, int]) -> NDArray[Any]:
     """Return a copy of a batch of matrices whose axes lie in memory in the given order.
 
-    Parameters
-    ----------
-    matrices : (count, rows, columns)
-    order : tuple[int, int, int]
-        The axes, that with the largest stride first: (1, 2, 0) puts the batch last.
-
-    Returns
-    -------
-    Same shape, with the strides that the order asks for.
+    `matrices`: (count, rows, columns).
+    `order`: The axes, that with the largest stride first: (1, 2, 0) puts the batch last.
+    Returns the same shape, with the strides that the order asks for.
     """
     memory = np.empty([matrices.shape[axis] for axis in order], matrices.dtype)
     copy = memory.transpose(np.argsort(order))
@@ -44,10 +38,8 @@ def in_order(matrices: NDArray[Any], order: tuple[int, int, int]) -> NDArray[Any
 def transpose(target: NDArray[Any], source: NDArray[Any]) -> None:
     """Copy a batch of matrices into an array of the same shape, whose axes lie otherwise in memory.
 
-    Parameters
-    ----------
-    target, source : (count, rows, columns), or with more axes
-        Of one dtype; they do not share memory.
+    `target`, `source`: (count, rows, columns), or with more axes. Of one dtype; they do not share
+        memory.
     """
     if not _crosses(target, source):
         np.copyto(target, source)

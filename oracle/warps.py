@@ -63,14 +63,9 @@ class Cell(NamedTuple):
 class Warps:
     """A batch of warps with their memories, fragments and registers.
 
-    Parameters
-    ----------
-    program : Program
-        Defined (see `oracle.definedness`).
-    images : uint8 (count, image_bytes)
-        Changed in place by the steps.
-    model : Model
-        What computes the products.
+    `program`: Defined (see `oracle.definedness`).
+    `images`: uint8 (count, image_bytes). Changed in place by the steps.
+    `model`: What computes the products.
     """
 
     PLANES: ClassVar[tuple[str, ...]] = ("bits",)

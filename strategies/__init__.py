@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 from oracle.lazy import lazily
 
 if TYPE_CHECKING:
-    from strategies.sampling import Sample as Sample
-    from strategies.sampling import samples as samples
+    from strategies.api import *  # noqa: F403
 
-__getattr__ = lazily(__name__, {"strategies.sampling": ("Sample", "samples")})
-__all__ = ["Sample", "samples"]
+__getattr__ = lazily(__name__)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import queue
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from functools import partial
 from multiprocessing.synchronize import Event
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
 from oracle.errors import InfrastructureError
 
@@ -21,28 +19,19 @@ _POLL_SECONDS = 0.2
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-Report = Callable[[int, int], None]
-"""Callback that takes two numbers which say how far a task is; the task defines their meaning."""
+Report = Callable[[int], None]
+"""Is told how much more of a task is done; the task defines the unit."""
 Stopping = Callable[[], bool]
 """Says whether to end early."""
-Watcher = Callable[[int, int, int], None]
-"""Callback that takes the number of a task and what the task reported."""
 Work = Callable[[Task, Report, Stopping], Result]
 
-
-class _Mailbox(Protocol):
-    def put(self, item: tuple[int, int, int]) -> None: ...
-
-    def get_nowait(self) -> tuple[int, int, int]: ...
+_shared: tuple[Any, Event]
+"""How much all tasks of a pool did, and whether they have to end."""
 
 
-_mailbox: _Mailbox | None = None
-_stop: Event | None = None
-
-
-def _begin(mailbox: _Mailbox, stop: Event) -> None:
-    global _mailbox, _stop
-    _mailbox, _stop = mailbox, stop
+def _begin(done: Any, stop: Event) -> None:
+    global _shared
+    _shared = done, stop
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     # The terminal interrupts all processes at once; the parent alone says what becomes of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -60,16 +49,18 @@ def _end_with_the_parent() -> None:
         os._exit(1)
 
 
-def _in_process(work: Work[Task, Result], number: int, task: Task) -> Result:
-    def report(done: int, left: int) -> None:
-        if _mailbox is not None:
-            _mailbox.put((number, done, left))
+def _in_process(work: Work[Task, Result], task: Task) -> Result:
+    done, stop = _shared
 
-    return work(task, report, lambda: _stop is not None and _stop.is_set())
+    def report(more: int) -> None:
+        with done:
+            done.value += more
+
+    return work(task, report, stop.is_set)
 
 
 def run_all(
-    work: Work[Task, Result], tasks: Sequence[Task], *, jobs: int, watcher: Watcher
+    work: Work[Task, Result], tasks: Sequence[Task], *, jobs: int, report: Report
 ) -> list[Result]:
     """Do all tasks; the results come in the order of the tasks.
 
@@ -81,29 +72,21 @@ def run_all(
         How many at the same time; 1 needs no other process.
     """
     if min(jobs, len(tasks)) <= 1:
-        return [
-            work(task, partial(watcher, number), lambda: False) for number, task in enumerate(tasks)
-        ]
+        return [work(task, report, lambda: False) for task in tasks]
     # Not forked: NumPy's and Rich's threads would be cut off in the middle.
     context = multiprocessing.get_context("spawn")
-    mailbox = context.Queue()
-    stop = context.Event()
+    done, stop, told = context.Value("q"), context.Event(), 0
     pool = ProcessPoolExecutor(
-        min(jobs, len(tasks)),
-        mp_context=context,
-        initializer=_begin,
-        initargs=(mailbox, stop),
+        min(jobs, len(tasks)), mp_context=context, initializer=_begin, initargs=(done, stop)
     )
     try:
-        futures = [
-            pool.submit(_in_process, work, number, task) for number, task in enumerate(tasks)
-        ]
+        futures = [pool.submit(_in_process, work, task) for task in tasks]
         waiting = set(futures)
         while waiting:
-            done, waiting = wait(waiting, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
-            for message in _received(mailbox):
-                watcher(*message)
-            for future in done:
+            ended, waiting = wait(waiting, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
+            report((far := done.value) - told)
+            told = far
+            for future in ended:
                 future.result()
         return [future.result() for future in futures]
     except BrokenProcessPool as error:
@@ -113,13 +96,3 @@ def run_all(
     finally:
         stop.set()
         pool.shutdown(cancel_futures=True)
-        mailbox.close()
-        mailbox.cancel_join_thread()
-
-
-def _received(mailbox: _Mailbox) -> Iterator[tuple[int, int, int]]:
-    while True:
-        try:
-            yield mailbox.get_nowait()
-        except queue.Empty:
-            return

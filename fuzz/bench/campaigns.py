@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from corpus import Kind, create_corpus
 from corpus.known import Known
-from fuzz.bench import Report, Stopping, Watcher, run_all
+from fuzz.bench import Report, Stopping, run_all
 from fuzz.campaign.campaign import SHRINK_SECONDS
 from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs
@@ -60,12 +60,10 @@ def campaigns_of(whole: Campaign) -> tuple[Campaign, ...]:
     )
 
 
-def measure_reach(
-    campaigns: Sequence[Campaign], *, jobs: int, watcher: Watcher
-) -> tuple[Reach, ...]:
+def measure_reach(campaigns: Sequence[Campaign], *, jobs: int, report: Report) -> tuple[Reach, ...]:
     """Draw programs as campaigns do, and count what they reach."""
     total = ProgramCoverage()
-    for coverage in run_all(reached_by, campaigns, jobs=jobs, watcher=watcher):
+    for coverage in run_all(reached_by, campaigns, jobs=jobs, report=report):
         total.merge(coverage)
     return tuple(_reaches(total, campaigns[0].target, campaigns[0].version))
 
@@ -81,9 +79,10 @@ def reached_by(campaign: Campaign, report: Report, stopping: Stopping) -> Progra
         speed=Speed.INTERPRETED,
     )
     while coverage.programs < campaign.programs and not stopping():
-        for batch in next(rounds)[: campaign.programs - coverage.programs]:
+        batches = next(rounds)[: campaign.programs - coverage.programs]
+        for batch in batches:
             coverage.add(batch)
-        report(coverage.programs, campaign.programs - coverage.programs)
+        report(len(batches))
     return coverage
 
 
@@ -192,8 +191,8 @@ def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
                 if examination.seconds is not None:
                     seconds.append(taken.get(examination.bucket.key, 0) + spent)
                 taken[examined.bucket.key] = spent
-            report(images, task.images - images)
-        groups = finding_groups(triage.families.values())
+            report(done.cases)
+        groups = finding_groups(triage.members.values())
     return Lines(
         name=task.name,
         titles=tuple(group.title for group in groups),

@@ -15,7 +15,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cache
 
-from fuzz.bench import Report, Stopping, Watcher, run_all
+from fuzz.bench import Report, Stopping, run_all
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution import execute
 from oracle.forms import Form
@@ -273,15 +273,12 @@ class Sighting:
     seconds: float
     """Time of one core until then: drawing programs, and of those that the fault touches images,
     oracle and this device."""
-    opcode: str
-    """Opcode of the program's main form."""
 
 
 @dataclass(kw_only=True)
 class SearchResult:
     """What one seed saw."""
 
-    seed: int
     cases: int = 0
     """Images drawn, over all columns."""
     seen: dict[tuple[Contents, str], Sighting] = field(default_factory=dict)
@@ -294,13 +291,12 @@ def search(task: tuple[Plan, int], report: Report, stopping: Stopping) -> Search
     Programs, images and what the oracle makes of them are the same for all faults, and are made
     once; a fault that is seen is not run again.
     """
-    plan, seed = task
-    return _Search(plan, seed, report=report, stopping=stopping).run()
+    return _Search(*task, report).run(stopping)
 
 
 class _Search:
-    def __init__(self, plan: Plan, seed: int, *, report: Report, stopping: Stopping) -> None:
-        self._plan, self._report, self._stopping = plan, report, stopping
+    def __init__(self, plan: Plan, seed: int, report: Report) -> None:
+        self._plan, self._seed, self._report = plan, seed, report
         layout = seed % LAYOUTS
         self._sound = Mutant(None, target=plan.target, layout=layout)
         self._mutants = {
@@ -313,32 +309,24 @@ class _Search:
         """Images of each column so far."""
         self._shared = 0.0
         """Seconds that went into programs."""
-        self._result = SearchResult(seed=seed)
+        self._result = SearchResult()
         self._own = {(column, name): 0.0 for column in plan.columns for name in self._mutants}
         """Seconds that went into one device, and into images and oracle while it was looked at."""
 
-    def run(self) -> SearchResult:
+    def run(self, stopping: Stopping) -> SearchResult:
         plan = self._plan
         rounds = campaign_rounds(
-            plan.forms,
-            target=plan.target,
-            version=plan.version,
-            seed=self._result.seed,
+            plan.forms, target=plan.target, version=plan.version, seed=self._seed,
             speed=Speed.INTERPRETED,
-        )
+        )  # fmt: skip
         while True:
             begun = time.perf_counter()
             batches = next(rounds)
             self._shared += time.perf_counter() - begun
             for batch in batches:
                 self._batch(batch)
-                self._report(self._result.cases, sum(map(len, self._left.values())))
-                if self._done:
+                if stopping() or not any(map(self._goes_on, plan.columns)):
                     return self._result
-
-    @property
-    def _done(self) -> bool:
-        return not any(map(self._goes_on, self._plan.columns)) or self._stopping()
 
     def _goes_on(self, column: Contents) -> bool:
         return bool(self._left[column]) and self._drawn < self._plan.limit_of(column)
@@ -370,7 +358,12 @@ class _Search:
                 first = self._mutants[name].first_wrong(loaded[name], emitted, images, expected)
                 self._own[column, name] += filling + time.perf_counter() - begun
                 if first is not None:
-                    self._seen(column, name, batch, self._drawn + first + 1)
+                    self._left[column].remove(name)
+                    self._report(1)
+                    self._result.seen[column, name] = Sighting(
+                        cases=self._drawn + first + 1,
+                        seconds=self._shared + self._own[column, name],
+                    )
         self._drawn += batch.count
 
     def _touched(
@@ -400,34 +393,26 @@ class _Search:
         if self._sound.first_wrong(sound, emitted, images, expected) is not None:
             raise InfrastructureError(
                 "the simulated device without a fault and the oracle disagree on a program of "
-                f"{batch.about} (seed {self._result.seed}); run a campaign with this seed to see "
+                f"{batch.about} (seed {self._seed}); run a campaign with this seed to see "
                 f"where, and mend that first"
             )
 
-    def _seen(self, column: Contents, name: str, batch: Batch, cases: int) -> None:
-        self._left[column].remove(name)
-        own = self._own[column, name]
-        self._result.seen[column, name] = Sighting(
-            cases=cases,
-            seconds=self._shared + own,
-            opcode=batch.about,
-        )
+
+def _median(values: Sequence[float], count: int) -> float | None:
+    """Return the median of so many values, of which those that are not there are infinite."""
+    unseen = [float("inf")] * (count - len(values))
+    median = statistics.median([*values, *unseen]) if count else float("inf")
+    return None if median == float("inf") else median
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
     """How one sort of contents did on one fault."""
 
-    contents: Contents
     sightings: tuple[Sighting, ...]
     """One for each seed that saw the fault."""
     seeds: int
     """How many seeds looked for it."""
-
-    def _median(self, values: Sequence[float]) -> float | None:
-        unseen = [float("inf")] * (self.seeds - len(values))
-        median = statistics.median([*values, *unseen])
-        return None if median == float("inf") else median
 
     @property
     def cases(self) -> int | None:
@@ -435,13 +420,13 @@ class Column:
 
         None if half of the seeds or more did not see it.
         """
-        median = self._median([float(one.cases) for one in self.sightings])
+        median = _median([one.cases for one in self.sightings], self.seeds)
         return None if median is None else round(median)
 
     @property
     def seconds(self) -> float | None:
         """Median of the seconds until then, on one core; None as for `cases`."""
-        return self._median([one.seconds for one in self.sightings])
+        return _median([one.seconds for one in self.sightings], self.seeds)
 
     @property
     def found(self) -> bool:
@@ -472,14 +457,10 @@ class Measurement:
 
         None if half of them or more were not found.
         """
-        cases = [
-            float("inf") if cases is None else cases
-            for row in self.rows
-            if not row.subject.unobservable and not row.subject.is_measured_row
-            for cases in (row.columns[contents].cases,)
-        ]
-        median = statistics.median(cases) if cases else float("inf")
-        return None if median == float("inf") else round(median)
+        rows = [one for one in self.rows if not one.subject.unobservable]
+        cases = [one.columns[contents].cases for one in rows if not one.subject.is_measured_row]
+        median = _median([one for one in cases if one is not None], len(cases))
+        return None if median is None else round(median)
 
     def missed(self, contents: Contents) -> list[str]:
         """Return the names of the observable faults that were not found."""
@@ -490,25 +471,25 @@ class Measurement:
         ]
 
 
-def measure(plan: Plan, seeds: Sequence[int], *, jobs: int, watcher: Watcher) -> Measurement:
+def measure(plan: Plan, seeds: Sequence[int], *, jobs: int, report: Report) -> Measurement:
     """Search with every seed, some of them at the same time."""
     begun = time.perf_counter()
-    results = run_all(search, [(plan, seed) for seed in seeds], jobs=jobs, watcher=watcher)
-    rows = tuple(_row(plan, subject, results) for subject in plan.subjects)
+    results = run_all(search, [(plan, seed) for seed in seeds], jobs=jobs, report=report)
+    rows = []
+    for subject in plan.subjects:
+        seen = {
+            contents: [result.seen.get((contents, subject.name)) for result in results]
+            for contents in plan.columns
+        }
+        columns = {
+            contents: Column(
+                sightings=tuple(one for one in found if one is not None), seeds=len(results)
+            )
+            for contents, found in seen.items()
+        }
+        rows.append(Row(subject=subject, columns=columns))
     return Measurement(
-        rows=rows,
+        rows=tuple(rows),
         cases=sum(result.cases for result in results),
         seconds=time.perf_counter() - begun,
     )
-
-
-def _row(plan: Plan, subject: Subject, results: Sequence[SearchResult]) -> Row:
-    columns = {}
-    for contents in plan.columns:
-        seen = [result.seen.get((contents, subject.name)) for result in results]
-        columns[contents] = Column(
-            contents=contents,
-            sightings=tuple(sighting for sighting in seen if sighting is not None),
-            seeds=len(results),
-        )
-    return Row(subject=subject, columns=columns)

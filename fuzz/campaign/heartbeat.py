@@ -13,8 +13,7 @@ import os
 import struct
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,18 +33,6 @@ from runners.protocol import (
     Ran,
     Runner,
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _BeatingBatch:
-    pending: Pending
-    heartbeat: Heartbeat
-
-    def collect(self) -> Ran | Failure:
-        self.heartbeat.beat()
-        ran = self.pending.collect()
-        self.heartbeat.beat()
-        return ran
 
 
 class BeatingRunner(ForwardingRunner):
@@ -71,12 +58,13 @@ class BeatingRunner(ForwardingRunner):
     def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
         """Start a batch, as the runner does."""
         self._heartbeat.beat()
-        pending = self._runner.submit(compiled, images, entry=entry)
-        return _BeatingBatch(pending=pending, heartbeat=self._heartbeat)
+        return self._runner.submit(compiled, images, entry=entry)
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch and wait for it, as the runner does."""
-        return self.submit(compiled, images, entry=entry).collect()
+        ran = self.submit(compiled, images, entry=entry).collect()
+        self._heartbeat.beat()
+        return ran
 
 
 def health_of(ready: OpenRunner) -> DeviceStatus | None:
@@ -119,7 +107,7 @@ processes), number of the stage, round, cases, and the seconds that each stage t
 _FLAG_BYTES = 8
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Row:
     """What a worker's row says."""
 
@@ -128,7 +116,7 @@ class Row:
     stage: Stage
     round: int
     cases: int
-    seconds: Mapping[Stage, float]
+    seconds: dict[Stage, float]
     """Time that each stage took so far."""
 
 
@@ -176,7 +164,7 @@ class Heartbeats:
 
     def write(self, row: int, said: Row) -> None:
         """Write a row."""
-        seconds = (said.seconds.get(stage, 0.0) for stage in _STAGES)
+        seconds = (said.seconds[stage] for stage in _STAGES)
         fields = (said.written, _STAGES.index(said.stage), said.round, said.cases, *seconds)
         _ROW.pack_into(self._map, self._place(row), *fields)
 
@@ -194,12 +182,9 @@ class WorkerHeartbeat:
 
     def __init__(self, heartbeats: Heartbeats, row: int) -> None:
         self._heartbeats, self._row = heartbeats, row
-        before = heartbeats.read(row)
         # A worker that takes the place of one that was killed goes on with its figures.
-        self._seconds = dict(before.seconds)
-        self._cases = before.cases
-        self._round, self._stage = -1, Stage.WAIT
-        self._since = time.monotonic()
+        before, now = heartbeats.read(row), time.monotonic()
+        self._said = replace(before, written=now, stage=Stage.WAIT, round=-1)
         self.beat()
 
     @property
@@ -210,27 +195,20 @@ class WorkerHeartbeat:
     def enter(self, stage: Stage, *, round: int | None = None) -> None:  # noqa: A002
         """Say that a stage begins; the one before it has ended."""
         self.beat()
-        self._stage = stage
+        self._said.stage = stage
         if round is not None:
-            self._round = round
+            self._said.round = round
         self.beat()
 
     def count(self, cases: int) -> None:
         """Add cases that were compared."""
-        self._cases += cases
+        self._said.cases += cases
 
     def beat(self) -> None:
         """Give a sign of life."""
-        now = time.monotonic()
-        self._seconds[self._stage] = self._seconds.get(self._stage, 0.0) + now - self._since
-        self._since = now
-        said = Row(
-            written=now,
-            stage=self._stage,
-            round=self._round,
-            cases=self._cases,
-            seconds=self._seconds,
-        )
+        said, now = self._said, time.monotonic()
+        said.seconds[said.stage] += now - said.written
+        said.written = now
         self._heartbeats.write(self._row, said)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
-from fuzz.campaign.check_wrappers import Carried
+from fuzz.campaign.check_wrappers import pickled
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken, Heartbeats
 from fuzz.campaign.status import Changed, WorkerStatus
 from fuzz.checks.protocol import Check, Facts, Found, Job, Report, RoundJob, Stage
@@ -154,7 +154,7 @@ class ProcessPool(ClosedAtTheEnd):
 
     def __init__(self, check: Check, *, workers: int, devices: Sequence[int] = (0,)) -> None:
         self._check, self._devices, self._workers = check, devices, workers
-        self._pickled = Carried(check=check).pickled()
+        self._pickled = pickled(check)
         rows = workers + 1 + workers // _WORKERS_OF_AN_EXAMINER
         self._heartbeats = Heartbeats(rows)
         self._closed = False

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -85,6 +86,8 @@ class Changed:
     """Of a node that is back: the id of the one that went."""
     seconds: float = 0.0
     """How long that one was gone."""
+    complete: bool = False
+    """Whether there are as many actors as there should be."""
 
     def __str__(self) -> str:
         """Return it in words."""
@@ -178,58 +181,81 @@ class Hosts(Struct, kw_only=True):
     """
 
     state: State
-    _now: dict[str, HostStatus] = field(default_factory=dict)
+    _nodes: dict[str, int] = field(default_factory=dict)
+    _missing: Counter[tuple[str, Part]] = field(default_factory=Counter)
+    _gone: dict[str, dict[str, datetime]] = field(default_factory=dict)
+    """By host and id: when nodes went that are missing, the first first."""
     news: list[Mapping[str, str | int]] = field(default_factory=list)
     """The latest events of this process, as JSON objects."""
     count: int = 0
 
     def hear(self, changed: Changed) -> None:
-        """Count a change."""
+        """Count a change; what came is back if its host misses one."""
+        host, part, now = changed.host, changed.part, datetime.now(UTC)
+        gone = self._gone.setdefault(host, {})
+        went = changed.change is Change.GONE
+        if part is Part.NODE:
+            self._nodes[host] = max(0, self._nodes.get(host, 0) + (-1 if went else 1))
+            if went:
+                gone[changed.node] = now
+        if not went and self._missing[host, part]:
+            changed = replace(changed, change=Change.BACK)
+            if part is Part.NODE and gone:
+                # A node that is started again has another id: it stands for the one that went
+                # first.
+                before = changed.node if changed.node in gone else next(iter(gone))
+                seconds = (now - gone.pop(before)).total_seconds()
+                changed = replace(changed, before=before, seconds=seconds)
+        self._count(changed, now)
+        if changed.complete:
+            # No actor of a node that lives is missed any more.
+            for (other, kind), count in list(self._missing.items()):
+                if kind is Part.ACTOR and not self._missing[other, Part.NODE]:
+                    why = "another host has its place"
+                    moved = Changed(part=kind, change=Change.BACK, host=other, why=why)
+                    for _ in range(count):
+                        self._count(moved, now)
+
+    def _count(self, changed: Changed, now: datetime) -> None:
         host, part, change = changed.host, changed.part, changed.change
         record = self.state.hosts.setdefault(host, HostRecord())
-        now = self._of(host)
-        came = change in (Change.JOINED, Change.BACK, Change.THERE)
-        time_now = datetime.now(UTC).isoformat(timespec="seconds")
-        if part is Part.NODE:
-            now.nodes = max(0, now.nodes + (1 if came else -1))
-            if change is Change.GONE:
-                now.gone[changed.node] = time_now
-            elif change is Change.BACK:
-                now.gone.pop(changed.before, None)
-        for one, name, more in (
-            (now, "missing", {Change.GONE: 1, Change.BACK: -1}),
-            (record, "lost", {Change.GONE: 1}),
-            (record, "back", {Change.BACK: 1}),
-        ):
-            count = getattr(one, f"{part}s_{name}") + more.get(change, 0)
-            setattr(one, f"{part}s_{name}", max(0, count))
-        if change is not Change.THERE:
-            event: dict[str, str | int] = {
-                "time": time_now, "part": part.value, "change": change.value, "host": host,
-                "node": changed.node, "place": changed.place, "why": changed.why,
-                "text": str(changed),
-            }  # fmt: skip
-            if part is Part.NODE and change is Change.GONE:
-                event["actors"] = changed.actors
-            elif changed.before:
-                event |= {"before": changed.before, "seconds": round(changed.seconds)}
-            self.count += 1
-            self.news.append(event)
-            del self.news[:-_MOST_NEWS]
-            self.state.events.append(event)
-            del self.state.events[:-MOST_EVENTS]
+        if change in (Change.GONE, Change.BACK):
+            self._missing[host, part] += 1 if change is Change.GONE else -1
+            name = f"{part}s_{'lost' if change is Change.GONE else 'back'}"
+            setattr(record, name, getattr(record, name) + 1)
+        if change is Change.THERE:
+            return
+        event: dict[str, str | int] = {
+            "time": now.isoformat(timespec="seconds"), "part": part.value, "change": change.value,
+            "host": host, "node": changed.node, "place": changed.place, "why": changed.why,
+            "text": str(changed),
+        }  # fmt: skip
+        if part is Part.NODE and change is Change.GONE:
+            event["actors"] = changed.actors
+        elif changed.before:
+            event |= {"before": changed.before, "seconds": round(changed.seconds)}
+        self.count += 1
+        self.news.append(event)
+        del self.news[:-_MOST_NEWS]
+        self.state.events.append(event)
+        del self.state.events[:-MOST_EVENTS]
 
     def statuses(self) -> Sequence[HostStatus]:
         """Return the hosts in the order of their names."""
         return [
-            msgspec.structs.replace(
-                now, gone=dict(now.gone), **msgspec.structs.asdict(self.state.hosts[now.host])
+            HostStatus(
+                host=host,
+                nodes=self._nodes.get(host, 0),
+                nodes_missing=self._missing[host, Part.NODE],
+                actors_missing=self._missing[host, Part.ACTOR],
+                gone={
+                    node: when.isoformat(timespec="seconds")
+                    for node, when in self._gone.get(host, {}).items()
+                },
+                **msgspec.structs.asdict(record),
             )
-            for now in map(self._of, sorted(self.state.hosts))
+            for host, record in sorted(self.state.hosts.items())
         ]
-
-    def _of(self, host: str) -> HostStatus:
-        return self._now.setdefault(host, HostStatus(host=host))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -442,7 +468,7 @@ _STATISTICS = (
     *("held", "rate", "workers", "stalled", "examining", "finishing"),
     "seconds_since_new",
 )
-_READ = frozenset((*_BOTH, *_SUMMARY, *_STATISTICS, "devices", "findings", "screening"))
+_READ = frozenset((*_BOTH, *_SUMMARY, *_STATISTICS, "devices", "findings"))
 _READINGS = ("name", "uuid", "host", "temperature", "sm_clock", "busy", "power", "errors")
 """What statistics keep of a device."""
 _FIELDS = {one.encode_name: one.name for one in msgspec.structs.fields(CampaignStatus)}
@@ -592,10 +618,16 @@ def _status_of(summary: Mapping[str, Any], line: Mapping[str, Any]) -> CampaignS
     where = f"shard {shard}" if (shard := summary.get("shard")) else ""
     words = {"subject": summary.get("device", ""), "where": where, "unasked": Way.NOT_ASKED.value}
     row["words"] = dict.fromkeys(("case", "agreement", "nothing_compared"), "case") | words
+    values = {
+        one.name: msgspec.convert(row[one.encode_name], one.type, str_keys=True)
+        for one in msgspec.structs.fields(CampaignStatus)
+        if one.encode_name in row
+    }
+    if told := summary.get("screening"):
+        comparisons, wrong = (msgspec.convert(told[of], Count) for of in ("comparisons", "wrong"))
+        values["screening"] = ScreeningReport(comparisons=comparisons, wrong=wrong)
     counts = flattened({REFERENCE: summary.get(REFERENCE) or {}})
-    return msgspec.structs.replace(
-        msgspec.convert(row, CampaignStatus, str_keys=True), counts=counts
-    )
+    return CampaignStatus(**values, counts=counts)
 
 
 def read_statistics(corpus: Path) -> list[Line]:

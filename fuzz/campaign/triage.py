@@ -47,6 +47,7 @@ class Triage:
     turned: dict[str, str] = field(default_factory=dict)
     """From the key of a provisional family to the key of its family after shrinking."""
     members: dict[str, FamilyState] = field(default_factory=dict)
+    """The families by key, in the order in which they came up."""
     passed: dict[str, int] = field(default_factory=dict)
     """Cases by the key of their family that were not stored, because many like them wait: the next
     case of the family is looked at again."""
@@ -54,11 +55,6 @@ class Triage:
     """Ids of findings that `sweep` removes, because their families were identified as others."""
     _examined: dict[str, str] = field(default_factory=dict)
     """By the id of a finding that is being examined: the key of its family."""
-
-    @property
-    def families(self) -> Mapping[str, FamilyState]:
-        """The families by key, in the order in which they came up."""
-        return self.members
 
     @property
     def confirmed(self) -> list[FamilyState]:
@@ -148,7 +144,7 @@ class Triage:
         suspected = _to_be_examined(suspect) and case.kind is not Kind.COMPILE_FAILURE
         case = msgspec.structs.replace(case, suspected=suspected)
         member = self._member(suspect.bucket, case, suspect.cases + self.passed.pop(key, 0))
-        self._keep(member, self.corpus.add(case, suspect.files))
+        self._add(member, suspect.files)
         if not _to_be_examined(suspect):
             member.confirmed = True
             self._finish(member)
@@ -180,18 +176,14 @@ class Triage:
         return [identity for identity in identities if self.corpus.sound(identity) is None]
 
     def _member(self, bucket: Bucket, case: Case, cases: int) -> FamilyState:
-        member = self.members[bucket.key] = FamilyState(
-            bucket=bucket,
-            case=case,
-            cases=cases,
-            known=self.known.match(case),
-            like=self.known.like(case),
-        )
+        member = FamilyState(bucket=bucket, case=case, cases=cases)
+        member.known, member.like = self.known.match(case), self.known.like(case)
+        self.members[bucket.key] = member
         return member
 
-    def _keep(self, member: FamilyState, saved: Saved) -> None:
-        member.saved = saved
-        member.new = member.new or saved.new
+    def _add(self, member: FamilyState, files: Mapping[str, bytes]) -> None:
+        member.saved = self.corpus.add(member.case, files)
+        member.new = member.saved.new
 
     def next_job(self, seconds: float, *, shrinking: bool = True) -> Examination | None:
         """Return what is to be examined next: replays before shrinking, the oldest first.
@@ -258,7 +250,7 @@ class Triage:
     def _joined(self, key: str, member: FamilyState) -> bool:
         """Join a family to another one if both have come to the same finding; tell whether."""
         for other, there in self.members.items():
-            if other != key and self._same_finding(member, there):
+            if other != key and member.id is not None and member.id == there.id:
                 there.cases += member.cases
                 del self.members[key]
                 # For good: which finding of it is examined first does not depend on chance.
@@ -266,18 +258,13 @@ class Triage:
                 return True
         return False
 
-    @staticmethod
-    def _same_finding(one: FamilyState, other: FamilyState) -> bool:
-        mine, its = one.saved, other.saved
-        return mine is not None and its is not None and mine.id == its.id
-
     def _lost(self, result: Found, case: Case) -> None:
         if result.bucket.key in self.members:
             self.members[result.bucket.key].cases += 1
             return
         member = self._member(result.bucket, case, 1)
         member.confirmed = True
-        self._keep(member, self.corpus.add(case, result.files))
+        self._add(member, result.files)
         self._finish(member)
 
     def _turned(self, key: str, member: FamilyState, result: Found, case: Case) -> None:
@@ -296,14 +283,11 @@ class Triage:
             self._finish(other)
 
     def _doom(self, member: FamilyState) -> None:
-        saved = member.saved
-        if member.new and saved is not None:
-            self.doomed.append(saved.id)
+        self.doomed += [member.id] if member.new and member.id is not None else []
 
     def sweep(self) -> None:
         """Remove what `doomed` names and no family has, once the state on the disk names it."""
-        needed = {one.saved.id for one in self.members.values() if one.saved}
-        for identity in set(self.doomed) - needed:
+        for identity in set(self.doomed) - {one.id for one in self.members.values()}:
             # Somebody else may have removed it, or broken it: then there is nothing to be removed.
             with suppress(UsageError, BrokenEntryError):
                 entry = self.corpus.get(identity)
@@ -388,7 +372,7 @@ class Triage:
         for record in records:
             with suppress(UsageError, BrokenEntryError):
                 entry = self.corpus.get(record.id)
-                entry = self.corpus.smaller_form(entry) or entry
+                entry = self.corpus.smaller_form(entry)
                 bucket = Bucket(kind=record.kind, identity=record.identity, builds=record.builds)
                 member = self._member(bucket, entry.finding, record.cases)
                 member.saved = Saved(id=entry.id, path=entry.path, new=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from corpus import (
     ShrinkStatus,
     open_corpus,
 )
+from corpus.entry import MODULE, PROGRAM
 from corpus.finding import BESIDE, DIVERGED, RIGHT
 from corpus.programs import encode_program
 from fuzz.campaign.heartbeat import BeatingRunner
@@ -32,15 +32,7 @@ from fuzz.compilers.matrix import Matrix, Note
 from fuzz.compilers.members import COMPILE_SECONDS, Member, MemberRunner, Place, with_outcomes
 from fuzz.diagnosis.culprit import culprit_of
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
-from fuzz.findings.case import (
-    MODULE,
-    PROGRAM,
-    TEXT_CHARACTERS,
-    Evidence,
-    case_of,
-    is_value_finding,
-    made_by,
-)
+from fuzz.findings.case import TEXT_CHARACTERS, Evidence, is_value_finding, made_by
 from fuzz.findings.families import (
     Bucket,
     bucket_of_flaky,
@@ -53,7 +45,7 @@ from fuzz.findings.stored import EXPANSION
 from fuzz.kinds import BY_OUTCOME, KINDS, Named, described, versions_described
 from fuzz.reducer import has_loop, instructions_in, opcodes_of, telling
 from fuzz.runner import OpenRunner
-from fuzz.shrinking import Verdicts, runner_verdicts
+from fuzz.shrinking import RunnerVerdicts, Verdicts
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import forms_by_opcode
 from oracle.targets import Module
@@ -69,9 +61,7 @@ _REFUSAL_SECONDS, _LAST_SECONDS = 120.0, 15.0
 campaign: 200 runs of ptxas take 5 s on a free core, and 30 s beside workers (2026-11-28)."""
 REFUSED_BY = "refused by"
 """Detail of a case: compilers."""
-_INSTRUCTION = re.compile(
-    rf"^\s*((?:{'|'.join(map(re.escape, INSTRUCTIONS))})\.[^;]+);", re.MULTILINE
-)
+_MATRIX = tuple(f"{name}." for name in INSTRUCTIONS)
 
 
 def bucket_of_builds(
@@ -111,28 +101,6 @@ def who_alone(kind: Kind, members: Sequence[Named], among: Sequence[Named]) -> s
         # One pass does it, which other levels have as well.
         return f"only {versions_described(members, among)}"
     return f"only {described(members, among)}"
-
-
-def value_case(
-    evidence: Evidence,
-    opened: OpenRunner,
-    *,
-    origin: Origin,
-    status: ShrinkStatus,
-    outcomes: Mapping[Member, str],
-    wrong: Member,
-) -> Case:
-    """Describe a program that some members compile to another result.
-
-    Parameters
-    ----------
-    outcomes
-        What each member's binary does with the image.
-    wrong
-        The member that the evidence is of.
-    """
-    ready = replace(opened, choice=wrong.choice(opened.choice))
-    return with_outcomes(case_of(evidence, ready, origin=origin, status=status), outcomes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +186,7 @@ def note_case(note: Note, *, target: str, version: str) -> tuple[Case, Mapping[s
     case = Case(
         kind=Kind.NOTE,
         identity=identity,
-        instructions=instructions_of(module.ptx),
+        instructions=tuple(one for one in instructions_in(module.ptx) if one.startswith(_MATRIX)),
         target=target,
         ptx_version=version,
         oracle=OracleVerdict(verdict="legal"),
@@ -236,32 +204,24 @@ def note_case(note: Note, *, target: str, version: str) -> tuple[Case, Mapping[s
     return case, files
 
 
-def instructions_of(ptx: str) -> tuple[str, ...]:
-    """Return the matrix instructions of a module with their operands, in order."""
-    return tuple(f"{' '.join(match.split())};" for match in _INSTRUCTION.findall(ptx))
+def verdict_of(
+    member: Member, ptx: str, *, architecture: str, seconds: float = COMPILE_SECONDS
+) -> Verdict:
+    """Ask a ptxas what it says of a module."""
+    assert member.assembler is not None
+    return judge_module(
+        member.assembler, ptx, target=architecture, level=member.level, deadline=seconds
+    )
 
 
 def verdicts_on(
-    module: KernelModule,
-    failed: Sequence[Member],
-    compiled: Sequence[Member],
-    *,
-    architecture: str,
+    module: KernelModule, failed: Sequence[Member], compiled: Sequence[Member], *, architecture: str
 ) -> Mapping[Member, Verdict]:
     """Ask those who did not compile a module what they say of it; the others accept it."""
-    return {
-        **{member: Verdict(outcome=Outcome.ACCEPTED) for member in compiled},
-        **{
-            member: judge_module(
-                member.assembler,
-                module.ptx,
-                target=architecture,
-                level=member.level,
-                deadline=COMPILE_SECONDS,
-            )
-            for member in failed
-            if member.assembler is not None
-        },
+    return dict.fromkeys(compiled, Verdict(outcome=Outcome.ACCEPTED)) | {
+        member: verdict_of(member, module.ptx, architecture=architecture)
+        for member in failed
+        if member.assembler is not None
     }
 
 
@@ -365,14 +325,7 @@ class MatrixExaminer:
 
     def _said(self, member: Member, ptx: str, seconds: float) -> Verdict:
         self._heartbeat.beat()
-        assert member.assembler is not None
-        return judge_module(
-            member.assembler,
-            ptx,
-            target=self._place.architecture,
-            level=member.level,
-            deadline=seconds,
-        )
+        return verdict_of(member, ptx, architecture=self._place.architecture, seconds=seconds)
 
 
 class _MemberExaminer(Examiner):
@@ -434,11 +387,11 @@ class _MemberExaminer(Examiner):
     @property
     def _verdicts(self) -> Verdicts:
         """Verdicts on smaller candidates, which have to be wrong only where the finding was."""
-        bad = runner_verdicts(self._ready.runner)
+        bad = RunnerVerdicts(self._ready.runner)
         if not self._right:
             return bad
         right = MemberRunner(self._matrix.device, self._right[0])
-        good = runner_verdicts(BeatingRunner(right, self._heartbeat))
+        good = RunnerVerdicts(BeatingRunner(right, self._heartbeat))
         return lambda subjects: [
             None if there is not None else here
             for here, there in zip(bad(subjects), good(subjects), strict=True)
@@ -461,21 +414,14 @@ class _MemberExaminer(Examiner):
         answered = {*self._wrong, *self._right}
         return [member for member in self._matrix.members if member in answered]
 
-    def _readers(self, subject: Subject) -> Sequence[Member]:
-        """Return the members that read a subject's module: all that can be wrong about it."""
-        return self._matrix.readers(subject.module.version)
-
     def _compared(self, case: Case, evidence: Evidence) -> Case:
-        raw = case.shrink is ShrinkStatus.RAW
-        return with_outcomes(case, self._before(case.kind) if raw else self._now(evidence.subject))
-
-    def _before(self, kind: Kind) -> Mapping[Member, str]:
-        """Return what each member did when the finding was made."""
-        return {
-            member: kind.value if member in self._wrong else "match"
-            for member in self._matrix.members
-            if member in self._wrong or member in self._right
+        # Raw, it is told what each member did when the finding was made.
+        outcomes: Mapping[Member, str] = {
+            member: case.kind.value if member in self._wrong else "match" for member in self._asked
         }
+        if case.shrink is not ShrinkStatus.RAW:
+            outcomes = self._now(evidence.subject)
+        return with_outcomes(case, outcomes)
 
     def _now(self, subject: Subject) -> Mapping[Member, str]:
         """Compile a subject with every member, and run what is distinct."""
@@ -489,4 +435,5 @@ class _MemberExaminer(Examiner):
             said = "match" if one.kind is None else one.kind.value
             found.update(dict.fromkeys(variant.members, said))
         self._matrix.forget()
-        return {member: found[member] for member in self._readers(subject)}
+        # All others that can be wrong about it do not read its module.
+        return {member: found[member] for member in self._matrix.readers(subject.module.version)}

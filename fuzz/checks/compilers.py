@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind, ShrinkStatus
+from corpus.entry import MODULE, PROGRAM
 from corpus.finding import BESIDE
 from corpus.programs import encode_program
 from fuzz.campaign.heartbeat import health_of
@@ -22,13 +23,11 @@ from fuzz.checks.compiler_suspects import (
     Refusal,
     bucket_of_builds,
     note_case,
-    value_case,
     verdicts_on,
 )
 from fuzz.checks.protocol import (
     BY_MEMBER,
     Facts,
-    Found,
     Heartbeat,
     Note,
     OpenCheck,
@@ -37,6 +36,7 @@ from fuzz.checks.protocol import (
     RoundPlan,
     ShownCounter,
     Stage,
+    Stored,
     Words,
 )
 from fuzz.checks.rounds import Rounds, Work
@@ -50,8 +50,9 @@ from fuzz.compilers.members import (
     fitting,
     given,
     placed,
+    with_outcomes,
 )
-from fuzz.findings.case import MODULE, PROGRAM, Evidence, files_of, instructions_of
+from fuzz.findings.case import Evidence, case_of, files_of, instructions_of
 from fuzz.findings.families import (
     bucket_of_flaky,
     form_name,
@@ -217,7 +218,8 @@ class MatrixRounds(Rounds):
         self._heartbeat.enter(Stage.EXPAND)
         images = batch.images(count, first=first)
         self._heartbeat.enter(Stage.RUN)
-        pending = self._matrix.submit(variants, images, batch.entry)
+        start = partial(self._matrix.device.submit, images=images, entry=batch.entry)
+        pending = [start(variant.compiled) for variant in variants]
         expected: dict[tuple[str, ...], list[Images]] = {}
         results = _Results(wrong={}, failed={}, right=[], first={})
         distinct, ran, bounds_alone = set[bytes](), 0, False
@@ -315,45 +317,34 @@ class MatrixRounds(Rounds):
         asked = self._ordered([*guilty, *innocent])
         name = form_name(batch.form)
         bucket = bucket_of_builds(kind, name, guilty, asked, failure)
-        found = Found(bucket=bucket)
         opened = self._place.opened
-        if not self._told(bucket) and opened is not None:
-            self._heartbeat.enter(Stage.RUN)
-            runner = MemberRunner(self._matrix.device, guilty[0])
-            there = None if guilty[0].toolchain.writes_ptx else built
-            subject, shown = self._by_itself(runner, batch, image, there)
-            if subject.others and shown.kind is not None:
-                kind = shown.kind
-                bucket = bucket_of_builds(kind, name, guilty, asked, condition=BESIDE)
-                if self._told(bucket):
-                    self._suspect(Found(bucket=bucket))
-                    return
-            if shown.kind is None:
-                # By itself it comes out right: what fails only in the company of other images is
-                # not told apart here, but for what the same binary does not do every time.
-                rare = unsteady()
-                if rare is None:
-                    self._report.counts["unconfirmed",] += 1
-                    return
-                shown, kind, bucket = rare, Kind.FLAKY, bucket_of_flaky(batch.form)
-                if self._told(bucket):
-                    self._suspect(Found(bucket=bucket))
-                    return
+        if self._told(bucket) or opened is None:
+            self._suspect(bucket, lambda: (None, {}))
+            return
+        self._heartbeat.enter(Stage.RUN)
+        runner = MemberRunner(self._matrix.device, guilty[0])
+        there = None if guilty[0].toolchain.writes_ptx else built
+        subject, shown = self._by_itself(runner, batch, image, there)
+        if shown.kind is None:
+            # By itself it comes out right: what fails only in the company of other images is
+            # not told apart here, but for what the same binary does not do every time.
+            rare = unsteady()
+            if rare is None:
+                self._report.counts["unconfirmed",] += 1
+                return
+            shown, kind, bucket = rare, Kind.FLAKY, bucket_of_flaky(batch.form)
+        elif subject.others:
+            kind = shown.kind
+            bucket = bucket_of_builds(kind, name, guilty, asked, condition=BESIDE)
+
+        def stored() -> Stored:
             evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=[shown])
-            case = value_case(
-                evidence,
-                opened,
-                origin=self._origin(index),
-                status=ShrinkStatus.RAW,
-                outcomes={
-                    member: kind.value if member in guilty else "match"
-                    for member in self._matrix.members
-                    if member in guilty or member in innocent
-                },
-                wrong=guilty[0],
-            )
-            found = Found(bucket=bucket, case=case, files=files_of(evidence))
-        self._suspect(found)
+            ready = replace(opened, choice=guilty[0].choice(opened.choice))
+            case = case_of(evidence, ready, origin=self._origin(index), status=ShrinkStatus.RAW)
+            outcomes = {member: kind.value if member in guilty else "match" for member in asked}
+            return with_outcomes(case, outcomes), files_of(evidence)
+
+        self._suspect(bucket, stored)
 
     def _refused(self, built: Built, failed: Sequence[Member], batch: Batch | None = None) -> None:
         """Note what some members do not compile: a program, or a whole module."""
@@ -372,13 +363,13 @@ class MatrixRounds(Rounds):
             return
         name = "a whole module" if batch is None else form_name(batch.form)
         bucket = bucket_of_builds(kind, name, refusal.refusing, list(refusal.verdicts))
-        found = Found(bucket=bucket)
-        if not self._told(bucket):
-            found.case = refusal.case(kind, bucket.identity, self._origin())
-            found.files = {MODULE: built.module.ptx.encode()}
-            if batch is not None:
-                found.files = {**found.files, PROGRAM: encode_program(batch.program)}
-        self._suspect(found)
+
+        def stored() -> Stored:
+            files = {MODULE: built.module.ptx.encode()}
+            files |= {} if batch is None else {PROGRAM: encode_program(batch.program)}
+            return refusal.case(kind, bucket.identity, self._origin()), files
+
+        self._suspect(bucket, stored)
 
     def _ordered(self, members: Sequence[Member]) -> tuple[Member, ...]:
         return tuple(member for member in self._matrix.members if member in members)

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from corpus import Case, Entry, Kind, ShrinkStatus, open_corpus
-from corpus.entry import KERNEL
+from corpus.entry import EXPECTED, KERNEL
 from corpus.finding import WRONG_STEP
 from corpus.programs import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
@@ -23,15 +23,7 @@ from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stag
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.diagnosis.lane_code import refused_code
-from fuzz.findings.case import (
-    ACTUAL,
-    EXPECTED,
-    Evidence,
-    case_of,
-    files_of,
-    most_copies,
-    subject_of,
-)
+from fuzz.findings.case import ACTUAL, Evidence, case_of, files_of, most_copies, subject_of
 from fuzz.findings.families import (
     Bucket,
     beside_other_kernels,
@@ -40,19 +32,20 @@ from fuzz.findings.families import (
     bucket_of_flaky,
     what_was_said,
 )
-from fuzz.findings.kernels import KERNEL_SECONDS, smallest_kernel
 from fuzz.findings.replay import (
     COPIES,
+    KERNEL_SECONDS,
     Attempt,
     Subject,
     attempt,
     conclusion,
     replays_of,
+    smallest_kernel,
 )
 from fuzz.findings.verdicts import Differences
 from fuzz.kinds import KINDS
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
-from fuzz.shrinking import Verdicts, runner_verdicts, shrink
+from fuzz.shrinking import RunnerVerdicts, Verdicts, shrink
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from oracle.program import Program
 from oracle.targets import Module
@@ -228,11 +221,7 @@ class Examiner:
         return _with_detail(examined, ON_A_GPU, where)
 
     def _examined(
-        self,
-        entry: Entry,
-        evidence: Evidence,
-        status: ShrinkStatus,
-        lost: str = "",
+        self, entry: Entry, evidence: Evidence, status: ShrinkStatus, lost: str = ""
     ) -> Found:
         origin = entry.finding.origin
         if origin is None:
@@ -249,13 +238,8 @@ class Examiner:
             )
             if kernel is not None:
                 files[KERNEL] = kernel.encode()
-        return Found(
-            bucket=evidence.bucket,
-            case=case,
-            files=files,
-            state=FoundState.REPLAYED,
-            lost=lost,
-        )
+        state = FoundState.REPLAYED
+        return Found(bucket=evidence.bucket, case=case, files=files, state=state, lost=lost)
 
     def _lost(self, entry: Entry, subject: Subject, error: DeviceLostError) -> Found:
         failure = Failure(trouble=Trouble.DEVICE_LOST, message=str(error))
@@ -282,19 +266,11 @@ class Examiner:
         if kind is not entry.finding.kind:
             bucket = self._bucket(kind, subject, attempts)
         shown = attempts[0].failure
-        if kind is Kind.COMPILE_FAILURE and shown is not None and self._nothing_compiles(subject):
-            bucket = bucket_of_failure(kind, None, shown)
-        elif kind is Kind.COMPILE_FAILURE and shown is not None and not shown.detail.strip():
-            code = self._refused(subject, shown)
-            if code is not None:
-                found, subject, attempts = code
-                bucket = Bucket.of(
-                    kind, *found.instructions, condition=found.condition,
-                    message=what_was_said(shown),
-                )  # fmt: skip
-                return Evidence(
-                    kind=kind, bucket=bucket, subject=subject, attempts=attempts, culprit=found.name
-                )
+        if kind is Kind.COMPILE_FAILURE and shown is not None:
+            if self._nothing_compiles(subject):
+                bucket = bucket_of_failure(kind, None, shown)
+            elif not shown.detail.strip() and (code := self._refused(subject, shown)):
+                return code
         culprit = self._culprit(kind, subject)
         # A campaign may end before it comes to making this smaller.
         bare = self._bare(kind, subject, culprit)
@@ -304,10 +280,8 @@ class Examiner:
         # What is wrong together has its name once nothing else is around it.
         return evidence if in_company(culprit) else self._named(evidence, culprit)
 
-    def _refused(
-        self, subject: Subject, failure: Failure
-    ) -> tuple[Culprit, Subject, Sequence[Attempt]] | None:
-        """Return scalar code at which a compiler dies without a word, and runs of it.
+    def _refused(self, subject: Subject, failure: Failure) -> Evidence | None:
+        """Return scalar code at which a compiler dies without a word.
 
         None where it does not die of code alone: the name is the matrix instruction then.
         """
@@ -333,9 +307,17 @@ class Examiner:
         left = smaller(found.witness.program)
         if left is None:
             return None
-        attempts = self._repeated(left, Kind.COMPILE_FAILURE)
-        there = conclusion(attempts) is Kind.COMPILE_FAILURE
-        return (found, left, attempts) if there else None
+        kind, said = Kind.COMPILE_FAILURE, what_was_said(failure)
+        attempts = self._repeated(left, kind)
+        if conclusion(attempts) is not kind:
+            return None
+        return Evidence(
+            kind=kind,
+            bucket=Bucket.of(kind, *found.instructions, condition=found.condition, message=said),
+            subject=left,
+            attempts=attempts,
+            culprit=found.name,
+        )
 
     def _as_named(self, entry: Entry, subject: Subject, bucket: Bucket) -> Evidence | None:
         """Run a finding again, and keep the name that it has."""
@@ -446,7 +428,7 @@ class Examiner:
     @property
     def _verdicts(self) -> Verdicts:
         """What becomes of candidates for a smaller finding."""
-        return runner_verdicts(self._once)
+        return RunnerVerdicts(self._once)
 
     def _as_it_was(self, entry: Entry, subject: Subject) -> list[Attempt]:
         return [_first(entry, subject)]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.checks.program_rounds import ProgramRounds
+from fuzz.checks.program_rounds import Launch, ProgramRounds
 from fuzz.checks.protocol import REFERENCE, Stage
 from fuzz.compilers.matrix import Built
 from fuzz.runner import kind_of_failure
@@ -151,10 +151,12 @@ class FreshRounds(ProgramRounds):
             device = self._ready.uuid or f"device {self._ready.choice.device}"
             for unit in ran.sms[again.wrong].tolist():
                 self._report.counts[REFERENCE, "wrong on", device, str(unit)] += 1
-            self._came_out_wrong(
-                one.batch, one.built, one.compiled, again.images, ran.after, ran.sms, ran.numbers,
-                again.wrong, unseen=ran.differing - ran.listed,
+            launch = Launch(
+                batch=one.batch, built=one.built, compiled=one.compiled,
+                images=again.images, numbers=ran.numbers,
             )  # fmt: skip
+            unseen = ran.differing - ran.listed
+            self._came_out_wrong(launch, ran.after, ran.sms, again.wrong, unseen)
 
     def _again(self, one: _Started, ran: FreshRan) -> MadeAgain:
         self._heartbeat.enter(Stage.ORACLE)
@@ -201,7 +203,11 @@ class FreshRounds(ProgramRounds):
         images = expand(batch.recipe, batch.program, len(some), first=some.start)
         again = self._runner.run(one.compiled, images, entry=batch.entry)
         if isinstance(again, Failure):
-            self._isolated(batch, one.compiled, images, np.arange(len(some)) + some.start, again)
+            launch = Launch(
+                batch=batch, built=one.built, compiled=one.compiled,
+                images=images, numbers=np.arange(len(some)) + some.start,
+            )  # fmt: skip
+            self._isolated(launch, again)
 
 
 def narrowed(runs: Callable[[int, int], bool], first: int, count: int, enough: int) -> range:

@@ -18,8 +18,9 @@ from corpus import (
     ShrinkStatus,
     open_corpus,
 )
+from corpus.entry import MODULE
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
-from fuzz.findings.case import MODULE, made_by
+from fuzz.findings.case import made_by
 from fuzz.findings.families import Bucket, bucket_of, core_of, rules_of
 from fuzz.findings.verdicts import expectation_of, kind_of
 from oracle.legality import Explanation, explain

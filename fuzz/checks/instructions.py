@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from corpus import Kind, Origin
 from fuzz.checks.instruction_suspects import (
@@ -16,7 +16,6 @@ from fuzz.checks.instruction_suspects import (
 )
 from fuzz.checks.protocol import (
     Facts,
-    Found,
     Heartbeat,
     OpenCheck,
     Options,
@@ -26,6 +25,7 @@ from fuzz.checks.protocol import (
     RoundReport,
     ShownCounter,
     Stage,
+    Stored,
     Words,
 )
 from fuzz.findings.families import core_of
@@ -360,16 +360,13 @@ class _Rounds:
                 yield Disagreement(Kind.DIFFER, draft, {0: first, which: other})
 
     def _report(self, one: Disagreement, report: RoundReport, job: RoundJob) -> None:
-        core = core_of(one.kind, one.draft, one.explanation)
-        there = report.suspects.get(core.key)
-        if there is not None:
-            there.cases += 1
-            return
-        found = Found(bucket=core)
-        if core.key not in job.settled:
+        def store() -> Stored:
             origin = Origin(seed=self._check.seed, round=job.number)
-            found = replace(stored(one, self._check.assemblers, origin), bucket=core)
-        report.suspects[core.key] = found
+            found = stored(one, self._check.assemblers, origin)
+            return found.case, found.files
+
+        core = core_of(one.kind, one.draft, one.explanation)
+        report.suspect(core, job.settled, store)
 
     def _judge(self, which: int, work: Work) -> Judge:
         key = (which, work.target, work.version)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache, cached_property, lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache, partial
 
 import msgspec
 import numpy as np
@@ -22,6 +22,7 @@ from fuzz.checks.protocol import (
     RoundJob,
     RoundReport,
     Stage,
+    Stored,
 )
 from fuzz.checks.rounds import OwnCompiler, Rounds
 from fuzz.compilers.matrix import Built, Variant
@@ -129,6 +130,19 @@ class CompiledOnce(ForwardingRunner):
 
 _Group = tuple[Found, list[int]]
 """Wrong images of one bucket, and the places of those of them that were judged."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Launch:
+    """Images of a program that went to the runner together."""
+
+    batch: Batch
+    built: Built
+    compiled: Compiled
+    images: Images
+    """Before the program."""
+    numbers: NDArray[np.intp] | NDArray[np.uint64]
+    """The number of each of them among those of the program, (count,)."""
 
 
 class ProgramRounds(Rounds):
@@ -248,35 +262,32 @@ class ProgramRounds(Rounds):
             report.cases += count
             self._unsupported(ran, count)
             return
-        if isinstance(ran, Failure):
-            isolation = self._isolated(batch, compiled, images, numbers, ran)
+        launch = Launch(batch=batch, built=built, compiled=compiled, images=images, numbers=numbers)
+        came: Ran | Isolation
+        if not isinstance(ran, Failure):
+            came, judged, failed = ran, count, 0
+        else:
+            isolation = self._isolated(launch, ran)
             if isolation is None:
                 return
-            actual, sms, judged = isolation.images, isolation.sms, int(isolation.ran.sum())
-            failed = len(isolation.culprits)
+            came, judged, failed = isolation, int(isolation.ran.sum()), len(isolation.culprits)
             if judged:
                 wrong = self._wrong(batch, target, images, lambda: isolation)
                 wrong = wrong[isolation.ran[wrong]]
-        else:
-            actual, sms, judged, failed = ran.images, ran.sms, count, 0
-        self._compare_devices(batch, images, actual if judged == count else None, numbers)
+        self._compare_devices(launch, came.images if judged == count else None)
         report.cases += count
         report.compared += judged
         report.failed += failed
         report.unasked += count - judged - failed
         self._heartbeat.count(judged)
         if len(wrong):
-            self._came_out_wrong(batch, built, compiled, images, actual, sms, numbers, wrong)
+            self._came_out_wrong(launch, came.images, came.sms, wrong)
 
     def _came_out_wrong(
         self,
-        batch: Batch,
-        built: Built,
-        compiled: Compiled,
-        images: Images,
+        launch: Launch,
         actual: Images,
         sms: NDArray[np.uint32],
-        numbers: NDArray[np.intp] | NDArray[np.uint64],
         wrong: NDArray[np.intp],
         unseen: int = 0,
     ) -> None:
@@ -284,40 +295,36 @@ class ProgramRounds(Rounds):
 
         Parameters
         ----------
-        sms, numbers
-            Of shape (count,), of each of them: the multiprocessor that ran it, and its number.
+        sms
+            Of shape (count,), of each of them: the multiprocessor that ran it.
         unseen
             How many more did, of which nothing is known.
         """
-        # The code is of the emitted text, unless a pass has rewritten it.
-        own = replace(compiled, code=b"") if compiled.module.ptx == built.module.ptx else None
+        batch, built, compiled = launch.batch, launch.built, launch.compiled
         target = compiled.oracle_target
         some = wrong[:: -(-len(wrong) // _JUDGED)]
         seen = WrongImages(
             program=batch.program,
-            images=images[some],
+            images=launch.images[some],
             actual=actual[some],
-            expected=execute(batch.program, images[some], target=target).images,
+            expected=execute(batch.program, launch.images[some], target=target).images,
             target=target,
         )
         judgement = judge(
-            batch.program, seen.images, seen.actual, target=seen.target, expected=seen.expected
+            batch.program, seen.images, seen.actual, target=target, expected=seen.expected
         )
         kinds = list(filter(None, judgement))
         looks = self._looks(batch, seen, kinds)
+        runner, emitted = CompiledOnce(self._runner), cache(partial(self._emitted, batch))
 
         def again() -> NDArray[np.bool_] | None:
             ran = self._runner.run(compiled, seen.images, entry=batch.entry)
             return None if isinstance(ran, Failure) else seen.wrong_in(ran.images)
 
-        @cache
-        def alone() -> tuple[CompiledOnce, KernelModule]:
-            return CompiledOnce(self._runner), self._emitted(batch)
-
         culprits: Sequence[Culprit | None] = [None] * len(kinds)
         # What is counted with others like it anyway needs no experiments, each of which compiles.
         if any(bucket.key not in self._job.settled for bucket in looks.values()):
-            device = ExperimentDevice(self._runner, alone()[1], remembered=self._remembered)
+            device = ExperimentDevice(self._runner, emitted(), remembered=self._remembered)
             culprits = shared_register_culprits(device, batch.program, seen.images, again)
         places: dict[tuple[Kind, str], list[int]] = {}
         for place, (kind, culprit) in enumerate(zip(kinds, culprits, strict=True)):
@@ -330,56 +337,66 @@ class ProgramRounds(Rounds):
             count = len(chosen) + rest * (chosen[0] == 0)
             culprit = culprits[chosen[0]]
             self._report.counts["verdicts", kind.value] += count
-            bucket = looks[kind]
-            if culprit is not None:
-                bucket = bucket_of_culprit(kind, culprit)
+            bucket = looks[kind] if culprit is None else bucket_of_culprit(kind, culprit)
             groups.append((Found(bucket=bucket, cases=count), chosen))
         new = [not self._told(found.bucket) for found, _ in groups]
         if any(new):
-            groups = self._by_themselves(batch, seen.images, groups, new, *alone())
+
+            def fails(place: int) -> bool:
+                image = seen.images[place]
+                subject = Subject(module=emitted(), program=batch.program, image=image)
+                return attempt(runner, subject).failed > 0
+
+            groups = _by_themselves(groups, new, fails)
         for found, (place, *_) in groups:
             image, bucket = seen.images[place], found.bucket
-            module = compiled_there = None
+            stored = code = None
             if not self._told(bucket):
                 # A front end writes kernels anew, from their programs.
                 there = None if self._ready.choice.front_end is not None else built
-                subject, _ = self._by_itself(alone()[0], batch, image, there)
-                module = subject.module
+                subject, _ = self._by_itself(runner, batch, image, there)
+                stored = subject.module
                 if subject.others:
                     bucket = beside_other_kernels(bucket)
-                if not self._told(bucket):
-                    compiled_there = self._compiled_in(own, alone()[0], module)
+            if stored is not None and not self._told(bucket):
+                # The code is of the emitted text, unless a pass has rewritten it.
+                own = compiled.module.ptx == built.module.ptx
+                made = replace(compiled, module=stored) if own else runner.compile(stored)
+                code = None if isinstance(made, Failure) else replace(made, code=b"")
             shown = Attempt(
                 kind=kinds[place],
                 actual=seen.actual[place][None],
                 expected=seen.expected[place],
                 sms=(int(sms[some[place]]),),
                 failed=1,
-                compiled=compiled_there,
+                compiled=code,
             )
-            number = int(numbers[some[place]])
-            self._seen(batch, image, number, bucket, shown, found.cases, module=module)
+            number = int(launch.numbers[some[place]])
+            self._seen(batch, image, number, bucket, shown, found.cases, module=stored)
 
-    def _isolated(
-        self,
-        batch: Batch,
-        compiled: Compiled,
-        images: Images,
-        numbers: NDArray[np.intp],
-        failure: Failure,
-    ) -> Isolation | None:
+    def _isolated(self, launch: Launch, failure: Failure) -> Isolation | None:
         """Run images at which the runner failed again, in parts; None if the device is lost."""
-        isolation = None
+        batch, compiled, images = launch.batch, launch.compiled, launch.images
+
+        def fails_at(index: int, how: Failure) -> None:
+            self._failure(batch, images[index], int(launch.numbers[index]), how)
+
+        def in_copies(index: int) -> Ran | Failure:
+            """Run a block whose warps all have this image: memory that they share ends."""
+            copies = np.repeat(images[index : index + 1], kernel.warps_per_block, axis=0)
+            return self._runner.run(compiled, copies, entry=batch.entry)
+
+        isolation, kernel = None, compiled.module.kernel(batch.entry)
         if failure.trouble is not Trouble.DEVICE_LOST:
             bucket = bucket_of_failure(kind_of_failure(failure), batch.form, failure)
             if failure.trouble >= _COSTLY and self._told(bucket):
-                self._failure(batch, images[0], int(numbers[0]), failure)
+                fails_at(0, failure)
                 return Isolation.of_nothing(images, failure)
             if failure.trouble >= _COSTLY:
                 # Most programs that fail so do it whatever their images hold: the first shows it.
-                shown = self._in_copies(batch, compiled, images[0])
+                shown = in_copies(0)
                 if isinstance(shown, Failure) and shown.trouble is not Trouble.DEVICE_LOST:
-                    self._failure(batch, images[0], int(numbers[0]), shown)
+                    fails_at(0, shown)
                     first = FailingImage(index=0, failure=shown)
                     return Isolation.of_nothing(images, shown, culprits=(first,))
             limit = _HANGING_RUNS if failure.trouble is Trouble.HANG else _FAILED_RUNS
@@ -388,35 +405,18 @@ class ProgramRounds(Rounds):
             )
         last = failure if isolation is None else isolation.last or failure
         if isolation is None or last.trouble is Trouble.DEVICE_LOST:
-            index = 0 if isolation is None else int(np.argmin(isolation.ran))
             self._report.lost = f"{last} {last.detail.strip()}".strip()
-            self._failure(batch, images[index], int(numbers[index]), last)
+            fails_at(0 if isolation is None else int(np.argmin(isolation.ran)), last)
             return None
-        bucket = bucket_of_failure(kind_of_failure(last), batch.form, last)
         for culprit in isolation.culprits:
-            index = culprit.index
-            self._failure(batch, images[index], int(numbers[index]), culprit.failure)
+            fails_at(culprit.index, culprit.failure)
         if not isolation.culprits:
             # It failed in company, and no image does alone: one may in that of its own copies.
-            tried = range(0 if self._told(bucket) else min(len(images), _TRIED_COPIES))
-            index = next(
-                (
-                    index
-                    for index in tried
-                    if isinstance(self._in_copies(batch, compiled, images[index]), Failure)
-                ),
-                int(np.argmin(isolation.ran)),
-            )
-            self._failure(batch, images[index], int(numbers[index]), last)
+            told = self._told(bucket_of_failure(kind_of_failure(last), batch.form, last))
+            tried = range(0 if told else min(len(images), _TRIED_COPIES))
+            failing = (index for index in tried if isinstance(in_copies(index), Failure))
+            fails_at(next(failing, int(np.argmin(isolation.ran))), last)
         return isolation
-
-    def _in_copies(
-        self, batch: Batch, compiled: Compiled, image: NDArray[np.uint8]
-    ) -> Ran | Failure:
-        """Run a block whose warps all have this image: memory that they share ends."""
-        warps = compiled.module.kernel(batch.entry).warps_per_block
-        copies = np.repeat(image[None], warps, axis=0)
-        return self._runner.run(compiled, copies, entry=batch.entry)
 
     # Suspects
 
@@ -454,58 +454,11 @@ class ProgramRounds(Rounds):
             found[kind] = self._looked_at[key]
         return found
 
-    def _by_themselves(
-        self,
-        batch: Batch,
-        images: Images,
-        groups: list[_Group],
-        new: list[bool],
-        runner: CompiledOnce,
-        module: KernelModule,
-    ) -> list[_Group]:
-        """Return groups of wrong images, new ones with an image first that is wrong by itself.
-
-        A store that goes astray may hit the image of another warp, which is right by itself. So
-        groups in which none is wrong by itself count with one in which some is, if there is one.
-        """
-
-        @cache
-        def first(number: int) -> int | None:
-            for place in groups[number][1][:_TRIED_ALONE]:
-                subject = Subject(module=module, program=batch.program, image=images[place])
-                if attempt(runner, subject).failed:
-                    return place
-            return None
-
-        hit = 0
-        kept = []
-        for number, (found, chosen) in enumerate(groups):
-            if new[number]:
-                place = first(number)
-                if place is None and any(first(other) is not None for other in range(len(groups))):
-                    hit += found.cases
-                    continue
-                chosen = [chosen[0] if place is None else place]
-            kept.append((found, chosen))
-        for found, _ in kept[:1]:
-            found.cases += hit
-        return kept
-
-    @staticmethod
-    def _compiled_in(
-        own: Compiled | None, runner: CompiledOnce, module: KernelModule
-    ) -> Compiled | None:
-        """Return the code of a program in a module that is stored."""
-        if own is not None:
-            return replace(own, module=module)
-        compiled = runner.compile(module)
-        return None if isinstance(compiled, Failure) else replace(compiled, code=b"")
-
     def _seen(
         self,
         batch: Batch,
         image: NDArray[np.uint8],
-        index: int,
+        number: int,
         bucket: Bucket,
         shown: Attempt,
         count: int,
@@ -513,39 +466,32 @@ class ProgramRounds(Rounds):
     ) -> None:
         """Add cases of a family to the report, the first of the round with all that it takes."""
         self._odd.add(batch.entry)
-        if self._told(bucket):
-            self._suspect(Found(bucket=bucket, cases=count))
-        else:
-            self._suspect(self._found(batch, image, index, bucket, shown, count, module))
+        stored = partial(self._stored, batch, image, number, bucket, shown, module)
+        self._suspect(bucket, stored, count)
 
-    def _found(
+    def _stored(
         self,
         batch: Batch,
         image: NDArray[np.uint8],
-        index: int,
+        number: int,
         bucket: Bucket,
         shown: Attempt,
-        count: int,
         module: KernelModule | None = None,
         **details: str,
-    ) -> Found:
+    ) -> Stored:
         module = module or self._emitted(batch)
         subject = Subject(module=module, program=batch.program, image=image.copy())
         kind = shown.kind or Kind.FLAKY
         evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=[shown])
-        case = case_of(evidence, self._ready, origin=self._origin(index), status=ShrinkStatus.RAW)
+        case = case_of(evidence, self._ready, origin=self._origin(number), status=ShrinkStatus.RAW)
         case = msgspec.structs.replace(case, details={**case.details, **details})
-        return Found(bucket=bucket, case=case, files=files_of(evidence), cases=count)
+        return case, files_of(evidence)
 
-    def _compare_devices(
-        self, batch: Batch, images: Images, actual: Images | None, numbers: NDArray[np.intp]
-    ) -> None:
+    def _compare_devices(self, launch: Launch, actual: Images | None) -> None:
         """Add sums of images to the report, and compare them with another device's.
 
-        Parameters
-        ----------
-        images, actual
-            Before and after it; None where some did not run: then the round has no outcomes.
+        `actual` are the images after it; None where some did not run: then the round has no
+        outcomes.
         """
         job, report, ready = self._job, self._report, self._ready
         if not (job.summed or job.against is not None):
@@ -565,12 +511,43 @@ class ProgramRounds(Rounds):
         if not len(differ):
             return
         index, its = int(differ[0]), job.against.device
-        image, actual = images[index], actual[index].copy()
-        bucket = bucket_of_disagreement(its, name)
-        expected = execute(batch.program, image[None], target=ready.target).images[0]
+        image, actual = launch.images[index], actual[index].copy()
+        program = launch.batch.program
+        expected = execute(program, image[None], target=ready.target).images[0]
         agrees = "agrees" if np.array_equal(actual, expected) else "does not agree"
         shown = Attempt(kind=Kind.FLAKY, actual=actual[None], expected=expected, failed=1)
+        bucket, number = bucket_of_disagreement(its, name), int(launch.numbers[index])
         said = f"{name} {agrees} with the oracle; {its} gave something else"
-        number = int(numbers[index])
-        found = self._found(batch, image, number, bucket, shown, len(differ), devices=said)
-        report.disagreement = replace(found, state=FoundState.REPLAYED)
+        case, files = self._stored(launch.batch, image, number, bucket, shown, devices=said)
+        report.disagreement = Found(
+            bucket=bucket, case=case, files=files, cases=len(differ), state=FoundState.REPLAYED
+        )
+
+
+def _by_themselves(
+    groups: list[_Group], new: list[bool], fails: Callable[[int], bool]
+) -> list[_Group]:
+    """Return groups of wrong images, new ones with an image first that is wrong by itself.
+
+    A store that goes astray may hit the image of another warp, which is right by itself. So
+    groups in which none is wrong by itself count with one in which some is, if there is one.
+    `fails` runs the image of a place by itself.
+    """
+
+    @cache
+    def first(number: int) -> int | None:
+        return next(filter(fails, groups[number][1][:_TRIED_ALONE]), None)
+
+    hit = 0
+    kept = []
+    for number, (found, chosen) in enumerate(groups):
+        if new[number]:
+            place = first(number)
+            if place is None and any(first(other) is not None for other in range(len(groups))):
+                hit += found.cases
+                continue
+            chosen = [chosen[0] if place is None else place]
+        kept.append((found, chosen))
+    for found, _ in kept[:1]:
+        found.cases += hit
+    return kept

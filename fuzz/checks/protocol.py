@@ -9,7 +9,7 @@ rounds of earlier epochs have reached.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -256,6 +256,10 @@ class FoundState(StrEnum):
     """It cannot be examined: its folder was removed, or the examination failed."""
 
 
+Stored = tuple[Case | None, Mapping[str, bytes]]
+"""A case to be stored, and its files."""
+
+
 @dataclass(kw_only=True)
 class Found:
     """A finding on its way into the corpus, as a round or an examination leaves it."""
@@ -342,6 +346,17 @@ class RoundReport:
     """Where they were asked for, and every image ran."""
     disagreement: Found | None = None
     """What came out otherwise than on the device that the round was compared with."""
+
+    def suspect(
+        self, bucket: Bucket, settled: Collection[str], store: Callable[[], Stored], cases: int = 1
+    ) -> None:
+        """Add cases of a bucket; the first has all that it takes, unless the bucket is settled."""
+        there = self.suspects.get(bucket.key)
+        if there is None:
+            case, files = (None, {}) if bucket.key in settled else store()
+            there = Found(bucket=bucket, case=case, files=files, cases=0)
+            self.suspects[bucket.key] = there
+        there.cases += cases
 
 
 Report = RoundReport | Found

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Origin
-from fuzz.checks.protocol import Found, Heartbeat, RoundJob, RoundReport, Stage
+from fuzz.checks.protocol import Heartbeat, RoundJob, RoundReport, Stage, Stored
 from fuzz.compilers.matrix import Building, Built, Matrix, Variant
 from fuzz.compilers.members import Device, Member
 from fuzz.findings.families import Bucket
@@ -302,11 +302,8 @@ class Rounds(ABC):
         """Whether cases of a family are only counted: it is settled, or there is one already."""
         return bucket.key in self._job.settled or bucket.key in self._report.suspects
 
-    def _suspect(self, found: Found) -> None:
-        """Add cases of a family to the report; they are stored if they are the first."""
-        there = self._report.suspects.setdefault(found.bucket.key, found)
-        if there is not found:
-            there.cases += found.cases
+    def _suspect(self, bucket: Bucket, store: Callable[[], Stored], cases: int = 1) -> None:
+        self._report.suspect(bucket, self._job.settled, store, cases)
 
     def _origin(self, image: int | None = None) -> Origin:
         return Origin(seed=self._seed, round=self._job.number, image=image)

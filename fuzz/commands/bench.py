@@ -7,11 +7,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import groupby
 from typing import Any
 
 from corpus.known import load_known
-from fuzz.bench import Watcher, run_all
+from fuzz.bench import Report as Advance
+from fuzz.bench import run_all
 from fuzz.bench.campaigns import (
     Campaign,
     LinesTask,
@@ -246,8 +248,8 @@ def _search(options: Bench) -> bool:
     )
     seeds = [(options.seed + index) % 2**64 for index in range(options.seeds)]
     searches = sum(1 for one in plan.subjects if not one.unobservable) * len(plan.columns)
-    with _watched("searches", [searches] * len(seeds), json=options.json) as watcher:
-        measured = measure(plan, seeds, jobs=options.jobs or cores(), watcher=watcher)
+    with _watched("searches", searches * len(seeds), json=options.json) as report:
+        measured = measure(plan, seeds, jobs=options.jobs or cores(), report=report)
     _measurement_report(measured, plan, options).write(json=options.json)
     return bool(measured.missed(plan.columns[0]))
 
@@ -269,10 +271,8 @@ def _search_lines(options: Bench) -> bool:
                     images=options.images, known=known,
                 )  # fmt: skip
                 tasks.setdefault(one.name, task)
-    with _watched("images", [options.images] * len(tasks), json=options.json) as watcher:
-        found = run_all(
-            lines_of, list(tasks.values()), jobs=options.jobs or cores(), watcher=watcher
-        )
+    with _watched("images", options.images * len(tasks), json=options.json) as report:
+        found = run_all(lines_of, list(tasks.values()), jobs=options.jobs or cores(), report=report)
     seen = [one for one in found if one.titles]
     seconds = [taken for one in seen for taken in one.seconds]
     summary = {
@@ -338,13 +338,11 @@ def _coverage(options: Bench) -> bool:
         programs=options.programs,
     )
     campaigns = campaigns_of(whole)
-    sizes = [campaign.programs for campaign in campaigns]
-    with _watched("programs", sizes, json=options.json) as watcher:
-        reached = measure_reach(campaigns, jobs=options.jobs or cores(), watcher=watcher)
-    report = _reach_report(
-        reached, undrawn_forms(target, version), options, time.perf_counter() - begun
-    )
-    report.write(json=options.json)
+    with _watched("programs", options.programs, json=options.json) as report:
+        reached = measure_reach(campaigns, jobs=options.jobs or cores(), report=report)
+    seconds = time.perf_counter() - begun
+    undrawn = undrawn_forms(target, version)
+    _reach_report(reached, undrawn, options, seconds).write(json=options.json)
     return not all(one.count for one in reached)
 
 
@@ -354,15 +352,8 @@ def _module(options: Bench) -> tuple[str, str]:
 
 
 @contextmanager
-def _watched(what: str, sizes: Sequence[int], *, json: bool) -> Iterator[Watcher]:
+def _watched(what: str, total: int, *, json: bool) -> Iterator[Advance]:
     """Show a bar, where a person watches."""
-    remaining = list(sizes)
     with bars(json=json) as progress:
         progress.start()
-        shown = progress.add_task(what, total=sum(sizes))
-
-        def watch(number: int, done: int, left: int) -> None:
-            remaining[number] = left
-            progress.update(shown, completed=sum(sizes) - sum(remaining))
-
-        yield watch
+        yield partial(progress.advance, progress.add_task(what, total=total))

@@ -216,9 +216,7 @@ def _row(
             "family": entry.finding.identity.text,
             "course": conclusion.progression.value,
             "flaky": conclusion.flaky,
-            "first": None
-            if first is None
-            else {"version": first.version, "level": first.level, "before": first.before},
+            "first": None if first is None else first._asdict(),
             "driver": {
                 f"-O{level}": _answer_row(cell) for level, cell in conclusion.driver.items()
             },

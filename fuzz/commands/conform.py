@@ -24,9 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind, durable
+from corpus.entry import EXPECTED, INPUT, MODULE
 from corpus.programs import pack
 from fuzz.campaign.status import check_tested, untested_words
-from fuzz.findings.case import ACTUAL, EXPECTED, INPUT, MODULE
+from fuzz.findings.case import ACTUAL
 from fuzz.findings.verdicts import differences, judge, worst_of
 from fuzz.kinds import BY_TROUBLE
 from fuzz.options import Conform

@@ -18,7 +18,7 @@ from typing import Any
 from markupsafe import escape
 
 from corpus import Case, Kind, create_corpus
-from corpus.entry import Entry, read_entry
+from corpus.entry import MODULE, Entry, read_entry
 from corpus.known import Known, known_with, load_known
 from corpus.opening import RECORD, named_corpus
 from fuzz.campaign.campaign import Campaign
@@ -33,8 +33,8 @@ from fuzz.compilers.matrix import survey_programs
 from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, Place, placed
 from fuzz.console import ended_by_signals, watching
 from fuzz.findings.case import is_runnable
-from fuzz.findings.families import PROVISIONAL, FamilyState, asked_of
-from fuzz.findings.making import MODULE, ReplayOptions, commands_of
+from fuzz.findings.families import FamilyState, asked_of
+from fuzz.findings.making import ReplayOptions, commands_of
 from fuzz.findings.stored import Replayed, Replays, is_expansion
 from fuzz.kinds import KINDS, sentence
 from fuzz.options import Gate
@@ -474,7 +474,7 @@ def _draw(
         result.compared.append(
             GateItem(
                 standing=_sure(standing, family, result),
-                what=f"{words} ({PROVISIONAL})" if family.provisional else words,
+                what=words,
                 source="new programs",
                 entry=None if family.saved is None else read_entry(family.saved.path),
                 known=_known(family.case, known, standing, result),

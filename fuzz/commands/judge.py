@@ -20,6 +20,9 @@ from fuzz.output import counted, generator, plain, report_expired, starting
 from fuzz.output.report import Report, ReportColumn, ReportRow, Test
 from oracle.errors import InfrastructureError
 
+_BROUGHT = "kernel launch runner compilers levels target device faults ptx_pass json"
+"""Options that say what is judged, and by whom."""
+
 
 def judge_kernel(options: Judge) -> bool:
     """Judge a kernel; tell whether compilers disagree about it."""
@@ -32,28 +35,23 @@ def judge_kernel(options: Judge) -> bool:
 
     with (
         starting(lines=False) as tell,
-        brought(
-            **options.picked("kernel", "launch", "runner", "compilers", "levels", "device"),
-            **options.picked("faults", "ptx_pass", "json", "target"),
-        ) as case,
+        brought(**options.picked(*_BROUGHT.split())) as case,
     ):
-        who = case.who
         told = judged(
-            who, case.ptx, case.launch.setup, None if case.refusal else case.reference,
-            count=options.images, seed=options.seed, corpus=corpus, known=known, tell=tell,
-        )  # fmt: skip
+            case, count=options.images, seed=options.seed, corpus=corpus, known=known, tell=tell
+        )
     seconds = time.monotonic() - started
     _report(options, told, case, seconds)
     report_expired(known)
     if not told.came.results and not told.found:
         raise InfrastructureError(
-            f"nothing was compared: {'; '.join((*told.came.unasked, *who.skipped))}"
+            f"nothing was compared: {'; '.join((*told.came.unasked, *case.skipped))}"
         )
     return any(one.known is None and one.verdict.kind is not Kind.NOTE for one in told.found)
 
 
 def _report(options: Judge, told: Judged, case: Brought, seconds: float) -> None:
-    who, refusal = case.who, case.refusal
+    refusal = case.refusal
     # Each has an address of its own.
     left = Counter(re.sub(r"0x[\da-f]+", "…", one.why) for one in told.left.values())
     rows = [_row(one, seconds) for one in told.found]
@@ -69,8 +67,8 @@ def _report(options: Judge, told: Judged, case: Brought, seconds: float) -> None
             "seed": options.seed,
             "findings": [one.data for one in rows],
             "kernel": str(options.kernel),
-            "device": who.ready.device,
-            "launch": told.setup.toml,
+            "device": case.ready.device,
+            "launch": case.launch.setup.toml,
             "guessed": list(case.launch.guessed),
             "reference": None if refusal else told.referee,
             "refused": refusal or None,
@@ -81,7 +79,7 @@ def _report(options: Judge, told: Judged, case: Brought, seconds: float) -> None
             "approximate": list(told.approximations),
             "approximate_bytes": told.approximate_bytes,
             "agreeing": list(told.came.agreeing),
-            "not_asked": [*told.came.unasked, *who.skipped],
+            "not_asked": [*told.came.unasked, *case.skipped],
         },
         tests=[Test("warpfuzz.judge", one, 0.0) for one in agreeing],
     ).write(json=options.json, junit=options.junit)
@@ -111,7 +109,7 @@ def _row(one: Found, seconds: float) -> ReportRow:
             "compilers": list(verdict.names),
             "blame": one.blame,
             "difference": verdict.difference,
-            "lines": len(one.reduced.ptx.splitlines()),
+            "lines": len(one.reduced.text.splitlines()),
             "shrink": one.reduced.status.value,
             "tries": one.reduced.tries,
             "unassembled": one.unassembled,
@@ -150,7 +148,7 @@ def _sentences(
         how = "Override with --launch FILE; as it was launched:"
         if options.launch is not None:
             how = f"The rest is from {options.launch}; as it was launched:"
-        quiet += [how, *told.setup.toml.strip().splitlines()]
+        quiet += [how, *case.launch.setup.toml.strip().splitlines()]
     yield from (plain(line, style="quiet") for line in quiet)
     yield from case.notes
     if case.refusal:
@@ -165,13 +163,13 @@ def _sentences(
             f"{counted(told.untried, 'image')} not tried: the simulated device took "
             f"{REFERENCE_SECONDS:g} s for the others."
         )
-    for sentence in (*case.who.skipped, *told.came.unasked):
+    for sentence in (*case.skipped, *told.came.unasked):
         yield plain(sentence, style="quiet")
     if told.approximations:
         amount = "Results may depend"
         if told.approximate_bytes:
             amount = f"{counted(told.approximate_bytes, 'byte')} of each image may depend"
-        simulated = case.who.ready.choice.name == "sim"
+        simulated = case.ready.choice.name == "sim"
         how = "with what the simulated device has there" if simulated else "among builds alone"
         yield (
             f"{amount} on {', '.join(told.approximations)}, of which the ISA bounds the error and "

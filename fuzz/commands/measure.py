@@ -15,7 +15,6 @@ from rich.text import Text
 from corpus import durable
 from fuzz.measuring import (
     Device,
-    MeasuredFigure,
     MeasuredResult,
     Measurer,
     Origin,
@@ -31,7 +30,7 @@ from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened
 from fuzz.runner_pool import runner_pool
 from oracle.formats import FORMATS
 from oracle.isa import FORMS
-from oracle.measuring.inference import Contradiction
+from oracle.measuring.inference import Contradiction, MeasuredFigure
 from oracle.measuring.units import module_of_all, units_of
 from oracle.models import Confidence, Model, NanRule, model_for
 from oracle.models.files import model_text
@@ -160,7 +159,7 @@ class _Report:
         ready, known = self.measured[-1].ready, self.measured[-1].known
         results = [result for one in self.measured for result in one.results]
         refused = [result.unit.name for result in results if result.contradiction is not None]
-        figures = [figure for result in results for figure in result.figures]
+        figures = [figure for result in results for figure in result.figures.values()]
         told = [figure for figure in figures if figure.is_told]
         open_ = sum(not figure.is_told and figure.is_known for figure in figures)
         asked, same = len(figures) - open_, sum(figure.is_known for figure in told)
@@ -220,16 +219,12 @@ def _as_json(result: MeasuredResult) -> dict[str, Any]:
         "probes": result.probes,
         "images": result.images,
         "figures": {
-            figure.name: {
-                "value": _plain(figure.value), "known": _plain(figure.known),
-                "same": figure.is_known, "refuting": figure.finding.refuting,
-                "not_told_apart": [
-                    _plain(other)
-                    for other in (figure.finding.value, *figure.finding.others)
-                    if other != figure.value
-                ],
+            name: {
+                "value": _plain(figure.chosen), "known": _plain(figure.known),
+                "same": figure.is_known, "refuting": figure.refuting,
+                "not_told_apart": [_plain(other) for other in figure.rivals],
             }
-            for figure in result.figures
+            for name, figure in result.figures.items()
         },
         "refused": None if refusal is None else asdict(refusal),
     }  # fmt: skip
@@ -239,13 +234,13 @@ def _plain(value: Any) -> Any:
     return asdict(value) if isinstance(value, NanRule) else value
 
 
-def _shown(figure: MeasuredFigure, value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
     if isinstance(value, NanRule):
         kept = f"of {', '.join(value.order)}" if value.order else f"{value.canonical:#x}"
         return f"{kept}; invalid {value.invalid:#x}"
     if value is None:
         return "none"
-    return f"{value:#x}" if figure.name == "nan" and isinstance(value, int) else str(value)
+    return f"{value:#x}" if name == "nan" and isinstance(value, int) else str(value)
 
 
 _COLUMNS = (
@@ -263,13 +258,13 @@ def unit_report(result: MeasuredResult, row: Mapping[str, Any]) -> Report:
         return Report(rows=rows, sentences=[refused, ""])
     figures = [
         {
-            "figure": figure.name.replace("_", " "),
-            "value": _shown(figure, figure.value),
-            "model": "same" if figure.is_known else Text(_shown(figure, figure.known), "worst"),
-            "probes against others": figure.finding.refuting or "",
+            "figure": name.replace("_", " "),
+            "value": _shown(name, figure.chosen),
+            "model": "same" if figure.is_known else Text(_shown(name, figure.known), "worst"),
+            "probes against others": figure.refuting or "",
             "not told apart": _not_told_apart(figure),
         }
-        for figure in result.figures
+        for name, figure in result.figures.items()
     ]
     images = counted(result.images, "random image")
     return Report(
@@ -280,8 +275,7 @@ def unit_report(result: MeasuredResult, row: Mapping[str, Any]) -> Report:
 
 
 def _not_told_apart(figure: MeasuredFigure) -> str:
-    finding = figure.finding
-    others = [one for one in (finding.value, *finding.others) if one != figure.value]
+    others = figure.rivals
     if len(others) > 3 and all(isinstance(one, int) for one in others):
         return f"{len(others)} from {min(others)} to {max(others)}"
     return ", ".join(map(str, others)) if len(others) > 3 else str(others)[1:-1]

@@ -16,7 +16,6 @@ from fuzz.campaign.rounds import parse_duration
 from fuzz.compilers.failures import Ask, CompilerFailure
 from fuzz.compilers.members import COMPILE_SECONDS
 from fuzz.judging.bringing import brought
-from fuzz.judging.comparing import Verdict as Difference
 from fuzz.judging.judging import compare, reducer_of
 from fuzz.judging.reducing import KernelReducer
 from fuzz.kinds import BY_OUTCOME
@@ -33,7 +32,6 @@ from runners.cuda.compilation import DEFAULT_LEVEL, LEVELS
 from runners.processes import quoted, run_tool
 from runners.ptx_text import header
 
-_HOW = ("message", "crash", "differs", "command")
 _FOR = {
     "compiler": ("message", "crash", "differs"),
     "level": ("message", "crash", "differs"),
@@ -83,14 +81,17 @@ def reduce(options: Reduce) -> bool:
             status = shown.reducer.reduce()
         finally:
             # What was reached is there whatever ended it.
-            _write(output, shown.reducer)
+            durable.write_output(output, shown.reducer.text.encode())
+            if isinstance(shown.reducer, KernelReducer):
+                launch = shown.reducer.setup.toml.encode()
+                durable.write_output(output.with_suffix(".toml"), launch)
             _report(options, text, output, shown, status, time.monotonic() - started)
     return False
 
 
 def _way(options: Reduce) -> str:
     """Return the option that says what is to stay; UsageError unless it is one."""
-    ways = [name for name in _HOW if getattr(options, name)]
+    ways = [name for name in _WAYS if getattr(options, name)]
     if len(ways) != 1:
         raise UsageError(
             "say what the smaller module has to show, with one of --message TEXT, --crash, "
@@ -198,15 +199,12 @@ def _differing(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
     wanted = None if options.compiler is None else find_assembler(options.compiler).label
     named = judge.picked("kernel", "compilers", "levels", *given)
     with brought(**named) as case:
-        if case.refusal:
+        if case.reference is None:
             raise InfrastructureError(
                 f"the simulated device does not know the kernel ({case.refusal}), so that nothing "
                 "says which build is right; --command says it otherwise"
             )
-        told = compare(
-            case.who, case.ptx, case.launch.setup, case.reference,
-            count=_IMAGES, seed=judge.seed, tell=lambda _: None,
-        )  # fmt: skip
+        told = compare(case, count=_IMAGES, seed=judge.seed, tell=lambda _: None)
         found = [
             one for one in told.worst_first
             if (wanted is None and options.level is None) or any(
@@ -222,23 +220,20 @@ def _differing(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
                 f"the simulated device leaves, these leave, too: {agreeing}"
             )
         verdict = found[0]
-        if case.who.members and verdict.good is None:
+        if case.members and verdict.good is None:
             raise InfrastructureError(
                 f"no build of {options.module} leaves what the simulated device does, so that "
                 "nothing says whether a compiler is wrong; `judge` shows what they leave"
             )
-        reducer = reducer_of(case.who, case.ptx, case.reference, verdict, end=end)
+        reducer = reducer_of(case, case.reference, verdict, end=end)
+        right = "" if verdict.good is None else f"; {verdict.good.names[0]} is right"
         yield _Shown(
             what=f"{', '.join(verdict.names)} leaves another result than the simulated device"
-            f"{_right(verdict)}",
+            f"{right}",
             reducer=reducer,
             see=partial(_judged_again, judge),
             row={"compilers": list(verdict.names), "difference": verdict.difference},
         )
-
-
-def _right(verdict: Difference) -> str:
-    return "" if verdict.good is None else f"; {verdict.good.names[0]} is right"
 
 
 def _judged_again(judge: Judge, path: Path) -> str:
@@ -253,13 +248,6 @@ def _judged_again(judge: Judge, path: Path) -> str:
 _WAYS: Mapping[str, Callable[[Reduce, str, float], AbstractContextManager[_Shown]]] = {
     "message": _failing, "crash": _failing, "differs": _differing, "command": _commanded,
 }  # fmt: skip
-
-
-def _write(output: Path, reducer: Reducer) -> None:
-    durable.write_output(output, reducer.text.encode())
-    if isinstance(reducer, KernelReducer):
-        launch = reducer.as_far(ShrinkStatus.RAW).setup.toml
-        durable.write_output(output.with_suffix(".toml"), launch.encode())
 
 
 def _report(

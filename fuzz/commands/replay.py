@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.text import Text
 
 from corpus import Cause, Entry, Problem, open_corpus
-from corpus.entry import DESCRIPTION, KERNEL, read_entry
+from corpus.entry import DESCRIPTION, KERNEL, MODULE, read_entry
 from corpus.known import Known, Row, known_with
 from corpus.opening import MANIFEST, Answers, is_record, named_corpus, read_answers
 from fuzz.campaign.status import check_tested, untested_words
-from fuzz.findings.case import MODULE, is_runnable
+from fuzz.findings.case import is_runnable
 from fuzz.findings.making import NOTHING, UntrustedError, replay_options
 from fuzz.findings.probes import ReplayStatus
 from fuzz.findings.replay import Way, by_way

@@ -24,7 +24,7 @@ from fuzz.compilers.members import Member, members_of
 from fuzz.console import Several, ended_by_signals, serving, watching
 from fuzz.console.report import campaign_report, write_report
 from fuzz.findings.making import check_trusted
-from fuzz.fleet.pool import FleetPool, cluster_at, joining, starting_actors
+from fuzz.fleet.pool import FleetPool, cluster_at
 from fuzz.options import Run, check_conflicts
 from fuzz.output import (
     console,
@@ -411,9 +411,9 @@ def _pool(check: Check, options: Run, tell: Callable[[str], None]) -> ProcessPoo
         return ProcessPool(
             check, workers=workers, devices=devices[:1] if options.matrix else devices
         )
-    tell(joining(options.fleet))
-    cluster = cluster_at(options.fleet, gpus=on_gpu, workers=options.workers, most=options.gpus)
-    tell(starting_actors(cluster))
+    cluster = cluster_at(
+        options.fleet, gpus=on_gpu, workers=options.workers, most=options.gpus, tell=tell
+    )
     return FleetPool(check.on(0), cluster, repeat=options.repeat / 100)
 
 

@@ -9,20 +9,21 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from rich.live import Live
 from rich.progress import Progress
 
 from corpus import Corpus, create_corpus
 from corpus.known import Known, known_with
 from fuzz.campaign.rounds import parse_duration
-from fuzz.campaign.status import check_tested
 from fuzz.console import ended_by_signals, serving
 from fuzz.console.dashboard import readings
 from fuzz.console.screening import (
@@ -32,26 +33,23 @@ from fuzz.console.screening import (
     Soundness,
     announce,
     device_row,
-    finding_row,
+    finding_rows,
     preflight_row,
     rate_words,
-    refuted_words,
     screening_report,
     screening_view,
     standing,
-    views,
+    stored_row,
 )
 from fuzz.findings.making import remember
-from fuzz.fleet.pool import cluster_at, joining, starting_actors
+from fuzz.fleet.pool import cluster_at
 from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
-from fuzz.kinds import sentence
 from fuzz.options import Distill, Screen, check_conflicts
 from fuzz.output import (
     check_output,
     console,
     counted,
     emit,
-    emit_summary,
     generator,
     is_watched,
     plain,
@@ -59,7 +57,7 @@ from fuzz.output import (
     say,
     starting,
 )
-from fuzz.output.report import check_kind, recording_console, save, write_junit
+from fuzz.output.report import Report, check_kind, recording_console, save, write_junit
 from fuzz.runner import (
     OpenRunner,
     RunnerChoice,
@@ -81,22 +79,13 @@ from fuzz.screening.distilling import (
 )
 from fuzz.screening.examining import Examiner
 from fuzz.screening.fresh import FreshScreen
-from fuzz.screening.screen import (
-    Description,
-    Pattern,
-    ScreeningSet,
-    SetProgram,
-    Sighting,
-    read_set,
-    write_set,
-)
 from fuzz.screening.screen import Screen as Screening
+from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set, write_set
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import model_for
 from oracle.targets import Module
 from runners.compilers import named_assembler
 from strategies.draws import Selection
-from strategies.program_coverage import Batch
 from strategies.program_draws import selected_forms
 
 _VIEW_SECONDS = 0.5
@@ -129,8 +118,7 @@ def screen(options: Screen) -> bool:
     corpus = create_corpus(options.corpus, generator=generator())
     job = _Job(made=made, options=options, corpus=corpus, known=known, seconds=seconds)
     begun = time.monotonic()
-    metrics = serving(options.metrics, "ScreeningMetrics", lambda: views(devices))
-    with ended_by_signals(job.end), metrics:
+    with ended_by_signals(job.end), serving(options.metrics, "ScreeningMetrics", devices):
         threads = [
             threading.Thread(target=job.screen, args=(device,), daemon=True) for device in devices
         ]
@@ -150,44 +138,23 @@ def screen(options: Screen) -> bool:
             )
     _report(options, devices, made, time.monotonic() - begun)
     report_expired(known)
-    if options.preflight:
-        return _is_any_wrong(devices)
-    errors = [device.error for device in devices if device.error is not None]
-    if errors:
-        raise errors[0]
-    idle = [device.name for device in devices if not device.cases]
-    if idle:
-        why = STOPPED_BEFORE if stopped else NOTHING_COMPARED
-        raise InfrastructureError(f"{', '.join(idle)}: {why}")
-    wrong = any(device.is_wrong for device in devices)
-    refuted = [
-        refuted_words(device, one)
-        for device in devices
-        if device.screen is not None
-        for one in device.screen.refuted
-    ]
-    if refuted and not wrong:
-        raise InfrastructureError(
-            f"{refuted[0]}; nothing else is wrong. Distill the set again, or copy it again from "
-            "where it came from"
-        )
-    for device in () if wrong else devices:
-        check_tested(f"{device.name}: {device.untested}" if device.untested else "")
-    return wrong
+    return _is_any_wrong(devices, preflight=options.preflight)
 
 
-def _is_any_wrong(devices: Sequence[ScreenedDevice]) -> bool:
-    """Return what the exit code of a preflight says: 1 goes before 4, and 4 before 3."""
-    found = {device.name: standing(device) for device in devices}
-    if any(one is Soundness.WRONG for one, _ in found.values()):
+def _is_any_wrong(devices: Sequence[ScreenedDevice], *, preflight: bool) -> bool:
+    """Return what the exit code says: 4 goes before 3; of a preflight, 1 before both."""
+    found = [(device, *standing(device)) for device in devices]
+    wrong = any(one is Soundness.WRONG for _, one, _ in found)
+    if wrong and preflight:
         return True
     errors = [device.error for device in devices if device.error is not None]
     for error in sorted(errors, key=lambda one: not isinstance(one, DeviceLostError)):
         raise error
-    for name, (one, why) in found.items():
-        if one is not Soundness.SOUND:
-            raise InfrastructureError(f"{name}: {why}")
-    return False
+    for device, one, why in found:
+        # What one GPU got wrong is told before what was not looked at on another.
+        if one is Soundness.NOT_SCREENED and not (wrong and device.cases):
+            raise InfrastructureError(f"{device.name}: {why}")
+    return wrong
 
 
 def _devices(options: Screen, made: ScreeningSet | None) -> list[ScreenedDevice]:
@@ -205,7 +172,6 @@ def _devices(options: Screen, made: ScreeningSet | None) -> list[ScreenedDevice]
     return [
         ScreenedDevice(
             name=shown,
-            set_name=str(options.path or ""),
             choice=RunnerChoice(
                 name=name,
                 target=target,
@@ -228,8 +194,8 @@ def _named_devices(options: Screen, runner: str) -> list[tuple[str, int, str]]:
         listed = listed_devices()
         # A process sees one slice at most, and that only by its UUID (MIG User Guide, CUDA Device
         # Enumeration).
-        if any(one.uuid.startswith("MIG-") for one in listed):
-            return [(one.name, 0, one.uuid) for one in listed]
+        if any(uuid.startswith("MIG-") for _, uuid in listed):
+            return [(name, 0, uuid) for name, uuid in listed]
     numbers = options.devices or range(visible_devices())
     return [(f"GPU {number}", number, "") for number in numbers]
 
@@ -244,8 +210,9 @@ class _Job:
     known: Known
     seconds: float
     stop: threading.Event = field(default_factory=threading.Event)
-    making: dict[tuple[str, str, str], _Making] = field(default_factory=dict)
-    """Programs for devices that compute alike, by targets and PTX ISA version."""
+    making: dict[tuple[str, str, str], Future[list[SetProgram]]] = field(default_factory=dict)
+    """Programs for devices that compute alike, by targets and PTX ISA version: a list that grows,
+    when the first is there."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     ended: float = math.inf
     """When somebody wanted an end (time.monotonic)."""
@@ -260,14 +227,44 @@ class _Job:
         own = device.started + self.seconds if device.started else math.inf
         return time.monotonic() - min(own, self.ended) > _END_SECONDS
 
-    def made_for(self, ready: OpenRunner, module: Module, scope: Scope | None) -> _Making:
+    def made_for(
+        self, ready: OpenRunner, module: Module, scope: Scope | None
+    ) -> Sequence[SetProgram]:
+        """Return programs for a device; they are made while devices work on those there are."""
         key = (ready.oracle_target, module.target.name, str(module.version))
         with self.lock:
-            if key not in self.making:
-                draws = _draws(module, self.options.seed, scope)
-                most = _PROGRAMS_WITHOUT_SET if scope is None else len(scope.known)
-                self.making[key] = _Making(draws, most, module, ready.oracle_target, self.stop)
-            return self.making[key]
+            future = self.making.get(key)
+            if future is None:
+                future = self.making[key] = Future()
+                threading.Thread(
+                    target=self._make, args=(future, ready.oracle_target, module, scope),
+                    daemon=True,
+                ).start()  # fmt: skip
+        return future.result()
+
+    def _make(
+        self, future: Future[list[SetProgram]], target: str, module: Module, scope: Scope | None
+    ) -> None:
+        seed, most, made = self.options.seed, _PROGRAMS_WITHOUT_SET, list[SetProgram]()
+        try:
+            if scope is not None:
+                draws, most = batches(scope, module, seed), len(scope.known)
+            else:
+                forms = selected_forms(
+                    Selection(pattern="*"), target=module.target.name, version=str(module.version)
+                )
+                draws = candidates(forms, module, seed)
+            for number, batch in enumerate(islice(chain.from_iterable(draws), most)):
+                if self.stop.is_set():
+                    break
+                made.append(set_program(batch, number, _IMAGES_WITHOUT_SET, module, target=target))
+                if not number:
+                    future.set_result(made)
+        except WarpfuzzError as error:
+            if not future.done():
+                future.set_exception(error)
+        if not future.done():
+            future.set_result(made)
 
     def is_over(self, device: ScreenedDevice) -> bool:
         return time.monotonic() - device.started >= self.seconds
@@ -294,40 +291,23 @@ class _Job:
             description = made.description
             if options.model is not None:
                 _check_model(description, options.model)
-        examiner = Examiner(
-            description=description,
-            device=device.name,
-            uuid=ready.uuid,
-            set_name=Path(device.set_name).name,
-        )
-        sightings: list[Sighting] = []
         screening = device.screen = (FreshScreen if options.fresh else Screening)(
-            ready,
-            description,
-            pattern=Pattern(options.pattern),
-            seed=options.seed,
-            grows=made is None,
-            seen=sightings.append,
-        )
+            ready, description, bursts=options.pattern == "bursts", seed=options.seed,
+            grows=made is None, set_name=str(options.path or ""),
+        )  # fmt: skip
+        examiner = Examiner(screening, device=device.name)
 
         def examine() -> None:
-            while sightings:
-                for found in examiner.examine(screening, sightings.pop(0)):
-                    if found.keep(self.corpus, self.known):
-                        device.kept.append(found)
-                        device.news.append(found)
+            for found in examiner.new():
+                if found.keep(self.corpus, self.known):
+                    device.kept.append(found)
 
-        making = None if made is not None else self.made_for(ready, module, device.scope)
-        programs = made.programs if made is not None else making.first() if making else []
-
-        def take_in() -> None:
+        programs = made.programs if made else self.made_for(ready, module, device.scope)
+        device.started = time.monotonic()
+        while not stop.is_set() and not self.is_over(device):
             for program in programs[len(device.programs) :]:
                 device.programs[program.entry] = program.program
                 screening.add(program)
-
-        device.started = time.monotonic()
-        while not stop.is_set() and not self.is_over(device):
-            take_in()
             screening.step()
             examine()
         screening.finish()
@@ -348,56 +328,6 @@ def _check_model(description: Description, model: str) -> None:
         )
 
 
-def _draws(module: Module, seed: int, scope: Scope | None) -> Iterator[list[Batch]]:
-    """Return what draws programs, without end: of a campaign's rounds, or about each form."""
-    if scope is not None:
-        return batches(scope, module, seed)
-    forms = selected_forms(
-        Selection(pattern="*"), target=module.target.name, version=str(module.version)
-    )
-    return candidates(forms, module, seed)
-
-
-class _Making:
-    """Makes programs while devices work on those that are there."""
-
-    def __init__(
-        self,
-        draws: Iterator[list[Batch]],
-        most: int,
-        module: Module,
-        target: str,
-        stop: threading.Event,
-    ) -> None:
-        self._programs: list[SetProgram] = []
-        self._begun = threading.Event()
-        self._error: WarpfuzzError | None = None
-
-        def make() -> None:
-            try:
-                drawn = (batch for batches in draws for batch in batches)
-                for number, batch in enumerate(islice(drawn, most)):
-                    if stop.is_set():
-                        return
-                    self._programs.append(
-                        set_program(batch, number, _IMAGES_WITHOUT_SET, module, target=target)
-                    )
-                    self._begun.set()
-            except WarpfuzzError as error:
-                self._error = error
-            finally:
-                self._begun.set()
-
-        threading.Thread(target=make, daemon=True).start()
-
-    def first(self) -> Sequence[SetProgram]:
-        """Return the list of the programs, which grows, when the first is there."""
-        self._begun.wait()
-        if self._error is not None and not self._programs:
-            raise self._error
-        return self._programs
-
-
 def _watch(
     devices: Sequence[ScreenedDevice],
     threads: Sequence[threading.Thread],
@@ -405,45 +335,37 @@ def _watch(
     job: _Job,
 ) -> None:
     options = job.options
-    json = options.json and not options.preflight
-    out = console(stderr=options.json or options.preflight)
-
-    def wait(seconds: float, show: Callable[[], None]) -> None:
+    apart = options.json or options.preflight
+    out = console(stderr=apart)
+    live = None
+    if is_watched(out) and not options.json:
+        live = Live(console=out, auto_refresh=False, transient=True)
+    shown = begun
+    with live or nullcontext():
         while any(
             thread.is_alive() and not job.is_late(device)
             for device, thread in zip(devices, threads, strict=True)
         ):
             for thread in threads:
-                thread.join(seconds / len(threads))
+                thread.join(_VIEW_SECONDS / len(threads))
             for device in devices:
-                while device.news:
-                    announce(device.news.pop(0), out, json=json)
-            show()
-
-    if is_watched(out) and not options.json:
-        with Live(console=out, auto_refresh=False, transient=True) as live:
-            wait(
-                _VIEW_SECONDS,
-                lambda: live.update(
-                    screening_view(devices, time.monotonic() - begun), refresh=True
-                ),
-            )
-        return
-    shown = [begun]
-
-    def line() -> None:
-        now = time.monotonic()
-        if now - shown[0] < _LINE_SECONDS:
-            return
-        shown[0] = now
-        for view in views(devices):
-            say(
-                f"{now - begun:.0f} s, {view.device.name}: {rate_words(view.per_second)}"
-                f"{readings(view.device)}; {view.screen.tally.total}",
-                stderr=options.json or options.preflight,
-            )
-
-    wait(_VIEW_SECONDS, line)
+                for found in device.kept[device.announced :]:
+                    announce(found, out, json=options.json and not options.preflight)
+                    device.announced += 1
+            now = time.monotonic()
+            if live is not None:
+                live.update(screening_view(devices, now - begun), refresh=True)
+            elif now - shown >= _LINE_SECONDS:
+                shown = now
+                for device in devices:
+                    if device.screen is None:
+                        continue
+                    say(
+                        f"{now - begun:.0f} s, {device.status.name}: "
+                        f"{rate_words(device.per_second)}{readings(device.status)}; "
+                        f"{device.screen.tally.total}",
+                        stderr=apart,
+                    )
 
 
 def _report(
@@ -452,29 +374,27 @@ def _report(
     made: ScreeningSet | None,
     seconds: float,
 ) -> None:
+    seed, judged_by = options.seed, None
+    targets = [device.screen.ready.target for device in devices if device.screen is not None]
+    if made is not None:
+        seed, judged_by = made.description.seed, made.description.model or None
+    elif targets:
+        judged_by = model_for(targets[0]).name
+    rows, found = [*map(device_row, devices)], finding_rows(devices)
+    report = screening_report(options, rows, found, seconds, seed=seed, model=judged_by)
     if options.preflight:
         for device in devices:
             emit(preflight_row(device))
         if options.junit is not None:
-            tests = screening_report(options, [*map(device_row, devices)], (), seconds).tests
-            write_junit(options.junit, tests, suite="warpfuzz screen")
+            write_junit(options.junit, report.tests, suite=report.title)
     else:
-        seed, judged_by = options.seed, None
-        targets = [device.screen.ready.target for device in devices if device.screen is not None]
-        if made is not None:
-            seed, judged_by = made.description.seed, made.description.model or None
-        elif targets:
-            judged_by = model_for(targets[0]).name
-        rows = [device_row(device) for device in devices]
-        found = [finding_row(one) for device in devices for one in device.kept]
-        report = screening_report(options, rows, found, seconds, seed=seed, model=judged_by)
         if not options.json:
             console().print(screening_view(devices, seconds))
         report.write(**options.picked("json", "junit"))
     if options.report is not None:
         recorder = recording_console()
         recorder.print(screening_view(devices, seconds))
-        save(recorder, options.report, title="warpfuzz screen")
+        save(recorder, options.report, title=report.title)
 
 
 def make_set(options: Distill) -> None:
@@ -497,30 +417,18 @@ def make_set(options: Distill) -> None:
 
         made = distill(forms, module, seed=options.seed, images=options.images, watcher=watch)
     write_set(output, made)
-    seconds = time.monotonic() - begun
-    if json:
-        description = made.description
-        emit_summary(
-            images=made.images,
-            programs=len(made.programs),
-            target=description.target,
-            ptx_version=description.ptx_version,
-            seed=description.seed,
-            generator=description.generator,
-            model=description.model,
-            covers=description.covers,
-            path=str(output),
-            seconds=round(seconds, 3),
-        )
-        return
-    say(
+    seconds, description = time.monotonic() - begun, made.description
+    sentences = [
         f"{made.images:,} images of {len(made.programs)} programs for {target}, seed "
-        f"{options.seed}, judged by the model {made.description.model}, in "
-        f"{seconds:.0f} s: {output}"
-    )
-    for name, covered in made.description.covers.items():
+        f"{options.seed}, judged by the model {description.model}, in {seconds:.0f} s: {output}"
+    ]
+    for name, covered in description.covers.items():
         missing = f"; not {', '.join(covered.missing[:4])}" if covered.missing else ""
-        say(f"  {name}: {covered.reached:,} of {covered.total:,}{missing}")
+        sentences.append(f"  {name}: {covered.reached:,} of {covered.total:,}{missing}")
+    counts = {"images": made.images, "programs": len(made.programs)}
+    more = {"path": str(output), "seconds": round(seconds, 3)}
+    summary = counts | msgspec.structs.asdict(description) | more
+    Report(sentences=sentences, summary=summary).write(json=json)
 
 
 _PASSED_ON = ("time", "pattern", "seed", "target", "ptx_pass", "assembler", "level")
@@ -538,12 +446,10 @@ def _screen_fleet(options: Screen, fleet: str) -> bool:
     known = known_with(options.known, nothing=options.no_known)
     corpus = create_corpus(options.corpus, generator=generator())
     with starting(lines=True) as tell:
-        tell(joining(fleet))
         cluster = cluster_at(
             fleet, gpus=runner == "cuda", workers=None if runner == "cuda" else 1,
-            most=options.gpus, host=ScreenHost,
+            most=options.gpus, host=ScreenHost, tell=tell,
         )  # fmt: skip
-        tell(starting_actors(cluster))
     begun = time.monotonic()
     with (
         closing(FleetScreening(cluster=cluster, words=words, files=files)) as screening,
@@ -555,19 +461,8 @@ def _screen_fleet(options: Screen, fleet: str) -> bool:
     for device in devices:
         for finding, data in device.harvest.findings if device.harvest else ():
             saved = corpus.deposit(finding, data)
-            match = known.match(finding)
-            rows.append(
-                {
-                    "id": saved.id,
-                    "family": finding.identity.text,
-                    "kind": finding.kind.value,
-                    "verdict": finding.kind.value,
-                    "known": match is not None,
-                    "path": str(saved.path),
-                    "title": sentence(finding),
-                    "device": device.name,
-                }
-            )
+            row = stored_row(finding, saved, known.match(finding))
+            rows.append(row | {"device": device.name})
     report = screening_report(options, _fleet_rows(devices), rows, time.monotonic() - begun)
     report.write(**options.picked("json", "junit"))
     report_expired(known)
@@ -623,21 +518,16 @@ def _watch_fleet(screening: FleetScreening, begun: float, *, json: bool) -> None
 
 
 def _fleet_rows(devices: Sequence[FleetDevice]) -> list[dict[str, Any]]:
-    return [row for device in devices for row in _rows_of_device(device)]
-
-
-def _rows_of_device(device: FleetDevice) -> list[dict[str, Any]]:
-    host = device.begun.host if device.begun is not None else ""
-    summary = device.harvest.summary if device.harvest is not None else None
-    if summary is None:
-        nothing = {"device": device.name, "host": host, "cases": 0, "wrong": 0}
-        return [{**nothing, "multiprocessors": [], "error": device.error}]
-    return [
-        {
-            **row,
-            "device": f"{device.name}: {row['device'].partition(': ')[2] or row['device']}",
-            "host": host,
-            "error": row.get("error") or device.error or None,
-        }
-        for row in summary["devices"]
-    ]
+    rows: list[dict[str, Any]] = []
+    for device in devices:
+        host = device.begun.host if device.begun is not None else ""
+        summary = device.harvest.summary if device.harvest is not None else None
+        if summary is None:
+            nothing = {"device": device.name, "cases": 0, "wrong": 0, "multiprocessors": []}
+            rows.append({**nothing, "host": host, "error": device.error})
+            continue
+        for row in summary["devices"]:
+            name = f"{device.name}: {row['device'].partition(': ')[2] or row['device']}"
+            error = row.get("error") or device.error or None
+            rows.append({**row, "device": name, "host": host, "error": error})
+    return rows

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
+from typing import NamedTuple
 
 from corpus import Finding
 from fuzz.findings.probes import words_of
@@ -17,8 +18,7 @@ from fuzz.kinds import level_words
 from fuzz.output import counted
 
 
-@dataclass(frozen=True, kw_only=True)
-class First:
+class First(NamedTuple):
     """Where a result first is what the finding says."""
 
     version: str
@@ -48,9 +48,7 @@ class Conclusion:
     @property
     def flaky(self) -> bool:
         """Whether some version was not the same every time."""
-        return any(column.flaky for column in self.columns) or any(
-            cell.flaky for cell in self.driver.values()
-        )
+        return any(cell.flaky for cell in self.answers)
 
     @property
     def answers(self) -> Sequence[Answer]:
@@ -65,9 +63,7 @@ class Conclusion:
     @property
     def bad(self) -> bool:
         """Whether anything disagreed with the ISA."""
-        return any(cell.bad for cell in self.driver.values()) or any(
-            cell.bad for column in self.columns for cell in column.cells.values()
-        )
+        return any(cell.bad for cell in self.answers)
 
     @property
     def first(self) -> First | None:
@@ -78,31 +74,19 @@ class Conclusion:
         agrees = any(
             cell.known and not cell.bad for column in self.columns for cell in column.cells.values()
         )
-        found = []
+        found: list[tuple[int, int, int | None]] = []
         for column in self.columns:
-            for index, cell in column.cells.items():
-                if cell.bad and agrees:
-                    found.append((index, column.level, self._before(column, index)))
-                    break
-        if not self.bad:
-            found = [
-                (change.after, column.level, change.before)
-                for column in self.columns
-                for change in column.changes[:1]
-            ]
+            known = [index for index, cell in column.cells.items() if cell.known]
+            bad = [index for index in known if column.cells[index].bad]
+            if bad and agrees:
+                before = known[: known.index(bad[0])]
+                found.append((bad[0], column.level, before[-1] if before else None))
+            elif not self.bad:
+                found += [(one.after, column.level, one.before) for one in column.changes[:1]]
         if not found:
             return None
-        index, level, before = min(found)
-        return First(
-            version=self.names[index],
-            level=level,
-            before=None if before is None else self.names[before],
-        )
-
-    @staticmethod
-    def _before(column: Column, index: int) -> int | None:
-        known = [at for at, cell in column.cells.items() if cell.known and at < index]
-        return known[-1] if known else None
+        index, level, last = min(found, key=lambda one: one[:2])
+        return First(self.names[index], level, None if last is None else self.names[last])
 
     @property
     def sentence(self) -> str:
@@ -266,11 +250,6 @@ class Column:
         if not self.changes:
             return Progression.ALWAYS if known[0].bad else Progression.NEVER
         return Progression.CHANGED if len(self.changes) == 1 else Progression.NOT_MONOTONIC
-
-    @property
-    def flaky(self) -> bool:
-        """Whether some version was not the same every time."""
-        return any(cell.flaky for cell in self.cells.values())
 
 
 def bisect(

@@ -7,7 +7,7 @@ compiler makes of a form, and where that changed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import suppress
@@ -16,12 +16,12 @@ from itertools import pairwise
 from typing import Self, TypeVar
 
 from corpus import Entry
+from corpus.entry import MODULE, PROGRAM
 from corpus.programs import decode_program
 from fuzz.compilers.members import Device, Member
-from fuzz.findings.case import MODULE, PROGRAM
 from fuzz.findings.replay import CannotBeAskedError, Sample, Way
 from fuzz.findings.stored import EXPANSION
-from oracle.errors import InfrastructureError, UsageError
+from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.isa import is_available
 from oracle.program import Program, requirements
@@ -30,7 +30,7 @@ from runners.assemblers.disassembly import WHEEL, Disassembler
 from runners.assemblers.machine_code import is_cubin, kernel_digests
 from runners.emission import emit
 from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, Images, Pending, Ran
+from runners.protocol import Compiled, Failure
 from runners.ptx_text import is_ptx, ptx_digests, with_header
 from strategies.draws import derived_seed, draw
 from strategies.features import FEATURES, Feature, Focus
@@ -127,29 +127,20 @@ class Matrix:
 
     def variants(self, built: Built, entry: str) -> Sequence[Variant]:
         """Return the distinct binaries of a kernel: identical machine code is run once."""
-        groups: dict[str, list[Member]] = {}
+        groups: dict[str, tuple[Compiled, list[Member]]] = {}
         for member, compiled in built.made.items():
             if isinstance(compiled, Compiled):
-                groups.setdefault(self._identity(compiled, entry), []).append(member)
+                key = self._identity(compiled, entry)
+                groups.setdefault(key, (compiled, []))[1].append(member)
         return [
-            Variant(members=tuple(members), compiled=_compiled(built.made[members[0]]))
-            for members in groups.values()
+            Variant(members=tuple(members), compiled=compiled)
+            for compiled, members in groups.values()
         ]
 
-    def submit(self, variants: Sequence[Variant], images: Images, entry: str) -> Sequence[Pending]:
-        """Start a batch on each variant."""
-        return [self.device.submit(one.compiled, images, entry=entry) for one in variants]
-
-    @staticmethod
-    def collect(pending: Sequence[Pending]) -> Iterator[Ran | Failure]:
-        """Wait for batches, in order."""
-        for one in pending:
-            yield one.collect()
-
-    def each(self, codes: Mapping[Member, bytes], work: Callable[[bytes], T]) -> dict[Member, T]:
-        """Do something with the code of each member, with as many at a time as are compiled."""
-        started = {member: self._pool.submit(work, code) for member, code in codes.items()}
-        return {member: future.result() for member, future in started.items()}
+    def each(self, codes: Iterable[bytes], work: Callable[[bytes], T]) -> dict[bytes, T]:
+        """Do something with each code, with as many at a time as are compiled."""
+        started = {code: self._pool.submit(work, code) for code in codes}
+        return {code: future.result() for code, future in started.items()}
 
     def forget(self) -> None:
         """Forget the machine code of modules that are over."""
@@ -168,12 +159,6 @@ class Matrix:
                 digests = digests or kernel_digests(compiled.code)
             self._codes[compiled.key] = digests
         return self._codes[compiled.key].get(entry, compiled.key)
-
-
-def _compiled(made: Compiled | Failure) -> Compiled:
-    if isinstance(made, Failure):
-        raise InfrastructureError(f"there is no code to run: {made}")
-    return made
 
 
 class ExpansionProbe:
@@ -296,25 +281,16 @@ def listings(
     module, or wrote no machine code, are left out. Raises InfrastructureError if the disassembler
     does not take a binary.
     """
-    groups: dict[tuple[tuple[str, str], ...] | bytes, list[Member]] = {}
+    alike: dict[object, bytes] = {}
+    codes: dict[Member, bytes] = {}
     for member, made in built.made.items():
         if isinstance(made, Compiled) and is_cubin(made.code):
-            groups.setdefault(_kernels(made.code), []).append(member)
-    firsts = {
-        members[0]: made.code
-        for members in groups.values()
-        if isinstance(made := built.made[members[0]], Compiled)
-    }
-    seen = matrix.each(firsts, disassemble)
-    return {member: seen[members[0]] for members in groups.values() for member in members}
-
-
-def _kernels(code: bytes) -> tuple[tuple[str, str], ...] | bytes:
-    """Return what is equal for binaries with the same kernels."""
-    try:
-        return tuple(sorted(kernel_digests(code).items())) or code
-    except ValueError:
-        return code
+            kernels: object = made.code
+            with suppress(ValueError):
+                kernels = tuple(sorted(kernel_digests(made.code).items())) or made.code
+            codes[member] = alike.setdefault(kernels, made.code)
+    seen = matrix.each(alike.values(), disassemble)
+    return {member: seen[code] for member, code in codes.items()}
 
 
 def notes_of(form: Form, program: Program, seen: Mapping[Member, Counter[str]]) -> list[Note]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -28,7 +28,7 @@ from fuzz.campaign.status import (
 )
 from fuzz.checks.protocol import DeviceStatus
 from fuzz.console.dashboard import THROTTLING
-from fuzz.console.screening import DeviceView
+from fuzz.console.screening import ScreenedDevice
 from fuzz.findings.families import finding_groups
 from oracle.errors import InfrastructureError, UsageError
 
@@ -193,18 +193,23 @@ def _screening(rows: Mapping[tuple[str, str], tuple[int, int]]) -> Iterator[Row]
 class ScreeningMetrics(Collector):
     """What a screening is like when somebody asks."""
 
-    def __init__(self, views: Callable[[], Sequence[DeviceView]]) -> None:
-        self._views = views
+    def __init__(self, devices: Sequence[ScreenedDevice]) -> None:
+        self._devices = devices
 
     def collect(self) -> Iterator[Metric]:
         """Iterate over the figures."""
-        views = {(one.device.uuid, one.device.name): one for one in self._views()}
-        totals = {at: view.screen.tally.total for at, view in views.items()}
-        yield from _metrics(_screening({at: (one.cases, one.wrong) for at, one in totals.items()}))
-        rates = {at: view.per_second for at, view in views.items()}
+        there = {
+            (one.status.uuid, one.status.name): (one, one.screen.tally.total)
+            for one in self._devices
+            if one.screen is not None
+        }
+        yield from _metrics(
+            _screening({at: (all_.cases, all_.wrong) for at, (_, all_) in there.items()})
+        )
+        rates = {at: one.per_second for at, (one, _) in there.items()}
         words = "Screened images per second, on average."
         yield from _metrics([("screening_comparisons_per_second", words, "gpu device", rates)])
-        yield from _metrics(_devices([view.device for view in views.values()]))
+        yield from _metrics(_devices([one.status for one, _ in there.values()]))
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import msgspec
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from corpus import Case, Saved
+from corpus.known import Row
 from fuzz.campaign.heartbeat import device_status
 from fuzz.campaign.status import untested_words
 from fuzz.checks.protocol import DeviceStatus
@@ -22,7 +25,7 @@ from fuzz.output.report import Report, ReportColumn, ReportRow, Section, Test
 from fuzz.runner import RunnerChoice
 from fuzz.screening.distilling import Scope, coverage
 from fuzz.screening.examining import ScreenFinding
-from fuzz.screening.screen import Refuted, Screen, Tally
+from fuzz.screening.screen import Screen, Tally
 from oracle.errors import DeviceLostError, WarpfuzzError
 from oracle.program import Program
 from oracle.targets import Module
@@ -39,16 +42,6 @@ NOTHING_COMPARED = "no image was compared in the time; give it longer (--time)"
 STOPPED_BEFORE = "it was stopped before anything was compared"
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeviceView:
-    """One device at one moment."""
-
-    device: DeviceStatus
-    screen: Screen
-    per_second: float
-    """Images times multiprocessors in a second, over all of the time."""
-
-
 def rate_words(per_second: float) -> str:
     """Say how many images are compared in a second: millions on a GPU, thousands if simulated."""
     if per_second >= 1e6:
@@ -56,13 +49,15 @@ def rate_words(per_second: float) -> str:
     return f"{per_second:,.0f} images a second"
 
 
-def _device(view: DeviceView) -> list[Text]:
-    screen, tally = view.screen, view.screen.tally
-    total = tally.total
-    head = plain(view.device.name, style="bold")
-    head.append(f"  {rate_words(view.per_second)}", style="count")
+def _device(device: ScreenedDevice) -> list[Text]:
+    screen = device.screen
+    if screen is None:
+        return []
+    tally, total = screen.tally, screen.tally.total
+    head = plain(device.status.name, style="bold")
+    head.append(f"  {rate_words(device.per_second)}", style="count")
     lines = [head]
-    if told := readings(view.device):
+    if told := readings(device.status):
         lines.append(told)
     ran = len(screen.ran)
     programs = f"{ran:,} of {counted(max(screen.programs, ran), 'program')} run"
@@ -112,8 +107,6 @@ class ScreenedDevice:
 
     name: str
     choice: RunnerChoice
-    set_name: str = ""
-    """The file of the set; empty where programs are made meanwhile."""
     screen: Screen | None = None
     error: WarpfuzzError | None = None
     started: float = 0.0
@@ -122,8 +115,8 @@ class ScreenedDevice:
     """Whether a signal ended it before its time."""
     kept: list[ScreenFinding] = field(default_factory=list)
     """What was stored for it."""
-    news: list[ScreenFinding] = field(default_factory=list)
-    """Findings that were not shown yet."""
+    announced: int = 0
+    """How many of these were shown as soon as they were stored."""
     scope: Scope | None = None
     """What a preflight looks at."""
     programs: dict[str, Program] = field(default_factory=dict)
@@ -161,23 +154,17 @@ class ScreenedDevice:
         ]
         return untested_words(idle, len(programs))
 
-    def view(self) -> DeviceView | None:
-        """Return it as it is now; None until it is there."""
-        screen = self.screen
-        if screen is None:
-            return None
-        seconds = self.seconds or time.monotonic() - self.started
-        name = f"{self.name}: {screen.ready.device}"
-        return DeviceView(
-            device=device_status(name, screen.ready.uuid, screen.health or DeviceHealth()),
-            screen=screen,
-            per_second=screen.tally.total.cases / max(seconds, 1e-9),
-        )
+    @property
+    def status(self) -> DeviceStatus:
+        """What its sensors say; only for one that is there."""
+        assert self.screen is not None
+        ready, health = self.screen.ready, self.screen.health or DeviceHealth()
+        return device_status(f"{self.name}: {ready.device}", ready.uuid, health)
 
-
-def views(devices: Sequence[ScreenedDevice]) -> list[DeviceView]:
-    """Return the devices that are there, as they are now."""
-    return [view for view in (device.view() for device in devices) if view is not None]
+    @property
+    def per_second(self) -> float:
+        """Images that its multiprocessors compared in a second, over all of the time."""
+        return self.cases / max(self.seconds or time.monotonic() - self.started, 1e-9)
 
 
 def announce(found: ScreenFinding, out: Console, *, json: bool) -> None:
@@ -186,45 +173,48 @@ def announce(found: ScreenFinding, out: Console, *, json: bool) -> None:
     `out` is the console that shows the live view: what another one prints would stand in its way.
     """
     if json:
-        emit({"finding": finding_row(found)})
+        emit({"finding": _finding_row(found)})
     else:
         out.print(f"{found.title}\n  {found.sentence}\n  {found.path}", soft_wrap=True)
 
 
-def finding_row(found: ScreenFinding) -> dict[str, object]:
-    """Return a finding as JSON has it."""
-    case = found.case
+def stored_row(case: Case, saved: Saved | None, known: Row | None) -> dict[str, object]:
+    """Return a finding and where it is stored as JSON has it."""
     return {
-        "id": None if found.saved is None else found.saved.id,
+        "id": None if saved is None else saved.id,
         "family": case.identity.text,
         "kind": case.kind.value,
         "verdict": case.kind.value,
-        "known": found.known is not None,
-        "known_as": found.known.id if found.known is not None else None,
-        "path": found.path,
+        "known": known is not None,
+        "known_as": known.id if known is not None else None,
+        "path": "" if saved is None else str(saved.path),
         "title": sentence(case),
+    }
+
+
+def _finding_row(found: ScreenFinding) -> dict[str, object]:
+    return stored_row(found.case, found.saved, found.known) | {
         "message": found.sentence,
         "instructions": found.instructions,
         "programs": found.programs,
     }
 
 
+def finding_rows(devices: Sequence[ScreenedDevice]) -> list[dict[str, object]]:
+    """Return all findings as JSON has them."""
+    return [_finding_row(one) for device in devices for one in device.kept]
+
+
 def screening_view(devices: Sequence[ScreenedDevice], seconds: float) -> RenderableType:
     """Return the view of all devices that are there."""
     return Group(
         plain(f"warpfuzz screen, {duration(seconds)}", style="quiet"),
-        *(line for view in views(devices) for line in _device(view)),
+        *(line for device in devices for line in _device(device)),
     )
 
 
-def refuted_words(device: ScreenedDevice, one: Refuted) -> str:
-    """Say that a set is wrong, and what became of its program."""
-    fate = "it is judged by the oracle" if one.images else "it is left out"
-    return f"the set {device.set_name} is wrong: {one.entry}: {one.sentence}; {fate}"
-
-
 class Soundness(StrEnum):
-    """What a preflight says of a GPU."""
+    """What a screening says of a GPU."""
 
     SOUND = "sound"
     WRONG = "wrong"
@@ -233,30 +223,41 @@ class Soundness(StrEnum):
 
 
 def standing(device: ScreenedDevice) -> tuple[Soundness, str]:
-    """Return what a preflight says of a GPU, and why."""
+    """Return what a screening says of a GPU, and why."""
     screen = device.screen
     if device.is_wrong:
         return Soundness.WRONG, "; ".join(one.title for one in device.kept)
     if device.error is not None:
         lost = isinstance(device.error, DeviceLostError)
         return Soundness.LOST if lost else Soundness.NOT_SCREENED, str(device.error)
-    if screen is None or device.scope is None or not device.cases:
-        return Soundness.NOT_SCREENED, STOPPED_BEFORE if device.stopped else NOTHING_COMPARED
-    if screen.refuted:
-        return Soundness.NOT_SCREENED, refuted_words(device, screen.refuted[0])
-    groups = coverage(device.scope, device.programs, screen.tally)
-    missing = [name for name, row in groups.items() if row["known"] and not row["ran"]]
-    if missing:
-        whys = ["the set has none of it"] * bool(device.set_name)
-        whys.append(
-            "it was stopped before" if device.stopped else "the time was too short (--time)"
+    why = ""
+    if screen is None or not device.cases:
+        why = STOPPED_BEFORE if device.stopped else NOTHING_COMPARED
+    elif screen.refuted:
+        why = (
+            f"{screen.refuted[0].why}; nothing else is wrong. Distill the set "
+            "again, or copy it again from where it came from"
         )
-        return Soundness.NOT_SCREENED, (
-            f"nothing of {', '.join(missing)} was compared: {', or '.join(whys)}"
-        )
-    if device.untested:
-        return Soundness.NOT_SCREENED, device.untested
-    return Soundness.SOUND, ""
+    elif missing := _missing(device, screen.tally):
+        known = "the set has none of it, or " if screen.set_name else ""
+        ended = "it was stopped before" if device.stopped else "the time was too short (--time)"
+        why = f"nothing of {', '.join(missing)} was compared: {known}{ended}"
+    why = why or device.untested
+    return Soundness.NOT_SCREENED if why else Soundness.SOUND, why
+
+
+def _missing(device: ScreenedDevice, tally: Tally) -> list[str]:
+    """Return the kinds of instructions that a preflight was to look at, and did not."""
+    if device.scope is None:
+        return []
+    groups = coverage(device.scope, device.programs, tally)
+    return [name for name, row in groups.items() if row["known"] and not row["ran"]]
+
+
+def _health(screen: Screen) -> dict[str, object]:
+    health = screen.health
+    said = throttling(health.throttle_reasons) if health is not None else ""
+    return {"health": health, "throttling": said}
 
 
 def preflight_row(device: ScreenedDevice) -> dict[str, object]:
@@ -268,7 +269,7 @@ def preflight_row(device: ScreenedDevice) -> dict[str, object]:
     }  # fmt: skip
     if screen is None or device.scope is None:
         return row
-    tally, health = screen.tally, screen.health
+    tally = screen.tally
     return {
         **row,
         "uuid": screen.ready.uuid or device.choice.visible,
@@ -283,10 +284,13 @@ def preflight_row(device: ScreenedDevice) -> dict[str, object]:
         "groups": coverage(device.scope, device.programs, tally),
         "multiprocessors": len(tally.multiprocessors),
         "wrong_multiprocessors": tally.faulty.tolist(),
-        "findings": [finding_row(one) for one in device.kept],
-        "health": health,
-        "throttling": throttling(health.throttle_reasons) if health is not None else "",
+        "findings": finding_rows([device]),
+        **_health(screen),
     }
+
+
+def _rated(rate: Rate) -> dict[str, object]:
+    return {"cases": rate.cases, "wrong": rate.wrong, "rate": rate.value, "bound": rate.bound}
 
 
 def device_row(device: ScreenedDevice) -> dict[str, object]:
@@ -297,19 +301,15 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
             "device": device.name, "cases": 0, "wrong": 0, "error": str(device.error),
             "multiprocessors": [],
         }  # fmt: skip
-    tally, health = screen.tally, screen.health
-    total = tally.total
+    tally, seconds = screen.tally, device.seconds
     return {
         "device": f"{device.name}: {screen.ready.device}",
-        "cases": total.cases,
-        "wrong": total.wrong,
-        "rate": total.value,
-        "bound": total.bound,
+        **_rated(tally.total),
         "confidence": CONFIDENCE,
         "pattern": tally.pattern,
-        "seconds": round(device.seconds, 3),
-        "cases_per_second": round(total.cases / device.seconds) if device.seconds else None,
-        "busy": round(screen.busy / device.seconds, 4) if device.seconds else None,
+        "seconds": round(seconds, 3),
+        "cases_per_second": round(tally.total.cases / seconds) if seconds else None,
+        "busy": round(screen.busy / seconds, 4) if seconds else None,
         "programs": screen.programs,
         "programs_run": len(screen.ran),
         "launches": screen.launches,
@@ -317,37 +317,16 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
         if screen.fresh is None
         else {"images": screen.fresh, "once": screen.once},
         "untested": device.untested or None,
-        "left_out": [
-            {"program": item.source.entry, "why": str(item.failures[-1])}
-            for item in screen.left_out
-        ],
-        "wrong_code": [
-            {
-                "program": one.entry,
-                "image": one.image,
-                "multiprocessors": one.sms,
-                "why": one.sentence,
-            }
-            for one in screen.miscompiled.values()
-        ],
-        "wrong_in_the_set": [
-            {"program": one.entry, "images": one.images, "why": refuted_words(device, one)}
-            for one in screen.refuted
-        ],
-        "health": health,
-        "throttling": throttling(health.throttle_reasons) if health is not None else "",
+        "left_out": msgspec.to_builtins(screen.left_out),
+        "wrong_code": msgspec.to_builtins([*screen.miscompiled.values()]),
+        "wrong_in_the_set": msgspec.to_builtins(screen.refuted),
+        **_health(screen),
         "error": str(device.error) if device.error is not None else None,
         "multiprocessors": [
-            {
-                "number": int(number),
-                "cases": tally.rate(number).cases,
-                "wrong": tally.rate(number).wrong,
-                "rate": tally.rate(number).value,
-                "bound": tally.rate(number).bound,
-            }
+            {"number": number, **_rated(tally.rate(number))}
             for number in tally.multiprocessors.tolist()
         ],
-    }
+    }  # fmt: skip
 
 
 _DEVICES = (
@@ -374,7 +353,9 @@ def screening_report(
         corpus, many = options.corpus, counted(len(stored), "finding")
         command = typed(("warpfuzz", "replay", corpus))
         stored.append(f"{many} stored in {corpus}. Replay: {command}")
-    styles = ["worst" if row["wrong"] or row["error"] else "" for row in rows]
+    listed = [
+        ReportRow(data=row, style="worst" if row["wrong"] or row["error"] else "") for row in rows
+    ]
     fields: dict[str, object] = {
         "cases": sum(row["cases"] for row in rows),
         "wrong": sum(row["wrong"] for row in rows),
@@ -386,15 +367,7 @@ def screening_report(
     said = "\n".join(str(one.get("message", one["title"])) for one in findings)
     return Report(
         title="warpfuzz screen",
-        before=[
-            Section(
-                columns=_DEVICES,
-                rows=[
-                    ReportRow(data=row, style=style)
-                    for row, style in zip(rows, styles, strict=True)
-                ],
-            )
-        ],
+        before=[Section(columns=_DEVICES, rows=listed)],
         sentences=[f"{row['device']}: {one}" for row in rows for one in _remarks(row)] + stored,
         summary=fields | others | {"devices": rows, "findings": findings},
         tests=[test for row in rows for test in _tests(row, said)],

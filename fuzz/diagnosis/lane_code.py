@@ -68,8 +68,8 @@ from oracle.registers import MOST_LISTED
 from oracle.scalar import SCALARS, ScalarInstruction
 from oracle.steps import is_lane_code
 from oracle.tracing import Trace
-from strategies.simplification.examples import Example
-from strategies.simplification.lane_code import Path, alone, changed, places, smaller_code
+from strategies.simplification.examples import Example, Site, edited, visit
+from strategies.simplification.lane_code import alone, smaller_code
 
 _MOST_NAMED = 4
 """Instructions that a name lists."""
@@ -446,7 +446,7 @@ def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -
             columns.append((pattern >> np.uint64(32 * part)).astype("<u4"))
         given = [*kept, 0] if name[0] == "p" else kept
         here.append(assign(GIVES[name[0]], name, *given, guard=one.guard))
-    path = next(path for path, other in places(step.code) if other is one)
+    path = next(path for path, other in visit(step.code) if other is one)
     results = [*dict.fromkeys(step.results)]
     if len(results) + len(seen) > MOST_LISTED:
         # There are no more results: it has to be enough that one depends on what is seen.
@@ -460,7 +460,7 @@ def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -
     try:
         other = replace(
             step, source="x", count=len(columns), bits=32, results=(*results, *seen),
-            code=(*first, *reversed(moved), *changed(step.code, {path: tuple(here)}), *last),
+            code=(*first, *reversed(moved), *edited(step.code, {path: tuple(here)}), *last),
         )  # fmt: skip
     except UsageError:
         return None
@@ -546,7 +546,7 @@ def _hidden(code: tuple[Statement, ...]) -> tuple[Statement, ...]:
 def _rewritten(step: LaneCode) -> Iterator[tuple[Statement, ...]]:
     """Iterate over code in which a register that is written again has another name then."""
     written = {*step.inputs}
-    for path, one in places(step.code):
+    for path, one in visit(step.code):
         for name in sorted(written_by(one) - {*step.results}):
             if name in written and isinstance(one, Assign) and not one.guard:
                 code = _renamed(step.code, path, name)
@@ -555,7 +555,7 @@ def _rewritten(step: LaneCode) -> Iterator[tuple[Statement, ...]]:
             written.add(name)
 
 
-def _renamed(code: Sequence[Statement], path: Path, name: str) -> tuple[Statement, ...] | None:
+def _renamed(code: Sequence[Statement], path: Site, name: str) -> tuple[Statement, ...] | None:
     """Return code in which what a statement writes, and all behind it in its block, has a new name.
 
     None where something else may read what is written there: that would be other code.

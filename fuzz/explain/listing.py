@@ -14,6 +14,7 @@ from fuzz.explain.facts import ValueFacts
 from fuzz.explain.values import (
     by_lanes,
     contents_of,
+    hexadecimal,
     notation,
     packed_type,
     register_of,
@@ -21,6 +22,7 @@ from fuzz.explain.values import (
     spans,
     words_of_registers,
 )
+from fuzz.kinds import is_provisional
 from oracle.lane_code import (
     LANE,
     ZERO,
@@ -44,7 +46,7 @@ from oracle.steps import Scalar, accesses_registers, is_lane_code
 from oracle.tracing import Event
 from runners.emission.registers import operand_registers
 
-_TOP = 12
+_TOP = 11
 """Lines of a listing that is shown before everything else: with those around them, the first 15
 lines of a page hold it."""
 _LONG = 60
@@ -80,6 +82,8 @@ class Way:
     @cached_property
     def guilty(self) -> frozenset[int]:
         """Places of the links that the finding's identity names."""
+        if is_provisional(self.facts.finding):
+            return frozenset()
         return frozenset(
             at
             for at, link in enumerate(self.links)
@@ -90,6 +94,8 @@ class Way:
     def words(self) -> Sequence[str]:
         """What the finding's identity names."""
         identity = self.facts.finding.identity
+        if is_provisional(self.facts.finding):
+            return ()
         named = [word for words in identity.instructions for word in words.split(" or ")]
         return [*named, identity.condition]  # which may be a branch or a loop
 
@@ -122,13 +128,33 @@ class Way:
 
     @property
     def products(self) -> Sequence[Link]:
-        """The multiplications among what is named; the last one, where none is."""
-        found = [link for link in self.links if multiplies(link.event.step)]
-        named = [
-            self.links[at] for at in sorted(self.guilty) if multiplies(self.links[at].event.step)
-        ]
-        scalar = any(self.links[at].taken is not None for at in self.guilty)
-        return named or ([] if scalar else found[-1:])
+        """The multiplications among what is named; where nothing is, the last on the way."""
+        among = [self.links[at] for at in sorted(self.guilty)] or self.links
+        found = [link for link in among if multiplies(link.event.step)]
+        return found if self.guilty else found[-1:]
+
+    @property
+    def gives(self) -> str:
+        """Say which value is stored in place of which, of an instruction that gave it if one did.
+
+        "" where what is wrong is not known.
+        """
+        shown_ = self.facts.shown
+        if shown_ is None or is_provisional(self.facts.finding):
+            return ""
+        type_ = self.writer.stored_type
+        (actual, right) = (
+            notation(bits, type_) or hexadecimal(bits, shown_.bits)
+            for bits in (shown_.actual, shown_.expected)
+        )
+        if actual == right:
+            actual, right = (
+                hexadecimal(bits, shown_.bits) for bits in (shown_.actual, shown_.expected)
+            )
+        made = self.lines[-2] if len(self.lines) > 1 else None
+        own = made is not None and made.line.marked and {*self.lines[-1].reads} <= {*made.writes}
+        verb = " gives {} where {} is right" if own else ": {} is stored where {} is right"
+        return verb.format(actual, right)
 
     @cached_property
     def lines(self) -> Sequence[Told]:

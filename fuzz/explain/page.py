@@ -50,7 +50,11 @@ _SUMS = 4
 _MESSAGE = 12
 """Lines of a message that are shown, each once."""
 _SAID = 3
-"""Sentences of the ISA about one multiplication."""
+"""Sentences of the ISA about one matrix instruction."""
+_PLAIN = str.maketrans("", "", "`_")
+"""Marks of Markdown in sentences of the ISA."""
+_SMALL_KERNEL = 40
+"""Lines up to which a page shows the kernel."""
 
 
 def page_of(
@@ -72,16 +76,23 @@ def page_of(
         How it is run in the folder that the page lies in, which may be sent to somebody; None: it
         lies in none, and names the finding's own.
     """
-    finding = entry.finding
-    blocks = _of_values(entry) if is_value_finding(entry) else _of_module(entry)
+    finding, gives = entry.finding, ""
+    if is_value_finding(entry):
+        facts = ValueFacts.of(entry)
+        way = None if facts.shown is None else Way.of(facts)
+        gives = "" if way is None else way.gives
+        blocks = _of_values(facts, way)
+    else:
+        blocks = _of_module(entry)
     return Document(
-        sentence=sentence(finding, who=who_has([finding])),
+        sentence=sentence(finding, who=who_has([finding]), gives=gives),
         blocks=[
             *blocks,
             *_compilers(entry, asked, sent=here is not None),
             *machine,
             Heading("How to see it"),
             *([Facts(_commands(entry), commands=True)] if here is None else here),
+            *_kernel(entry),
             Heading("How it was found"),
             Facts(list(_found(entry, sent=here is not None))),
         ],
@@ -91,13 +102,10 @@ def page_of(
 # A program on an image
 
 
-def _of_values(entry: Entry) -> Iterator[Block]:
-    facts = ValueFacts.of(entry)
-    finding = entry.finding
+def _of_values(facts: ValueFacts, way: Way | None) -> Iterator[Block]:
     if facts.shown is None:
-        yield from _without_result(finding)
+        yield from _without_result(facts.finding)
         return
-    way = Way.of(facts)
     yield Paragraph(_summary(facts, way))
     if way is not None:
         yield way.top()
@@ -154,7 +162,7 @@ def _summary(facts: ValueFacts, way: Way | None) -> str:
 
 
 def _said(way: Way) -> Iterator[Block]:
-    """Say what the ISA says of each instruction that is named; of multiplications also if none is.
+    """Say what the ISA says of each instruction that is named.
 
     A branch and a loop of lanes have no sentence of their own.
     """
@@ -167,15 +175,17 @@ def _said(way: Way) -> Iterator[Block]:
     for text, said in told.items():
         yield Paragraph(f"{text}: {said}")
     forms = dict.fromkeys(
-        link.event.step.form
-        for link in (*way.products, *(way.links[at] for at in sorted(way.guilty)))
-        if multiplies(link.event.step)
+        form
+        for at in sorted(way.guilty)
+        if (form := way.links[at].event.step.instruction) is not None
     )
     quoted: dict[str, None] = {}
     for form in forms:
         quotes = INSTRUCTIONS[form.mnemonic].quotes_of(form)[:_SAID]
+        if not quotes:
+            quoted[f"{form.mnemonic}: {ISA}, {INSTRUCTIONS[form.mnemonic].section}."] = None
         for section, some in groupby(quotes, lambda quote: quote[0]):
-            text = " ".join(f"“{quote.replace('`', '')}”" for _, quote in some)
+            text = " ".join(f"“{quote.translate(_PLAIN)}”" for _, quote in some)
             quoted[f"{form.mnemonic} ({ISA}, {section}): {text}"] = None
     yield from map(Paragraph, quoted)
     if way.unread:
@@ -447,12 +457,8 @@ def _answers(entry: Entry) -> Sequence[tuple[str, Sequence[str]]]:
 
 
 def _named(some: Sequence[Asked], told: Sequence[Asked]) -> str:
-    """Name compilers with their levels: versions of ptxas in spans, others apart."""
-    parts = []
-    for ours in (True, False):
-        among = [one for one in told if bool(_SPAN.match(one.version)) is ours]
-        parts.append(described([one for one in some if one in among], among))
-    return ", ".join(filter(None, parts)).replace("driver -O", "the driver's compiler -O")
+    """Name compilers with their levels."""
+    return described(some, told).replace("driver -O", "the driver's compiler -O")
 
 
 def _outcome_word(one: Asked) -> str:
@@ -497,6 +503,13 @@ def _since(texts: Mapping[str, str], word: str) -> Iterator[tuple[str, str]]:
 
 
 # How to see it, and how it was found
+
+
+def _kernel(entry: Entry) -> Iterator[Block]:
+    if KERNEL in entry.finding.files:
+        text = entry.read(KERNEL).decode(errors="replace")
+        if len(text.splitlines()) <= _SMALL_KERNEL:
+            yield Code(text, "ptx")
 
 
 def _commands(entry: Entry) -> list[tuple[str, str]]:

@@ -19,16 +19,15 @@ from corpus import (
     ShrinkStatus,
     Versions,
 )
+from corpus.entry import EXPECTED as EXPECTED
+from corpus.entry import INPUT, PROGRAM
+from corpus.entry import MODULE as MODULE
 from corpus.finding import WRONG_STEP
 from corpus.programs import decode_program, encode_program, pack, unpack
 from fuzz import warpfuzz_version
 from fuzz.diagnosis.experiments import Culprit
 from fuzz.diagnosis.single_step import CODE
 from fuzz.findings.families import Bucket, bucket_of_culprit
-from fuzz.findings.making import EXPECTED as EXPECTED
-from fuzz.findings.making import INPUT as INPUT
-from fuzz.findings.making import MODULE as MODULE
-from fuzz.findings.making import PROGRAM as PROGRAM
 from fuzz.findings.making import is_runnable as is_runnable
 from fuzz.findings.making import is_value_finding as is_value_finding
 from fuzz.findings.making import lacks_images as lacks_images

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
@@ -25,11 +25,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Case, Identity, Kind, Saved
-from corpus.finding import BESIDE, DIVERGED, RIGHT, WRONG_STEP
+from corpus.finding import BESIDE, DIVERGED, RIGHT
 from corpus.known import Row
 from fuzz.diagnosis.experiments import Culprit, unit_of
 from fuzz.findings.verdicts import Differences, differences
-from fuzz.kinds import KINDS, described, sentence, versions_described, what_is_wrong
+from fuzz.kinds import (
+    KINDS,
+    described,
+    is_provisional,
+    sentence,
+    versions_described,
+    what_is_wrong,
+)
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
@@ -40,7 +47,7 @@ from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.reasons import Rule
 from oracle.steps import is_lane_code
-from oracle.tracing import Trace, trace
+from oracle.tracing import Trace, Written, trace
 from runners.protocol import Failure
 from strategies.drafts import Draft, canonical, documented, fits_declarations
 
@@ -213,37 +220,32 @@ class WrongImages:
 
         None if nothing of the kind is behind it: it was only loaded and stored, or never written.
         """
-        for one in self.differences(0):
-            written = self._traced.writer(one.byte)
-            event = None if written is None else self._traced.producer(written)
-            if event is not None and is_producer(event.step):
-                return event.step
-        return None
+        events = (self._traced.producer(one) for one in self._written())
+        return next((one.step for one in events if one and is_producer(one.step)), None)
 
     @cached_property
     def behind_code(self) -> bool:
         """Whether lanes have computed anything before what differs first was stored."""
-        for one in self.differences(0):
-            written = self._traced.writer(one.byte)
-            if written is not None:
-                steps = (event.step for event in self._traced.events[: written.event.number + 1])
-                return any(
-                    is_lane_code(step) or (accesses_rows(step) and step.memory.computed)
-                    for step in steps
-                )
-        return False
+        first = next(self._written(), None)
+        events = () if first is None else self._traced.events[: first.event.number + 1]
+        return any(
+            is_lane_code(one.step) or (accesses_rows(one.step) and one.step.memory.computed)
+            for one in events
+        )
 
     @cached_property
     def scalar(self) -> str:
         """The scalar instruction, by its first word, that made what differs first; "" if none."""
-        for one in self.differences(0):
-            written = self._traced.writer(one.byte)
-            if written is not None:
-                (stored,) = written.event.step.reads
-                maker = self._traced.maker(written.event, stored.name)
-                code = None if maker is None else maker.step
-                return _last_writers(code)[written.column] if is_lane_code(code) else ""
+        for written in self._written():
+            (stored,) = written.event.step.reads
+            maker = self._traced.maker(written.event, stored.name)
+            code = None if maker is None else maker.step
+            return _last_writers(code)[written.column] if is_lane_code(code) else ""
         return ""
+
+    def _written(self) -> Iterator[Written]:
+        """Yield what wrote the bytes of the first image that differ, as far as anything did."""
+        return filter(None, (self._traced.writer(one.byte) for one in self.differences(0)))
 
     @cached_property
     def _traced(self) -> Trace:
@@ -399,7 +401,6 @@ def bucket_of_disagreement(one: str, other: str) -> Bucket:
     return Bucket.of(Kind.FLAKY, f"{first} and {second} disagree")
 
 
-PROVISIONAL = "which step is wrong is not known"
 """Words after a group whose name only says what it looks like."""
 
 
@@ -481,15 +482,6 @@ def who_has(found: Iterable[Case]) -> str:
     diverged = all(case.kind is Kind.DIVERGENCE for case in cases)
     named = versions_described if diverged else described
     return f"only {named([one for one in everybody if one in wrong], everybody)}"
-
-
-def is_provisional(case: Case) -> bool:
-    """Whether a finding is named after what it looks like: no experiment told what is wrong.
-
-    Of a divergence the runner itself names the instruction.
-    """
-    told = case.kind is Kind.DIVERGENCE or WRONG_STEP in case.details
-    return KINDS[case.kind].has_culprit and not told
 
 
 @dataclass(kw_only=True)
@@ -586,8 +578,7 @@ class FindingGroup:
             names = dict.fromkeys(one.known.id for one in self.members if one.known is not None)
             return f" (known: {', '.join(names)})"
         like = self.shown.like
-        remarks = [PROVISIONAL] if self.shown.provisional else []
-        remarks += [f"as {like.id}, which is not known of these builds"] if like else []
+        remarks = [f"as {like.id}, which is not known of these builds"] if like else []
         return f" ({'; '.join(remarks)})" if remarks else ""
 
     @property

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus import Entry, Finding, Kind, Making
+from corpus.entry import EXPECTED, INPUT, MODULE, PROGRAM
 from corpus.finding import RIGHT
 from fuzz.output import typed
 from fuzz.runner import BUILT_IN, RunnerChoice
@@ -46,9 +47,6 @@ SINCE = "since when"
 """What a bisection tells."""
 NOTHING = "none"
 """In place of a fault or a pass: nothing is planted."""
-MODULE, PROGRAM = "module.ptx", "program.json"
-INPUT, EXPECTED = "input.npy", "expected.npy"
-"""Files of a finding: what runs, and memory before and after."""
 
 
 class UntrustedError(UsageError):
@@ -160,23 +158,24 @@ class ReplayOptions:
 
     def passed(self, entry: Entry) -> str | None:
         """Return the PTX pass for a finding. Raises UntrustedError if only the finding names it."""
-        if self.ptx_pass is not None:
-            return None if self.ptx_pass == NOTHING else self.ptx_pass
-        made = entry.finding.made.ptx_pass
-        if made:
-            self._check_trusted(entry, made, "--ptx-pass")
-        return made or None
+        return self._chosen(entry, self.ptx_pass, entry.finding.made.ptx_pass, "--ptx-pass")
 
     def fronted(self, entry: Entry) -> str | None:
         """Return what writes the PTX for a finding.
 
         Raises UntrustedError if it is a program that only the finding names.
         """
-        if self.front_end is not None:
-            return None if self.front_end == NOTHING else self.front_end
         made = entry.finding.made.front_end
-        if made and names_program(made):
-            self._check_trusted(entry, made, "--front-end")
+        runs = bool(made) and names_program(made)
+        return self._chosen(entry, self.front_end, made, "--front-end", runs=runs)
+
+    def _chosen(
+        self, entry: Entry, given: str | None, made: str, option: str, *, runs: bool = True
+    ) -> str | None:
+        if given is not None:
+            return None if given == NOTHING else given
+        if made and runs:
+            self._check_trusted(entry, made, option)
         return made or None
 
     def compilers(self, entry: Entry, named: str | None, *, runs: bool) -> Selected:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 
@@ -17,17 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Entry, Finding, Kind
+from corpus.entry import EXPECTED, INPUT, MODULE, PROGRAM
 from corpus.programs import unpack
-from fuzz.findings.case import (
-    EXPECTED,
-    INPUT,
-    LAUNCH,
-    MODULE,
-    PROGRAM,
-    lacks_images,
-    most_copies,
-    subject_of,
-)
+from fuzz.findings.case import LAUNCH, lacks_images, most_copies, subject_of
 from fuzz.findings.launches import Setup, parse_launch, setup_of
 from fuzz.findings.replay import (
     Answer,
@@ -47,7 +40,6 @@ from oracle.legality import Verdict, explain
 from oracle.program import requirements
 from oracle.targets import Module, PtxVersion, parse_target, parse_version
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
 from runners.emission import emit
 from runners.kernels import Kernel, KernelModule
@@ -246,12 +238,8 @@ class ProgramProbe:
         if alone:
             most = min(most, _AT_ONCE, most_copies(subject.program))
             subject = replace(subject, copies=most)
-        try:
+        with _asking():
             seen = attempt(runner, subject)
-        except DeviceLostError:
-            raise
-        except InfrastructureError as error:
-            raise CannotBeAskedError(str(error)) from error
         copies = 1 if alone else subject.copies
         right = Sample(label="match", kind=None, copies=copies)
         if seen.kind is None:
@@ -321,12 +309,8 @@ class HandProbe:
         images = np.repeat(self.image, min(most, _AT_ONCE), axis=0)
         ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, images)
         if not isinstance(ran, Ran):
-            try:
+            with _asking():
                 kind = kind_of_failure(ran)
-            except DeviceLostError:
-                raise
-            except InfrastructureError as error:
-                raise CannotBeAskedError(str(error)) from error
             failed = Sample(label=kind.value, kind=kind, way=Way.FAILED, message=str(ran))
             return Counter({failed: 1})
         return Counter(map(self._sample, ran.images))
@@ -340,6 +324,17 @@ class HandProbe:
             kind=self._kind,
             message=_described(different, self.expected[0], actual),
         )
+
+
+@contextmanager
+def _asking() -> Iterator[None]:
+    """Turn what a runner cannot do by design into CannotBeAskedError."""
+    try:
+        yield
+    except DeviceLostError:
+        raise
+    except InfrastructureError as error:
+        raise CannotBeAskedError(str(error)) from error
 
 
 def _described(
@@ -359,14 +354,14 @@ def _digest(images: NDArray[np.uint8]) -> str:
 STAND_IN = "sm_80"
 """Known to every ptxas from 11.0 to 13.5, with every form that is not newer than its PTX ISA."""
 _WORDS = {
-    Outcome.ACCEPTED: "accepted",
-    Outcome.REJECTED: "rejected",
-    Outcome.INTERNAL: "internal error",
-    Outcome.CRASHED: "crash",
-    Outcome.HUNG: "hang",
-    Outcome.UNREADABLE: "unreadable",
+    "accepted": "accepted",
+    "rejected": "rejected",
+    "internal": "internal error",
+    "crashed": "crash",
+    "hung": "hang",
+    "unreadable": "unreadable",
 }
-_BY_LABEL = {outcome.name.lower(): words for outcome, words in _WORDS.items()}
+"""What the record calls an outcome, by the label of a sample."""
 
 
 class ReplayStatus(StrEnum):
@@ -392,7 +387,7 @@ def replay_status(before: str, now: str, kind: Kind | None) -> ReplayStatus:
 
 def words_of(answer: Answer) -> str | None:
     """Return an answer as the record has it: "crash"; None if there is none, or several."""
-    return _BY_LABEL.get(answer.label)
+    return _WORDS.get(answer.label)
 
 
 def ask(assembler: Assembler, entry: Entry) -> Answer:

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from corpus import Entry, Finding
+from corpus.entry import MODULE, PROGRAM
 from corpus.opening import Answers
-from fuzz.findings.case import MODULE, PROGRAM, is_runnable, subject_of
-from fuzz.findings.kernels import smallest_kernel
-from fuzz.findings.making import NOTHING, ReplayOptions
+from fuzz.findings.case import is_runnable, subject_of
+from fuzz.findings.making import ReplayOptions
 from fuzz.findings.probes import (
     STAND_IN,
     HandProbe,
@@ -29,7 +29,7 @@ from fuzz.findings.probes import (
     replay_status,
     words_of,
 )
-from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked
+from fuzz.findings.replay import Answer, CannotBeAskedError, Way, asked, smallest_kernel
 from fuzz.runner import OpenRunner, RunnerChoice, opened, rewriters
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.assembler import Assembler
@@ -162,7 +162,6 @@ class Replays(ClosedAtTheEnd):
         self._stack = ExitStack()
         self._made: dict[object, object] = {}
         """Runners by their choice, and assemblers by their name; or why there is none."""
-        self._here: dict[str, Assembler] | None = None
 
     def close(self) -> None:
         """Close the runners."""
@@ -176,7 +175,9 @@ class Replays(ClosedAtTheEnd):
         """
         try:
             if is_expansion(entry):
-                return _note(entry)
+                # It is no disagreement: nothing can be gone or still be.
+                said = f"`warpfuzz bisect {entry.id}` asks compilers for the expansion again"
+                return Replayed(entry=entry, now=Answer(reason=said), where={})
             return self._program(entry, times) if is_runnable(entry) else self._module(entry, times)
         except DeviceLostError:
             raise
@@ -192,27 +193,35 @@ class Replays(ClosedAtTheEnd):
 
     def _program(self, entry: Entry, times: int) -> Replayed:
         ready = self._runner(self._options.choice(entry))
-        now = _asked(entry, ready, times=times)
-        before = None
+        now, before = _asked(entry, ready, times=times), None
         if self._baseline is not None:
             options = self._options.baseline(self._baseline)
             before = _asked(entry, self._runner(options.choice(entry)), times=times)
         kernel = None
         if self._kernels and now.kind is not None and not is_by_hand(entry):
             kernel = smallest_kernel(ready.runner, subject_of(entry), now.kind)
+        choice = ready.choice
+        where: dict[str, object] = {
+            "runner": choice.name,
+            "device": ready.device,
+            "options": choice.options,
+        }
+        return self._row(entry, now, before, where, kernel=kernel)
+
+    def _row(
+        self,
+        entry: Entry,
+        now: Answer,
+        before: Answer | None,
+        where: dict[str, object],
+        **more: Any,
+    ) -> Replayed:
+        unknown = [one for one in (now, before) if one is not None and not one.known]
+        error = CannotBeAskedError(unknown[0].reason) if unknown else None
         return Replayed(
-            entry=entry,
-            now=now,
-            before=before,
-            kernel=kernel,
-            baseline=self._baseline,
-            error=_error(now) or (None if before is None else _error(before)),
-            where={
-                "runner": ready.choice.name,
-                "device": ready.device,
-                "options": ready.choice.options,
-            },
-        )
+            entry=entry, now=now, before=before, where=where, error=error,
+            baseline=self._baseline, **more,
+        )  # fmt: skip
 
     def _runner(self, choice: RunnerChoice) -> OpenRunner:
         # A GPU takes its time to say that it is not there.
@@ -249,21 +258,13 @@ class Replays(ClosedAtTheEnd):
         if now.known:
             target, version = probe.module_for([*(one for one, _ in askers), *among])
             where |= {"target": target, "ptx_version": str(version)}
-        told = None if self._answers is None else self._answers.latest(entry.id)
-        words = words_of(now)
-        status = None
-        if told is not None and words is not None:
-            status = replay_status(told[1], words, now.kind)
-        return Replayed(
-            entry=entry,
-            now=now,
-            before=before,
-            baseline=self._baseline,
-            where=where,
-            recorded="" if self._answers is None else self._answers.spans(entry.id),
-            standing=status,
-            error=_error(now) or (None if before is None else _error(before)),
-        )
+        more: dict[str, object] = {}
+        if self._answers is not None:
+            told, words = self._answers.latest(entry.id), words_of(now)
+            more["recorded"] = self._answers.spans(entry.id)
+            if told is not None and words is not None:
+                more["standing"] = replay_status(told[1], words, now.kind)
+        return self._row(entry, now, before, where, **more)
 
     def _probe(self, entry: Entry, options: ReplayOptions) -> ModuleProbe:
         return ModuleProbe(
@@ -271,11 +272,8 @@ class Replays(ClosedAtTheEnd):
             target=options.target,
             version=options.ptx_version,
             rewriters=rewriters(options.planted(entry), options.passed(entry)),
-            stand_in=STAND_IN if self._is_recorded(entry) else None,
+            stand_in=STAND_IN if self._answers and self._answers.of(entry.id) else None,
         )
-
-    def _is_recorded(self, entry: Entry) -> bool:
-        return self._answers is not None and bool(self._answers.of(entry.id))
 
     def _askers(
         self, finding: Finding, options: ReplayOptions
@@ -290,7 +288,9 @@ class Replays(ClosedAtTheEnd):
                 for one in told
             ] or [(options.having(assembler, PLAIN), None)]
         else:
-            here = self._assemblers_here()
+            here = self._once(
+                "here", lambda: {one.version: one for one in discover_assemblers().assemblers}
+            )
             names = [split_variant(one.version)[0] for one in told]
             missing = list(dict.fromkeys(one for one in names if one not in here))
             if missing:
@@ -310,11 +310,6 @@ class Replays(ClosedAtTheEnd):
             dict.fromkeys((assembler, own if level is None else level) for assembler, own in pairs)
         )
 
-    def _assemblers_here(self) -> dict[str, Assembler]:
-        if self._here is None:
-            self._here = {one.version: one for one in discover_assemblers().assemblers}
-        return self._here
-
 
 def _asked(entry: Entry, ready: OpenRunner, *, times: int) -> Answer:
     probe: HandProbe | ProgramProbe
@@ -325,19 +320,6 @@ def _asked(entry: Entry, ready: OpenRunner, *, times: int) -> Answer:
     return asked(partial(probe.ask, ready.runner), times=times)
 
 
-def _error(answer: Answer) -> WarpfuzzError | None:
-    return None if answer.known else CannotBeAskedError(answer.reason)
-
-
 def _level(options: str) -> int | None:
     found = _LEVEL.search(options)
     return None if found is None else int(found[1])
-
-
-def _note(entry: Entry) -> Replayed:
-    """Return the row of a case that is no disagreement, so that nothing can be gone or still be."""
-    message = f"`warpfuzz bisect {entry.id}` asks compilers for the expansion again"
-    return Replayed(entry=entry, now=Answer(reason=message), where={})
-
-
-__all__ = ["EXPANSION", "NOTHING", "Replayed", "Replays", "Sample", "is_expansion"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from corpus import Finding, create_corpus
 from fuzz import warpfuzz_version
@@ -24,45 +24,13 @@ from fuzz.campaign.status import Changed, WorkerStatus, stage_shares
 from fuzz.checks.protocol import Examination, Facts, Found, Job, Report, RoundJob, Stage
 from oracle.errors import WarpfuzzError
 
+Cluster = Any
+"""A `fuzz.fleet.ray_cluster.RayCluster`; that module is imported for a fleet alone, because Ray
+takes a second."""
 Handle = Any
 """An actor, as the cluster knows it."""
 Reference = Any
 """What will be the answer to a call."""
-
-
-class Cluster(Protocol):
-    """Where actors are placed."""
-
-    @property
-    def workers(self) -> int:
-        """Processes of each actor that carry out rounds."""
-
-    def places(self) -> int:
-        """Return how many actors there is room for, on all nodes that live."""
-
-    def hosts(self) -> Mapping[str, str]:
-        """Return the names of the hosts of all nodes that live and have a place, by their ids."""
-
-    def why_gone(self, node: str) -> str:
-        """Return what is known of why a node is gone; empty where nothing is."""
-
-    def start(self) -> Handle:
-        """Ask for an actor; it waits for a place where there is none."""
-
-    def call(self, actor: Handle, method: str, *arguments: object) -> Reference:
-        """Call a method of an actor."""
-
-    def wait(self, calls: Sequence[Reference], seconds: float) -> Sequence[Reference]:
-        """Wait until a call has ended, but not longer than this; return all that have."""
-
-    def result(self, call: Reference) -> Any:
-        """Return what a call gave. Raises ActorGoneError if the actor is gone."""
-
-    def kill(self, actor: Handle) -> None:
-        """End an actor; nothing happens where it is gone."""
-
-    def close(self) -> None:
-        """Leave the cluster."""
 
 
 def leave(
@@ -88,34 +56,21 @@ _TURN_SECONDS = 0.05
 """Longest wait for news of worker processes before the queue is looked at again."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Code:
-    """What makes rounds on two hosts the same: the code that draws, runs and judges them."""
+@cache
+def code_here() -> str:
+    """Return what makes rounds on two hosts the same: the code that draws, runs and judges them.
 
-    version: str
-    digest: str
-    """Hash of all modules, in hexadecimal: between releases, versions differ and have one
-    number."""
-    python: str
-    """Version of Python, such as "3.12": objects pickled by one may mean something else to
-    another."""
-
-    @classmethod
-    @cache
-    def here(cls) -> Code:
-        """Return that of this process."""
-        root = Path(__file__).parents[2]
-        made = sha256()
-        for room in _ROOMS:
-            for path in sorted((root / room).rglob("*.py")):
-                made.update(path.relative_to(root).as_posix().encode() + b"\0")
-                made.update(path.read_bytes())
-        python = ".".join(platform.python_version_tuple()[:2])
-        return cls(version=warpfuzz_version(), digest=made.hexdigest()[:12], python=python)
-
-    def __str__(self) -> str:
-        """Return it in words."""
-        return f"warpfuzz {self.version} ({self.digest}) on Python {self.python}"
+    The version of warpfuzz; a hash of all modules, because between releases versions differ and
+    have one number; and the version of Python, because objects that one pickles may mean something
+    else to another.
+    """
+    root, made = Path(__file__).parents[2], sha256()
+    for room in _ROOMS:
+        for path in sorted((root / room).rglob("*.py")):
+            made.update(path.relative_to(root).as_posix().encode() + b"\0")
+            made.update(path.read_bytes())
+    python = ".".join(platform.python_version_tuple()[:2])
+    return f"warpfuzz {warpfuzz_version()} ({made.hexdigest()[:12]}) on Python {python}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,9 +89,21 @@ class Begun:
     host: str
     place: str
     """The GPU as Ray counts it on its host, such as "GPU 3"; empty on cores."""
-    code: Code
+    code: str = field(default_factory=code_here)
+    """As of `code_here`."""
     node: str = ""
     """The id of the cluster's node: several may be on one host."""
+
+    @property
+    def refusal(self) -> str:
+        """Why it cannot take part in what this process drives; empty if it can."""
+        here = code_here()
+        if self.code == here:
+            return ""
+        return (
+            f"{self.host} has {self.code}, and the driver has {here}: their results could not be "
+            "compared; install the same on both"
+        )
 
     @property
     def name(self) -> str:
@@ -145,23 +112,29 @@ class Begun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Done:
-    """A job is done."""
+class Ended:
+    """A job is done, or is not."""
 
     ticket: int
-    report: Report
+    report: Report | None = None
+    how: str = ""
+    """Where there is no report: why, as the end of a sentence."""
+    guilty: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Undone:
-    """A job is not done."""
-
-    ticket: int
-    how: str
-    guilty: bool
+Message = Facts | Ended | Broken
 
 
-Message = Facts | Done | Undone | Broken
+@dataclass(kw_only=True)
+class Placed:
+    """What an actor holds; it is called by one thread."""
+
+    place: str = ""
+    node: str = ""
+
+    def begin(self) -> Begun:
+        """Say where this is, and what code it has."""
+        return Begun(host=socket.gethostname(), place=self.place, node=self.node)
 
 
 def together(statuses: Sequence[WorkerStatus]) -> WorkerStatus:
@@ -196,30 +169,21 @@ _PROGRESS_SECONDS = 1.0
 
 
 @dataclass(kw_only=True)
-class Host:
-    """An actor.
+class Host(Placed):
+    """An actor that carries out rounds: `begin`, then `open`, then `exchange` again and again."""
 
-    It is called by one thread: first `begin`, then `open`, then `exchange` again and again.
-    """
-
-    place: str = ""
-    node: str = ""
     make_pool: Callable[..., WorkerPool] = ProcessPool
     """Starts those who carry out the jobs, as `ProcessPool` does."""
     _pool: WorkerPool | None = None
     _queue: deque[tuple[int, Job]] = field(default_factory=deque)
-    _given: dict[int, tuple[int, Job]] = field(default_factory=dict)
-    """By the identity of a job that the pool has: its ticket, and the job."""
+    _given: dict[int, int] = field(default_factory=dict)
+    """By the identity of a job that the pool has: its ticket."""
     _folders: dict[int, Path] = field(default_factory=dict)
     """By the ticket of an examination: the corpus that was made for it."""
     _interrupted: bool = False
     _opened: bool = False
     """Whether a worker process was ready yet."""
     _told: float = 0.0
-
-    def begin(self) -> Begun:
-        """Say where this is, and what code it has."""
-        return Begun(host=socket.gethostname(), place=self.place, node=self.node, code=Code.here())
 
     def open(self, check: bytes, workers: int) -> Broken | None:
         """Start worker processes for a check, pickled; return why that cannot be."""
@@ -277,12 +241,12 @@ class Host:
                 break
         self._hand_out(pool)
         if not pool.workers:
-            messages += [
-                Undone(ticket=ticket, how="has no GPU any more", guilty=False)
-                for ticket, _ in self._queue
-            ]
+            messages += [Ended(ticket=one, how="has no GPU any more") for one, _ in self._queue]
             self._queue.clear()
-        return News(messages=messages, progress=self._progress(pool), alive=pool.workers > 0)
+        progress, now = None, time.monotonic()
+        if now - self._told >= _PROGRESS_SECONDS:
+            self._told, progress = now, together(pool.statuses())
+        return News(messages=messages, progress=progress, alive=pool.workers > 0)
 
     def end(self) -> None:
         """End all processes."""
@@ -290,13 +254,6 @@ class Host:
             self._pool.close()
         for folder in self._folders.values():
             shutil.rmtree(folder, ignore_errors=True)
-
-    def _progress(self, pool: WorkerPool) -> WorkerStatus | None:
-        now = time.monotonic()
-        if now - self._told < _PROGRESS_SECONDS:
-            return None
-        self._told = now
-        return together(pool.statuses())
 
     def _unpack(self, ticket: int, parcel: Parcel, messages: list[Message]) -> None:
         """Lay a finding out where worker processes can read it."""
@@ -306,7 +263,7 @@ class Host:
             made = create_corpus(folder / "corpus", generator="a fleet")
             made.deposit(parcel.finding, parcel.files)
         except (WarpfuzzError, OSError) as error:
-            messages.append(Undone(ticket=ticket, how=str(error), guilty=True))
+            messages.append(Ended(ticket=ticket, how=str(error), guilty=True))
             self._sweep(ticket)
             return
         self._queue.append((ticket, replace(parcel.job, corpus=made.path)))
@@ -318,11 +275,10 @@ class Host:
 
     def _drop_rounds(self, messages: list[Message]) -> None:
         """Give back the rounds that nobody has begun."""
-        rounds = [one for one in self._queue if isinstance(one[1], RoundJob)]
+        for ticket, job in self._queue:
+            if isinstance(job, RoundJob):
+                messages.append(Ended(ticket=ticket, how="was interrupted"))
         self._queue = deque(one for one in self._queue if not isinstance(one[1], RoundJob))
-        messages += [
-            Undone(ticket=ticket, how="was interrupted", guilty=False) for ticket, _ in rounds
-        ]
 
     def _hand_out(self, pool: WorkerPool) -> None:
         """Give jobs to those who have a place for them, the oldest first."""
@@ -335,7 +291,7 @@ class Host:
             else:
                 free = pool.places_for_examinations(everybody=self._interrupted) > 0
             if free:
-                self._given[id(job)] = ticket, job
+                self._given[id(job)] = ticket
                 pool.give(job)
             else:
                 waiting.append((ticket, job))
@@ -347,8 +303,8 @@ class Host:
             return event
         if isinstance(event, Found | Changed):
             return None  # processes of one actor have one device, and are on one node
-        ticket, _ = self._given.pop(id(event.job))
+        ticket = self._given.pop(id(event.job))
         self._sweep(ticket)
         if isinstance(event, Lost):
-            return Undone(ticket=ticket, how=event.how, guilty=event.guilty)
-        return Done(ticket=ticket, report=event.report)
+            return Ended(ticket=ticket, how=event.how, guilty=event.guilty)
+        return Ended(ticket=ticket, report=event.report)

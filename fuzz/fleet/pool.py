@@ -5,18 +5,16 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from corpus import BrokenEntryError, open_corpus
-from fuzz.campaign.check_wrappers import Carried
+from fuzz.campaign.check_wrappers import pickled
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken
 from fuzz.campaign.pool import Event, Finished, Lost
 from fuzz.campaign.status import Change, Changed, Part, WorkerStatus
 from fuzz.checks.protocol import (
     Check,
-    Examination,
     Facts,
     Found,
     FoundState,
@@ -29,14 +27,12 @@ from fuzz.fleet.host import (
     ActorGoneError,
     Begun,
     Cluster,
-    Code,
-    Done,
+    Ended,
     Handle,
     Host,
     News,
     Parcel,
     Reference,
-    Undone,
     leave,
     together,
 )
@@ -116,17 +112,9 @@ class _Actor:
             return "an actor that waits for a place"
         return self.begun.name
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Repeat:
-    """A round that another device is to carry out once more."""
-
-    job: RoundJob
-    outcomes: Outcomes
-    slot: int
-    """Slot of the actor that carried out the round first."""
-    kind: str
-    """The device, as its facts describe it."""
+    @property
+    def device(self) -> str:
+        return "" if self.facts is None else self.facts.device
 
 
 class FleetPool(ClosedAtTheEnd):
@@ -144,10 +132,11 @@ class FleetPool(ClosedAtTheEnd):
     def __init__(self, check: Check, cluster: Cluster, *, repeat: float = 0.0) -> None:
         self._check, self._cluster, self._workers = check, cluster, cluster.workers
         self._repeat = repeat
-        self._repeats: dict[int, _Repeat] = {}
-        """By ticket: rounds that are carried out once more."""
-        self._to_repeat: deque[_Repeat] = deque(maxlen=_MOST_REPEATS)
-        self._pickled = Carried(check=check).pickled()
+        self._repeats: set[int] = set()
+        """Tickets of rounds that are carried out once more."""
+        self._to_repeat: deque[tuple[_Actor, RoundJob, Outcomes]] = deque(maxlen=_MOST_REPEATS)
+        """Rounds for another device of the same kind, with what the first one made of them."""
+        self._pickled = pickled(check)
         self._actors: dict[int, _Actor] = {}
         """By slot."""
         self._events: list[Event] = []
@@ -169,10 +158,6 @@ class FleetPool(ClosedAtTheEnd):
         self._tended = 0.0
         self._nodes: Mapping[str, str] | None = None
         """Those that there were; None before the first look."""
-        self._missing: Counter[tuple[str, Part]] = Counter()
-        """By host: nodes and actors that went, and have not come back."""
-        self._gone: dict[str, dict[str, float]] = {}
-        """By host and id: when nodes went that have not come back, as time.monotonic says it."""
         self._without: Counter[str] = Counter()
         """By the id of a node: actors that went, and of which none has taken the place there."""
         try:
@@ -234,14 +219,12 @@ class FleetPool(ClosedAtTheEnd):
 
     def places_for_examinations(self, *, everybody: bool) -> int:
         """Return how many examinations can be given."""
-        return max(0, self._examinations(everybody=everybody))
-
-    def _examinations(self, *, everybody: bool) -> int:
         ready = self._ready()
         taken = sum(len(one.jobs) - one.rounds for one in ready)
+        places = -(-len(ready) // _ACTORS_OF_AN_EXAMINATION)
         if everybody:
-            return (self._workers + 1) * len(ready) - taken
-        return -(-len(ready) // _ACTORS_OF_AN_EXAMINATION) - taken
+            places = (self._workers + 1) * len(ready)
+        return max(0, places - taken)
 
     def give(self, job: Job) -> None:
         """Give a job to an actor that has a place for it."""
@@ -250,17 +233,17 @@ class FleetPool(ClosedAtTheEnd):
             summed = job.skip == 0 and job.limit is None and self._is_repeated(job.number)
             given = replace(job, summed=True, device=actor.name) if summed else job
             self._send(actor, job, given)
-            actor.rounds += 1
             return
-        parcel = self._parcel(job)
-        if parcel is None:
+        try:
+            entry = open_corpus(job.corpus).get(job.id)
+            parcel = Parcel(job=job, finding=entry.finding, files=entry.files())
+        except (UsageError, BrokenEntryError):
             # A corpus is open to everybody: the finding may have been pruned in the meantime.
             self._events.append(
                 Finished(job=job, report=Found(bucket=job.bucket, state=FoundState.LEFT))
             )
             return
-        ready = self._ready()
-        actor = min(ready, key=lambda one: (len(one.jobs) - one.rounds, one.slot))
+        actor = min(self._ready(), key=lambda one: (len(one.jobs) - one.rounds, one.slot))
         self._send(actor, job, parcel)
 
     def _is_repeated(self, number: int) -> bool:
@@ -271,43 +254,26 @@ class FleetPool(ClosedAtTheEnd):
     def _give_repeats(self) -> None:
         """Give rounds that are to be repeated to other actors with the same device."""
         for _ in range(len(self._to_repeat)):
-            repeat = self._to_repeat.popleft()
+            first, job, outcomes = self._to_repeat.popleft()
             others = [
                 one
                 for one in self._ready()
-                if one.facts is not None
-                and one.facts.device == repeat.kind
-                and one.slot != repeat.slot
+                if one.slot != first.slot
+                and one.device == first.device
                 and one.rounds < 2 * self._workers
             ]
             if not others:
-                self._to_repeat.append(repeat)
+                self._to_repeat.append((first, job, outcomes))
                 continue
             actor = min(others, key=lambda one: one.rounds)
-            job = replace(repeat.job, against=repeat.outcomes, device=actor.name)
-            self._send(actor, repeat.job, job)
-            actor.rounds += 1
-            self._repeats[self._tickets] = repeat
-
-    def _heard_outcomes(self, actor: _Actor, job: RoundJob, report: RoundReport) -> None:
-        """Take the outcomes of a round out of its report, to compare them with another device."""
-        outcomes, report.outcomes = report.outcomes, None
-        if outcomes is not None and report.complete and actor.facts is not None:
-            self._to_repeat.append(
-                _Repeat(job=job, outcomes=outcomes, slot=actor.slot, kind=actor.facts.device)
-            )
+            self._send(actor, job, replace(job, against=outcomes, device=actor.name))
+            self._repeats.add(self._tickets)
 
     def _send(self, actor: _Actor, job: Job, parcel: RoundJob | Parcel) -> None:
         self._tickets += 1
         actor.jobs[self._tickets] = job
+        actor.rounds += isinstance(job, RoundJob)
         actor.outgoing.append((self._tickets, parcel))
-
-    @staticmethod
-    def _parcel(job: Examination) -> Parcel | None:
-        with suppress(UsageError, BrokenEntryError):
-            entry = open_corpus(job.corpus).get(job.id)
-            return Parcel(job=job, finding=entry.finding, files=entry.files())
-        return None
 
     def interrupt(self) -> None:
         """Ask for rounds to come to an end where they are."""
@@ -346,9 +312,8 @@ class FleetPool(ClosedAtTheEnd):
                 continue
             news = bool(actor.outgoing) or self._interrupted > actor.interrupted
             pause = max(_LEFT_OUT_SECONDS, idle) if actor.left_out else idle
-            if actor.jobs or news or not actor.facts or now - actor.heard >= pause:
-                if actor.left_out and now - actor.heard < pause:
-                    continue
+            busy = not actor.left_out and (actor.jobs or news or not actor.facts)
+            if busy or now - actor.heard >= pause:
                 outgoing, actor.outgoing = actor.outgoing, []
                 actor.interrupted = self._interrupted
                 self._call(
@@ -378,15 +343,16 @@ class FleetPool(ClosedAtTheEnd):
     def _begin(self, actor: _Actor, begun: Begun) -> None:
         actor.begun, self._begin_deaths = begun, 0
         self._without[begun.node] -= self._without[begun.node] > 0
-        self._came(Part.ACTOR, begun.host, Change.THERE, node=begun.node, place=begun.place)
-        self._count_moved()
-        here = Code.here()
-        if begun.code != here:
-            message = (
-                f"{begun.host} has {begun.code}, and the driver has {here}: their results could "
-                "not be compared; install the same on both"
-            )
-            self._leave_out(actor, Broken(cause=UsageError, message=message))
+        there = sum(one.begun is not None for one in self._actors.values())
+        complete = there >= self._wanted
+        if complete:
+            self._without.clear()
+        self._tell(
+            Part.ACTOR, Change.THERE, begun.host, node=begun.node, place=begun.place,
+            complete=complete,
+        )  # fmt: skip
+        if begun.refusal:
+            self._leave_out(actor, Broken(cause=UsageError, message=begun.refusal))
             return
         self._call(actor, "open", self._pickled, self._workers)
 
@@ -396,25 +362,12 @@ class FleetPool(ClosedAtTheEnd):
             match message:
                 case Facts() as facts:
                     self._opened(actor, facts)
-                case Done(ticket=ticket, report=report):
-                    job = self._taken(actor, ticket)
+                case Ended():
+                    job = actor.jobs.pop(message.ticket, None)
                     if job is None:
                         continue
-                    if self._repeats.pop(ticket, None) is not None:
-                        if isinstance(report, RoundReport) and report.disagreement is not None:
-                            self._events.append(report.disagreement)
-                        continue
-                    if isinstance(report, RoundReport) and isinstance(job, RoundJob):
-                        self._deaths.pop(report.number, None)
-                        self._heard_outcomes(actor, job, report)
-                        report.device = actor.slot
-                        if report.health is not None and actor.begun is not None:
-                            report.health = replace(report.health, host=actor.begun.host)
-                    self._events.append(Finished(job=job, report=report))
-                case Undone(ticket=ticket, how=how, guilty=guilty):
-                    job = self._taken(actor, ticket)
-                    if job is not None and self._repeats.pop(ticket, None) is None:
-                        self._events.append(Lost(job=job, how=how, guilty=guilty))
+                    actor.rounds -= isinstance(job, RoundJob)
+                    self._ended(actor, job, message)
                 case Broken() as broken:
                     if broken.cause is UsageError or not news.alive:
                         self._leave_out(actor, broken)
@@ -422,10 +375,26 @@ class FleetPool(ClosedAtTheEnd):
             nobody = "it has no worker process any more"
             self._leave_out(actor, Broken(cause=InfrastructureError, message=nobody))
 
-    def _taken(self, actor: _Actor, ticket: int) -> Job | None:
-        job = actor.jobs.pop(ticket, None)
-        actor.rounds -= isinstance(job, RoundJob)
-        return job
+    def _ended(self, actor: _Actor, job: Job, ended: Ended) -> None:
+        report = ended.report
+        if ended.ticket in self._repeats:
+            self._repeats.discard(ended.ticket)
+            if isinstance(report, RoundReport) and report.disagreement is not None:
+                self._events.append(report.disagreement)
+            return
+        if report is None:
+            self._events.append(Lost(job=job, how=ended.how, guilty=ended.guilty))
+            return
+        if isinstance(report, RoundReport) and isinstance(job, RoundJob):
+            self._deaths.pop(report.number, None)
+            # To compare them with another device.
+            outcomes, report.outcomes = report.outcomes, None
+            if outcomes is not None and report.complete:
+                self._to_repeat.append((actor, job, outcomes))
+            report.device = actor.slot
+            if report.health is not None and actor.begun is not None:
+                report.health = replace(report.health, host=actor.begun.host)
+        self._events.append(Finished(job=job, report=report))
 
     def _opened(self, actor: _Actor, facts: Facts) -> None:
         if actor.facts is not None:
@@ -473,12 +442,15 @@ class FleetPool(ClosedAtTheEnd):
         else:
             begun = actor.begun
             self._without[begun.node] += begun.node in (self._nodes or ())
-            self._went(Part.ACTOR, begun.host, node=begun.node, place=begun.place, why=why)
+            self._tell(
+                Part.ACTOR, Change.GONE, begun.host, node=begun.node, place=begun.place, why=why
+            )
         self._lose(actor, f"on {actor.name} is gone ({why})", guilty=True)
 
     def _lose(self, actor: _Actor, how: str, *, guilty: bool) -> None:
         for ticket, job in actor.jobs.items():
-            if self._repeats.pop(ticket, None) is not None:
+            if ticket in self._repeats:
+                self._repeats.discard(ticket)
                 continue
             to_blame = False
             if guilty and isinstance(job, RoundJob):
@@ -522,63 +494,22 @@ class FleetPool(ClosedAtTheEnd):
     def _look(self) -> None:
         """Find out which nodes went and came."""
         before, now = self._nodes or {}, self._cluster.hosts()
-        otherwise = Change.THERE if self._nodes is None else Change.JOINED
+        came = Change.THERE if self._nodes is None else Change.JOINED
         self._nodes = dict(now)
         for node in [one for one in before if one not in now]:
             there = sum(
                 one.begun is not None and one.begun.node == node for one in self._actors.values()
             )
-            self._gone.setdefault(before[node], {})[node] = time.monotonic()
-            self._went(
-                Part.NODE, before[node], node=node, why=self._cluster.why_gone(node),
+            self._tell(
+                Part.NODE, Change.GONE, before[node], node=node, why=self._cluster.why_gone(node),
                 actors=there + self._without.pop(node, 0),
             )  # fmt: skip
         for node in [one for one in now if one not in before]:
-            self._came(Part.NODE, now[node], otherwise, node=node)
+            self._tell(Part.NODE, came, now[node], node=node)
 
-    def _went(
-        self, part: Part, host: str, *, node: str, place: str = "", why: str = "", actors: int = 0
-    ) -> None:
-        self._missing[host, part] += 1
+    def _tell(self, part: Part, change: Change, host: str, *, why: str = "", **more: Any) -> None:
         why = why if len(why) <= _SHOWN else f"{why[:_SHOWN]} …"
-        self._events.append(
-            Changed(
-                part=part, change=Change.GONE, host=host, node=node, place=place, why=why,
-                actors=actors,
-            )
-        )  # fmt: skip
-
-    def _came(
-        self, part: Part, host: str, otherwise: Change, *, node: str, place: str = ""
-    ) -> None:
-        """Tell of what came: back, if the host misses one."""
-        change = Change.BACK if self._missing[host, part] else otherwise
-        self._missing[host, part] -= change is Change.BACK
-        before, seconds = "", 0.0
-        gone = self._gone.get(host, {}) if part is Part.NODE else {}
-        if gone:
-            # A node that is started again has another id: it stands for the one that went first.
-            before = node if node in gone else next(iter(gone))
-            seconds = time.monotonic() - gone.pop(before)
-        self._events.append(
-            Changed(
-                part=part, change=change, host=host, node=node, place=place, before=before,
-                seconds=seconds,
-            )
-        )  # fmt: skip
-
-    def _count_moved(self) -> None:
-        """Miss no actor of a node that lives when there are as many as there should be."""
-        if sum(one.begun is not None for one in self._actors.values()) < self._wanted:
-            return
-        self._without.clear()
-        for (host, part), count in list(self._missing.items()):
-            if part is Part.ACTOR and count and not self._missing[host, Part.NODE]:
-                self._missing[host, part] = 0
-                moved = Changed(
-                    part=part, change=Change.BACK, host=host, why="another host has its place"
-                )
-                self._events += [moved] * count
+        self._events.append(Changed(part=part, change=change, host=host, why=why, **more))
 
     def statuses(self) -> Sequence[WorkerStatus]:
         """Describe the actors, one line for each."""
@@ -593,7 +524,7 @@ class FleetPool(ClosedAtTheEnd):
         elif actor.left_out:
             device = f"left out: {actor.left_out}"
         else:
-            device = f"{actor.name}: {actor.facts.device if actor.facts else 'starting'}"
+            device = f"{actor.name}: {actor.device or 'starting'}"
         stalled = silence > SHOWN_STALLED_SECONDS or progress.stalled
         return replace(
             progress,
@@ -616,20 +547,6 @@ class FleetPool(ClosedAtTheEnd):
         leave(self._cluster, [one.handle for one in actors], begun, _END_SECONDS)
 
 
-def joining(address: str) -> str:
-    """Say what takes the first seconds of a fleet."""
-    if address == "local":
-        return "starting a Ray cluster on this machine"
-    return f"joining the Ray cluster {address}"
-
-
-def starting_actors(cluster: Cluster) -> str:
-    """Say what takes the seconds after it was joined."""
-    nodes = len(cluster.hosts())
-    places = cluster.places()
-    return f"starting {counted(places, 'actor')} on {counted(nodes, 'node')} of the cluster"
-
-
 def cluster_at(
     address: str,
     *,
@@ -637,11 +554,17 @@ def cluster_at(
     workers: int | None,
     most: int | None = None,
     host: Callable[..., Any] = Host,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Cluster:
-    """Return the Ray cluster at an address. Raises as `ray_cluster.RayCluster` does.
+    """Return the Ray cluster at an address; `tell` is told what takes the first seconds.
 
-    Raises UsageError if Ray is not installed.
+    Raises as `ray_cluster.RayCluster` does, and UsageError if Ray is not installed.
     """
+    tell(
+        "starting a Ray cluster on this machine"
+        if address == "local"
+        else f"joining the Ray cluster {address}"
+    )
     try:
         from fuzz.fleet.ray_cluster import RayCluster
     except ModuleNotFoundError as error:
@@ -656,4 +579,6 @@ def cluster_at(
     if gpus and address == "local" and not cluster.places():
         cluster.close()
         raise InfrastructureError(f"--fleet local: this machine has {_NO_GPU}")
+    places, nodes = cluster.places(), len(cluster.hosts())
+    tell(f"starting {counted(places, 'actor')} on {counted(nodes, 'node')} of the cluster")
     return cluster

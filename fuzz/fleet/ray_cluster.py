@@ -20,6 +20,7 @@ from ray import cloudpickle
 from ray.exceptions import ActorUnavailableError, RayError
 
 from fuzz.fleet.host import ActorGoneError, Handle, Reference
+from fuzz.runner import cores
 from oracle.errors import InfrastructureError
 
 _MOST_CORES = 8
@@ -117,76 +118,73 @@ class RayCluster:
             num_cpus=self.cores, num_gpus=int(gpus), max_restarts=0, max_task_retries=0
         )
 
-    def _all(self) -> list[dict[str, Any]]:
+    def _nodes(self) -> list[dict[str, Any]]:
+        """Return the nodes that live."""
         # Ray would wait for its head, and end this process with 1 after 60 s (2.60).
         if self._head is None or self._head.answers():
             try:
                 self._known = list(ray.nodes())
             except RayError as error:
                 raise _gone(error) from error
-        return self._known
-
-    def _alive(self) -> list[dict[str, Any]]:
-        return [node for node in self._all() if node["Alive"]]
-
-    def _nodes(self) -> list[dict[str, float]]:
-        return [node["Resources"] for node in self._alive()]
+        return [node for node in self._known if node["Alive"]]
 
     def _share(self) -> int:
         """Return the cores of an actor: its share on the node that has fewest for a GPU."""
+        rows = [node["Resources"] for node in self._nodes()]
         if not self._gpus:
-            cores = [int(row.get("CPU", 0)) for row in self._nodes()]
+            cores = [int(row.get("CPU", 0)) for row in rows]
             return min([_MOST_CORES, *(count for count in cores if count)])
-        shares = [
-            int(row.get("CPU", 0) // row["GPU"]) for row in self._nodes() if row.get("GPU", 0) >= 1
-        ]
+        shares = [int(row.get("CPU", 0) // row["GPU"]) for row in rows if row.get("GPU", 0) >= 1]
         return max(1, min(shares, default=1))
 
-    def places(self) -> int:
-        places = sum(map(self._room, self._nodes()))
-        return places if self._most is None else min(places, self._most)
-
-    def _room(self, row: Mapping[str, float]) -> int:
+    def _room(self, node: Mapping[str, Any]) -> int:
         """Return how many actors a node has room for."""
+        row = node["Resources"]
         room = int(row.get("CPU", 0) // self.cores)
         return min(room, int(row.get("GPU", 0))) if self._gpus else room
 
+    def places(self) -> int:
+        """Return how many actors there is room for, on all nodes that live."""
+        places = sum(map(self._room, self._nodes()))
+        return places if self._most is None else min(places, self._most)
+
     def hosts(self) -> Mapping[str, str]:
-        return {
-            node["NodeID"]: node["NodeManagerHostname"]
-            for node in self._alive()
-            if self._room(node["Resources"])
-        }
+        """Return the names of the hosts of all nodes that live and have a place, by their ids."""
+        nodes = [node for node in self._nodes() if self._room(node)]
+        return {node["NodeID"]: node["NodeManagerHostname"] for node in nodes}
 
     def why_gone(self, node: str) -> str:
-        (why,) = [
-            one.get("DeathReasonMessage") for one in self._all() if one["NodeID"] == node
-        ] or [""]
-        return _said(why or "")
+        """Return what is known of why a node is gone; empty where nothing is."""
+        gone = [one for one in self._known if one["NodeID"] == node]
+        return _said(next((one.get("DeathReasonMessage") or "" for one in gone), ""))
 
     def start(self) -> Handle:
+        """Ask for an actor; it waits for a place where there is none."""
         return self._actor.remote()
 
     def call(self, actor: Handle, method: str, *arguments: object) -> Reference:
+        """Call a method of an actor."""
         return actor.call.remote(method, *arguments)
 
     def wait(self, calls: Sequence[Reference], seconds: float) -> Sequence[Reference]:
+        """Wait until a call has ended, but not longer than this; return all that have."""
         try:
             ready, rest = ray.wait(list(calls), num_returns=1, timeout=seconds)
             if ready and rest:
-                more, _ = ray.wait(rest, num_returns=len(rest), timeout=0)
-                ready = [*ready, *more]
+                ready += ray.wait(rest, num_returns=len(rest), timeout=0)[0]
         except RayError as error:
             raise _gone(error) from error
         return list(ready)
 
     def result(self, call: Reference) -> Any:
+        """Return what a call gave. Raises ActorGoneError if the actor is gone."""
         try:
             return ray.get(call)
         except RayError as error:
             raise ActorGoneError(_why_gone(error)) from error
 
     def kill(self, actor: Handle) -> None:
+        """End an actor; nothing happens where it is gone."""
         ray.kill(actor)
 
     def close(self) -> None:
@@ -196,13 +194,7 @@ class RayCluster:
 
 
 class _Head:
-    """The process of a cluster that knows all nodes.
-
-    Parameters
-    ----------
-    host, port
-        Where it answers.
-    """
+    """The process of a cluster that knows all nodes, and where it answers."""
 
     def __init__(self, host: str, port: int) -> None:
         self._address = host, port
@@ -225,13 +217,9 @@ class _Head:
             now = time.monotonic()
             self._silent = self._silent or now
             if now - self._silent > _SILENT_SECONDS:
-                host, port = self._address
-                raise _gone(
-                    ConnectionError(
-                        f"its head, {host}:{port}, has not answered for {_SILENT_SECONDS:.0f} s: "
-                        f"{error.strerror or error}"
-                    )
-                ) from None
+                where, why = ":".join(map(str, self._address)), error.strerror or error
+                said = f"its head, {where}, has not answered for {_SILENT_SECONDS:.0f} s: {why}"
+                raise _gone(ConnectionError(said)) from None
             return False
         self._silent = None
         return True
@@ -283,14 +271,10 @@ def _choose_authentication(address: str) -> None:
         or os.environ.get("RAY_AUTH_TOKEN_PATH")
         or Path("~/.ray/auth_token").expanduser().is_file()
     )
-    if address.startswith("ray://"):
-        # Its client asks nobody for a token, and a server that needs none takes no notice.
-        asked = has_token
-    else:
-        answer = _asks_for_token(address)
-        if answer is None:
-            return
-        asked = answer
+    # Ray's client asks nobody for a token, and a server that needs none takes no notice.
+    asked = has_token if address.startswith("ray://") else _asks_for_token(address)
+    if asked is None:
+        return
     if asked and not has_token:
         raise ConnectionError("it asks for a token, and there is none here")
     os.environ["RAY_AUTH_MODE"] = "token" if asked else "disabled"
@@ -318,9 +302,7 @@ def _bound() -> int | None:
 
     Ray (2.60) counts what the machine or a container has, whatever `taskset` or Slurm leaves of it.
     """
-    if not hasattr(os, "sched_getaffinity"):
-        return None
-    own = len(os.sched_getaffinity(0))
+    own = cores()
     return own if own < (os.cpu_count() or 1) else None
 
 

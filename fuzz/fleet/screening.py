@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import threading
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus import Finding, open_corpus
-from fuzz.fleet.host import ActorGoneError, Begun, Cluster, Code, Handle, leave
+from fuzz.fleet.host import ActorGoneError, Begun, Cluster, Handle, Placed, Reference, leave
 from runners.processes import describe_status, helper, helper_environment
 
 _NEWS_SECONDS = 1.0
@@ -31,16 +30,6 @@ _FOUND_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScreenNews:
-    """How far the screening of a GPU is."""
-
-    line: str
-    """What it said last, for people."""
-    code: int | None
-    """Exit status; None while it goes on."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Harvest:
     """What the screening of a GPU came to."""
 
@@ -51,18 +40,22 @@ class Harvest:
     """What was said last where it did not end well; else empty."""
 
 
-@dataclass(kw_only=True)
-class ScreenHost:
-    """An actor that screens its GPU: `begin`, `start`, `news` until there is a code, `harvest`."""
+@dataclass(frozen=True, kw_only=True)
+class ScreenNews:
+    """How far the screening of a GPU is."""
 
-    place: str = ""
-    node: str = ""
+    line: str
+    """What it said last, for people."""
+    harvest: Harvest | None
+    """The results; None while it goes on."""
+
+
+@dataclass(kw_only=True)
+class ScreenHost(Placed):
+    """An actor that screens its GPU: `begin`, `start`, `news` until there is a harvest."""
+
     _folder: Path | None = None
     _process: subprocess.Popen[bytes] | None = None
-
-    def begin(self) -> Begun:
-        """Say where this is, and what code it has."""
-        return Begun(host=socket.gethostname(), place=self.place, node=self.node, code=Code.here())
 
     def start(self, words: Sequence[str], files: Mapping[str, bytes]) -> None:
         """Start screening.
@@ -88,42 +81,21 @@ class ScreenHost:
             )  # fmt: skip
 
     def news(self, stop: bool) -> ScreenNews:
-        """Wait a moment; say how far it is."""
-        process = self._process
-        if process is None:
-            return ScreenNews(line="", code=-signal.SIGKILL)
+        """Wait a moment; say how far it is, and what came of it."""
+        process, folder = self._process, self._folder
+        if process is None or folder is None:
+            nothing = Harvest(summary=None, findings=(), error="it was not started")
+            return ScreenNews(line="", harvest=nothing)
         if stop and process.poll() is None:
             process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
             process.wait(_NEWS_SECONDS)
-        return ScreenNews(line=self._said(), code=process.poll())
-
-    def _said(self) -> str:
-        if self._folder is None:
-            return ""
-        lines = (self._folder / "err").read_text(errors="replace").splitlines()
-        return lines[-1] if lines else ""
-
-    def harvest(self) -> Harvest:
-        """Return the results."""
-        if self._folder is None or self._process is None:
-            return Harvest(summary=None, findings=(), error="it was not started")
-        summary, found = None, []
-        for line in (self._folder / "out").read_text(errors="replace").splitlines():
-            row = json.loads(line)
-            summary = row.get("summary", summary)
-        path = self._folder / "corpus"
-        if path.is_dir():
-            size = 0
-            for entry in open_corpus(path).entries():
-                files = entry.files()
-                size += sum(map(len, files.values()))
-                if size <= _FOUND_BYTES:
-                    found.append((entry.finding, files))
-        code = self._process.returncode
-        ended = code in (0, 1)
-        error = "" if ended else self._said() or describe_status(code)
-        return Harvest(summary=summary, findings=found, error=error)
+        line = ((folder / "err").read_text(errors="replace").splitlines() or [""])[-1]
+        code = process.poll()
+        if code is None:
+            return ScreenNews(line=line, harvest=None)
+        error = "" if code in (0, 1) else line or describe_status(code)
+        return ScreenNews(line=line, harvest=_harvest(folder, error))
 
     def end(self) -> None:
         """End the process, and remove what it has written."""
@@ -136,6 +108,20 @@ class ScreenHost:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
+def _harvest(folder: Path, error: str) -> Harvest:
+    """Return what `warpfuzz screen` printed and stored in a folder."""
+    rows = map(json.loads, (folder / "out").read_text(errors="replace").splitlines())
+    summary = next((row["summary"] for row in rows if "summary" in row), None)
+    found, size = [], 0
+    if (folder / "corpus").is_dir():
+        for entry in open_corpus(folder / "corpus").entries():
+            files = entry.files()
+            size += sum(map(len, files.values()))
+            if size <= _FOUND_BYTES:
+                found.append((entry.finding, files))
+    return Harvest(summary=summary, findings=found, error=error)
+
+
 @dataclass(kw_only=True, eq=False)
 class FleetDevice:
     """A GPU of a fleet, and what became of it."""
@@ -143,7 +129,6 @@ class FleetDevice:
     actor: Handle
     begun: Begun | None = None
     line: str = ""
-    step: str = "begin"
     harvest: Harvest | None = None
     error: str = ""
     """Why it could not be screened to the end."""
@@ -151,9 +136,7 @@ class FleetDevice:
     @property
     def name(self) -> str:
         """The GPU and its host, as reports name them."""
-        if self.begun is None:
-            return "a GPU that others use"
-        return self.begun.name
+        return "a GPU that others use" if self.begun is None else self.begun.name
 
     @property
     def done(self) -> bool:
@@ -192,54 +175,39 @@ class FleetScreening:
                     calls[following] = device
             now = time.monotonic()
             stopped = stopped or (now if self.stop.is_set() else 0.0)
-            waiting = {call: one for call, one in calls.items() if one.begun is None}
-            if waiting and (len(waiting) == len(calls) < len(self.devices) or self.stop.is_set()):
-                # Those that have a place are done: nobody waits for what others use.
-                self._give_up(calls, waiting, "it was used by others all the time")
-            elif waiting and len(waiting) == len(calls) and now - begun > _PLACE_SECONDS:
-                self._give_up(calls, waiting, "no GPU was free")
+            waiting = [one for one in calls.values() if one.begun is None]
+            late, why = [], ""
             if stopped and now - stopped > _END_SECONDS:
-                self._give_up(calls, dict(calls), "it did not end in time")
+                late, why = [*calls.values()], "it did not end in time"
+            elif stopped or len(waiting) == len(calls) < len(self.devices):
+                # Those that have a place are done: nobody waits for what others use.
+                late, why = waiting, "it was used by others all the time"
+            elif len(waiting) == len(calls) and now - begun > _PLACE_SECONDS:
+                late, why = waiting, "no GPU was free"
+            for device in late:
+                device.error = why
+            calls = {call: one for call, one in calls.items() if one not in late}
             yield self.devices
 
-    @staticmethod
-    def _give_up(calls: dict[Any, FleetDevice], which: Mapping[Any, FleetDevice], why: str) -> None:
-        for call, device in which.items():
-            device.error = why
-            del calls[call]
-
-    def _hear(self, device: FleetDevice, call: Any) -> Any:
+    def _hear(self, device: FleetDevice, call: Reference) -> Reference | None:
         """Take in an answer; return the next call, None if there is none."""
         try:
             answer = self.cluster.result(call)
         except ActorGoneError as error:
             device.error = str(error)
             return None
-        if device.step == "begin":
-            return self._begin(device, answer)
-        if device.step == "harvest":
-            device.harvest, device.error = answer, answer.error
+        if isinstance(answer, Begun):
+            device.begun, device.error = answer, answer.refusal
+            if not device.error:
+                files = dict(self.files)
+                return self.cluster.call(device.actor, "start", list(self.words), files)
+        elif isinstance(answer, ScreenNews):
+            device.line, device.harvest = answer.line, answer.harvest
+            if answer.harvest is not None:
+                device.error = answer.harvest.error
+        if device.done:
             return None
-        if device.step == "news":
-            device.line = answer.line
-            if answer.code is not None:
-                return self._call(device, "harvest")
-        return self._call(device, "news", self.stop.is_set())
-
-    def _begin(self, device: FleetDevice, begun: Begun) -> Any:
-        device.begun = begun
-        here = Code.here()
-        if begun.code != here:
-            device.error = (
-                f"{begun.host} has {begun.code}, and the driver has {here}; install the same on "
-                "both"
-            )
-            return None
-        return self._call(device, "start", list(self.words), dict(self.files))
-
-    def _call(self, device: FleetDevice, method: str, *arguments: object) -> Any:
-        device.step = method
-        return self.cluster.call(device.actor, method, *arguments)
+        return self.cluster.call(device.actor, "news", self.stop.is_set())
 
     def close(self) -> None:
         """End all actors, and leave the cluster."""

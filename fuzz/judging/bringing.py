@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fuzz.compilers.members import Member, members_of
-from fuzz.findings.launches import LaunchRows, entry_of, own_text, parse_launch
+from fuzz.compilers.matrix import Matrix
+from fuzz.compilers.members import Member, MemberRunner, fitting, members_of, placed
+from fuzz.findings.launches import LaunchRows, Setup, entry_of, own_text, parse_launch
 from fuzz.findings.making import remember
+from fuzz.judging.comparing import Answerer
 from fuzz.judging.guessing import Guess, guess
-from fuzz.judging.judging import Court, court
 from fuzz.judging.reference import Reference, forgetting, rounded, undecided, without_rounding
 from fuzz.output import counted, fetcher
-from fuzz.runner import BUILT_IN, RunnerChoice, TargetError, hardware_runner, rewriters
+from fuzz.runner import (
+    BUILT_IN,
+    OpenRunner,
+    RunnerChoice,
+    TargetError,
+    cores,
+    hardware_runner,
+    opened,
+    rewriters,
+)
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import read_text
 from oracle.targets import parse_target, parse_version
@@ -30,17 +40,85 @@ from runners.simulated.silicon import OLDEST, is_older
 _COMPILERS = "installed,driver"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Brought:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Court:
+    """The compilers and devices that run a kernel."""
+
+    ready: OpenRunner
+    architecture: str
+    """Which device the simulated one has to be like."""
+    answerers: Callable[[str, Setup], Sequence[Answerer]]
+    """Builds and devices that run a module; builds with the same machine code are one."""
+    members: Sequence[Member] = ()
+    """All compilers, oldest first; none where a pass is judged."""
+    skipped: Sequence[str] = ()
+    """Sentences about compilers that are left out."""
+
+
+@contextmanager
+def court(choice: RunnerChoice, members: Sequence[Member]) -> Iterator[Court]:
+    """Open who is asked.
+
+    Parameters
+    ----------
+    choice
+        With the target and the version of the kernel's module.
+    members
+        Compilers; none: what the choice has of faults and passes.
+
+    Raises
+    ------
+    WarpfuzzError
+        As `fuzz.runner.opened` and `fuzz.compilers.members.fitting`.
+    """
+    if not members:
+        with opened(choice) as ready:
+            one = Answerer(title=choice.options or choice.label, runner=ready.runner, choice=choice)
+            yield Court(
+                ready=ready, architecture=ready.target, answerers=lambda _ptx, _setup: (one,)
+            )
+        return
+    with placed(choice) as place:
+        fit = fitting(members, place)
+        assert place.opened is not None
+        with Matrix(place.device, fit.members, jobs=cores()) as matrix:
+            yield Court(
+                ready=place.opened,
+                architecture=place.architecture,
+                answerers=lambda ptx, setup: _variants(matrix, choice, ptx, setup),
+                members=fit.members,
+                skipped=fit.skipped,
+            )
+
+
+def _variants(matrix: Matrix, choice: RunnerChoice, ptx: str, setup: Setup) -> Sequence[Answerer]:
+    built = matrix.start(setup.module(ptx), matrix.members).wait()
+    groups = [one.members for one in matrix.variants(built, setup.entry)]
+    failed: dict[str, list[Member]] = {}
+    for member, failure in built.failed.items():
+        failed.setdefault(f"{failure.trouble} {failure.detail}", []).append(member)
+    return [
+        Answerer(
+            title="",
+            members=tuple(some),
+            runner=MemberRunner(matrix.device, some[0]),
+            choice=some[0].choice(choice),
+        )
+        for some in (*groups, *failed.values())
+    ]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Brought(Court):
     """A kernel before those who judge it."""
 
-    who: Court
     ptx: str
     """With a rounding for each sum and product."""
     launch: Guess
-    reference: Reference
+    reference: Reference | None
+    """None: the simulated device does not know the kernel's instructions."""
     refusal: str
-    """Why the simulated device does not know it; "" where it does."""
+    """Why it does not; "" where it does."""
     notes: Sequence[str]
     """Sentences about what was changed."""
 
@@ -107,21 +185,26 @@ def brought(
     )
     _check_pass(choice, ptx)
     members = _members(choice, compilers, levels, json=json)
-    wanted = runner is not None
     if without := without_rounding(own):
         added = counted(without, "sum or product", "sums and products")
         notes.append(f"{added} without a rounding got .rn: a compiler may fuse them otherwise.")
     with ExitStack() as stack:
         try:
-            who = stack.enter_context(_court(choice, members, wanted=wanted))
-        except TargetError as error:
-            if parse_target(target).is_specific:
+            try:
+                who = stack.enter_context(court(choice, members))
+            except TargetError as error:
+                if parse_target(target).is_specific:
+                    raise
+                notes.insert(0, f".target {target} became {error.own}, which is what the GPU runs.")
+                ptx = with_header(ptx, target=error.own, version=version)
+                who = stack.enter_context(court(replace(choice, target=error.own), members))
+        except InfrastructureError as error:
+            if runner is not None:
                 raise
-            notes.insert(0, f".target {target} became {error.own}, which is what the GPU runs.")
-            ptx = with_header(ptx, target=error.own, version=version)
-            who = stack.enter_context(
-                _court(replace(choice, target=error.own), members, wanted=runner is not None)
-            )
+            raise type(error)(
+                f"{error}; without a GPU, a pass or compilers that write PTX are judged on the "
+                "simulated device: --runner sim with --ptx-pass or --compilers"
+            ) from error
         reference = Reference(target=who.architecture)
         refusal = reference.refusal(ptx, entry)
         if refusal and choice.name != "cuda":
@@ -136,28 +219,13 @@ def brought(
             )
         try:
             yield Brought(
-                who=who, ptx=ptx, launch=guess(ptx, rows, reference.device),
-                reference=reference, refusal=refusal, notes=notes,
+                **vars(who), ptx=ptx, launch=guess(ptx, rows, reference.device),
+                reference=None if refusal else reference, refusal=refusal, notes=notes,
             )  # fmt: skip
         except UsageError as error:
             if open_:
                 raise UsageError(f"{error}; {open_}") from None
             raise
-
-
-@contextmanager
-def _court(choice: RunnerChoice, members: Sequence[Member], *, wanted: bool) -> Iterator[Court]:
-    with ExitStack() as stack:
-        try:
-            who = stack.enter_context(court(choice, members))
-        except InfrastructureError as error:
-            if wanted:
-                raise
-            raise type(error)(
-                f"{error}; without a GPU, a pass or compilers that write PTX are judged on the "
-                "simulated device: --runner sim with --ptx-pass or --compilers"
-            ) from error
-        yield who
 
 
 def _check_pass(choice: RunnerChoice, ptx: str) -> None:

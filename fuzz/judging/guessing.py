@@ -365,7 +365,7 @@ def _addresses(
 def _goals(body: Sequence[Instruction], at: int) -> Iterator[int]:
     """Iterate over where an instruction goes on."""
     one = body[at]
-    if not _ENDS.match(one.opcode) or one.statement.guard is not None:
+    if not _ENDS.match(one.opcode) or one.guard is not None:
         yield at + 1
     if one.opcode.startswith("br"):
         names = [name.text for name in one.operands if isinstance(name, Name)]
@@ -386,7 +386,7 @@ def _step(one: Instruction, loaded: Mapping[str, _Made], state: dict[str, _Made]
         # An aligned pointer is one, too.
         if not _CARRIES.match(one.opcode) and target in _registers(one, one.operands[1:]):
             continue
-        if one.statement.guard is not None:
+        if one.guard is not None:
             now = _either(now, state.get(target, _NUMBER))
         state[target] = now
 
@@ -433,7 +433,7 @@ def _observable(ptx: str, entry: str, device: SimulatedDevice) -> str:
         if at < 0:
             break
         one = found[0]
-        guard = one.statement.guard
+        guard = one.guard
         when = f"@{'!' * guard.negated}{guard.text} " if guard else ""
         moves = []
         for name in _written(one):

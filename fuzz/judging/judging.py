@@ -5,8 +5,7 @@ What is stored is replayed like a case written by hand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,28 +18,19 @@ from corpus import (
     OracleVerdict,
     RunnerVerdict,
     Saved,
-    ShrinkStatus,
     Versions,
 )
+from corpus.entry import EXPECTED, INPUT, MODULE
 from corpus.known import Known, Row
 from corpus.programs import pack
 from fuzz import warpfuzz_version
-from fuzz.compilers.matrix import Matrix
-from fuzz.compilers.members import Member, MemberRunner, fitting, placed, with_outcomes
-from fuzz.findings.case import (
-    ACTUAL,
-    EXPECTED,
-    INPUT,
-    LAUNCH,
-    MODULE,
-    ORIGINAL,
-    REWRITTEN,
-    TEXT_CHARACTERS,
-)
+from fuzz.compilers.members import with_outcomes
+from fuzz.findings.case import ACTUAL, LAUNCH, ORIGINAL, REWRITTEN, TEXT_CHARACTERS
 from fuzz.findings.launches import Setup
 from fuzz.findings.making import making_of
-from fuzz.judging.comparing import Answerer, Compared, Verdict, compared, expectations
-from fuzz.judging.reducing import KernelReducer, Reduced
+from fuzz.judging.bringing import Brought
+from fuzz.judging.comparing import Compared, Verdict, compared, expectations
+from fuzz.judging.reducing import KernelReducer
 from fuzz.judging.reference import (
     Expected,
     Image,
@@ -52,7 +42,7 @@ from fuzz.judging.reference import (
 )
 from fuzz.kinds import described
 from fuzz.reducer import MOST_NAMED, instructions_in, opcodes_of, telling
-from fuzz.runner import OpenRunner, RunnerChoice, cores, opened
+from fuzz.runner import OpenRunner
 from oracle.errors import UsageError
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.judgements import Outcome
@@ -71,80 +61,12 @@ SIMULATED = "the simulated device"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Court:
-    """The compilers and devices that run a kernel."""
-
-    ready: OpenRunner
-    architecture: str
-    """Which device the simulated one has to be like."""
-    answerers: Callable[[str, Setup], Sequence[Answerer]]
-    """Builds and devices that run a module; builds with the same machine code are one."""
-    members: Sequence[Member] = ()
-    """All compilers, oldest first; none where a pass is judged."""
-    skipped: Sequence[str] = ()
-    """Sentences about compilers that are left out."""
-
-
-@contextmanager
-def court(choice: RunnerChoice, members: Sequence[Member]) -> Iterator[Court]:
-    """Open who is asked.
-
-    Parameters
-    ----------
-    choice
-        With the target and the version of the kernel's module.
-    members
-        Compilers; none: what the choice has of faults and passes.
-
-    Raises
-    ------
-    WarpfuzzError
-        As `fuzz.runner.opened` and `fuzz.compilers.members.fitting`.
-    """
-    if not members:
-        with opened(choice) as ready:
-            one = Answerer(title=choice.options or choice.label, runner=ready.runner, choice=choice)
-            yield Court(
-                ready=ready, architecture=ready.target, answerers=lambda _ptx, _setup: (one,)
-            )
-        return
-    with placed(choice) as place:
-        fit = fitting(members, place)
-        assert place.opened is not None
-        with Matrix(place.device, fit.members, jobs=cores()) as matrix:
-            yield Court(
-                ready=place.opened,
-                architecture=place.architecture,
-                answerers=lambda ptx, setup: _variants(matrix, choice, ptx, setup),
-                members=fit.members,
-                skipped=fit.skipped,
-            )
-
-
-def _variants(matrix: Matrix, choice: RunnerChoice, ptx: str, setup: Setup) -> Sequence[Answerer]:
-    built = matrix.start(setup.module(ptx), matrix.members).wait()
-    groups = [one.members for one in matrix.variants(built, setup.entry)]
-    failed: dict[str, list[Member]] = {}
-    for member, failure in built.failed.items():
-        failed.setdefault(f"{failure.trouble} {failure.detail}", []).append(member)
-    return [
-        Answerer(
-            title="",
-            members=tuple(some),
-            runner=MemberRunner(matrix.device, some[0]),
-            choice=some[0].choice(choice),
-        )
-        for some in (*groups, *failed.values())
-    ]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Found:
     """A disagreement."""
 
     case: Case
     verdict: Verdict
-    reduced: Reduced
+    reduced: KernelReducer
     blame: str
     """Names of those that alone get the smaller kernel wrong; "" if all do."""
     saved: Saved
@@ -157,7 +79,6 @@ class Found:
 class Judged:
     """What came of a kernel."""
 
-    setup: Setup
     referee: str
     """What says what must come out."""
     images: int
@@ -180,10 +101,7 @@ class Judged:
 
 
 def judged(
-    who: Court,
-    ptx: str,
-    setup: Setup,
-    reference: Reference | None,
+    who: Brought,
     *,
     count: int,
     seed: int,
@@ -199,34 +117,23 @@ def judged(
 
     Raises `compare`'s errors.
     """
-    told = compare(who, ptx, setup, reference, count=count, seed=seed, tell=tell)
+    told = compare(who, count=count, seed=seed, tell=tell)
     explained: set[str] = set()
     for verdict in told.worst_first[:_MOST_FINDINGS]:
         if explained >= set(verdict.names):
             continue
         tell(f"making smaller what {verdict.names[0]} gets wrong")
-        found, names = _found(who, ptx, setup, reference, verdict, corpus, known)
-        explained |= names
+        found = _found(who, verdict, corpus, known)
+        explained.update(verdict.names, found.verdict.names)
         told.found.append(found)
     return told
 
 
-def compare(
-    who: Court,
-    ptx: str,
-    setup: Setup,
-    reference: Reference | None,
-    *,
-    count: int,
-    seed: int,
-    tell: Callable[[str], None],
-) -> Judged:
+def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None]) -> Judged:
     """Run a kernel everywhere and compare what comes out.
 
     Parameters
     ----------
-    reference
-        None: the simulated device does not know the kernel's instructions.
     count
         Images that are drawn.
     tell
@@ -237,6 +144,7 @@ def compare(
     UsageError
         If the kernel races or has no buffer, or no image can be judged.
     """
+    ptx, setup, reference = who.ptx, who.launch.setup, who.reference
     if not setup.buffers:
         raise UsageError(
             f"the kernel has no result that could be judged: {setup.entry} is given no buffer that "
@@ -272,58 +180,43 @@ def compare(
             "device does not know the kernel: look at how it is launched (--launch FILE)"
         )
     return Judged(
-        setup=setup, referee=referee, images=len(images), left=left, came=came,
+        referee=referee, images=len(images), left=left, came=came,
         untried=count - len(images) - len(left),
         approximations=open_ if expected is None or expected.approximate.any() else (),
         approximate_bytes=0 if expected is None else int(expected.approximate.any(axis=0).sum()),
     )  # fmt: skip
 
 
-def _found(
-    who: Court,
-    ptx: str,
-    setup: Setup,
-    reference: Reference | None,
-    verdict: Verdict,
-    corpus: Callable[[], Corpus],
-    known: Known,
-) -> tuple[Found, set[str]]:
-    """Make a disagreement smaller and store it; return it, and the names of who has it."""
-    reduced = Reduced(ptx=ptx, setup=setup, image=verdict.image, status=ShrinkStatus.RAW, tries=0)
-    names = set(verdict.names)
-    wrong, unassembled = list(verdict.answerers), False
-    among = list(who.members)
+def _found(who: Brought, verdict: Verdict, corpus: Callable[[], Corpus], known: Known) -> Found:
+    """Make a disagreement smaller and store it."""
+    ptx, reference = who.ptx, who.reference
+    reduced = KernelReducer(lambda *_: True, ptx, verdict.setup, verdict.image)
+    unassembled, among = False, list(who.members)
     # What hangs costs the runner's whole deadline each time.
     if reference is not None and verdict.kind not in (Kind.FLAKY, Kind.HANG, Kind.NOTE):
-        smaller = reducer_of(who, ptx, reference, verdict).reduced()
-        alike = _again(who, reference.at_most(_SLACK), smaller, verdict)
-        if alike:
-            wrong = [each for one in alike for each in one.answerers]
-            verdict = replace(alike[0], answerers=tuple(wrong))
-            names |= set(verdict.names)
-            reduced = smaller
+        smaller = reducer_of(who, reference, verdict)
+        smaller.reduce()
+        if alike := _again(who, reference.at_most(_SLACK), smaller, verdict):
+            wrong = tuple(each for one in alike for each in one.answerers)
+            verdict, reduced = replace(alike[0], answerers=wrong), smaller
             unassembled = not who.members and _assembler(ptx) is None
-    members = [member for one in wrong for member in one.members]
+    members = [member for one in verdict.answerers for member in one.members]
     blame = ""
     if members and len(members) < len(among):
         blame = f"only {described([one for one in among if one in members], among)}"
-    case = case_of(
-        verdict, reduced, who.ready,
-        referee=SIMULATED if reference is not None else "the others",
-    )  # fmt: skip
+    referee = SIMULATED if reference is not None else "the others"
+    case, files = _stored(verdict, reduced, who.ready, referee=referee, original=ptx)
     if among:
         outcomes = {one: verdict.kind.value if one in members else "match" for one in among}
         case = with_outcomes(case, outcomes)
-    saved = corpus().add(case, files_of(verdict, reduced, ptx))
-    found = Found(
-        case=case, verdict=verdict, reduced=reduced, blame=blame, saved=saved,
+    return Found(
+        case=case, verdict=verdict, reduced=reduced, blame=blame, saved=corpus().add(case, files),
         known=known.match(case), unassembled=unassembled,
     )  # fmt: skip
-    return found, names
 
 
 def reducer_of(
-    who: Court, ptx: str, reference: Reference, verdict: Verdict, *, end: float | None = None
+    who: Brought, reference: Reference, verdict: Verdict, *, end: float | None = None
 ) -> KernelReducer:
     """Return what makes a kernel smaller that a build gets wrong.
 
@@ -332,9 +225,9 @@ def reducer_of(
     end
         Value of `time.monotonic()` at which it ends; None: `REDUCE_SECONDS` from now.
     """
-    assembler = _assembler(ptx) if not who.members else None
+    assembler = _assembler(who.ptx) if not who.members else None
     holds = shows(verdict, reference.at_most(_SLACK), assembler)
-    return KernelReducer(holds, ptx, verdict.setup, verdict.image, end=end)
+    return KernelReducer(holds, who.ptx, verdict.setup, verdict.image, end=end)
 
 
 def _assembler(ptx: str) -> Assembler | None:
@@ -347,14 +240,16 @@ def _assembles(assembler: Assembler, ptx: str) -> bool:
     return judge_module(assembler, ptx).outcome is Outcome.ACCEPTED
 
 
-def _again(who: Court, reference: Reference, case: Reduced, before: Verdict) -> list[Verdict]:
+def _again(
+    who: Brought, reference: Reference, case: KernelReducer, before: Verdict
+) -> list[Verdict]:
     """Ask everybody about the smaller case; return who has it wrong in the same way."""
-    expected = reference.after(case.ptx, case.setup, case.image)
+    expected = reference.after(case.text, case.setup, case.image)
     if isinstance(expected, Left):
         return []
-    everybody = who.answerers(case.ptx, case.setup)
+    everybody = who.answerers(case.text, case.setup)
     many = Expected(expected.image[None], expected.approximate[None])
-    came = compared(everybody, case.ptx, case.setup, case.image[None], many)
+    came = compared(everybody, case.text, case.setup, case.image[None], many)
     found = [one for one in came.verdicts if (one.failure is None) is (before.failure is None)]
     return [one for one in found if one.failure is None or one.kind is before.kind]
 
@@ -393,29 +288,40 @@ def shows(
     return holds
 
 
-def case_of(verdict: Verdict, reduced: Reduced, ready: OpenRunner, *, referee: str) -> Case:
-    """Describe a finding for the corpus.
+def _stored(
+    verdict: Verdict, reduced: KernelReducer, ready: OpenRunner, *, referee: str, original: str
+) -> tuple[Case, Mapping[str, bytes]]:
+    """Describe a finding for the corpus, with its files by name.
 
     Parameters
     ----------
     referee
         What says what must come out.
+    original
+        The kernel as it came.
     """
-    instructions = instructions_in(reduced.ptx)
-    ran = rewritten(verdict, reduced)
-    kept = set(instructions_in(ran or reduced.ptx))
-    changed = opcodes_of(one for one in instructions if one not in kept)
-    about = changed if 0 < len(changed) <= MOST_NAMED else telling(instructions)
-    first = verdict.answerers[0]
-    target, version = header(reduced.ptx)
-    details: dict[str, str | int | float | bool] = {
-        "compilers": ", ".join(verdict.names)[:TEXT_CHARACTERS],
-        "referee": referee,
-        "tries": reduced.tries,
+    first, ptx = verdict.answerers[0], reduced.text
+    files = {
+        MODULE: ptx.encode(),
+        ORIGINAL: original.encode(),
+        LAUNCH: reduced.setup.toml.encode(),
+        INPUT: pack(reduced.image[None]),
     }
-    return Case(
+    instructions = instructions_in(ptx)
+    about, changed = telling(instructions), list[str]()
+    # A pass or a planted fault makes another text of it.
+    ran = first.runner.compile(reduced.setup.module(ptx))
+    if isinstance(ran, Compiled) and ran.module.ptx != ptx:
+        files[REWRITTEN] = ran.module.ptx.encode()
+        kept = set(instructions_in(ran.module.ptx))
+        changed = opcodes_of(one for one in instructions if one not in kept)
+    for name, image in ((EXPECTED, verdict.expected), (ACTUAL, verdict.actual)):
+        if image is not None:
+            files[name] = pack(image[None])
+    target, version = header(ptx)
+    case = Case(
         kind=verdict.kind,
-        identity=Identity.of(verdict.kind, *about),
+        identity=Identity.of(verdict.kind, *(changed if 0 < len(changed) <= MOST_NAMED else about)),
         instructions=tuple(instructions) or (MODULE,),
         target=target,
         ptx_version=version,
@@ -434,30 +340,10 @@ def case_of(verdict: Verdict, reduced: Reduced, ready: OpenRunner, *, referee: s
         made=making_of(first.choice),
         shrink=reduced.status,
         complexity=int(np.count_nonzero(reduced.image)),
-        details=details,
+        details={
+            "compilers": ", ".join(verdict.names)[:TEXT_CHARACTERS],
+            "referee": referee,
+            "tries": reduced.tries,
+        },
     )
-
-
-def rewritten(verdict: Verdict, reduced: Reduced) -> str | None:
-    """Return what a pass or a planted fault makes of a kernel; None where the text stays so."""
-    ran = verdict.answerers[0].runner.compile(reduced.setup.module(reduced.ptx))
-    if isinstance(ran, Compiled) and ran.module.ptx != reduced.ptx:
-        return ran.module.ptx
-    return None
-
-
-def files_of(verdict: Verdict, reduced: Reduced, original: str) -> Mapping[str, bytes]:
-    """Return the files of a finding by name."""
-    files = {
-        MODULE: reduced.ptx.encode(),
-        ORIGINAL: original.encode(),
-        LAUNCH: reduced.setup.toml.encode(),
-        INPUT: pack(reduced.image[None]),
-    }
-    if (ran := rewritten(verdict, reduced)) is not None:
-        files[REWRITTEN] = ran.encode()
-    if verdict.expected is not None:
-        files[EXPECTED] = pack(verdict.expected[None])
-    if verdict.actual is not None:
-        files[ACTUAL] = pack(verdict.actual[None])
-    return files
+    return case, files

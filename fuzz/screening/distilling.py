@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import itertools
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
 
 import numpy as np
 
 from fuzz import warpfuzz_version
 from fuzz.bench.search import Emitted, Mutant
-from fuzz.screening.screen import Covered, Description, ScreeningSet, SetProgram, Tally
+from fuzz.screening.screen import Tally
+from fuzz.screening.sets import Covered, Description, ScreeningSet, SetProgram
 from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.forms import Form
@@ -29,8 +30,10 @@ from oracle.models import NO_FIGURES, model_for
 from oracle.program import Program, requirements
 from oracle.targets import Module
 from runners.emission import emit
-from runners.faults import CATALOGUE, Fault
+from runners.faults import CATALOGUE
 from runners.screening import References
+from runners.simulated import Module as LoadedModule
+from runners.simulated import SimulatedTrap
 from strategies.contents import ValueClass, expand
 from strategies.draws import derived_seed
 from strategies.features import FEATURES, Focus, Has, features_of
@@ -176,8 +179,7 @@ def distill(
     for number, batch in enumerate(batches):
         watcher("computing", number, len(batches))
         programs.append(set_program(batch, number, count, module))
-    shown = _Faults(batches=batches, programs=programs, module=module)
-    shown.look(watcher)
+    touching, shown = _show_faults(batches, programs, module, watcher)
     covers = {
         "forms": _covered([form.opcode for form in forms], {batch.about for batch in batches}),
         "forms with loads and stores": _covered(sorted(_forms(pool)), _forms(batches)),
@@ -189,11 +191,9 @@ def distill(
             [one.value for one in ValueClass],
             {one.value for batch in batches for one in batch.recipe.classes[:count]},
         ),
-        "planted faults": _covered(shown.touching, shown.seen),
+        "planted faults": _covered(touching, shown),
     }
-    return ScreeningSet(
-        description=describe(module, seed=seed, covers=covers), programs=shown.programs
-    )
+    return ScreeningSet(description=describe(module, seed=seed, covers=covers), programs=programs)
 
 
 def describe(module: Module, *, seed: int, covers: dict[str, Covered]) -> Description:
@@ -219,70 +219,60 @@ def _forms(some: Sequence[Batch]) -> set[str]:
     return {form.opcode for batch in some for form in requirements(batch.program)}
 
 
-@dataclass(kw_only=True)
-class _Faults:
-    batches: Sequence[Batch]
-    programs: list[SetProgram]
-    module: Module
-    touching: list[str] = field(default_factory=list)
-    """Names of the faults that touch a program."""
-    seen: set[str] = field(default_factory=set)
-    _emitted: dict[int, Emitted] = field(default_factory=dict)
+def _show_faults(
+    batches: Sequence[Batch], programs: list[SetProgram], module: Module, watcher: Watcher
+) -> tuple[list[str], set[str]]:
+    """Add an image to a program for each planted fault that none shows and more images do.
 
-    def look(self, watcher: Watcher) -> None:
-        """Look for every fault, and add images where that shows one."""
-        for number, fault in enumerate(CATALOGUE):
-            watcher("planting", number, len(CATALOGUE))
-            if fault.rare:
-                continue
-            self._look_for(fault)
+    Returns the names of the faults that touch a program, and of those that are shown.
+    """
+    touching, shown = list[str](), set[str]()
+    smallest = sorted(range(len(programs)), key=lambda at: programs[at].program.image_bytes)
+    emitted = cache(lambda place: Emitted.of(emit(programs[place].program, module=module)))
 
-    def _look_for(self, fault: Fault) -> None:
-        mutant = Mutant(fault, target=self.module.target.name, layout=0)
-        touched = []
-        smallest = sorted(
-            range(len(self.programs)), key=lambda at: self.programs[at].program.image_bytes
-        )
-        for place in smallest:
-            one = self.programs[place]
-            if place not in self._emitted:
-                self._emitted[place] = Emitted.of(emit(one.program, module=self.module))
-            emitted = self._emitted[place]
-            module = mutant.load(emitted)
-            if module is None:
-                continue
-            touched.append((place, emitted, module))
-            images, expected = one.references.images, one.references.expected
-            if mutant.first_wrong(module, emitted, images, expected) is not None:
-                self.touching.append(fault.name)
-                self.seen.add(fault.name)
-                return
-            if len(touched) == _SEARCHED_PROGRAMS:
-                break
-        if not touched:
-            return
-        self.touching.append(fault.name)
-        for place, emitted, module in touched:
-            more = self._more(place)
-            first = mutant.first_wrong(module, emitted, more.images, more.expected)
-            if first is not None:
-                self.seen.add(fault.name)
-                self._add(place, more, first)
-                return
-
-    def _more(self, place: int) -> References:
-        batch, there = self.batches[place], len(self.programs[place].references.images)
+    def more(place: int) -> References:
+        batch, there = batches[place], len(programs[place].references.images)
         images = expand(batch.recipe, batch.program, _SEARCHED, first=there)
-        expected = execute(batch.program, images, target=self.module.target.name).images
+        expected = execute(batch.program, images, target=module.target.name).images
         return References(images=images, expected=expected)
 
-    def _add(self, place: int, more: References, index: int) -> None:
-        one, new = self.programs[place], slice(index, index + 1)
-        references = References(
-            images=np.concatenate((one.references.images, more.images[new])),
-            expected=np.concatenate((one.references.expected, more.expected[new])),
-        )
-        self.programs[place] = replace(one, references=references)
+    for number, fault in enumerate(CATALOGUE):
+        watcher("planting", number, len(CATALOGUE))
+        if fault.rare:
+            continue
+        mutant = Mutant(fault, target=module.target.name, layout=0)
+        touched: list[tuple[int, LoadedModule | SimulatedTrap]] = []
+        for place in smallest:
+            if len(touched) == _SEARCHED_PROGRAMS:
+                continue
+            loaded = mutant.load(emitted(place))
+            if loaded is None:
+                continue
+            touched.append((place, loaded))
+            own = programs[place].references
+            if mutant.first_wrong(loaded, emitted(place), own.images, own.expected) is not None:
+                shown.add(fault.name)
+                break
+        else:
+            for place, loaded in touched:
+                new = more(place)
+                first = mutant.first_wrong(loaded, emitted(place), new.images, new.expected)
+                if first is not None:
+                    shown.add(fault.name)
+                    programs[place] = _with_image(programs[place], new.only(first))
+                    break
+        if touched:
+            touching.append(fault.name)
+    return touching, shown
+
+
+def _with_image(program: SetProgram, new: References) -> SetProgram:
+    own = program.references
+    references = References(
+        images=np.concatenate((own.images, new.images)),
+        expected=np.concatenate((own.expected, new.expected)),
+    )
+    return replace(program, references=references)
 
 
 _LISTING_SECONDS = 20
@@ -295,46 +285,33 @@ _DEVICE = re.compile(
 """A line of `nvidia-smi -L` (MIG User Guide, Device Enumeration)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Listed:
-    """A GPU, or a slice of one, that the driver's own tool lists."""
-
-    name: str
-    """Name of the device, such as "GPU 0", or "GPU 0 MIG 1g.18gb device 2"."""
-    uuid: str
-    """As CUDA_VISIBLE_DEVICES takes it: "GPU-…" or "MIG-…"."""
-
-
-def listed_devices() -> list[Listed]:
-    """Return all GPUs of this machine; the slices in place of one that has any.
-
-    Empty where there is no nvidia-smi, or it does not answer.
-    """
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return []
+def listed_devices() -> list[tuple[str, str]]:
+    """Return all GPUs of this machine, as `devices_in`; none without an answer of nvidia-smi."""
     try:
         told = subprocess.run(
-            [tool, "-L"], capture_output=True, text=True, timeout=_LISTING_SECONDS, check=False
-        )
+            ["nvidia-smi", "-L"], capture_output=True, text=True, timeout=_LISTING_SECONDS,
+            check=False,
+        )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return []
     return devices_in(told.stdout)
 
 
-def devices_in(listing: str) -> list[Listed]:
-    """Return what `nvidia-smi -L` lists."""
-    found: list[Listed] = []
+def devices_in(listing: str) -> list[tuple[str, str]]:
+    """Return what `nvidia-smi -L` lists: GPUs, the slices in place of one that has any.
+
+    Each with its name, such as "GPU 0" or "GPU 0 MIG 1g.18gb device 2", and with its UUID as
+    CUDA_VISIBLE_DEVICES takes it: "GPU-…" or "MIG-…".
+    """
+    found: list[tuple[str, str]] = []
     gpu = ""
     for line in _DEVICE.finditer(listing):
-        if line["gpu"]:
-            gpu = f"GPU {line['gpu']}"
-            found.append(Listed(name=gpu, uuid=line["uuid"]))
-            continue
-        if found and found[-1].name == gpu:
-            found.pop()
-        name = f"{gpu} {line['slice']} device {line['place']}"
-        found.append(Listed(name=name, uuid=line["uuid"]))
+        name = gpu = f"GPU {line['gpu']}" if line["gpu"] else gpu
+        if not line["gpu"]:
+            if found and found[-1][0] == gpu:
+                found.pop()
+            name = f"{gpu} {line['slice']} device {line['place']}"
+        found.append((name, line["uuid"]))
     return found
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -24,7 +25,7 @@ from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import differences, judge
 from fuzz.kinds import sentence
 from fuzz.runner import kind_of_failure
-from fuzz.screening.screen import MOST_FAULTY, Description, Item, Screen, Sighting
+from fuzz.screening.screen import MOST_FAULTY, Item, Screen, Sighting
 from oracle.targets import Module
 from runners.emission import emit
 from runners.ledger import Differing, Rate
@@ -45,7 +46,10 @@ _MOST_NAMED = 1024
 """Programs that a finding names: more than a set has, and a bound for campaigns of weeks."""
 _COPIES = 256
 """Warps of a stored case: more than a device has multiprocessors (132 on an H200)."""
-
+_MULTIPROCESSOR, _INSTRUCTIONS, _CLOCK = "multiprocessor", "instructions", "clock of the device"
+_SET = "set"
+_NOT_SAID = (_MULTIPROCESSOR, _INSTRUCTIONS, _CLOCK, _SET, "model")
+"""Details that the sentence about a finding leaves to its title and its page."""
 
 _Again = tuple[Rate, Rate] | Failure
 """What became of an image that was run again on all multiprocessors: the rates of the one where it
@@ -64,6 +68,8 @@ class ScreenFinding:
     """Names of the programs that show it."""
     instructions: list[str]
     """What these programs are about, each once."""
+    wrong: int = 1
+    """Images that differed, or launches that failed, when it was found."""
     saved: Saved | None = None
     """Where it is in the corpus; None until `keep` has stored it."""
     known: Row | None = None
@@ -90,68 +96,106 @@ class ScreenFinding:
         return True
 
 
-@dataclass(kw_only=True)
 class Examiner:
-    """Replays what one device got wrong, the first of each cause."""
+    """Replays what one device got wrong, the first of each cause.
 
-    description: Description
-    device: str
-    """Name of the device, such as "GPU 2"."""
-    uuid: str = ""
-    """UUID of the device; empty if it has none."""
-    set_name: str = ""
-    """The file of the set; empty where there is none."""
-    findings: dict[Identity, ScreenFinding] = field(default_factory=dict)
-    _examined: set[str] = field(default_factory=set)
-    """Names of the programs whose images were replayed."""
+    Parameters
+    ----------
+    screen
+        The screening of the device.
+    device
+        Name of the device, such as "GPU 2".
+    """
 
-    def examine(self, screen: Screen, sighting: Sighting) -> list[ScreenFinding]:
-        """Take in what a launch showed; return the findings that are new, or have become wider.
+    def __init__(self, screen: Screen, *, device: str) -> None:
+        self.screen, self.device = screen, device
+        self.findings: dict[Identity, ScreenFinding] = {}
+        self._examined: set[str] = set()
+        """Names of the programs whose images were replayed."""
+
+    def new(self) -> Iterator[ScreenFinding]:
+        """Take in what launches showed; iterate over findings that are new, or have become wider.
 
         A finding that has become wider has a case of the same identity as before.
         """
+        while self.screen.sightings:
+            yield from self.examine(self.screen.sightings.popleft())
+
+    def examine(self, sighting: Sighting) -> Iterator[ScreenFinding]:
+        """Do so for one launch."""
+        item, first = sighting.item, {one.sm: one for one in reversed(sighting.differing)}
         if sighting.failure is not None:
-            found = [self._failure(screen, sighting.item, sighting.failure)]
-        elif not sighting.differing:
-            return []  # only counted: there are enough like it
+            found = [self._failure(item, sighting.failure)]
+        elif self._is_local(item):
+            found = [self._differing(item, one) for one in first.values()]
         else:
-            first = {one.sm: one for one in reversed(sighting.differing)}
-            is_local = _is_local(screen, sighting.item)
-            local = list(first.values()) if is_local else [sighting.differing[0]]
-            found = [self._differing(screen, sighting.item, one) for one in local]
-        return [one for one in found if one is not None]
+            # Where none is kept it is only counted: there are enough like it.
+            found = [self._differing(item, one) for one in sighting.differing[:1]]
+        for one in found:
+            if one is not None:
+                one.wrong = sighting.wrong
+                yield one
 
-    def _differing(self, screen: Screen, item: Item, one: Differing) -> ScreenFinding | None:
-        there = self.findings.get(self._multiprocessor(Kind.FLAKY, one.sm).identity)
-        if there is not None and _is_local(screen, item):
-            return self._joined(there, item)
-        if item.source.entry in self._examined or len(self._examined) >= _MOST_EXAMINED:
-            return None
-        self._examined.add(item.source.entry)
-        hot = self._replay(screen, item, one, _HOT_SECONDS)
-        time.sleep(_PAUSE_SECONDS)
-        cool = self._replay(screen, item, one, _COOL_SECONDS)
-        return self._difference(screen, item, one, hot, cool)
-
-    def _joined(self, there: ScreenFinding, item: Item) -> ScreenFinding | None:
-        """Add a program to the finding of a multiprocessor; return it if that says more."""
-        name = form_name(main_form(item.source.program))
-        if item.source.entry not in there.programs and len(there.programs) < _MOST_NAMED:
-            there.programs.append(item.source.entry)
-        if name in there.instructions:
-            return None
-        there.instructions.append(name)
-        case = there.case
-        details = {**case.details, _INSTRUCTIONS: "; ".join(there.instructions)}
-        case = msgspec.structs.replace(case, details=details)
-        there.case = case
-        return there
+    def _is_local(self, item: Item) -> bool:
+        """Whether few multiprocessors are wrong: in a program, and in all with few."""
+        wrong = {name: each > 0 for name, each in self.screen.tally.programs.items()}
+        few = [each for each in wrong.values() if each.sum() <= MOST_FAULTY]
+        own = wrong[item.source.entry]
+        return int(own.sum()) <= MOST_FAULTY and int(np.any(few, axis=0).sum()) <= MOST_FAULTY
 
     def _multiprocessor(self, kind: Kind, sm: int) -> Bucket:
-        return bucket_of_multiprocessor(kind, sm, self.device, self.uuid)
+        return bucket_of_multiprocessor(kind, sm, self.device, self.screen.ready.uuid)
 
-    def _replay(self, screen: Screen, item: Item, one: Differing, seconds: float) -> _Again:
-        outcome = screen.again(item, one.image, seconds)
+    def _differing(self, item: Item, one: Differing) -> ScreenFinding | None:
+        source = item.source
+        there = self.findings.get(self._multiprocessor(Kind.FLAKY, one.sm).identity)
+        if there is not None and self._is_local(item):
+            return _joined(there, item)
+        if source.entry in self._examined or len(self._examined) >= _MOST_EXAMINED:
+            return None
+        self._examined.add(source.entry)
+        hot = self._replay(item, one, _HOT_SECONDS)
+        time.sleep(_PAUSE_SECONDS)
+        cool = self._replay(item, one, _COOL_SECONDS)
+        image = np.array(source.references.images[one.image])
+        expected = np.array(source.references.expected[one.image])
+        form = main_form(source.program)
+        (verdict,) = judge(
+            source.program, image[None], one.actual[None], target=self.screen.oracle_target,
+            expected=expected[None],
+        )  # fmt: skip
+        if verdict is None:
+            return None  # by the bounds alone: the model has no figures of the compiler
+        again = [replay for replay in (hot, cool) if not isinstance(replay, Failure)]
+        steady = bool(again) and all(here.wrong == here.cases for here, _ in again)
+        kind = verdict if steady else Kind.FLAKY
+        if self._is_local(item) and not any(others.wrong for _, others in again):
+            bucket = self._multiprocessor(kind, one.sm)
+        elif steady:
+            found = differences(source.program, expected, one.actual)
+            bucket = bucket_of_difference(kind, form, found)
+        else:
+            bucket = bucket_of_flaky(form)
+        attempt = Attempt(
+            kind=verdict, actual=one.actual[None], expected=expected, sms=(one.sm,), failed=1,
+            compiled=None,
+        )  # fmt: skip
+        model, set_name = self.screen.description.model, Path(self.screen.set_name).name
+        words: dict[str, str | int] = {
+            _MULTIPROCESSOR: one.sm,
+            **({} if one.warp is None else {"warp slot": one.warp}),
+            **({} if one.nanoseconds is None else {_CLOCK: f"{one.nanoseconds} ns"}),
+            "while screening": f"{self.screen.tally.rate(one.sm)} on multiprocessor {one.sm}",
+            "again at once": _words(hot, one.sm),
+            "again after a pause": _words(cool, one.sm),
+            _INSTRUCTIONS: form_name(form),
+            **({_SET: set_name} if set_name else {}),
+            **({"model": model} if model else {}),
+        }
+        return self._found(item, kind, bucket, attempt, one.image, words)
+
+    def _replay(self, item: Item, one: Differing, seconds: float) -> _Again:
+        outcome = self.screen.again(item, one.image, seconds)
         if not isinstance(outcome, Screened):
             kind_of_failure(outcome)
             return outcome
@@ -160,66 +204,15 @@ class Examiner:
         here = Rate(cases=int(cases[one.sm]), wrong=int(wrong[one.sm]))
         return here, Rate(cases=int(cases.sum()) - here.cases, wrong=int(wrong.sum()) - here.wrong)
 
-    def _difference(
-        self,
-        screen: Screen,
-        item: Item,
-        one: Differing,
-        hot: _Again,
-        cool: _Again,
-    ) -> ScreenFinding | None:
-        source = item.source
-        image = np.array(source.references.images[one.image])
-        expected = np.array(source.references.expected[one.image])
-        form = main_form(source.program)
-        (verdict,) = judge(
-            source.program, image[None], one.actual[None], target=screen.oracle_target,
-            expected=expected[None],
-        )  # fmt: skip
-        again = [replay for replay in (hot, cool) if not isinstance(replay, Failure)]
-        steady = bool(again) and all(here.wrong == here.cases for here, _ in again)
-        if verdict is None:
-            return None  # by the bounds alone: the model has no figures of the compiler
-        kind = verdict if steady else Kind.FLAKY
-        name = form_name(form)
-        if _is_local(screen, item) and not any(others.wrong for _, others in again):
-            bucket = self._multiprocessor(kind, one.sm)
-        else:
-            found = differences(source.program, expected, one.actual)
-            bucket = bucket_of_difference(kind, form, found) if steady else bucket_of_flaky(form)
-        attempt = Attempt(
-            kind=verdict,
-            actual=one.actual[None],
-            expected=expected,
-            sms=(one.sm,),
-            failed=1,
-            compiled=None,
-        )
-        words: dict[str, str | int] = {
-            _MULTIPROCESSOR: one.sm,
-            **({} if one.warp is None else {"warp slot": one.warp}),
-            **({} if one.nanoseconds is None else {_CLOCK: f"{one.nanoseconds} ns"}),
-            "while screening": f"{screen.tally.rate(one.sm)} on multiprocessor {one.sm}",
-            "again at once": _words(hot, one.sm),
-            "again after a pause": _words(cool, one.sm),
-        }
-        words[_INSTRUCTIONS] = name
-        if self.set_name:
-            words[_SET] = self.set_name
-        if self.description.model:
-            words["model"] = self.description.model
-        return self._found(screen, item, kind, bucket, attempt, one.image, words)
-
-    def _failure(self, screen: Screen, item: Item, failure: Failure) -> ScreenFinding | None:
+    def _failure(self, item: Item, failure: Failure) -> ScreenFinding | None:
         kind = kind_of_failure(failure)
         bucket = bucket_of_failure(kind, main_form(item.source.program), failure)
         attempt = Attempt(kind=kind, failure=failure, failed=1)
         words = {"while screening": f"{len(item.failures)} launches of {item.source.entry} failed"}
-        return self._found(screen, item, kind, bucket, attempt, 0, words)
+        return self._found(item, kind, bucket, attempt, 0, words)
 
     def _found(
         self,
-        screen: Screen,
         item: Item,
         kind: Kind,
         bucket: Bucket,
@@ -228,7 +221,7 @@ class Examiner:
         words: Mapping[str, str | int],
     ) -> ScreenFinding | None:
         """Return a finding, and remember it; None, where its cause has one already."""
-        source, description = item.source, self.description
+        source, description = item.source, self.screen.description
         key = bucket.identity
         if key in self.findings:
             self.findings[key].programs.append(source.entry)
@@ -244,32 +237,29 @@ class Examiner:
         drawn = source.references.drawn
         number = drawn[image] if drawn else image
         origin = Origin(seed=description.seed, round=source.round, image=number)
-        case = case_of(evidence, screen.ready, origin=origin, status=ShrinkStatus.RAW)
-        case = msgspec.structs.replace(case, details={**case.details, **words})
+        case = case_of(evidence, self.screen.ready, origin=origin, status=ShrinkStatus.RAW)
         shown = (f"{name}: {words[name]}" for name in words if name not in _NOT_SAID)
-        finding = ScreenFinding(
-            case=case,
+        self.findings[key] = ScreenFinding(
+            case=msgspec.structs.replace(case, details={**case.details, **words}),
             files=files_of(evidence),
             sentence="; ".join((self.device, *shown)),
             programs=[source.entry],
             instructions=[form_name(main_form(source.program))],
         )
-        self.findings[key] = finding
-        return finding
+        return self.findings[key]
 
 
-_MULTIPROCESSOR, _INSTRUCTIONS, _CLOCK = "multiprocessor", "instructions", "clock of the device"
-_SET = "set"
-_NOT_SAID = (_MULTIPROCESSOR, _INSTRUCTIONS, _CLOCK, _SET, "model")
-"""Details that the sentence about a finding leaves to its title and its page."""
-
-
-def _is_local(screen: Screen, item: Item) -> bool:
-    """Whether few multiprocessors are wrong: in a program, and in all that are so themselves."""
-    wrong = {name: each > 0 for name, each in screen.tally.programs.items()}
-    few = [each for each in wrong.values() if each.sum() <= MOST_FAULTY]
-    own = wrong[item.source.entry]
-    return int(own.sum()) <= MOST_FAULTY and int(np.any(few, axis=0).sum()) <= MOST_FAULTY
+def _joined(there: ScreenFinding, item: Item) -> ScreenFinding | None:
+    """Add a program to the finding of a multiprocessor; return it if that says more."""
+    name = form_name(main_form(item.source.program))
+    if item.source.entry not in there.programs and len(there.programs) < _MOST_NAMED:
+        there.programs.append(item.source.entry)
+    if name in there.instructions:
+        return None
+    there.instructions.append(name)
+    details = {**there.case.details, _INSTRUCTIONS: "; ".join(there.instructions)}
+    there.case = msgspec.structs.replace(there.case, details=details)
+    return there
 
 
 def _words(replay: _Again, sm: int) -> str:

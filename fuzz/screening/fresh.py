@@ -7,7 +7,8 @@ oracle, and so is a sample of what agrees.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,18 +16,16 @@ from numpy.typing import NDArray
 
 from fuzz.checks.fresh_rounds import made_again, sample
 from fuzz.findings.families import form_name
-from fuzz.screening.screen import Item, Screen
+from fuzz.screening.screen import Item, Launch, Screen
 from oracle.errors import InfrastructureError, UsageError
 from oracle.models import model_for
-from runners.cuda.messages import DeviceHealth
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit
 from runners.ledger import Differing, Ledger
 from runners.protocol import Compiled, Failure
 from runners.reference.encoding import encode
 from runners.reference.fresh import FreshRan, FreshWork, PendingFresh, finished_by, fresh_runner
-from runners.screening import References, Screened, Screening
-from strategies.contents import Recipe
+from runners.screening import References, Screened
 from strategies.contents.device import device_contents
 from strategies.features import main_form
 
@@ -74,15 +73,13 @@ class FreshScreen(Screen):
             self._plain[item.number] = plain
         return compiled if isinstance(plain, Compiled) else plain
 
-    def _launch(
-        self, item: Item, compiled: Compiled, limit: int, *, examine: bool
-    ) -> tuple[References | None, Screening]:
+    def _launch(self, item: Item, compiled: Compiled, limit: int, *, examine: bool) -> Launch:
         # Verified on every multiprocessor, with the oracle's results.
         work = self._work(item, limit) if item.per_second else None
         if work is None:
             return super()._launch(item, compiled, limit, examine=examine)
         pending = self.device.fresh(self._plain[item.number], work)
-        return None, _Launch(screen=self, item=item, work=work, pending=pending, examine=examine)
+        return item, None, partial(self._compared, item, work, pending, examine)
 
     def _work(self, item: Item, limit: int) -> FreshWork | None:
         if item.number not in self._works:
@@ -115,7 +112,7 @@ class FreshScreen(Screen):
         count = len(source.references.images)
         return FreshWork(encoded=encoded, contents=contents, first=0, count=count)
 
-    def alone(self, item: Item, work: FreshWork, number: int) -> FreshRan | None:
+    def _alone(self, item: Item, work: FreshWork, number: int) -> FreshRan | None:
         """Run an image of a program again, by itself; it comes back even if it is right.
 
         None if that fails, which is held against the program as the failure of a launch is.
@@ -127,45 +124,39 @@ class FreshScreen(Screen):
             return None
         return ran
 
-
-@dataclass(kw_only=True, eq=False)
-class _Launch:
-    """A comparison, as a launch of screening."""
-
-    screen: FreshScreen
-    item: Item
-    work: FreshWork
-    pending: PendingFresh
-    examine: bool
-
-    def collect(self) -> Screened | Failure:
-        """Wait for it; what is wrong joins the program's images.
+    def _compared(
+        self, item: Item, work: FreshWork, pending: PendingFresh, examine: bool
+    ) -> Screened | Failure:
+        """Wait for a comparison; what is wrong joins the program's images.
 
         Raises InfrastructureError if the reference is wrong.
         """
-        ran = self.pending.collect()
+        ran = pending.collect()
         if isinstance(ran, Failure):
             return ran
-        self.screen.timed.add(self.item.number)
-        self.screen.fresh = (self.screen.fresh or 0) + int(ran.finished.sum())
-        health = self._health() if self.examine else None
+        self.timed.add(item.number)
+        self.fresh = (self.fresh or 0) + int(ran.finished.sum())
+        health = None
+        if examine and isinstance(self.device, CudaRunner):
+            told = self.device.health()
+            health = None if isinstance(told, Failure) else told
         ledger = Ledger(finished=ran.finished, wrong=np.zeros_like(ran.finished), differing=())
         if len(ran.numbers):
-            ledger = self._judged(ran)
+            ledger = self._judged(item, work, ran, ledger)
         return Screened(ledger=ledger, seconds=ran.seconds, health=health)
 
-    def _judged(self, ran: FreshRan) -> Ledger:
-        source, target = self.item.source, self.screen.oracle_target
+    def _judged(self, item: Item, work: FreshWork, ran: FreshRan, right: Ledger) -> Ledger:
+        """Return what is wrong by the oracle; `right` is returned if none is the device's fault."""
+        source = item.source
         assert source.recipe is not None
-        again = made_again(source.recipe, source.program, ran, target=target)
+        again = made_again(source.recipe, source.program, ran, target=self.oracle_target)
         if len(again.mistaken):
-            self._try_again(source.recipe, int(ran.numbers[again.mistaken[0]]))
+            self._try_again(item, work, int(ran.numbers[again.mistaken[0]]))
         wrong, before = again.wrong, source.references
-        if source.entry not in self.screen.miscompiled and len(wrong):
-            self._ask_elsewhere(ran, wrong)
-        if source.entry in self.screen.miscompiled:
-            none = np.zeros_like(ran.finished)
-            return Ledger(finished=ran.finished, wrong=none, differing=())
+        if source.entry not in self.miscompiled and len(wrong):
+            self._ask_elsewhere(item, work, ran, wrong)
+        if source.entry in self.miscompiled:
+            return right
         count = len(before.images)
         shown = wrong if count < _MOST_KEPT else wrong[:0]
         if len(shown):
@@ -175,7 +166,7 @@ class _Launch:
                 expected=np.concatenate([before.expected, again.expected[shown]]),
                 drawn=(*(before.drawn or range(count)), *ran.numbers[shown].tolist()),
             )
-            self.item.source = replace(source, references=references)
+            item.source = replace(source, references=references)
         return Ledger(
             finished=ran.finished,
             wrong=finished_by(ran.sms[wrong], len(wrong)),
@@ -185,42 +176,41 @@ class _Launch:
             ),
         )
 
-    def _ask_elsewhere(self, ran: FreshRan, wrong: NDArray[np.intp]) -> None:
+    def _ask_elsewhere(
+        self, item: Item, work: FreshWork, ran: FreshRan, wrong: NDArray[np.intp]
+    ) -> None:
         """Give the program up if images that are wrong are so on other multiprocessors, too."""
-        item, asked = self.item, self.screen.asked
         _, first = np.unique(ran.sms[wrong], return_index=True)
         places = [
             place
             for place in wrong[np.sort(first)].tolist()
-            if (item.number, int(ran.sms[place])) not in asked
+            if (item.number, int(ran.sms[place])) not in self.asked
         ]
         elsewhere = []
         for place in places[:_MOST_REPEATED]:
             sm = int(ran.sms[place])
-            again = self.screen.alone(item, self.work, int(ran.numbers[place]))
-            if again is None or not len(again.sms) or again.sms[0] == sm:
-                asked.add((item.number, sm))
-                continue
-            if not again.differing:
-                asked.add((item.number, sm))
-            elsewhere.append((place, int(again.sms[0]), again.differing))
+            again = self._alone(item, work, int(ran.numbers[place]))
+            moved = again is not None and len(again.sms) > 0 and again.sms[0] != sm
+            if again is None or not moved or not again.differing:
+                self.asked.add((item.number, sm))
+            if again is not None and moved:
+                elsewhere.append((place, int(again.sms[0]), again.differing))
         if elsewhere and all(differing for _, _, differing in elsewhere):
             place, sm, _ = elsewhere[0]
-            image = int(ran.numbers[place])
-            self.screen.give_up(item, image, (int(ran.sms[place]), sm))
+            self.give_up(item, int(ran.numbers[place]), (int(ran.sms[place]), sm))
 
-    def _try_again(self, recipe: Recipe, number: int) -> None:
-        ran = self.screen.alone(self.item, self.work, number)
-        program, target = self.item.source.program, self.screen.oracle_target
-        if ran is None or not len(made_again(recipe, program, ran, target=target).mistaken):
-            self.screen.once += 1
+    def _try_again(self, item: Item, work: FreshWork, number: int) -> None:
+        source, ran = item.source, self._alone(item, work, number)
+        assert source.recipe is not None
+        target = self.oracle_target
+        if (
+            ran is None
+            or not len(made_again(source.recipe, source.program, ran, target=target).mistaken)
+        ):  # fmt: skip
+            self.once += 1
             return
         raise InfrastructureError(
-            f"the reference on {self.screen.ready.device} is wrong about image {number} of a "
-            f"program about {form_name(main_form(program))}, by the oracle; screen without --fresh"
+            f"the reference on {self.ready.device} is wrong about image {number} of a "
+            f"program about {form_name(main_form(source.program))}, by the oracle; screen without "
+            "--fresh"
         )
-
-    def _health(self) -> DeviceHealth | None:
-        runner = self.screen.device
-        health = runner.health() if isinstance(runner, CudaRunner) else None
-        return None if isinstance(health, Failure) else health

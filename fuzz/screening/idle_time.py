@@ -20,7 +20,7 @@ from fuzz.findings.families import Bucket
 from fuzz.runner import OpenRunner, opened
 from fuzz.screening.distilling import describe, fits, set_program
 from fuzz.screening.examining import Examiner
-from fuzz.screening.screen import Screen, Sighting
+from fuzz.screening.screen import Screen
 from oracle.errors import WarpfuzzError
 from oracle.targets import Module
 from strategies.program_coverage import Batch
@@ -82,12 +82,8 @@ class IdleScreening:
 
     def _screen(self, ready: OpenRunner) -> None:
         module = Module.named(self._ready.target, self._ready.ptx_version)
-        description = describe(module, seed=self._seed, covers={})
-        examiner = Examiner(
-            description=description, device=f"GPU {ready.choice.device}", uuid=ready.uuid
-        )
-        sightings: list[Sighting] = []
-        screen = Screen(ready, description, grows=True, seen=sightings.append)
+        screen = Screen(ready, describe(module, seed=self._seed, covers={}), grows=True)
+        examiner = Examiner(screen, device=f"GPU {ready.choice.device}")
         newest = -_NEW_SECONDS
         while not self._end.is_set():
             if self._verified and time.monotonic() - newest >= _NEW_SECONDS:
@@ -99,8 +95,14 @@ class IdleScreening:
             with self._lock:
                 self._report.comparisons += now.cases - before.cases
                 self._report.wrong += now.wrong - before.wrong
-            while sightings:
-                self._examine(examiner, screen, sightings.pop())
+            for found in examiner.new():
+                bucket = Bucket(kind=found.case.kind, identity=found.case.identity)
+                suspect = Found(
+                    bucket=bucket, case=found.case, files=found.files, cases=found.wrong,
+                    state=FoundState.REPLAYED,
+                )  # fmt: skip
+                with self._lock:
+                    self._report.suspects.append(suspect)
         screen.finish()
 
     def _take_in(self, screen: Screen, module: Module) -> None:
@@ -109,18 +111,6 @@ class IdleScreening:
         screen.add(replace(program, entry=f"{batch.entry}_of_round_{number}"))
         if screen.programs > _PROGRAMS:
             screen.drop()
-
-    def _examine(self, examiner: Examiner, screen: Screen, sighting: Sighting) -> None:
-        for found in examiner.examine(screen, sighting):
-            suspect = Found(
-                bucket=Bucket(kind=found.case.kind, identity=found.case.identity),
-                case=found.case,
-                files=found.files,
-                cases=sighting.wrong,
-                state=FoundState.REPLAYED,
-            )
-            with self._lock:
-                self._report.suspects.append(suspect)
 
 
 def _claim(ready: OpenRunner) -> socket.socket | None:

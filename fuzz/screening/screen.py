@@ -1,253 +1,35 @@
-"""Screening of one device: launch after launch, with counters for each multiprocessor.
-
-The programs are of a screening set. Its file is a line of text, the length of the header, the
-SHA-256 of all that follows, the header as msgpack, and the images: of each program first those
-before it and then those after it, raw, each block at a multiple of 4096 bytes of the file. It is a
-function of what was distilled: no time, no name of a machine. Nothing has to be computed to use it.
-"""
+"""Screening of one device: launch after launch, with counters for each multiprocessor."""
 
 from __future__ import annotations
 
-import errno
-import hashlib
 import itertools
 import math
-import mmap
-import os
 import random
-import re
-import stat
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from pathlib import Path
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus import Kind, durable
-from corpus.programs import decode_program, encode_program
+from corpus import Kind
 from fuzz.findings.families import form_name
 from fuzz.findings.verdicts import differences, judge
+from fuzz.output import counted
 from fuzz.runner import OpenRunner, kind_of_failure
+from fuzz.screening.sets import Description, SetProgram
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.execution import execute
 from oracle.models import model_for
-from oracle.program import Program, walk
-from oracle.steps import is_lane_code
-from oracle.targets import Module, parse_target
+from oracle.targets import Module
 from runners.cuda.messages import DeviceHealth
 from runners.emission import emit_screening
 from runners.ledger import ROWS, Differing, Ledger, Rate
 from runners.protocol import Compiled, Failure
-from runners.screening import References, Screened, Screener, Screening
-from strategies.contents import Recipe
+from runners.screening import References, Screened, Screener
 from strategies.features import main_form
-
-_MAGIC = b"warpfuzz screening set\n"
-_FORMAT = 1
-"""Version of what is written here."""
-_LENGTH_BYTES = 8
-_DIGEST_BYTES = 32
-_ALIGNMENT = 4096
-SET_BYTES = 4 << 30
-"""Most bytes of a set that is read: half a million images of 4 KiB, before and after."""
-_ENTRY = re.compile("[A-Za-z_][A-Za-z0-9_]{0,99}")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SetProgram:
-    """A program of a set."""
-
-    entry: str
-    """Name of its kernel."""
-    program: Program
-    references: References
-    """Its images, and what must come out."""
-    round: int
-    """Number of the program in its set, or of the campaign's round that it comes from."""
-    recipe: Recipe | None = None
-    """How its images were made; None where nobody says."""
-
-    @property
-    def has_scalar_code(self) -> bool:
-        """Whether it has any; compilers often get that wrong."""
-        return any(map(is_lane_code, walk(self.program.steps)))
-
-
-class Covered(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of one dimension a set reaches."""
-
-    reached: int
-    total: int
-    missing: tuple[str, ...] = ()
-    """Names of what it does not reach."""
-
-
-class Description(msgspec.Struct, frozen=True, kw_only=True):
-    """The description that is stored in a set."""
-
-    target: str
-    """Value of `.target` of the modules."""
-    ptx_version: str
-    architecture: str
-    """Whose arithmetic the expected images are: "sm_90"."""
-    seed: int
-    generator: int
-    """Version of the generator of programs and contents."""
-    warpfuzz: str
-    model: str = ""
-    """Name of the model that the expected images come from; empty: nobody has written it down."""
-    covers: Mapping[str, Covered]
-    """By dimension: forms, kinds of steps, classes of values, planted faults."""
-
-
-class _Row(msgspec.Struct, frozen=True, kw_only=True):
-    entry: str
-    program: bytes
-    count: int
-    image_bytes: int
-    start: int
-    """Byte of the first image, counted from the first block."""
-
-
-class _Header(msgspec.Struct, frozen=True, kw_only=True):
-    format: int
-    description: Description
-    rows: tuple[_Row, ...]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ScreeningSet:
-    """What is screened with."""
-
-    description: Description
-    programs: Sequence[SetProgram]
-
-    @property
-    def images(self) -> int:
-        """How many images it has."""
-        return sum(len(one.references.images) for one in self.programs)
-
-
-def write_set(path: Path, made: ScreeningSet) -> None:
-    """Write a set."""
-    rows, blocks, start = [], [], 0
-    for one in made.programs:
-        count, image_bytes = one.references.images.shape
-        rows.append(
-            _Row(
-                entry=one.entry,
-                program=encode_program(one.program),
-                count=count,
-                image_bytes=image_bytes,
-                start=start,
-            )
-        )
-        for images in (one.references.images, one.references.expected):
-            blocks += [images.tobytes(), bytes(-images.nbytes % _ALIGNMENT)]
-            start += _aligned(images.nbytes)
-    header = msgspec.msgpack.encode(
-        _Header(format=_FORMAT, description=made.description, rows=tuple(rows))
-    )
-    before = len(_MAGIC) + _LENGTH_BYTES + _DIGEST_BYTES + len(header)
-    parts = [header, bytes(-before % _ALIGNMENT), *blocks]
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    with durable.output_file(path) as file:
-        file.write(_MAGIC + len(header).to_bytes(_LENGTH_BYTES, "little") + digest.digest())
-        file.writelines(parts)
-
-
-def read_set(path: Path) -> ScreeningSet:
-    """Read a set; its images stay in the file until they are used.
-
-    Raises UsageError if there is no such file, it is no set, it is damaged, or what it says cannot
-    be.
-    """
-    data = _mapped(path)
-    start = len(_MAGIC) + _LENGTH_BYTES + _DIGEST_BYTES
-    if data[: len(_MAGIC)].tobytes() != _MAGIC or data.size < start:
-        raise UsageError(f"{path} is no screening set; `warpfuzz distill --output FILE` makes one")
-    digest = hashlib.sha256(data[start:].data).digest()
-    if digest != data[start - _DIGEST_BYTES : start].tobytes():
-        raise UsageError(
-            f"{path} is damaged: its contents do not have the hash that it names; copy it anew, or "
-            "distill it again from its seed"
-        )
-    length = int.from_bytes(data[len(_MAGIC) :][:_LENGTH_BYTES].tobytes(), "little")
-    try:
-        header = msgspec.msgpack.decode(data[start : start + length].tobytes(), type=_Header)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{path} was written by another version of warpfuzz ({error!s:.300}); distill it again"
-        ) from None
-    if header.format != _FORMAT:
-        raise UsageError(
-            f"{path} has format {header.format}, and {_FORMAT} is known here; distill it again"
-        )
-    blocks = data[_aligned(start + length) :]
-    try:
-        _check(header)
-        programs = [_program(row, number, blocks) for number, row in enumerate(header.rows)]
-    except WarpfuzzError as error:
-        # Its contents have the hash that they name: somebody made it so.
-        raise UsageError(f"{path}: {error}; distill a set anew") from None
-    return ScreeningSet(description=header.description, programs=programs)
-
-
-def _mapped(path: Path) -> NDArray[np.uint8]:
-    try:
-        # A pipe is not waited for.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise OSError(errno.ENXIO, "it is no plain file")
-            if found.st_size > SET_BYTES:
-                raise OSError(errno.EFBIG, f"it has more than {SET_BYTES >> 30} GiB")
-            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
-    except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or "it is empty"
-        raise UsageError(
-            f"{path} cannot be read: {said}; `warpfuzz distill --output FILE` makes a set"
-        ) from None
-
-
-def _check(header: _Header) -> None:
-    Module.named(header.description.target, header.description.ptx_version)
-    parse_target(header.description.architecture)
-    names = [row.entry for row in header.rows]
-    if not names or len(set(names)) < len(names):
-        raise UsageError("it has no programs, or two of one name")
-
-
-def _program(row: _Row, number: int, blocks: NDArray[np.uint8]) -> SetProgram:
-    if not _ENTRY.fullmatch(row.entry):
-        raise UsageError(f"{row.entry!r:.80} is no name of a kernel")
-    program = decode_program(row.program, row.entry)
-    size = row.count * row.image_bytes
-    if row.image_bytes != program.image_bytes or not (
-        row.count > 0 and 0 <= row.start <= blocks.size - size - _aligned(size)
-    ):
-        raise UsageError(f"the images of {row.entry} are not where and as large as they have to be")
-    images, expected = (
-        blocks[start : start + size].reshape(row.count, row.image_bytes)
-        for start in (row.start, row.start + _aligned(size))
-    )
-    return SetProgram(
-        entry=row.entry,
-        program=program,
-        references=References(images=images, expected=expected),
-        round=number,
-    )
-
-
-def _aligned(size: int) -> int:
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 @dataclass(kw_only=True)
@@ -273,8 +55,7 @@ class Tally:
         self.cases += ledger.finished
         self.wrong += ledger.wrong
         self.images[source.entry] += int(ledger.finished.sum())
-        wrong = int(ledger.wrong.sum())
-        if wrong:
+        if wrong := int(ledger.wrong.sum()):
             before = self.programs.get(source.entry, np.zeros(ROWS, np.int64))
             self.programs[source.entry] = before + ledger.wrong
             self.instructions[form_name(main_form(source.program))] += wrong
@@ -309,15 +90,12 @@ class Tally:
         """Say whether it is always the same unit, bit or instruction; empty if nothing differed."""
         if not self.faulty.size:
             return ""
-        where = (
-            f"always multiprocessor {self.faulty[0]}"
-            if self.faulty.size == 1
-            else f"{self.faulty.size} of {self.multiprocessors.size} multiprocessors"
-        )
+        where = f"{self.faulty.size} of {self.multiprocessors.size} multiprocessors"
+        if self.faulty.size == 1:
+            where = f"always multiprocessor {self.faulty[0]}"
         bit = f"always bit {next(iter(self.bits))}" if len(self.bits) == 1 else "several bits"
-        programs = f"{len(self.programs)} program{'s' if len(self.programs) != 1 else ''}"
         only = f", always {next(iter(self.instructions))}" if len(self.instructions) == 1 else ""
-        return f"{where}, {bit}, in {programs}{only}"
+        return f"{where}, {bit}, in {counted(len(self.programs), 'program')}{only}"
 
 
 _SECONDS_OF_A_KIBIBYTE = 0.06
@@ -347,17 +125,10 @@ _STEPS = (1e-3, 1.0)
 _LOOK_SECONDS = 0.1
 """Between two looks for a program, where none is there."""
 _MOST_LIMIT = 1 << 30
+_LEAST_AGAIN = 8
+"""Times that an image is run again on each multiprocessor at least."""
 _LOST_RETRIES = 1
 """Launches of a program that may fail before it is left out."""
-
-
-class Pattern(StrEnum):
-    """How the load is spread over time."""
-
-    STEADY = "steady"
-    """All the time."""
-    BURSTS = "bursts"
-    """In steps from idle to full and back, of 1 ms to 1 s: that is when a supply voltage sags."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -370,8 +141,6 @@ class Item:
     compiled: Compiled | None = None
     per_second: float = 0.0
     """Images that one multiprocessor runs in a second; 0 before the first launch."""
-    differing: int = 0
-    """Images that differed so far."""
     failures: list[Failure] = field(default_factory=list)
     asked: bool = False
     """Whether the oracle was asked what has to come out: a set may say something else."""
@@ -392,40 +161,25 @@ class Sighting:
     failure: Failure | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Miscompiled:
-    """A program whose code is wrong on every multiprocessor: that says nothing of the GPU."""
+class SetAside(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A program that says nothing of the device, as JSON has it."""
 
-    entry: str
-    """Name of the program."""
-    about: str
-    """Its instruction, or that it is scalar code."""
-    image: int
+    program: str
+    """Its name."""
+    why: str
+    """What was seen, and what became of it."""
+    image: int | None = None
     """Number of an image that two multiprocessors got wrong."""
-    sms: tuple[int, int]
+    multiprocessors: tuple[int, ...] = ()
     """Numbers of these."""
-
-    @property
-    def sentence(self) -> str:
-        """What was seen, and what became of it."""
-        first, second = self.sms
-        return (
-            f"{self.entry} ({self.about}): image {self.image} is wrong on multiprocessors {first} "
-            f"and {second}, so that its code is wrong, not one of them; it is left out, and "
-            "`warpfuzz run` shows what is wrong in such code"
-        )
+    images: int | None = None
+    """Images of which a set expects something else than the oracle; 0 where the ISA promises
+    nothing of the program."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Refuted:
-    """A program of a set that expects what the oracle does not."""
-
-    entry: str
-    """Name of the program."""
-    images: int
-    """Images of which that is so; 0 where the ISA promises nothing of the program."""
-    sentence: str
-    """What is expected, and what the oracle says."""
+Launch = tuple[Item, References | None, Callable[[], Screened | Failure]]
+"""A program's launch on its way, what it is compared with unless it knows that itself, and what
+waits for it."""
 
 
 class Screen:
@@ -435,12 +189,15 @@ class Screen:
     ----------
     description
         Of the set; its expected images are those of one architecture.
+    bursts
+        Whether the load goes in steps from idle to full and back, of 1 ms to 1 s: that is when a
+        supply voltage sags.
     seed
-        Of the steps of `bursts`.
+        Of these steps.
     grows
         Whether programs may come at any time, so that it is no failure to have none.
-    seen
-        Is told of everything that differs or fails, between two launches.
+    set_name
+        The file of the set; empty where there is none.
     """
 
     fresh: int | None = None
@@ -453,32 +210,33 @@ class Screen:
         ready: OpenRunner,
         description: Description,
         *,
-        pattern: Pattern = Pattern.STEADY,
+        bursts: bool = False,
         seed: int = 0,
         grows: bool = False,
-        seen: Callable[[Sighting], None],
+        set_name: str = "",
     ) -> None:
         if not isinstance(ready.runner, Screener):
             raise UsageError(f"{ready.device} cannot screen; choose --runner cuda or sim")
         self.ready = ready
         self.runner: Screener = ready.runner
         self.tally = Tally()
+        self.sightings: deque[Sighting] = deque()
+        """What differed or failed and was not examined yet."""
         self.health: DeviceHealth | None = None
         self.launches = 0
         self.ran: set[str] = set()
         """Names of programs of which a launch came to its end."""
         self.busy = 0.0
         """Seconds in which a launch ran."""
-        self.left_out: list[Item] = []
+        self.left_out: list[SetAside] = []
         """Programs that were given up, because they brought the device down."""
-        self.refuted: list[Refuted] = []
+        self.refuted: list[SetAside] = []
         """Programs that are judged by the oracle since it was found to expect something else."""
-        self.miscompiled: dict[str, Miscompiled] = {}
+        self.miscompiled: dict[str, SetAside] = {}
         """By name: programs that were given up, because their code is wrong."""
-        self._description = description
-        self._pattern = pattern
+        self.description, self.set_name = description, set_name
+        self._bursts = bursts
         self._random = random.Random(seed)
-        self._seen = seen
         self._grows = grows
         self._new: deque[Item] = deque()
         """Programs that have yet to be compiled."""
@@ -490,7 +248,7 @@ class Screen:
         self._newcomer = True
         """Whether a new program comes next: every other launch is one of those that are there, so
         that the device is busy while there are many to compile."""
-        self._waiting: deque[tuple[Item, References | None, Screening]] = deque()
+        self._waiting: deque[Launch] = deque()
         self._bytes_per_second = 0.0
         """Bytes of images that one multiprocessor ran lately in a second."""
         self._examined = 0.0
@@ -510,8 +268,16 @@ class Screen:
 
     def give_up(self, item: Item, image: int, sms: tuple[int, int]) -> None:
         """Take out a program whose code is wrong: two multiprocessors got an image wrong."""
-        entry, about = item.source.entry, form_name(main_form(item.source.program))
-        self.miscompiled[entry] = Miscompiled(entry=entry, about=about, image=image, sms=sms)
+        entry, (first, second) = item.source.entry, sms
+        why = (
+            f"{entry} ({form_name(main_form(item.source.program))}): image {image} is wrong on "
+            f"multiprocessors {first} and {second}, so that its code is wrong, not one of them; it "
+            "is left out, and `warpfuzz run` shows what is wrong in such code"
+        )
+        self.miscompiled[entry] = SetAside(program=entry, image=image, multiprocessors=sms, why=why)
+        self._take_out(item)
+
+    def _take_out(self, item: Item) -> None:
         if item in self._items:
             self._items.remove(item)
 
@@ -519,7 +285,7 @@ class Screen:
     def oracle_target(self) -> str:
         """The oracle's target, with the compiler whose code runs."""
         release = self.ready.release
-        return self._description.architecture + (f"@{release}" if release else "")
+        return self.description.architecture + (f"@{release}" if release else "")
 
     @property
     def doubtful(self) -> str:
@@ -535,18 +301,18 @@ class Screen:
 
     def step(self) -> None:
         """Start launches until enough are on their way, and wait for the first."""
-        queued = _QUEUED if self._pattern is Pattern.STEADY else 1
+        queued = 1 if self._bursts else _QUEUED
         while len(self._waiting) < queued and self.programs:
             self._start()
-        if not self._waiting and self._grows:
+        if self._waiting:
+            self._collect()
+        elif self._grows:
             time.sleep(_LOOK_SECONDS)
-            return
-        if not self._waiting:
+        else:
             raise InfrastructureError(
                 "no program of the set can be run any more: they brought the device down, or the "
                 "ISA leaves them undefined, as said above"
             )
-        self._collect()
 
     def finish(self) -> None:
         """Wait for the launches that are on their way."""
@@ -569,27 +335,22 @@ class Screen:
         alone, item.suspect = item.suspect, False
         if alone:
             self.finish()
-        if item.per_second and self._pattern is Pattern.BURSTS:
+        if item.per_second and self._bursts:
             time.sleep(self._step_seconds())
         limit = self._limit(item)
         now = time.monotonic()
         examine = now - self._examined >= _EXAMINED_EVERY
         if examine:
             self._examined = now
-        self._waiting.append((item, *self._launch(item, item.compiled, limit, examine=examine)))
+        self._waiting.append(self._launch(item, item.compiled, limit, examine=examine))
         if alone:
             self.finish()
 
-    def _launch(
-        self, item: Item, compiled: Compiled, limit: int, *, examine: bool
-    ) -> tuple[References | None, Screening]:
-        """Start a launch of a program in which every multiprocessor takes `limit` images.
-
-        Returns what it is compared with, unless the launch knows that itself; and the launch.
-        """
+    def _launch(self, item: Item, compiled: Compiled, limit: int, *, examine: bool) -> Launch:
+        """Start a launch of a program in which every multiprocessor takes `limit` images."""
         references = item.source.references
         launch = self.runner.screen(compiled, references, limit=limit, examine=examine)
-        return references, launch
+        return item, references, launch.collect
 
     def _limit(self, item: Item) -> int:
         """Return how many images each multiprocessor takes in the next launch of a program."""
@@ -600,7 +361,7 @@ class Screen:
         low, high = _LAUNCH_SECONDS
         seconds = min(max(low, _SECONDS_OF_A_KIBIBYTE * size / 1024), high)
         least = images
-        if self._pattern is Pattern.BURSTS:
+        if self._bursts:
             least, seconds = 1, self._step_seconds()
         elif self._prepared:
             least, seconds = 1, _SHORT_SECONDS
@@ -636,21 +397,19 @@ class Screen:
     def _compiled(self, item: Item) -> Compiled | Failure:
         source = item.source
         module = emit_screening({source.entry: source.program}, module=self._module)
-        compiled = self.runner.prepare(module)
-        if isinstance(compiled, Compiled):
-            wanted = self._description.architecture
-            if compiled.architecture != wanted:
-                raise UsageError(
-                    f"the set expects what {wanted} computes, and {self.ready.device} computes as "
-                    f"{compiled.architecture}; `warpfuzz distill --target {compiled.architecture} "
-                    "--output FILE` makes one for it"
-                )
+        compiled, wanted = self.runner.prepare(module), self.description.architecture
+        if isinstance(compiled, Compiled) and compiled.architecture != wanted:
+            raise UsageError(
+                f"the set expects what {wanted} computes, and {self.ready.device} computes as "
+                f"{compiled.architecture}; `warpfuzz distill --target {compiled.architecture} "
+                "--output FILE` makes one for it"
+            )
         return compiled
 
     def _collect(self) -> None:
-        item, references, launch = self._waiting.popleft()
+        item, references, collect = self._waiting.popleft()
         is_current = references in (None, item.source.references)
-        outcome = launch.collect()
+        outcome = collect()
         if item.source.entry in self.miscompiled:
             return
         if isinstance(outcome, Failure):
@@ -670,12 +429,10 @@ class Screen:
         item.per_second = int(ledger.finished.max()) / outcome.seconds
         if outcome.seconds >= _TELLING_SECONDS:
             self._bytes_per_second = item.per_second * item.source.program.image_bytes
-        wrong = int(ledger.wrong.sum())
-        if wrong:
-            item.differing += wrong
+        if wrong := int(ledger.wrong.sum()):
             for one in ledger.differing:
                 self._count_bits(item, one)
-            self._seen(Sighting(item=item, differing=ledger.differing, wrong=wrong))
+            self.sightings.append(Sighting(item=item, differing=ledger.differing, wrong=wrong))
 
     def _is_miscompiled(self, item: Item, ledger: Ledger) -> bool:
         """Give a program up whose scalar code is wrong wherever it runs; tell whether it was.
@@ -708,14 +465,13 @@ class Screen:
         try:
             expected = execute(source.program, images, target=target).images
         except WarpfuzzError as error:
-            if item in self._items:
-                self._items.remove(item)
+            self._take_out(item)
             item.source = replace(source, references=References(images=images, expected=said))
-            self.refuted.append(Refuted(entry=source.entry, images=0, sentence=str(error)))
+            self._refute(source.entry, 0, f"{error}; it is left out")
             return True
         verdicts = judge(source.program, images, said, target=target, expected=expected)
         digest = model_for(target).digest[:12]
-        same_model = self._description.model.rpartition(" ")[2] in ("", digest)
+        same_model = self.description.model.rpartition(" ")[2] in ("", digest)
         right = any(np.array_equal(one.actual, expected[one.image]) for one in ledger.differing)
         # Another model may expect anything that the ISA permits, if the device computes by it.
         may_be = (None,) if same_model or right else (None, Kind.DEVIATION)
@@ -725,16 +481,19 @@ class Screen:
         first = wrong[0]
         byte = int(np.flatnonzero(said[first] != expected[first])[0])
         item.source = replace(source, references=References(images=images, expected=expected))
-        self.refuted.append(
-            Refuted(
-                entry=source.entry,
-                images=len(wrong),
-                sentence=f"{len(wrong)} of {len(images)} images expect what the model "
-                f"{model_for(target).name} does not compute: image {first}, byte {byte}, "
-                f"{said[first, byte]:#04x} in the set, {expected[first, byte]:#04x} by the oracle",
-            )
+        self._refute(
+            source.entry,
+            len(wrong),
+            f"{len(wrong)} of {len(images)} images expect what the model "
+            f"{model_for(target).name} does not compute: image {first}, byte {byte}, "
+            f"{said[first, byte]:#04x} in the set, {expected[first, byte]:#04x} by the oracle; it "
+            "is judged by the oracle",
         )
         return True
+
+    def _refute(self, entry: str, images: int, why: str) -> None:
+        why = f"the set {self.set_name} is wrong: {entry}: {why}"
+        self.refuted.append(SetAside(program=entry, images=images, why=why))
 
     def _count_bits(self, item: Item, one: Differing) -> None:
         expected = item.source.references.expected[one.image]
@@ -751,12 +510,8 @@ class Screen:
             if item.compiled is None:
                 self._new.append(item)
             return
-        if item in self._items:
-            self._items.remove(item)
-        if item not in self.left_out:
-            self.left_out.append(item)
-            self._seen(Sighting(item=item, failure=failure))
-
-
-_LEAST_AGAIN = 8
-"""Times that an image is run again on each multiprocessor at least."""
+        self._take_out(item)
+        entry = item.source.entry
+        if all(one.program != entry for one in self.left_out):
+            self.left_out.append(SetAside(program=entry, why=str(failure)))
+            self.sightings.append(Sighting(item=item, failure=failure))

@@ -135,22 +135,13 @@ def integral(values: Floats, rounding: str) -> Floats:
 def rounded(values: Floats, fmt: Format, rounding: str, overflow: str) -> NDArray[Any]:
     """Round doubles once, to bit patterns.
 
-    Parameters
-    ----------
-    values
-        Finite doubles of any shape. One that was itself rounded to odd is as good as exact.
-    fmt
-        Any but f64.
-    rounding
-        One of `oracle.models.figures.ROUNDINGS`.
-    overflow
-        What a value that is too large for the format becomes: "infinity", "largest" (the largest
-        finite number), or "IEEE" (whichever the rounding asks for, IEEE 754-2019, 7.4). e4m3 has
-        no infinity: "largest".
-
-    Returns
-    -------
-    Patterns, uint16 or uint32; zeros have the sign of the value.
+    `values`: Finite doubles of any shape. One that was itself rounded to odd is as good as exact.
+    `fmt`: Any but f64.
+    `rounding`: One of `oracle.models.figures.ROUNDINGS`.
+    `overflow`: What a value that is too large for the format becomes: "infinity", "largest" (the
+        largest finite number), or "IEEE" (whichever the rounding asks for, IEEE 754-2019, 7.4).
+        e4m3 has no infinity: "largest".
+    Returns patterns, uint16 or uint32; zeros have the sign of the value.
     """
     _, exponent = np.frexp(values)
     np.maximum(exponent, 2 - fmt.bias, out=exponent)  # frexp's significands are below 1

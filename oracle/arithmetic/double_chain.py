@@ -77,22 +77,13 @@ def chain(
 ) -> Bits:
     """Return a @ b + c as a chain of multiply-adds.
 
-    Parameters
-    ----------
-    a, b, c
-        Shapes (tiles, m, k), (tiles, k, n) and (tiles, m, n), raw bit patterns.
-    rounding
-        "rn", "rz", "rm" or "rp" (PTX ISA 9.7.14.4.5).
-    rule
-        The figures of the unit.
-    scratch
-        Working memory.
-    keeps_c
-        Whether `c` is needed later; if not, and with tiles last in memory, it becomes the result.
-
-    Returns
-    -------
-    Raw bit patterns, shape (m, n, tiles): working memory, good until the next call.
+    `a`, `b`, `c`: Shapes (tiles, m, k), (tiles, k, n) and (tiles, m, n), raw bit patterns.
+    `rounding`: "rn", "rz", "rm" or "rp" (PTX ISA 9.7.14.4.5).
+    `rule`: The figures of the unit.
+    `scratch`: Working memory.
+    `keeps_c`: Whether `c` is needed later; if not, and with tiles last in memory, it becomes the
+        result.
+    Returns raw bit patterns, shape (m, n, tiles): working memory, good until the next call.
     """
     if rule.order.value == "falling":
         a, b = a[:, :, ::-1], b[:, ::-1]

@@ -40,11 +40,7 @@ def two_sum(x: Floats, y: Floats, *, out: Outputs = _NEW) -> tuple[Floats, Float
 
 
 def product_error(
-    product: Floats,
-    a: tuple[Floats, Floats],
-    b: tuple[Floats, Floats],
-    *,
-    out: Outputs = _NEW,
+    product: Floats, a: tuple[Floats, Floats], b: tuple[Floats, Floats], *, out: Outputs = _NEW
 ) -> Floats:
     """Return what the rounded product of two split factors lacks (Dekker 1971).
 
@@ -77,12 +73,8 @@ def odd_sum(x: Floats, y: Floats) -> Floats:
 def directed_step(total: Floats, error: Floats, rounding: str) -> NDArray[np.int64]:
     """Return how many patterns from the nearest sum the directed one lies, away from zero.
 
-    Parameters
-    ----------
-    total, error
-        Of two_sum; `error` is lost.
-    rounding
-        "rz", "rm" or "rp".
+    `total`, `error`: Of two_sum; `error` is lost.
+    `rounding`: "rz", "rm" or "rp".
     """
     if rounding == "rz":
         return _toward_zero(total, error, error != 0.0)

@@ -111,16 +111,10 @@ def _power(exponents: Ints) -> Floats:
 def fma(a: Decoded, b: Decoded, c: Bits, *, rounding: str, nan: NanRule) -> Bits:
     """Return a * b + c, rounded once, as bit patterns.
 
-    Parameters
-    ----------
-    a, b
-        Decoded multiplicands of shapes that broadcast to the shape of `c`.
-    c
-        Bit patterns of the addends.
-    rounding
-        "rn", "rz", "rm" or "rp" (PTX ISA 9.7.14.4.5).
-    nan
-        Which NaN is returned where the result is one.
+    `a`, `b`: Decoded multiplicands of shapes that broadcast to the shape of `c`.
+    `c`: Bit patterns of the addends.
+    `rounding`: "rn", "rz", "rm" or "rp" (PTX ISA 9.7.14.4.5).
+    `nan`: Which NaN is returned where the result is one.
     """
     with np.errstate(all="ignore"):
         addend, addend_exponent, special = _normalise(c)

@@ -100,16 +100,11 @@ class Operand:
     ) -> Operand:
         """Decode raw patterns.
 
-        Parameters
-        ----------
-        name
-            Of the working memory.
-        tiles : (tiles, rows, columns)
-            Patterns, those of 16 bits also in the upper halves of uint32, in an array that is lost.
-        axes
-            The order in which its axes are wanted: k, lines, tiles, or k, tiles, lines.
-        least
-            The exponent with which elements that are not zero count at least.
+        `name`: Of the working memory.
+        `tiles`: (tiles, rows, columns). Patterns, those of 16 bits also in the upper halves of
+            uint32, in an array that is lost.
+        `axes`: The order in which its axes are wanted: k, lines, tiles, or k, tiles, lines.
+        `least`: The exponent with which elements that are not zero count at least.
         """
         working = _WORKING[fmt.name]
         bits = tiles.transpose(axes)

@@ -66,30 +66,18 @@ def truncated_dot(
 ) -> Array:
     """Return a @ b + c as the hardware chains it, on raw bit patterns.
 
-    Parameters
-    ----------
-    a, b
-        Shapes (tiles, m, k) and (tiles, k, n), raw patterns of `multiplicand`. Those of
-        16 bits may be in the upper halves of uint32, in an array that is lost.
-    c
-        Shape (tiles, m, n), raw patterns of the rule's accumulator format.
-    multiplicand
-        f16, bf16 or tf32.
-    rule
-        The figures of the unit, which are usual (`TruncatedDot.is_usual`).
-    blocks
-        The ks of each block, in the order in which they are added.
-    scratch
-        Working memory.
-    keeps_c
-        Whether `c` is needed later; if not, and with tiles last in memory, it becomes the result.
-    rows
-        Of sparse A: which row of `b` each element of `a` meets, (k, m, tiles). None: the k-th.
-
-    Returns
-    -------
-    Raw patterns of the accumulator format, shape (m, n, tiles): working memory, good until the
-    next call.
+    `a`, `b`: Shapes (tiles, m, k) and (tiles, k, n), raw patterns of `multiplicand`. Those of 16
+        bits may be in the upper halves of uint32, in an array that is lost.
+    `c`: Shape (tiles, m, n), raw patterns of the rule's accumulator format.
+    `multiplicand`: f16, bf16 or tf32.
+    `rule`: The figures of the unit, which are usual (`TruncatedDot.is_usual`).
+    `blocks`: The ks of each block, in the order in which they are added.
+    `scratch`: Working memory.
+    `keeps_c`: Whether `c` is needed later; if not, and with tiles last in memory, it becomes the
+        result.
+    `rows`: Of sparse A: which row of `b` each element of `a` meets, (k, m, tiles). None: the k-th.
+    Returns raw patterns of the accumulator format, shape (m, n, tiles): working memory, good until
+        the next call.
     """
     with np.errstate(all="ignore"):  # special values are garbage until the end of a block
         least, least_b = rule.least_exponents
@@ -224,12 +212,7 @@ def _some(mask: NDArray[np.bool_]) -> NDArray[np.intp] | slice | None:
 
 
 def _plain_sum(
-    a: Operand,
-    b: Operand,
-    c: Array,
-    fmt: Format,
-    tiles: NDArray[np.intp] | slice,
-    scratch: Scratch,
+    a: Operand, b: Operand, c: Array, fmt: Format, tiles: NDArray[np.intp] | slice, scratch: Scratch
 ) -> Array:
     """Return the sum of `c` and the block's products of these tiles, as IEEE 754 adds them."""
     left, right = a.values[:, :, 0, :][..., tiles], b.values[..., tiles]

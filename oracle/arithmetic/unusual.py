@@ -57,21 +57,10 @@ def units_of(
 ) -> tuple[float, Sequence[float], Sequence[float]]:
     """Return how the terms of one block of one element of D are aligned.
 
-    Parameters
-    ----------
-    a, b
-        Raw patterns of the factors, shape (k,).
-    c
-        That of the addend, of the rule's accumulator format, shape ().
-
-    Returns
-    -------
-    unit
-        What terms are truncated to multiples of.
-    values
-        The exact terms, the addend last; not finite where one is not.
-    counts
-        The truncated terms, in units.
+    `a`, `b`: Raw patterns of the factors, shape (k,).
+    `c`: That of the addend, of the rule's accumulator format, shape ().
+    Returns unit: What terms are truncated to multiples of. values: The exact terms, the addend
+        last; not finite where one is not. counts: The truncated terms, in units.
     """
     with np.errstate(all="ignore"):
         left, right = (

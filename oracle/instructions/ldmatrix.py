@@ -27,8 +27,7 @@ LDMATRIX = Instruction(
     syntax="sync aligned shape num trans? space? type? dst_fmt? src_fmt?",
     blocks=(
         Block(
-            _TYPED,
-            f"shape: m8n8; num: x1|x2|x4; trans: |trans; space: {SHARED_SPACES}; type: b16",
+            _TYPED, f"shape: m8n8; num: x1|x2|x4; trans: |trans; space: {SHARED_SPACES}; type: b16"
         ),
         Block(_TYPED, f"shape: m16n16; num: x1|x2; trans: trans; space: {SHARED_SPACES}; type: b8"),
         Block(".m8n16.num{.ss}.dst_fmt.src_fmt", f"shape: m8n16; num: x1|x2|x4; {_PACKED}"),
@@ -70,12 +69,12 @@ LDMATRIX = Instruction(
         Quote(
             "Collectively load one or more matrices across all threads in a warp from the "
             "location indicated by the address operand `p`, from `.shared` state space into "
-            "destination register `r`.",
+            "destination register `r`."
         ),
         Quote(
             "Each thread in a warp loads fragments of a row, with thread 0 receiving the "
             "first fragment in its register `r`, and so on. A group of four threads loads an "
-            "entire row of the matrix",
+            "entire row of the matrix"
         ),
     ),
     fertile=(("shape", "num", "type"), ("shape", "dst_fmt", "src_fmt")),

@@ -157,12 +157,9 @@ def _row(mnemonic: str, notes: tuple[Note, ...], *quotes: Quote) -> Instruction:
 MMA_SP = _row("mma.sp", _NOTES)
 MMA_SP_ORDERED = _row(
     "mma.sp::ordered_metadata",
-    (
-        *_NOTES,
-        introduced("mma.sp::ordered_metadata", (8, 5)),
-    ),
+    (*_NOTES, introduced("mma.sp::ordered_metadata", (8, 5))),
     Quote(
         "Instruction mma.sp::ordered_metadata requires the indices in the sparsity metadata to be "
-        "sorted in an increasing order starting from LSB, otherwise behavior is undefined.",
+        "sorted in an increasing order starting from LSB, otherwise behavior is undefined."
     ),
 )

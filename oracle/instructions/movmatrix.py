@@ -11,14 +11,11 @@ MOVMATRIX = Instruction(
     operands=("to", "from"),
     syntax="sync aligned shape trans type",
     blocks=(Block(".shape.trans.type", "shape: m8n8; trans: trans; type: b16"),),
-    notes=(
-        introduced("", (7, 8)),
-        required("", 75),
-    ),
+    notes=(introduced("", (7, 8)), required("", 75)),
     quotes=(
         Quote(
             "Move a row-major matrix across all threads in a warp, reading elements from "
-            "source a, and writing the transposed elements to destination d.",
+            "source a, and writing the transposed elements to destination d."
         ),
     ),
     fertile=(("shape", "type"), ("shape", "trans")),

@@ -32,11 +32,8 @@ def slots_of(text: str) -> dict[str, tuple[str, ...]]:
 def describes(where: str, form: Form) -> bool:
     """Tell whether something applies to a form.
 
-    Parameters
-    ----------
-    where
-        What has to stand in slots, or in some slot of a kind, such as "shape: m8n8|m16n8; type:
-        b16". Several of these, parted by "or": one has to be so. "" describes every form.
+    `where`: What has to stand in slots, or in some slot of a kind, such as "shape: m8n8|m16n8;
+        type: b16". Several of these, parted by "or": one has to be so. "" describes every form.
     """
     return not where or any(
         all(
@@ -134,7 +131,7 @@ class Quote:
 
 PRODUCT = Quote(
     "Perform a MxNxK matrix multiply and accumulate operation, D = A*B+C, where the A matrix is "
-    "MxK, the B matrix is KxN, and the C and D matrices are MxN.",
+    "MxK, the B matrix is KxN, and the C and D matrices are MxN."
 )
 """Of mma.sync and of its like with metadata."""
 

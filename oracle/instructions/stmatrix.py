@@ -34,16 +34,12 @@ STMATRIX = Instruction(
         introduced("", (7, 8)),
         introduced("Support for .m16n8 shape and .b8 type", (8, 6), _B8),
         required("", 90),
-        Note(
-            f"Shape .m16n8 and type .b8 {SPECIFIC_TARGETS}",
-            specific=True,
-            where=_B8,
-        ),
+        Note(f"Shape .m16n8 and type .b8 {SPECIFIC_TARGETS}", specific=True, where=_B8),
     ),
     quotes=(
         Quote(
             "Collectively store one or more matrices across all threads in a warp to the "
-            "location indicated by the address operand p, in .shared state space.",
+            "location indicated by the address operand p, in .shared state space."
         ),
     ),
     fertile=(("shape", "num", "type"), ("shape", "trans", "type")),

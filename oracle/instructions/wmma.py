@@ -96,6 +96,17 @@ WMMA_LOAD = Instruction(
         EXPLICIT_CTA,
         required("Double precision and alternate floating point precision wmma", 80, _SINCE_AMPERE),
     ),
+    quotes=(
+        Quote(
+            "Collectively load a matrix across all threads in a warp from the location indicated "
+            "by address operand `p` in the specified state space into destination register `r`.",
+        ),
+        Quote(
+            "`stride` is an optional 32-bit integer operand that provides an offset in terms of "
+            "matrix elements between the start of consecutive instances of the _leading "
+            "dimension_ (rows or columns).",
+        ),
+    ),
     fertile=_ACCESSED,
 )
 
@@ -119,6 +130,17 @@ WMMA_STORE = Instruction(
         introduced("Double precision wmma", (7, 0), "type: f64"),
         EXPLICIT_CTA,
         required("Double precision wmma and shape .m16n16k8", 80, "shape: m16n16k8 or type: f64"),
+    ),
+    quotes=(
+        Quote(
+            "Collectively store a matrix across all threads in a warp at the location indicated "
+            "by address operand `p` in the specified state space from source register `r`.",
+        ),
+        Quote(
+            "`stride` is an optional 32-bit integer operand that provides an offset in terms of "
+            "matrix elements between the start of consecutive instances of the _leading "
+            "dimension_ (rows or columns).",
+        ),
     ),
     fertile=_ACCESSED,
 )
@@ -201,7 +223,7 @@ WMMA_MMA = Instruction(
         Quote(
             "Perform a warp-level matrix multiply-and-accumulate computation `D = A * B + C` "
             "using matrices A, B and C loaded in registers `a`, `b` and `c` respectively, and "
-            "store the result matrix in register `d`.",
+            "store the result matrix in register `d`."
         ),
         Quote(
             "For single-bit `wmma`, multiplication is replaced by a sequence of logical "

@@ -94,13 +94,13 @@ class Sheet:
             )
         )
 
-    def values(self, family: str, a: Floats, b: Floats, c: Floats) -> None:
-        """Add rows of numbers, (count, k), (count, k) and (count,)."""
+    def values(self, family: str, a: Floats, b: Floats, c: Floats | float) -> None:
+        """Add rows of numbers, (count, k), (count, k) and (count,), or one row and a number."""
         left, right = encode(np.atleast_2d(a), self.a), encode(np.atleast_2d(b), self.b)
         self.patterns(family, left, right, encode(np.atleast_1d(c), self.addend))
 
-    def products(self, family: str, products: Floats, c: Floats) -> None:
-        """Add rows by their products, (count, k): each a power of two, or zero."""
+    def products(self, family: str, products: Floats, c: Floats | float) -> None:
+        """Add rows by their products, (count, k) or (k,): each a power of two, or zero."""
         products = np.atleast_2d(np.asarray(products, np.float64))
         sign = np.where(np.signbit(products), -1.0, 1.0)
         exponent = np.frexp(products)[1] - 1

@@ -14,7 +14,7 @@ from oracle.arithmetic.double_chain import chain
 from oracle.arithmetic.fma import QUIET
 from oracle.formats import FORMATS
 from oracle.measuring.dots import Dots, Sheet
-from oracle.measuring.inference import Contradiction, Finding, Fit, contradiction_of, nans_of
+from oracle.measuring.inference import Contradiction, Fit, MeasuredFigure, contradiction_of, nans_of
 from oracle.models import DoubleChain, NanRule
 from oracle.models.figures import Words, allowed_of, measured
 from oracle.scratch import own_scratch
@@ -52,12 +52,12 @@ def double_probes(depth: int) -> Dots:
         ):  # fmt: skip
             a, b = one.copy(), one.copy()
             a[place], b[place] = x, y
-            sheet.values("infinities and overflow", a[None], b[None], np.array([c1]))
+            sheet.values("infinities and overflow", a, b, c1)
     for x, c1 in product((0.0, -0.0), repeat=2):
-        sheet.values("sign of zero", np.full((1, depth), x), one[None], np.array([c1]))
+        sheet.values("sign of zero", np.full(depth, x), one, c1)
     cancelling = one.copy()
     cancelling[1::2] = -1.0
-    sheet.values("sign of zero", cancelling[None], one[None], np.array([0.0]))
+    sheet.values("sign of zero", cancelling, one, 0.0)
     bits = [
         rng.integers(0, 1 << 64, shape, dtype=np.uint64)
         for shape in ((count, depth), (count, depth), (count,))
@@ -68,21 +68,19 @@ def double_probes(depth: int) -> Dots:
 
 def _subnormals(sheet: Sheet) -> None:
     k = sheet.depth
-    tiny, huge = np.full((1, k), 2.0**-1030), np.full((1, k), 2.0**1010)
+    tiny, huge = np.full(k, 2.0**-1030), np.full(k, 2.0**1010)
     for sign in (1.0, -1.0):
-        c = np.array([2.0**-22])
+        c = 2.0**-22
         sheet.values("subnormals in A", sign * tiny, huge, c)
         sheet.values("subnormals in B", huge, sign * tiny, c)
-        none = np.zeros((1, k))
-        sheet.values("subnormals in C", none, none, np.array([sign * 2.0**-1030]))
+        none = np.zeros(k)
+        sheet.values("subnormals in C", none, none, sign * 2.0**-1030)
         sheet.values(
-            "subnormals in C", np.full((1, k), sign * 2.0**-512), np.full((1, k), 2.0**-510),
+            "subnormals in C", np.full(k, sign * 2.0**-512), np.full(k, 2.0**-510),
             np.array([sign * 2.0**-1030]),
         )  # fmt: skip
-        product_ = np.full((1, k), -sign * 2.0**-515)
-        sheet.values(
-            "subnormals in D", product_, np.full((1, k), 2.0**-510), np.array([sign * 2.0**-1022])
-        )
+        product_ = np.full(k, -sign * 2.0**-515)
+        sheet.values("subnormals in D", product_, np.full(k, 2.0**-510), sign * 2.0**-1022)
 
 
 def _nans(sheet: Sheet) -> None:
@@ -101,12 +99,8 @@ def _nans(sheet: Sheet) -> None:
 def fit_doubles(dots: Dots, returned: Mapping[str, Array]) -> Fit:
     """Find the figures of the f64 unit.
 
-    Parameters
-    ----------
-    dots
-        The probes.
-    returned
-        What the device made of them, by the rounding of the form.
+    `dots`: The probes.
+    `returned`: What the device made of them, by the rounding of the form.
     """
     values: dict[str, Any] = {
         "order": "rising", "multiply_add": "fused", **dict.fromkeys(_SUBNORMALS, "kept"),
@@ -132,8 +126,8 @@ def fit_doubles(dots: Dots, returned: Mapping[str, Array]) -> Fit:
     tried = [{**values, "nan": rule} for rule in rules]
     values = min(tried, key=lambda one: _wrong(one, dots.where(part), some))
     if _wrong(values, dots, returned):
-        return Fit(findings={}, contradiction=_contradiction(values, dots, returned))
-    return Fit(findings=_findings(values, rules, dots, returned), contradiction=None)
+        return Fit(figures={}, contradiction=_contradiction(values, dots, returned))
+    return Fit(figures=_findings(values, rules, dots, returned), contradiction=None)
 
 
 _ALL: Mapping[str, tuple[str, ...]] = {
@@ -171,7 +165,7 @@ def _nan_rules(dots: Dots, returned: Mapping[str, Array]) -> list[NanRule]:
 
 def _findings(
     values: dict[str, Any], rules: list[NanRule], dots: Dots, returned: Mapping[str, Array]
-) -> dict[str, Finding]:
+) -> dict[str, MeasuredFigure]:
     found = {}
     for name, value in values.items():
         every: tuple[Any, ...] = tuple(rules) if name == "nan" else _ALL[name]
@@ -180,7 +174,7 @@ def _findings(
             for other in every
             if other != value
         }
-        found[name] = Finding(
+        found[name] = MeasuredFigure(
             value=value,
             others=tuple(other for other, count in counts.items() if not count),
             refuting=min((count for count in counts.values() if count), default=0),

@@ -58,7 +58,7 @@ class Contradiction:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class MeasuredFigure:
     """What was found out of one figure."""
 
     value: Any
@@ -66,21 +66,43 @@ class Finding:
     """Values that no probe tells from it."""
     refuting: int
     """Least number of probes that refute one of the remaining values."""
+    known: Any = None
+    """Value of the model that warpfuzz has; None where it has no such figure."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the model's value explains everything that was seen."""
+        return self.known in (self.value, *self.others)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the probes tell its value from all others."""
+        return all(other == self.value for other in self.others)
+
+    @property
+    def chosen(self) -> Any:
+        """The model's value where nothing tells it from what was found, else what was found."""
+        return self.known if self.is_known else self.value
+
+    @property
+    def rivals(self) -> list[Any]:
+        """Values that no probe tells from the chosen one."""
+        return [one for one in (self.value, *self.others) if one != self.chosen]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
     """What was found out of one unit."""
 
-    findings: Mapping[str, Finding]
-    """By figure; empty if nothing fits."""
+    figures: Mapping[str, MeasuredFigure]
+    """By name; empty if nothing fits."""
     contradiction: Contradiction | None
-    """None where the figures explain everything."""
+    """The probe or the random dot product that no figures explain."""
 
     @property
     def values(self) -> Values:
         """The values that were found."""
-        return {name: finding.value for name, finding in self.findings.items()}
+        return {name: figure.value for name, figure in self.figures.items()}
 
 
 def rule_of(types: str, values: Values, *, instruction: str = "wmma.mma") -> TruncatedDot:
@@ -156,22 +178,18 @@ def contradiction_of(
 def fit(evidence: Evidence, depth: int) -> Fit:
     """Find the figures of a unit.
 
-    Parameters
-    ----------
-    evidence
-        Probes and what the device returned.
-    depth
-        Products of a dot product.
+    `evidence`: Probes and what the device returned.
+    `depth`: Products of a dot product.
     """
     return _Search(evidence, depth).fit()
 
 
-def _joined(one: Finding, other: Finding | None) -> Finding:
+def _joined(one: MeasuredFigure, other: MeasuredFigure | None) -> MeasuredFigure:
     """Return what two hypotheses that explain everything leave open of a figure."""
     if other is None:
         return one
     values = (*one.others, other.value, *other.others)
-    return Finding(
+    return MeasuredFigure(
         value=one.value,
         others=tuple(dict.fromkeys(each for each in values if each != one.value)),
         refuting=min(one.refuting, other.refuting),
@@ -202,12 +220,12 @@ class _Search:
                 break
             best, count = again, fewer
         if count:
-            return Fit(findings={}, contradiction=self.contradiction(best))
+            return Fit(figures={}, contradiction=self.contradiction(best))
         best, *rivals = sorted([best, *islice(self.rivals(best), 1)], key=len)
         found = self.findings(best)
         for rival in map(self.findings, rivals):
             found = {name: _joined(one, rival.get(name)) for name, one in found.items()}
-        return Fit(findings=found, contradiction=None)
+        return Fit(figures=found, contradiction=None)
 
     def rivals(self, best: Values) -> Iterator[dict[str, Any]]:
         """Iterate over hypotheses with the sum in another format that explain everything, too.
@@ -366,7 +384,7 @@ class _Search:
         index = int(np.argmin(counts))
         return dict(beam[index]), counts[index]
 
-    def findings(self, best: dict[str, Any]) -> dict[str, Finding]:
+    def findings(self, best: dict[str, Any]) -> dict[str, MeasuredFigure]:
         """Return each figure with the values that no probe tells from it."""
         found = {}
         every = self.all() | {"nan": (best["nan"],)}
@@ -386,7 +404,7 @@ class _Search:
                     refuting.append(count)
                 else:
                     others.append(other)
-            found[name] = Finding(
+            found[name] = MeasuredFigure(
                 value=value, others=tuple(others), refuting=min(refuting, default=0)
             )
         return found

@@ -20,12 +20,8 @@ _SEED = 0x6D65_6173
 def float_probes(types: str, depth: int) -> Dots:
     """Return the probes of a unit.
 
-    Parameters
-    ----------
-    types
-        Formats of D, A, B and C: "f32.f16.f16.f32".
-    depth
-        Products of a dot product: K of the form.
+    `types`: Formats of D, A, B and C: "f32.f16.f16.f32".
+    `depth`: Products of a dot product: K of the form.
     """
     d_type, a_type, b_type, c_type = types.split(".")
     sheet = Sheet(FORMATS[a_type], FORMATS[b_type], FORMATS[c_type], depth)
@@ -119,7 +115,7 @@ def _normalisation(sheet: Sheet, narrow: bool) -> None:
                 a[[i, j]] = 1.5 * 2.0**half, -1.5 * 2.0**half
                 b[[i, j]] = 1.5 * 2.0**half
                 c = 2.0 ** (2 * half - distance)
-                sheet.values("normalisation", a[None], b[None], np.array([c]))
+                sheet.values("normalisation", a, b, c)
 
 
 def _subnormals(sheet: Sheet, d: Format) -> None:
@@ -127,32 +123,31 @@ def _subnormals(sheet: Sheet, d: Format) -> None:
     k = sheet.depth
     for below in (1, 2, 5):
         for sign in (1.0, -1.0):
-            one = np.array([1.0])
             for name, fmt, other in (("A", sheet.a, sheet.b), ("B", sheet.b, sheet.a)):
-                tiny = np.full((1, k), sign * 2.0 ** (1 - fmt.bias - below))
-                huge = np.full((1, k), 2.0**other.bias)
+                tiny = np.full(k, sign * 2.0 ** (1 - fmt.bias - below))
+                huge = np.full(k, 2.0**other.bias)
                 a, b = (tiny, huge) if name == "A" else (huge, tiny)
-                sheet.values(f"subnormals in {name}", a, b, one)
+                sheet.values(f"subnormals in {name}", a, b, 1.0)
     # Results: the least normal number less a little.
     least = 1 - d.bias
     if sheet.addend.bias <= d.bias or d.name == "f16":
         for below in range(1, 6):
             for sign in (1.0, -1.0):
-                product = np.full((1, k), -sign * 2.0 ** (least - below - 4))
-                sheet.products("subnormals in D", product, np.array([sign * 2.0**least]))
+                product = np.full(k, -sign * 2.0 ** (least - below - 4))
+                sheet.products("subnormals in D", product, sign * 2.0**least)
     # C alone, so that nothing hides it; and with a sum that is no subnormal.
     least = 1 - sheet.addend.bias
     if _is_wide(sheet.multiplicand) or sheet.addend.name == "f16":
         for below in (1, 2, 3):
             for sign in (1.0, -1.0):
-                product = np.full((1, k), sign * 2.0 ** (least + 1 - np.log2(k)))
-                value = np.array([sign * 2.0 ** (least - below)])
+                product = np.full(k, sign * 2.0 ** (least + 1 - np.log2(k)))
+                value = sign * 2.0 ** (least - below)
                 sheet.products("subnormals in C", product, value)
     fraction = sheet.addend.fraction_bits
     for below in range(1, fraction + 1, 3):
         for sign in (1.0, -1.0):
-            value = np.array([sign * 2.0 ** (least - below)])
-            sheet.products("subnormals in C", np.zeros((1, k)), value)
+            value = sign * 2.0 ** (least - below)
+            sheet.products("subnormals in C", np.zeros(k), value)
 
 
 def _subnormal_exponents(sheet: Sheet) -> None:
@@ -168,9 +163,9 @@ def _subnormal_exponents(sheet: Sheet) -> None:
             for distance in range(3, 34):
                 x, y = np.full(k, 2.0**-6), np.full(k, 2.0 ** max(-9, 6 - distance))
                 x[[i, j]], y[[i, j]] = (tiny, -tiny), 2.0**8
-                c = np.array([tiny * 2.0 ** (8 - distance)])
+                c = tiny * 2.0 ** (8 - distance)
                 a, b = (x, y) if name == "a" else (y, x)
-                sheet.values("exponents of subnormals", a[None], b[None], c)
+                sheet.values("exponents of subnormals", a, b, c)
 
 
 def _coarse(rng: np.random.Generator, count: int, k: int, most: int) -> Floats:
@@ -247,7 +242,7 @@ def _zeros_at_the_least(sheet: Sheet, d: Format, rng: np.random.Generator) -> No
                 row[:length] = 2.0 ** (total - steps.astype(np.float64))
                 row = rng.permutation(row)
                 for sign in (1.0, -1.0):
-                    sheet.products("zeros among tiny products", sign * row[None], np.zeros(1))
+                    sheet.products("zeros among tiny products", sign * row, 0.0)
         sigma = 2.0 ** rng.uniform(-78, -70, (600, 1))
         a, b = (rng.standard_normal((600, k)) * sigma for _ in "ab")
         sheet.values("zeros among tiny products", a, b, np.zeros(600))
@@ -257,14 +252,11 @@ def _zeros_at_the_least(sheet: Sheet, d: Format, rng: np.random.Generator) -> No
         for multiple in (1, 2, 3, 4, 5):
             for below in range(26, 49):
                 for sign in (1.0, -1.0):
-                    a, b = np.zeros((2, 1, k))
-                    a[0, 0], b[0, 0] = multiple * 2.0**-13, 2.0**-12
-                    a[0, k - 1], b[0, k - 1] = (
-                        sign * 2.0 ** -(below // 2),
-                        2.0 ** -(below - below // 2),
-                    )
-                    sheet.values("zeros among tiny products", a, b, np.zeros(1))
-                    sheet.values("zeros among tiny products", -a, b, np.zeros(1))
+                    a, b = np.zeros((2, k))
+                    a[0], b[0] = multiple * 2.0**-13, 2.0**-12
+                    a[k - 1], b[k - 1] = (sign * 2.0 ** -(below // 2), 2.0 ** -(below - below // 2))
+                    sheet.values("zeros among tiny products", a, b, 0.0)
+                    sheet.values("zeros among tiny products", -a, b, 0.0)
     sigma = 2.0 ** rng.uniform(-14, -8, (300, 1))
     a, b = (rng.standard_normal((300, k)) * sigma for _ in "ab")
     sheet.values("zeros among tiny products", a, b, np.zeros(300))
@@ -290,10 +282,10 @@ def _special(sheet: Sheet, d: Format) -> None:
         ):  # fmt: skip
             a, b = fillers.copy(), fillers.copy()
             a[place], b[place] = x, y
-            sheet.values("infinities", a[None], b[None], np.array([c]))
+            sheet.values("infinities", a, b, c)
         a, b = fillers.copy(), fillers.copy()
         a[0], a[k - 1] = infinity, -infinity
-        sheet.values("infinities", a[None], b[None], np.array([1.0]))
+        sheet.values("infinities", a, b, 1.0)
     for pattern in _nans(addend):
         sheet.patterns(
             "NaN", encode_row(fillers, sheet.a), encode_row(fillers, sheet.b), pattern[None]
@@ -304,12 +296,12 @@ def _special(sheet: Sheet, d: Format) -> None:
             for count in (1, 2, k):
                 a, b = np.zeros(k), np.zeros(k)
                 a[:count], b[:count] = sign * largest, largest
-                sheet.values("overflow of products", a[None], b[None], np.array([c]))
+                sheet.values("overflow of products", a, b, c)
                 half = 2.0 ** (d.bias - d.bias // 2)
                 a[:count], b[:count] = sign * 2.0 ** (d.bias // 2), half
-                sheet.values("overflow of sums", a[None], b[None], np.array([c * sign]))
+                sheet.values("overflow of sums", a, b, c * sign)
                 a[:count], b[:count] = sign * largest, 1.0
-                sheet.values("overflow of sums", a[None], b[None], np.array([c * sign]))
+                sheet.values("overflow of sums", a, b, c * sign)
     # Just below and above where the largest number of D ends.
     top = 2.0**d.bias
     ulp = 2.0 ** (d.bias - d.fraction_bits)
@@ -319,16 +311,16 @@ def _special(sheet: Sheet, d: Format) -> None:
             a, b = np.zeros(k), np.zeros(k)
             a[:2], b[:2] = (sign * top / reach, sign * (top - ulp) / reach), reach
             a[2], b[2] = sign * quarters * ulp / 4 / reach, reach
-            sheet.values("overflow of sums", a[None], b[None], np.zeros(1))
+            sheet.values("overflow of sums", a, b, 0.0)
             c = sign * min(2 * top - ulp, (2.0 - 2.0**-addend.fraction_bits) * 2.0**addend.bias)
             a[:2], b[:2] = 0.0, 0.0
-            sheet.values("overflow of sums", a[None], b[None], np.array([c]))
+            sheet.values("overflow of sums", a, b, c)
     if _is_wide(fmt):
         # Finite only where the range of products is wider than that of f32.
         for place in range(1, k - 1):
             a, b = np.zeros(k), np.full(k, 2.0)
             a[0], a[place], a[k - 1] = 2.0**127, -(2.0**127), 2.0**126
-            sheet.values("overflow of products", a[None], b[None], np.zeros(1))
+            sheet.values("overflow of products", a, b, 0.0)
 
 
 def _nans(fmt: Format) -> Array:
@@ -361,15 +353,15 @@ def _zero_signs(sheet: Sheet) -> None:
     k = sheet.depth
     for c in (0.0, -0.0):
         for sign in (1.0, -1.0):
-            a, b = np.full((1, k), sign * 0.0), np.ones((1, k))
-            sheet.values("sign of zero", a, b, np.array([c]))
-            a = np.zeros((1, k))
-            a[0, 0], a[0, 1] = sign, -sign
-            sheet.values("sign of zero", a, b, np.array([c]))
+            a, b = np.full(k, sign * 0.0), np.ones(k)
+            sheet.values("sign of zero", a, b, c)
+            a = np.zeros(k)
+            a[0], a[1] = sign, -sign
+            sheet.values("sign of zero", a, b, c)
     for sign in (1.0, -1.0):
-        row = np.zeros((1, k))
-        row[0, k - 1] = sign
-        sheet.values("sign of zero", row, np.ones((1, k)), np.array([-sign]))
+        row = np.zeros(k)
+        row[k - 1] = sign
+        sheet.values("sign of zero", row, np.ones(k), -sign)
 
 
 def _low_bits(sheet: Sheet, rng: np.random.Generator) -> None:

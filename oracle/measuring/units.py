@@ -70,15 +70,8 @@ class MeasuredUnit:
 def module_of_all(target: str, most: PtxVersion | None = None) -> Module:
     """Return a target's module in the first PTX ISA version that has all of its forms.
 
-    Parameters
-    ----------
-    most
-        The highest PTX ISA version that the compiler reads.
-
-    Raises
-    ------
-    UsageError
-        If the compiler reads none that knows the target.
+    `most`: The highest PTX ISA version that the compiler reads.
+    Raises UsageError if the compiler reads none that knows the target.
     """
     modules = [
         module
@@ -100,17 +93,9 @@ def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
     How many products a multiplication of registers adds up at once depends on the shape (measured
     on H200, 2026-11-22), so each shape of floats is a unit of its own there.
 
-    Parameters
-    ----------
-    module
-        Which target, and which PTX ISA version.
-    only
-        Pattern of the opcodes that count: "wmma.mma.*bf16*".
-
-    Raises
-    ------
-    UsageError
-        If no form fits.
+    `module`: Which target, and which PTX ISA version.
+    `only`: Pattern of the opcodes that count: "wmma.mma.*bf16*".
+    Raises UsageError if no form fits.
     """
     grouped: dict[tuple[str, str], list[Form]] = {}
     for form in _FORMS:

@@ -90,10 +90,7 @@ def read_model(path: Path) -> Model:
 def parse_model(text: str, name: str) -> Model:
     """Read a model from text; `name` says in messages where the text is from.
 
-    Raises
-    ------
-    UsageError
-        As `read_model`.
+    Raises UsageError as `read_model`.
     """
     return _Reader(name).model(_table(text.encode(), f"the model {name}"))
 

@@ -31,23 +31,8 @@ NO_FIGURES = "none"
 """What a form's figures are called in code of a compiler that has none (`Model.expansion_of`)."""
 
 
-def _rows_of(rows: tuple[AnyDot, ...], form: Form) -> list[AnyDot]:
-    """Return the rows that are for a form, one for each range of compilers."""
-    return [
-        row
-        for row in rows
-        if (row.instruction, row.types) == (figures_of(form), form.types)
-        and (not row.shapes or form.shape.name in row.shapes)
-    ]
-
-
 def _holds(row: DotUnit, compiler: Release) -> bool:
     return row.compilers is None or row.compilers.include(compiler)
-
-
-def _age(row: DotUnit) -> tuple[int, ...]:
-    """Return what sorts older compilers before newer ones."""
-    return () if row.compilers is None else row.compilers.first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,10 +102,7 @@ class Model:
     def figures_for(self, form: Form) -> dict[str, Figure[Any]]:
         """Return the figures that decide the results of one form, by name.
 
-        Raises
-        ------
-        UsageError
-            If the target does not have the form.
+        Raises UsageError if the target does not have the form.
         """
         self._require(form)
         if not form.a_type.is_float:
@@ -153,10 +135,7 @@ class Model:
     def exact_for(self, form: Form) -> Figure[str]:
         """Return how a form of integers or single bits overflows.
 
-        Raises
-        ------
-        UsageError
-            If the model does not say so.
+        Raises UsageError if the model does not say so.
         """
         figure: Figure[str] | None = self.exact.named.get(exact_name(form))
         if figure is None:
@@ -170,10 +149,7 @@ class Model:
     def double_chain(self) -> DoubleChain:
         """Figures of f64.
 
-        Raises
-        ------
-        UsageError
-            If the model has none.
+        Raises UsageError if the model has none.
         """
         if self.doubles is None:
             raise UsageError(
@@ -184,10 +160,7 @@ class Model:
     def dot_for(self, form: Form) -> TruncatedDot:
         """Return the figures of the dot products of a floating-point form other than f64.
 
-        Raises
-        ------
-        UsageError
-            If the model has none.
+        Raises UsageError if the model has none.
         """
         row = self.find_dot(form)
         if row is None:
@@ -222,7 +195,13 @@ class Model:
 
     def _serving(self, rows: tuple[AnyDot, ...], form: Form) -> AnyDot | None:
         """Return the row that is for a form; of several the newest compiler's, if none fits."""
-        found = sorted(_rows_of(rows, form), key=_age)
+        found = [
+            row
+            for row in rows
+            if (row.instruction, row.types) == (figures_of(form), form.types)
+            and (not row.shapes or form.shape.name in row.shapes)
+        ]
+        found.sort(key=lambda row: () if row.compilers is None else row.compilers.first)
         if self.compiler is not None:
             found = [row for row in found if _holds(row, self.compiler)] or found
         return found[-1] if found else None
@@ -230,10 +209,7 @@ class Model:
     def dot(self, multiplicand: str, accumulator: str) -> TruncatedDot:
         """Return the figures of wmma.mma for one format of multiplicands and one of C and D.
 
-        Raises
-        ------
-        UsageError
-            If the model has none.
+        Raises UsageError if the model has none.
         """
         types = f"{accumulator}.{multiplicand}.{multiplicand}.{accumulator}"
         for row in self.dots:

@@ -104,10 +104,7 @@ def _inferred(unit: Any, base: str) -> Any:
 def model_of(target: str, model: Model | str | Path | None) -> Model:
     """Return a model, that of a file, or, where None is given, the one of a target.
 
-    Raises
-    ------
-    UsageError
-        As `read_model` and `oracle.models.model_for`.
+    Raises UsageError as `read_model` and `oracle.models.model_for`.
     """
     if model is None:
         return model_for(target)

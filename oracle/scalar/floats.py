@@ -82,12 +82,9 @@ def _fits_single(numbers: Floats, fmt: Format) -> bool:
 def patterns_of(numbers: Floats, fmt: Format, rounding: str, overflow: str = "IEEE") -> Bits:
     """Round doubles to a format; NaNs become canonical.
 
-    Parameters
-    ----------
-    numbers
-        Exact, or rounded to odd; infinities and NaNs, too.
-    rounding, overflow
-        As of `rounded`. Infinities are numbers that are too large where `overflow` is "largest".
+    `numbers`: Exact, or rounded to odd; infinities and NaNs, too.
+    `rounding`, `overflow`: As of `rounded`. Infinities are numbers that are too large where
+        `overflow` is "largest".
     """
     with np.errstate(all="ignore"):
         if rounding == "rn" and overflow == "IEEE" and _fits_single(numbers, fmt):

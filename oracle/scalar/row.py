@@ -175,10 +175,7 @@ def row(
 ) -> ScalarInstruction:  # fmt: skip
     """Return an instruction with its classes of registers in a text: "b32 b32 pred".
 
-    Parameters
-    ----------
-    more
-        Its other fields, by their names.
+    `more`: Its other fields, by their names.
     """
     version, target = since
     return ScalarInstruction(
@@ -235,10 +232,7 @@ def pieces(function: Function, bits: int, *bound: Any) -> Callable[..., tuple[Bi
 def by_opcode(*rows: ScalarInstruction) -> dict[str, ScalarInstruction]:
     """Return rows by their opcodes.
 
-    Raises
-    ------
-    UsageError
-        If two have the same opcode.
+    Raises UsageError if two have the same opcode.
     """
     found = {row.opcode: row for row in rows}
     if len(found) < len(rows):

@@ -128,10 +128,7 @@ MODIFIERS: Mapping[str, str] = {
 def sentence_of(opcode: str, *, clamped: bool) -> str:
     """Return what the ISA says of an opcode.
 
-    Parameters
-    ----------
-    clamped
-        Whether .sat clamps a floating-point result; else it limits an integer.
+    `clamped`: Whether .sat clamps a floating-point result; else it limits an integer.
     """
     words = opcode.split(".")
     family, part = words[0], ""

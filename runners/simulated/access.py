@@ -188,14 +188,7 @@ def _atomic(operands: Operands, match: re.Match[str]) -> Operation:
 def _turns(name: str, words: Values, places: NDArray[np.int64], operands: list[Values]) -> Values:
     """Change words in turn; return what each word held when it was a place's turn.
 
-    Parameters
-    ----------
-    name
-        How.
-    words
-        Memory, which is changed.
-    places, operands
-        (n,) which word, and with what it is changed.
+    `words` are memory, which is changed; the (n,) `places` say which word, the operands with what.
     """
     if name != "add":
         held = np.empty(places.size, words.dtype)
@@ -330,13 +323,9 @@ class Barrier:
         if self.count is not None:
             wrong = through & (self.count(warps) != warps.threads)
             if wrong.any():
-                refuse(
-                    TrapKind.UNSUPPORTED,
-                    0,
-                    f"a barrier for another number of threads than the {warps.threads} of the "
-                    "block",
-                    warps.names(wrong),
-                )
+                said = "a barrier for another number of threads than the"
+                said = f"{said} {warps.threads} of the block"
+                refuse(TrapKind.UNSUPPORTED, 0, said, warps.names(wrong))
         if self.held is None:
             return
         held = np.broadcast_to(self.held(warps), shape)
@@ -382,8 +371,7 @@ def stopping(why: str) -> Operation:
 
     def run(warps: Warps, mask: Mask) -> None:
         if mask is None or mask.any():
-            names = tuple(int(i) for i in warps.indices) if mask is None else warps.names(mask)
-            refuse(TrapKind.STOPPED, 0, why, names)
+            refuse(TrapKind.STOPPED, 0, why, warps.names(mask))
 
     return run
 

@@ -54,6 +54,11 @@ class Binary:
         return 1 << (self.word - 1)
 
     @property
+    def one(self) -> int:
+        """Bits of 1."""
+        return self.top << (self.fraction + self.unused)
+
+    @property
     def infinity(self) -> int:
         """Bits of positive infinity."""
         return ((1 << self.exponent) - 1) << (self.fraction + self.unused)
@@ -81,3 +86,20 @@ def flushed(words: NDArray[Any], binary: Binary) -> NDArray[Any]:
     dtype = words.dtype.type
     subnormal = (words & dtype(binary.infinity)) == 0
     return np.where(subnormal, words & dtype(binary.sign), words)
+
+
+# The finite numbers of e4m3 that are not negative, and its NaN, as words of f16.
+_E4M3 = np.array(
+    [np.ldexp(bool(byte >> 3) * 8 + (byte & 7), max(byte >> 3, 1) - 10)
+     for byte in range(0x7F)] + [np.nan],
+    np.float16,
+).view(np.uint16)  # fmt: skip
+
+
+def as_f16(words: NDArray[Any], kind: str) -> NDArray[Any]:
+    """Return f16 words of the same numbers as e4m3 or e5m2 words, others as they are."""
+    if kind == "e5m2":
+        words = words.astype(np.uint16) << np.uint16(8)
+    elif kind == "e4m3":
+        words = _E4M3[words & 0x7F] | (words & 0x80).astype(np.uint16) << np.uint16(8)
+    return words

@@ -113,12 +113,16 @@ class Kernel:
     inexact_loads: set[str] = field(default_factory=set)
     """Texts of instructions that were seen to read what depends on approximate instructions."""
 
-    def parameter_block(self, arguments: Sequence[int]) -> bytes:
-        """Return the parameters as they lie in memory."""
-        block = bytearray()
-        for (offset, bits), value in zip(self.parameters, arguments, strict=True):
-            block += bytes(offset - len(block)) + value.to_bytes(bits // 8, "little")
-        return bytes(block)
+
+class _Call(NamedTuple):
+    """A call, and what it is in."""
+
+    operands: Operands
+    frame: Frame
+    callers: tuple[str, ...]
+    """Names of the functions around it, the innermost last."""
+    arguments: Parts
+    results: Parts
 
 
 Decoded = tuple[Operation, Waits | None, Source | None]
@@ -164,12 +168,8 @@ class _Linker:
                 len(steps) if goal < len(steps) and steps[goal].ends else goal
                 for goal in step.goals
             )
-        return Kernel(
-            name=entry.name,
-            steps=steps,
-            parameters=tuple(parameters),
-            static=self._statics.static(self._local_bytes),
-        )
+        static = self._statics.static(self._local_bytes)
+        return Kernel(name=entry.name, steps=steps, parameters=tuple(parameters), static=static)
 
     def _expand(
         self,
@@ -196,17 +196,14 @@ class _Linker:
         for instruction in body:
             starts.append(len(self._steps))
             if len(self._steps) > _MOST_STEPS:
-                refuse(
-                    TrapKind.UNSUPPORTED,
-                    instruction.line,
-                    f"the kernel has more than {_MOST_STEPS} instructions with its functions",
-                )
+                said = f"the kernel has more than {_MOST_STEPS} instructions with its functions"
+                refuse(TrapKind.UNSUPPORTED, instruction.line, said)
             operands = Operands(instruction, surroundings)
             if instruction.opcode in CALLS:
                 self._call(operands, frame, (*callers, function.name))
                 continue
             step = Step(line=instruction.line, text=instruction.text)
-            if instruction.statement.guard is not None:
+            if instruction.guard is not None:
                 step.guard, step.negated = operands.guard()
                 if access.barrier(operands) is not None:
                     # Who is told not to, does not wait.
@@ -245,11 +242,8 @@ class _Linker:
             return tuple(self._goal(operands, label) for label in labels)
         step.barrier = access.barrier(operands)
         if step.barrier is None:
-            refuse(
-                TrapKind.UNSUPPORTED,
-                instruction.line,
-                f"{instruction.opcode} is not known to the simulated device",
-            )
+            said = f"{instruction.opcode} is not known to the simulated device"
+            refuse(TrapKind.UNSUPPORTED, instruction.line, said)
         step.waits = Waits.BLOCK
         return ()
 
@@ -266,7 +260,7 @@ class _Linker:
         """
         kept = self._silicon.decoded
         instruction = operands.instruction
-        text = instruction.statement.text
+        text = instruction.whole
         if (entry := kept.get(text)) is None:
             if len(kept) >= _KEPT:
                 kept.clear()
@@ -296,13 +290,14 @@ class _Linker:
         if not isinstance(callee, Name) or len(given) > 1:
             operands.unsupported("is no call of a function or of an address")
         name, key, negated = callee.text, *operands.guard()
+        call = _Call(operands, frame, callers, arguments, results)
         # Without the call, threads go on behind it.
         skip = Step(line=instruction.line, guard=key, negated=not negated)
         if key is not None:
             self._steps.append(skip)
         if isinstance(scope.find(name), Register):
             listed = scope.targets.get(getattr(given[0], "text", ""), ()) if given else ()
-            self._call_address(operands, frame, callers, listed or self._taken, arguments, results)
+            self._call_address(call, listed or self._taken)
         elif (function := self._listing.functions.get(name)) is None:
             kind = TrapKind.PARSE if scope.find(name) is None else TrapKind.UNSUPPORTED
             refuse(kind, instruction.line, f"there is no function {name}")
@@ -314,25 +309,17 @@ class _Linker:
                 found = [scope.find(getattr(each, "text", "")) for each in results]
                 places = [frame[each].offset for each in found if isinstance(each, Variable)]
                 operation = access.leaving_open(places)
-            self._steps.append(
-                Step(line=instruction.line, text=instruction.text, operation=operation)
-            )
+            step = Step(line=instruction.line, text=instruction.text, operation=operation)
+            self._steps.append(step)
         else:
-            self._enter(operands, frame, callers, function, arguments, results)
+            self._enter(call, function)
         if key is not None:
             skip.goals = (len(self._steps),)
 
-    def _call_address(
-        self,
-        operands: Operands,
-        frame: Frame,
-        callers: tuple[str, ...],
-        names: Sequence[str],
-        arguments: Parts,
-        results: Parts,
-    ) -> None:
+    def _call_address(self, call: _Call, names: Sequence[str]) -> None:
         """Put those functions behind the steps of which the address of one is called."""
-        line, address = operands.line, operands.instruction.operands[1 if results else 0]
+        operands, line = call.operands, call.operands.line
+        address = operands.instruction.operands[1 if call.results else 0]
         assert isinstance(address, Name)
         held = operands.source(address, 64)
         ends = []
@@ -341,9 +328,9 @@ class _Linker:
             if (
                 function is None
                 or function.body is None
-                or name in callers
-                or len(function.parameters) != len(arguments)
-                or len(function.results) != len(results)
+                or name in call.callers
+                or len(function.parameters) != len(call.arguments)
+                or len(function.results) != len(call.results)
             ):
                 continue
             key = f"{self._expansions}:callee"
@@ -351,7 +338,7 @@ class _Linker:
             self._steps.append(Step(line=line, text=f"mov callee, {address.text};", operation=asks))
             other = Step(line=line, guard=key, negated=True)
             self._steps.append(other)
-            self._enter(operands, frame, callers, function, arguments, results)
+            self._enter(call, function)
             ends.append(Step(line=line))
             self._steps.append(ends[-1])
             other.goals = (len(self._steps),)
@@ -374,70 +361,55 @@ class _Linker:
         found = dict.fromkeys(each.text for each in given if isinstance(each, Name))
         return tuple(name for name in found if name in listing.functions)
 
-    def _enter(
-        self,
-        operands: Operands,
-        frame: Frame,
-        callers: tuple[str, ...],
-        function: Function,
-        arguments: Parts,
-        results: Parts,
-    ) -> None:
+    def _enter(self, call: _Call, function: Function) -> None:
         """Put a function behind the steps, with what copies its parameters."""
+        operands, frame, callers, arguments, results = call
         name, line = function.name, operands.line
         if function.body is None:
             operands.unsupported(f"{name} is declared, and its body is elsewhere")
         if name in callers or len(callers) > _DEEPEST_CALL:
             operands.unsupported(f"{name} calls itself, or calls are too deep")
         if len(arguments) != len(function.parameters) or len(results) != len(function.results):
-            refuse(
-                TrapKind.PARSE,
-                line,
-                f"{name} has {len(function.parameters)} parameters and {len(function.results)} "
-                f"results; {len(arguments)} and {len(results)} were given",
-            )
+            said = f"{name} has {len(function.parameters)} parameters and {len(function.results)} "
+            said += f"results; {len(arguments)} and {len(results)} were given"
+            refuse(TrapKind.PARSE, line, said)
         self._expansions += 1
         prefix = f"{self._expansions}:"
         bound: dict[Variable, Location] = {}
         leaving = []
         for formal, actual in zip(function.parameters, arguments, strict=True):
-            if not self._bind(operands, frame, formal, actual, bound):
+            if not _bind(operands, frame, formal, actual, bound):
                 source = operands.source(actual, TYPE_BITS[formal.type])
                 self._steps.append(_copy(line, prefix + formal.name, source, formal.name, actual))
         for formal, actual in zip(function.results, results, strict=True):
-            if not self._bind(operands, frame, formal, actual, bound):
+            if not _bind(operands, frame, formal, actual, bound):
                 target = operands.destination(actual, TYPE_BITS[formal.type])
                 held = FromRegister(prefix + formal.name)
                 leaving.append(_copy(line, target, held, actual, formal.name))
         self._expand(function, prefix, frame.end, bound, callers)
         self._steps.extend(leaving)
 
-    def _bind(
-        self,
-        operands: Operands,
-        frame: Frame,
-        formal: Variable,
-        actual: Any,
-        bound: dict[Variable, Location],
-    ) -> bool:
-        """Let a formal parameter in memory be the actual one; return whether it is in memory."""
-        variable = (
-            operands.instruction.scope.find(actual.text) if isinstance(actual, Name) else None
-        )
-        if not isinstance(variable, Variable) or variable.space != "param":
-            if formal.space != "reg":
-                operands.unsupported(f"{formal.name} is in memory, and what is given for it is not")
-            return False
-        if formal.space == "reg":
-            operands.unsupported(f"{actual.text} in memory where a register is expected")
-        if variable.size < formal.size:
-            refuse(
-                TrapKind.PARSE,
-                operands.line,
-                f"{variable.name} has {variable.size} bytes, and {formal.name} {formal.size}",
-            )
-        bound[formal] = frame[variable]
-        return True
+
+def _bind(
+    operands: Operands,
+    frame: Frame,
+    formal: Variable,
+    actual: Any,
+    bound: dict[Variable, Location],
+) -> bool:
+    """Let a formal parameter in memory be the actual one; return whether it is in memory."""
+    found = operands.instruction.scope.find(actual.text) if isinstance(actual, Name) else None
+    if not isinstance(found, Variable) or found.space != "param":
+        if formal.space != "reg":
+            operands.unsupported(f"{formal.name} is in memory, and what is given for it is not")
+        return False
+    if formal.space == "reg":
+        operands.unsupported(f"{actual.text} in memory where a register is expected")
+    if found.size < formal.size:
+        said = f"{found.name} has {found.size} bytes, and {formal.name} {formal.size}"
+        refuse(TrapKind.PARSE, operands.line, said)
+    bound[formal] = frame[found]
+    return True
 
 
 def _taken_off(operands: list[Operand]) -> Parts:
@@ -465,16 +437,9 @@ def _copy(line: int, target: str, source: Source, *shown: Any) -> Step:
 def decode(listing: Listing, silicon: Silicon) -> MappingProxyType[str, Kernel | SimulatedTrap]:
     """Decode all entries of a module for a device.
 
-    Returns
-    -------
-    MappingProxyType
-        The kernels by name; in place of one that is not supported, why, as long as others are.
-
-    Raises
-    ------
-    SimulatedTrap
-        At the first instruction that is not allowed for the module's target, or where no entry
-        is supported.
+    Return the kernels by name; in place of one that is not supported, why, as long as others are.
+    Raises `SimulatedTrap` at the first instruction that is not allowed for the module's target, or
+    where no entry is supported.
     """
     decoded: dict[str, Kernel | SimulatedTrap] = {}
     for name, entry in listing.entries.items():

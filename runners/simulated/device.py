@@ -2,8 +2,7 @@
 
 import gc
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +14,7 @@ from oracle.errors import UsageError
 from runners.kernels import Launch
 from runners.simulated.decoder import Kernel, decode
 from runners.simulated.interpreter import run
-from runners.simulated.memory import BASES, MEMORY_GARBAGE, Memory, Segment, laid_out
+from runners.simulated.memory import BASES, MEMORY_GARBAGE, Memory, Segment
 from runners.simulated.parser import parse
 from runners.simulated.races import WatchedMemory, watched
 from runners.simulated.silicon import Chip, Planted, Silicon, Target, chip_of
@@ -46,43 +45,15 @@ _ENTRIES = {
 _LAUNCH, _SCREEN = _ENTRIES
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Let Python's cycle collector rest.
-
-    A module is thousands of objects that all stay. The collector would look at them, and at all
-    others of the process, again and again, which took half of the time of loading one (2026-11).
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 class SimulatedDevice:
     """A simulated GPU.
 
-    Parameters
-    ----------
-    target
-        Its architecture, such as `sm_90`.
-    layout_seed
-        Which fragment layout it uses; 0 and 1 differ in every fragment, and so do others.
-    faults
-        What is wrong with it, and with what compiles for it, in order.
-    chip
-        Its floating-point units; those of the architecture if none are given.
-    otherwise
-        Whether all that the ISA leaves open to a launch is other than by itself: where images and
-        shared variables lie, and what is in registers, memory and lanes that nobody wrote.
-
-    Raises
-    ------
-    UsageError
-        If no such target can be simulated.
+    `target` is its architecture, such as `sm_90`; `layout_seed` says which fragment layout it uses:
+    0 and 1 differ in every fragment, and so do others. `faults` are wrong with it, and with what
+    compiles for it, in order; `chip` has its floating-point units, if not those of the target. With
+    `otherwise`, all that the ISA leaves open to a launch is other than by itself: where images and
+    shared variables lie, and what is in registers, memory and lanes that nobody wrote. Raises
+    `UsageError` if no such target can be simulated.
     """
 
     def __init__(
@@ -107,16 +78,20 @@ class SimulatedDevice:
     def load(self, ptx: str) -> "Module":
         """Parse and check a module.
 
-        Raises
-        ------
-        SimulatedTrap
-            With a kind of which `at_load` holds: the text is outside the dialect, an instruction
-            is unknown, or not allowed for the module's target or on this device.
+        Raises `SimulatedTrap` with a kind of which `at_load` holds: the text is outside the
+        dialect, an instruction is unknown, or not allowed for the module's target or this device.
         """
         for fault in self.faults:
             ptx = fault.rewrite(ptx)
-        with _uncollected():
+        # A module is thousands of objects that all stay. Python's cycle collector would look at
+        # them again and again, which took half of the time of loading one (2026-11).
+        collects = gc.isenabled()
+        gc.disable()
+        try:
             return self._loaded(ptx)
+        finally:
+            if collects:
+                gc.enable()
 
     def _loaded(self, ptx: str) -> "Module":
         listing = parse(ptx)
@@ -125,18 +100,14 @@ class SimulatedDevice:
         except UsageError as error:
             refuse(TrapKind.ILLEGAL, 1, str(error))
         if not self.target.runs(target):
-            refuse(
-                TrapKind.ILLEGAL,
-                1,
-                f"a module for {target.name} does not run on {self.target.name}",
-            )
-        damages = tuple(fault.damage for fault in self.faults if fault.damage is not None)
+            said = f"a module for {target.name} does not run on {self.target.name}"
+            refuse(TrapKind.ILLEGAL, 1, said)
         silicon = Silicon(
             architecture=self.target.architecture,
             chip=self.chip,
             target=target,
             layout_seed=self.layout_seed,
-            damages=damages,
+            damages=tuple(fault.damage for fault in self.faults if fault.damage is not None),
             otherwise=self.otherwise,
             base=_OTHER_BASE if self.otherwise else 0,
             decoded=self._decoded.setdefault(target, {}),
@@ -173,14 +144,9 @@ class Module:
 
         It takes the address of the (count, bytes) images, which are not changed, that of the SM
         numbers, and the number of images. Return what memory holds afterwards, and (count,) the
-        multiprocessor that each warp reported; 0xffffffff where it reported none.
-
-        Raises
-        ------
-        UsageError
-            If there is no such entry, or it or the images or the block are not as described.
-        SimulatedTrap
-            If the kernel does what a device traps on; the images are lost then, as on a GPU.
+        multiprocessor that each warp reported; 0xffffffff where it reported none. Raises
+        `UsageError` if there is no such entry, or it, the images or the block are others, and
+        `SimulatedTrap` if the kernel does what a device traps on; the images are lost then.
         """
         kernel = self._kernel(entry, _LAUNCH)
         if images.ndim != 2 or images.dtype != np.uint8 or not images.size:
@@ -191,7 +157,7 @@ class Module:
         count = images.shape[0]
         arrays = (images.reshape(-1), np.full(4 * count, 0xFF, np.uint8))
         blocks = -(-count // max(1, threads // LANES))
-        flat, reported = self._run(kernel, arrays, (count,), blocks=blocks, threads=threads)
+        flat, reported = self._run(kernel, arrays, (count,), blocks, threads)
         return flat.reshape(images.shape), reported.view(np.uint32)
 
     def screen(
@@ -218,9 +184,7 @@ class Module:
         arrays = (images.reshape(-1), expected.reshape(-1), ledger, scratch)
         passes = -(-limit // max(1, threads // LANES * blocks))
         blocks *= MULTIPROCESSORS
-        return self._run(
-            kernel, arrays, (count, limit), blocks=blocks, threads=threads, passes=passes
-        )[2]
+        return self._run(kernel, arrays, (count, limit), blocks, threads, passes)[2]
 
     def launch_grid(
         self,
@@ -233,22 +197,10 @@ class Module:
     ) -> "Grid":
         """Run a kernel of parameters of its own on one image, in one grid, and watch its threads.
 
-        Parameters
-        ----------
-        image
-            uint8 (bytes,), which is not changed.
-        most_steps
-            Steps after which it counts as hung; None: as many as any launch may take.
-        lenient
-            Whether races, and reading what nobody wrote, are passed over.
-
-        Raises
-        ------
-        UsageError
-            If there is no such entry, its parameters are others, or the image or the launch is not
-            as described.
-        SimulatedTrap
-            As `launch`; with kind `RACE` where what two threads do has no order.
+        The (bytes,) image of uint8 is not changed. After `most_steps`, else as many as any launch
+        may take, it counts as hung; if it is `lenient`, races, and reading what nobody wrote, are
+        passed over. Raises as `launch` does, and `SimulatedTrap` with kind `RACE` where what two
+        threads do has no order.
         """
         kernel, otherwise = self._entry(entry), self.device.otherwise
         size = max((at + bits // 8 for at, bits in kernel.parameters), default=0)
@@ -293,19 +245,14 @@ class Module:
         for (start, size), buffer in zip(launch.buffers, buffers, strict=True):
             after[start : start + size] = buffer.data[:size]
             approximate[start : start + size] = watch.approximate_bytes(buffer)
-        return Grid(
-            image=after,
-            steps=warps.steps,
-            touched=tuple(watch.touched(buffer) for buffer in buffers),
-            approximate=approximate,
-        )
+        touched = tuple(watch.touched(buffer) for buffer in buffers)
+        return Grid(image=after, steps=warps.steps, touched=touched, approximate=approximate)
 
     def _run(
         self,
         kernel: Kernel,
         arrays: Sequence[NDArray[np.uint8]],
         numbers: tuple[int, ...],
-        *,
         blocks: int,
         threads: int,
         passes: int = 1,
@@ -313,10 +260,13 @@ class Module:
         """Launch a kernel on copies of flat arrays; return what these hold afterwards."""
         if threads % LANES or not LANES <= threads <= _LARGEST_BLOCK:
             raise UsageError(f"{threads} threads in a block; give a multiple of 32 up to 1024")
-        segments = laid_out(arrays)
-        parameters = kernel.parameter_block((*(segment.base for segment in segments), *numbers))
+        segments = tuple(map(Segment.holding, BASES, arrays))
+        block = bytearray()
+        values = (*(segment.base for segment in segments), *numbers)
+        for (offset, bits), value in zip(kernel.parameters, values, strict=True):
+            block += bytes(offset - len(block)) + value.to_bytes(bits // 8, "little")
         warps = self._warps(
-            kernel, segments, parameters, grid=(blocks, 1, 1), block=(threads, 1, 1)
+            kernel, segments, bytes(block), grid=(blocks, 1, 1), block=(threads, 1, 1)
         )
         warps.passes = passes
         run(kernel, warps)

@@ -13,27 +13,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.binary import NAMED, Binary, Rounding, flushed, is_nan
+from runners.simulated.binary import NAMED, Binary, Rounding, as_f16, flushed, is_nan
 from runners.simulated.fused import (
     SIGNIFICAND,
     NanRule,
-    Unpacked,
     leading,
     multiply_add,
     round_words,
+    rounded,
     unpack,
 )
 from runners.simulated.integers import Qualifiers, magnitude, parts
 from runners.simulated.syntax import TYPE_BITS
+from runners.simulated.units import F64_NAN
 from runners.simulated.warps import DTYPES, Values
 
 Words = NDArray[Any]
 Compute = Callable[..., Any]
 
-_ONE = {"f64": 0x3FF0_0000_0000_0000, "f32": 0x3F80_0000, "f16": 0x3C00, "bf16": 0x3F80}
-
 NAN = {
-    "f64": NanRule(canonical=None, invalid=0xFFF8_0000_0000_0000),
+    "f64": F64_NAN,
     "f32": NanRule(canonical=0x7FFF_FFFF, invalid=0x7FFF_FFFF),
     "f16": NanRule(canonical=0x7FFF, invalid=0x7FFF),
     "bf16": NanRule(canonical=0x7FFF, invalid=0x7FFF),
@@ -46,7 +45,7 @@ def _saturated(words: Words, kind: str) -> Any:
     """Return values clamped to 0 … 1; a NaN is zero (PTX ISA 9.7.3, .sat)."""
     dtype = words.dtype.type
     low = is_nan(words, NAMED[kind]) | (words >= dtype(NAMED[kind].sign))
-    return np.where(low, dtype(0), np.minimum(words, dtype(_ONE[kind])))
+    return np.where(low, dtype(0), np.minimum(words, dtype(NAMED[kind].one)))
 
 
 def _relu(words: Words, kind: str) -> Any:
@@ -67,7 +66,7 @@ def adjusted(compute: Compute) -> Compute:
         if origin in flushes:
             words = tuple(flushed(word, NAMED[origin]) for word in words)
         result = compute(q, *words)
-        if to not in _ONE:
+        if to not in NAN:
             return result
         result = result.astype(DTYPES[TYPE_BITS[to]])
         if to in flushes:
@@ -91,7 +90,7 @@ def fuse(q: Qualifiers, a: Words, b: Words, c: Words) -> Words:
 
 def add(q: Qualifiers, a: Words, b: Words) -> Words:
     """Add a times one, which is exact."""
-    return fuse(q, a, np.full((1, 1), _ONE[q["element"]], a.dtype), b)
+    return fuse(q, a, np.full((1, 1), NAMED[q["element"]].one, a.dtype), b)
 
 
 def subtract(q: Qualifiers, a: Words, b: Words) -> Words:
@@ -146,9 +145,15 @@ def _rounded(
     """Round digits times 2^(exponent - point), with something behind them where `rest` is."""
     digits = digits.astype(np.uint64)
     lead = leading(digits)
-    whole: Any = (digits << (63 - lead).astype(np.uint64)) | rest.astype(np.bool_)
-    binary = NAMED[q["element"]]
-    return round_words(negative, whole, exponent - point + lead, binary, _rounding(q))
+    whole: Any = _lead_first(digits, lead) | rest.astype(np.bool_)
+    return rounded(negative, whole, exponent - point + lead, NAMED[q["element"]], _rounding(q))
+
+
+def _lead_first(digits: Words, lead: Words) -> Any:
+    """Return digits with the leading one in bit 61, and the last set if a one is behind it."""
+    left = digits << np.maximum(61 - lead, 0).astype(np.uint64)
+    right = np.maximum(lead - 61, 0).astype(np.uint64)
+    return left >> right | (left >> right << right != left)
 
 
 def divide(q: Qualifiers, a: Words, b: Words) -> Any:
@@ -198,7 +203,7 @@ def square_root(q: Qualifiers, a: Words) -> Any:
 
 def reciprocal(q: Qualifiers, a: Words) -> Any:
     """Divide one."""
-    return divide(q, np.full((1, 1), _ONE[q["element"]], a.dtype), a)
+    return divide(q, np.full((1, 1), NAMED[q["element"]].one, a.dtype), a)
 
 
 _APPROXIMATIONS: dict[str, Callable[..., Any]] = {
@@ -369,7 +374,8 @@ def set_word(q: Qualifiers, a: Values, b: Values, *c: Values) -> Any:
     """Compare, and return all ones or 1.0 where it holds, in both halves for packed ones (set)."""
     found, second = set_predicates(q, a, b, *c)
     bits, packed = TYPE_BITS[q["dtype"]], q["type"] != q["element"]
-    true = _ONE.get(q["dtype"].removesuffix("x2"), (1 << (16 if packed else bits)) - 1)
+    given = NAMED.get(q["dtype"].removesuffix("x2"))
+    true = given.one if given else (1 << (16 if packed else bits)) - 1
     result = np.where(found, DTYPES[bits].type(true), DTYPES[bits].type(0))
     return np.where(second, result | np.uint32(true << 16), result) if packed else result
 
@@ -418,10 +424,8 @@ def integer_to_integer(q: Qualifiers, a: Values) -> Any:
 def integer_to_float(q: Qualifiers, a: Values) -> Any:
     """Round an integer to a format."""
     size = magnitude(a).astype(np.uint64)
-    lead = leading(size)
-    binary = NAMED[q["to"]]
-    whole = size << (63 - lead).astype(np.uint64)
-    words = round_words(a < 0, whole, lead, binary, _rounding(q))
+    lead, binary = leading(size), NAMED[q["to"]]
+    words = rounded(a < 0, _lead_first(size, lead), lead, binary, _rounding(q))
     words = np.where(size == 0, np.uint64(0), words)
     return words | ((a < 0).astype(np.uint64) << np.uint64(binary.word - 1))
 
@@ -487,7 +491,7 @@ def narrowed(q: Qualifiers, a: Values) -> Any:
     else:
         binary, lower = NAMED[to], 0
         largest, nan = binary.infinity - (1 << binary.unused), _converted_nan(a, origin, to)
-    size = _size(x, binary, _rounding(q), lower, bool(q["ftz"]) and to == "f32")
+    size = round_words(x, binary, _rounding(q), bool(q["ftz"]) and to == "f32", lower=lower)
     if q["satfinite"] or to in _BYTES:
         size = np.minimum(size, np.uint64(largest))
     bits = 8 if to in _BYTES else binary.word
@@ -496,14 +500,6 @@ def narrowed(q: Qualifiers, a: Values) -> Any:
         result = np.where(x.negative, np.uint64(0), result)
     result = np.where(x.nan, nan, result)
     return result.astype(DTYPES[bits])
-
-
-def _size(x: Unpacked, binary: Binary, rounding: Rounding, lower: int, flush: bool) -> Any:
-    """Return the words of magnitudes, whose exponents are lowered before."""
-    whole = x.significand << np.uint64(63 - SIGNIFICAND)
-    size = round_words(x.negative, whole, x.exponent - lower, binary, rounding, flush)
-    size = np.where(x.significand == 0, np.uint64(0), size)
-    return np.where(x.infinite, np.uint64(binary.infinity), size)
 
 
 def narrowed_pair(q: Qualifiers, a: Values, b: Values) -> Any:
@@ -521,16 +517,9 @@ def narrowed_halves(q: Qualifiers, a: Values) -> Any:
 
 def widened_bytes(q: Qualifiers, a: Values) -> Any:
     """Return f16 numbers of a pair of bytes: NaN are canonical."""
-    given = parts(a, "u1").astype(np.uint16)
-    size, sign = given & np.uint16(0x7F), (given & np.uint16(0x80)) << np.uint16(8)
-    if q["origin"] == "e5m2x2":
-        words, nan = size << np.uint16(8), size > 0x7C
-    else:
-        # The words of f16 are those of e4m3, 8 higher in the exponent, where they are normal.
-        tiny = (size.astype(np.float16) * np.float16(2.0**-9)).view(np.uint16)
-        words = np.where(size < 8, tiny, (size << np.uint16(7)) + np.uint16(8 << 10))
-        nan = size == 0x7F
+    words = as_f16(parts(a, "u1"), q["origin"].removesuffix("x2"))
+    nan = is_nan(words, NAMED["f16"])
     if q["relu"]:
-        words, sign = np.where(sign, np.uint16(0), words), np.uint16(0)
-    result = np.where(nan, np.uint16(NAN["f16"].invalid), words | sign)
+        words = np.where(words >> np.uint16(15), np.uint16(0), words)
+    result = np.where(nan, np.uint16(NAN["f16"].invalid), words)
     return np.ascontiguousarray(result).view(np.uint32)[..., 0]

@@ -255,35 +255,39 @@ def _wide_sum(p: Product, z: Unpacked) -> Sum:
 
 
 def round_words(
-    negative: Flags,
-    whole: Words,
-    exponent: Exponents,
+    x: Unpacked,
     binary: Binary,
     rounding: Rounding,
     flush: bool = False,
+    *,
+    lower: int = 0,
+    beyond: int | None = None,
 ) -> Words:
-    """Round significands with the leading one in bit 63 and sticky lowest bit to words.
+    """Round the sizes of numbers to words of a format, without signs; of NaN, to anything.
 
-    Parameters
-    ----------
-    flush
-        Whether tiny results are zero: those below the least normal number after they were rounded
-        as if there were no least exponent (measured on an H200, 23 November 2026, for mul.ftz and
-        fma.ftz of f32 and f16). f64 has none.
+    Their exponents are `lower`ed before; what is too large gives the word `beyond`, if any.
     """
-    jammed = (whole >> _u(2)) | ((whole & _u(3)) != 0)
-    return _rounded(negative, jammed, exponent, binary, rounding, flush)
+    whole = x.significand << _u(_TOP - SIGNIFICAND)
+    size = rounded(x.negative, whole, x.exponent - lower, binary, rounding, flush, beyond)
+    size = np.where(x.significand == 0, _u(0), size)
+    return np.where(x.infinite, _u(binary.infinity), size)
 
 
-def _rounded(
+def rounded(
     negative: Flags,
     whole: Words,
     exponent: Exponents,
     binary: Binary,
     rounding: Rounding,
     flush: bool = False,
+    beyond: int | None = None,
 ) -> Words:
-    """Round magnitudes as of a `Sum` to words, without signs; `flush` as of `round_words`."""
+    """Round magnitudes as of a `Sum` to words, without signs.
+
+    With `flush`, tiny results are zero: those below the least normal number after they were rounded
+    as if there were no least exponent (measured on an H200, 23 November 2026, for mul.ftz and
+    fma.ftz of f32 and f16). f64 has none.
+    """
     held = exponent
     shift: Words = _u(_TOP - binary.fraction)
     tiny = np.minimum.reduce(exponent, axis=None, initial=0) < binary.bottom
@@ -312,14 +316,14 @@ def _rounded(
         # An exponent field of 0 or below.
         words = np.where(words.view(np.int64) < _i(1 << binary.fraction), _u(0), words)
     infinity = _u(((1 << binary.exponent) - 1) << binary.fraction)
-    if large and (beyond := words >= infinity).any():
+    if large and (over := words >= infinity).any():
         largest = infinity - _u(1)
         limit: Words = {
             Rounding.ZERO: largest,
             Rounding.DOWN: np.where(negative, infinity, largest),
             Rounding.UP: np.where(negative, largest, infinity),
         }.get(rounding, infinity)
-        words = np.where(beyond, limit, words)
+        words = np.where(over, limit if beyond is None else _u(beyond), words)
     return words << _u(binary.unused) if binary.unused else words
 
 
@@ -346,7 +350,7 @@ def multiply_add(
 ) -> Words:
     """Return a times b plus c, rounded once, as uint64 words in the shape they broadcast to.
 
-    All of them are raw words of the format; `flush` as of `round_words`.
+    All of them are raw words of the format; `flush` as of `rounded`.
     """
     x, y = (unpack(each.astype(np.uint64, copy=False), binary) for each in (a, b))
     return add(product(x, y), c, rounding, nan, flush)
@@ -370,7 +374,7 @@ def add(
     z = unpack(c.astype(np.uint64, copy=False), binary)
     whole, exponent = (_narrow_sum if p.low is None else _wide_sum)(p, z)
     negative, magnitude = whole.view(np.uint64) >> _u(63), np.abs(whole).view(np.uint64)
-    result = _rounded(negative != 0, magnitude, exponent, binary, rounding, flush)
+    result = rounded(negative != 0, magnitude, exponent, binary, rounding, flush)
     result |= negative << _u(binary.word - 1)
     if np.minimum.reduce(exponent, axis=None, initial=0) == _ZERO_EXPONENT:
         # An exact zero is positive, or negative when rounding down; equal zeros keep their sign.

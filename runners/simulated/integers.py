@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from runners.simulated.fused import leading
 from runners.simulated.warps import LANES, Values
 
 
@@ -168,10 +169,7 @@ def population(words: Values) -> Any:
 
 def _highest(values: Values) -> Any:
     """Return the index of the highest set bit, -1 where there is none."""
-    rest = values.astype(np.uint64)
-    for step in (1, 2, 4, 8, 16, 32):
-        rest = rest | (rest >> np.uint64(step))
-    return population(rest) - 1
+    return np.where(values == 0, -1, leading(values.astype(np.uint64)))
 
 
 def leading_zeros(_: Qualifiers, a: Values) -> Any:

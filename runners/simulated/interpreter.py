@@ -128,8 +128,7 @@ class _Threads:
         said = f"{self._most_seconds:.3g} s, at step {steps}"
         if steps > self._most_steps:
             said = f"{self._most_steps} steps"
-        everybody = tuple(int(i) for i in self._warps.indices)
-        refuse(TrapKind.HANG, step.line, f"still running after {said}", everybody)
+        refuse(TrapKind.HANG, step.line, f"still running after {said}", self._warps.names())
 
     def _apart(self) -> Places:
         """Return where each thread is, in an array of its own."""
@@ -179,12 +178,8 @@ class _Threads:
         if leaving is not None:
             beyond = beyond & leaving
         if beyond.any():
-            refuse(
-                TrapKind.OUT_OF_BOUNDS,
-                0,
-                f"a branch index is not below {len(step.goals)}",
-                self._warps.names(np.broadcast_to(beyond, (beyond.shape[0], self._size))),
-            )
+            said = f"a branch index is not below {len(step.goals)}"
+            refuse(TrapKind.OUT_OF_BOUNDS, 0, said, self._warps.names(beyond))
         goals = np.array(step.goals, np.int64)[np.minimum(choice, len(step.goals) - 1)]
         self._move(here, index + 1)
         self._move(leaving, np.broadcast_to(goals, (goals.shape[0], self._size)))
@@ -295,12 +290,9 @@ class _Threads:
         pairs = np.unique(np.stack((blocks[seen], numbers[seen])), axis=1)[0]
         if (apart := pairs[1:][pairs[1:] == pairs[:-1]]).size:
             bad = released & (warps.blocks == apart[0])
-            refuse(
-                TrapKind.DIVERGENT,
-                self._steps[at[bad].min()].line,
-                "threads of a block wait at barriers of different numbers, for each other",
-                warps.names(bad),
-            )
+            said = "threads of a block wait at barriers of different numbers, for each other"
+            line = self._steps[at[bad].min()].line
+            refuse(TrapKind.DIVERGENT, line, said, warps.names(bad))
 
     def _pass(
         self, index: int, at: Places, released: NDArray[np.bool_], order: NDArray[np.int64]
@@ -311,12 +303,9 @@ class _Threads:
         blocks = np.unique(order[those.any(axis=0)])
         elsewhere = released & ~those & np.isin(order, blocks)
         if barrier.held is not None and elsewhere.any():
-            refuse(
-                TrapKind.DIVERGENT,
-                self._steps[index].line,
-                "threads of a block are at other barriers than the one that joins their predicates",
-                self._warps.names(elsewhere),
-            )
+            said = "threads of a block are at other barriers than the one that joins their "
+            names = self._warps.names(elsewhere)
+            refuse(TrapKind.DIVERGENT, self._steps[index].line, f"{said}predicates", names)
         self._warps.line = self._steps[index].line
         barrier.pass_through(self._warps, those)
 
@@ -361,22 +350,12 @@ class _Threads:
         # A matrix instruction is to blame before what only waits for those who are at it.
         index = min(waited, key=lambda one: (self._steps[one].waits is not Waits.WARP, one))
         bad = self._waiting & (self._at == index)
-        refuse(
-            TrapKind.DIVERGENT,
-            self._steps[index].line,
-            "a warp-level instruction or barrier waits for threads that are elsewhere or gone",
-            self._warps.names(bad),
-        )
+        said = "a warp-level instruction or barrier waits for threads that are elsewhere or gone"
+        refuse(TrapKind.DIVERGENT, self._steps[index].line, said, self._warps.names(bad))
 
 
 def run(kernel: Kernel, warps: Warps) -> None:
-    """Run all warps until they have exited.
-
-    Raises
-    ------
-    SimulatedTrap
-        For what a device would trap on, with the warps that it concerns.
-    """
+    """Run all warps until they have exited, or raise `SimulatedTrap` with those it concerns."""
     try:
         _Threads(kernel, warps).run()
     except SimulatedTrap as trap:

@@ -130,18 +130,10 @@ def opaque_layout(role: str, shape: str, kind: str, order: str, seed: int) -> La
     for row- and column-major matrices, which the ISA allows; those of C and D are not, because
     `wmma.mma` does not say how they are stored.
 
-    Parameters
-    ----------
-    role
-        `a`, `b`, `c` or `d`; those of `c` and `d` are the same.
-    shape, kind
-        Qualifiers, such as `m16n16k16` and `f16`, of a fragment that exists.
-    order
-        `row` or `col`: how the matrix is stored. Does not matter for `c` and `d`.
-    seed
-        Which layout. Seed 0 deals the elements out in the order in which they lie in memory, from
-        the second on where that is column by column: a fragment that is taken for one of the other
-        layout is never right. Every other seed scatters them by a permutation of its own.
+    `role` is `a`, `b`, `c` or `d`, `order` `row` or `col`: how the matrix is stored. Layout 0 deals
+    the elements out in the order in which they lie in memory, from the second on where that is
+    column by column: a fragment that is taken for one of the other layout is never right. Every
+    other seed scatters them by a permutation of its own.
     """
     rows, columns = dimensions(role, shape)
     bits = BITS[kind]
@@ -173,18 +165,8 @@ def documented_layout(
     lowest bits. Eight rows of A make one register of every group of four lanes; further registers
     go down M first, and then along K.
 
-    Parameters
-    ----------
-    role
-        `a`, `b`, `c` or `d`.
-    shape, kind
-        Qualifiers, such as `m16n8k16` and `f16`.
-    order
-        `row` or `col`; matters for m8n8k4 of f16 alone.
-    unit
-        How the lanes are wired.
-    quads
-        Multiplications that the warp does: `QUADS` for m8n8k4 of f16.
+    `order` matters for m8n8k4 of f16 alone, of which a warp does `QUADS` multiplications; `unit` is
+    how the lanes are wired.
     """
     rows, columns = dimensions(role, shape)
     bits = BITS[kind]

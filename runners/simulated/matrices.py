@@ -72,18 +72,8 @@ def check_product(
 ) -> None:
     """Refuse qualifiers that do not go together, and those that the target has not.
 
-    Parameters
-    ----------
-    operands
-        The instruction's.
-    rows
-        What there is.
-    shape, types, orders
-        What the opcode says.
-    q
-        Its `op` (of single bits), `rounding` and `satfinite`, as far as they stand there.
-    missing
-        What is said where no row has these types of A and B in this shape.
+    `rows` say what there is, `missing` what is said where none has these types in this shape; of
+    `q` count `op` (of single bits), `rounding` and `satfinite`.
     """
     for row in rows:
         if {types.a, types.b} <= set(row.types.split()) and shape in row.shapes:
@@ -146,38 +136,36 @@ def multiplication(
     operands: Operands,
     types: Types,
     target: Layout,
-    factors: Iterator[Fetch],
-    sound: MultiplyUnit,
+    fetches: Sequence[Fetch],
+    multiply: Callable[..., Elements],
     quads: int = 1,
 ) -> Operation:
-    """Return the operation that multiplies matrices.
+    """Return the operation that writes D, (rows, columns, warps), as `multiply` has it.
 
-    Parameters
-    ----------
-    operands
-        The instruction's: D stands first.
-    types
-        What the opcode says.
-    target
-        Layout of D.
-    factors
-        What fetches A, B and C, as (rows, columns, warps).
-    sound
-        The unit that computes it.
-    quads
-        Multiplications that a warp does.
+    That is given what is fetched: A, B and C as (rows, columns, warps), and what else there is.
     """
     names = operands.registers(operands.instruction.operands[0], target.count, target.width)
-    fetches = tuple(factors)
-    unit = operands.unit(sound)
     dtype = DTYPES[max(8, BITS[types.d])]
 
     def compute(warps: Warps, _: Mask) -> list[Values]:
-        a, b, c = (fetch(warps) for fetch in fetches)
-        d = multiply_on(unit, a, b, c, types)
+        d = multiply(*[fetch(warps) for fetch in fetches])
         if quads > 1:
             d = d.reshape(*d.shape[:2], quads, -1).transpose(2, 0, 1, 3)
         elements = d.reshape(-1, warps.indices.size).astype(dtype, copy=False)
         return scatter(elements, target)
 
     return writing(operands, names, compute)
+
+
+def dense(
+    operands: Operands,
+    shape: str,
+    types: Types,
+    layouts: Mapping[str, Layout],
+    sound: MultiplyUnit,
+    quads: int = 1,
+) -> Operation:
+    """Return the operation that multiplies A and B, and adds C, on the device's unit."""
+    multiply = partial(multiply_on, operands.unit(sound), types=types)
+    fetches = tuple(factors(operands, shape, layouts, quads))
+    return multiplication(operands, types, layouts["d"], fetches, multiply, quads)

@@ -188,19 +188,18 @@ def _move(operands: Operands, _: re.Match[str]) -> Operation:
 
 
 _SHARED = r"(?:\.(?P<space>shared(?:::cta)?))?"
-FORMS: tuple[Form, ...] = (
-    (
-        re.compile(
+FORMS: tuple[Form, ...] = tuple(
+    (re.compile(pattern), decode)
+    for pattern, decode in (
+        (
             r"ldmatrix\.sync\.aligned\.(?P<shape>m8n8|m8n16|m16n16)\.x(?P<num>[124])"
-            rf"(?P<trans>\.trans)?{_SHARED}\.(?P<type>b16|b8|b8x16\.b6x16_p32|b8x16\.b4x16_p64|s8\.s4)"
+            rf"(?P<trans>\.trans)?{_SHARED}\.(?P<type>b16|b8|b8x16\.b6x16_p32|b8x16\.b4x16_p64|s8\.s4)",
+            _load,
         ),
-        _load,
-    ),
-    (
-        re.compile(
-            rf"stmatrix\.sync\.aligned\.m8n8\.x(?P<num>[124])(?P<trans>\.trans)?{_SHARED}\.b16"
+        (
+            rf"stmatrix\.sync\.aligned\.m8n8\.x(?P<num>[124])(?P<trans>\.trans)?{_SHARED}\.b16",
+            _store,
         ),
-        _store,
-    ),
-    (re.compile(r"movmatrix\.sync\.aligned\.m8n8\.trans\.b16"), _move),
+        (r"movmatrix\.sync\.aligned\.m8n8\.trans\.b16", _move),
+    )
 )

@@ -5,7 +5,7 @@ for an implementation to choose; these keep the spaces far apart, so that an add
 for an address of another is out of bounds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -68,21 +68,8 @@ class Owner(StrEnum):
     THREAD = "thread"
 
 
-class Owners(dict[tuple[Owner, int], NDArray[np.int64]]):
-    """Where the shares of the threads that access start, by owner and by bytes between shares.
-
-    The numbers of the owners are int64 that can be broadcast to (lanes, warps).
-    """
-
-    def __init__(self, numbers: dict[Owner, NDArray[np.int64]]) -> None:
-        super().__init__()
-        self._numbers = numbers
-
-    def __missing__(self, key: tuple[Owner, int]) -> NDArray[np.int64]:
-        """Find them out."""
-        owner, pitch = key
-        self[key] = found = self._numbers[owner] * pitch
-        return found
+Owners = Mapping[Owner, NDArray[np.int64]]
+"""Numbers of the threads that access, as owners: int64 that can be broadcast to (lanes, warps)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -138,17 +125,12 @@ class Segment:
             self._views[width] = found
         return found
 
-    def indices(self, offset: NDArray[np.uint64], owners: "Owners") -> NDArray[np.int64]:
+    def indices(self, offset: NDArray[np.uint64], owners: Owners) -> NDArray[np.int64]:
         """Return the indices into `data` of byte offsets into each owner's share."""
         index = offset.view(np.int64)
         if self.owner is Owner.LAUNCH:
             return index
-        return index + owners[self.owner, self.pitch]
-
-
-def laid_out(arrays: Sequence[NDArray[np.uint8]]) -> tuple[Segment, ...]:
-    """Return global memory with copies of flat arrays of bytes, one segment each."""
-    return tuple(Segment.holding(base, array) for base, array in zip(BASES, arrays, strict=False))
+        return index + owners[self.owner] * self.pitch
 
 
 @cache
@@ -297,26 +279,10 @@ class Memory:
     ) -> tuple[list[Place], NDArray[np.bool_] | None, int]:
         """Find the bytes that addresses stand for.
 
-        Parameters
-        ----------
-        space
-            The state space named by the instruction.
-        address
-            (rows, warps), in bytes.
-        width
-            Bytes that each access touches, from its address up.
-        owners
-            Blocks and threads that access.
-        mask
-            Which accesses happen; None is all.
-        writes
-            Whether they write.
-
-        Returns
-        -------
-        places, missing, union
-            Where they are; the accesses that happen and are outside every segment, None if none is;
-            the bits that say how the addresses are aligned, as those of the places.
+        The (rows, warps) addresses are in the space that the instruction names, each of so many
+        bytes; the mask says which accesses happen. Return where they are; those that happen and are
+        outside every segment, None if none is; the bits that say how the addresses are aligned, as
+        those of the places.
         """
         found: list[Place] = []
         missing: NDArray[np.bool_] | None = mask
@@ -379,9 +345,5 @@ def check_alignment(
     if bad.any():
         bad = np.broadcast_to(bad, (bad.shape[0], warps.size))
         first = int(np.broadcast_to(address, bad.shape)[bad][0])
-        refuse(
-            TrapKind.MISALIGNED,
-            0,
-            f"address {first:#x} is no multiple of {alignment}",
-            tuple(int(i) for i in warps[bad.any(axis=0)]),
-        )
+        said = f"address {first:#x} is no multiple of {alignment}"
+        refuse(TrapKind.MISALIGNED, 0, said, tuple(warps[bad.any(axis=0)].tolist()))

@@ -9,22 +9,22 @@ given the same with their own blocks.
 
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from runners.simulated.access import stopping
 from runners.simulated.integers import Qualifiers
-from runners.simulated.layouts import BITS, documented_layout, scatter
-from runners.simulated.matrices import Form, Multiplicands, check_product, factors, writing
+from runners.simulated.layouts import BITS, documented_layout
+from runners.simulated.matrices import Form, Multiplicands, check_product, factors, multiplication
 from runners.simulated.mma_sync import product_unit
 from runners.simulated.operands import Operands
 from runners.simulated.products import MultiplyUnit, Types, multiply_on
 from runners.simulated.syntax import Immediate, Operand
-from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.units import FloatUnit, FragmentUnit
-from runners.simulated.warps import DTYPES, LANES, Mask, Operation, Values, Warps, spread
+from runners.simulated.warps import LANES, Operation, Values, spread
 
 _OPCODE = re.compile(
     r"mma\.sp(?P<ordered>::ordered_metadata)?\.sync\.aligned\.(?P<shape>m16n8k\d+)\.row\.col"
@@ -142,43 +142,39 @@ def _taken(b: Values, places: NDArray[np.int64]) -> Values:
     return taken
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Product:
-    """One form with its selector, as it is decoded."""
-
-    types: Types
-    indices: Indices
-    unit: SparseUnit
-    arithmetic: MultiplyUnit
-
-    def multiply(self, a: Values, b: Values, c: Values, metadata: Values) -> Values:
-        """Return D of some warps; all have the warps as their last axis."""
+def _multiply(
+    types: Types, indices: Indices, unit: SparseUnit, arithmetic: MultiplyUnit, *given: Values
+) -> Values:
+    """Return D of A, B, C and the metadata; all have the warps as their last axis."""
+    parts = []
+    for start in range(0, given[0].shape[-1], _AT_ONCE):
+        a, b, c, metadata = (each[..., start : start + _AT_ONCE] for each in given)
         rows, columns, warps = c.shape
-        index = metadata.take(self.indices.lanes, axis=0) >> self.indices.shifts[..., None] & 3
+        index = metadata.take(indices.lanes, axis=0) >> indices.shifts[..., None] & 3
         index = index.transpose(1, 0, 2)
-        if self.unit.sorted_pairs:
+        if unit.sorted_pairs:
             index = np.sort(index.reshape(-1, 2, *index.shape[1:]), axis=1).reshape(index.shape)
-        if self.unit.swapped_pairs:
+        if unit.swapped_pairs:
             index = index.reshape(-1, 2, *index.shape[1:])[:, ::-1].reshape(index.shape)
-        chosen = _chosen(b, index, self.types.a)
-        arithmetic = self.arithmetic
-        if self.unit.counted_place and isinstance(arithmetic, FloatUnit):
+        chosen, used = _chosen(b, index, types.a), arithmetic
+        if unit.counted_place and isinstance(used, FloatUnit):
             # Two products that cancel add nothing else.
-            other = _chosen(b, index ^ 2, self.types.a)[:1]
-            minus = a[:, :1] ^ a.dtype.type(1 << BITS[self.types.a] - 1)
+            other = _chosen(b, index ^ 2, types.a)[:1]
+            minus = a[:, :1] ^ a.dtype.type(1 << BITS[types.a] - 1)
             a = np.concatenate([a, a[:, :1], minus], axis=1)
             chosen = np.concatenate([chosen, other, other])
-            arithmetic = replace(arithmetic, block=arithmetic.block + 2)
+            used = replace(used, block=used.block + 2)
         # Each row of A meets a B of its own, as those of other warps do.
         depth = len(chosen)
         d = multiply_on(
-            arithmetic,
+            used,
             a.transpose(1, 0, 2).reshape(1, depth, -1),
             chosen.reshape(depth, columns, -1),
             c.transpose(1, 0, 2).reshape(1, columns, -1),
-            self.types,
+            types,
         )
-        return d.reshape(columns, rows, warps).transpose(1, 0, 2)
+        parts.append(d.reshape(columns, rows, warps).transpose(1, 0, 2))
+    return np.concatenate(parts, axis=-1)
 
 
 def _selector(operands: Operands, given: Operand, count: int, opcode: re.Match[str]) -> int | None:
@@ -192,10 +188,7 @@ def _selector(operands: Operands, given: Operand, count: int, opcode: re.Match[s
     return operands.unsupported(f"the sparsity selector has to be one of the constants {known}")
 
 
-def _trap(warps: Warps, mask: Mask) -> None:
-    if mask is None or mask.any():
-        names = warps.names(np.ones((1, 1), np.bool_) if mask is None else mask)
-        refuse(TrapKind.STOPPED, 0, "mma.sp of f16 with selector 2 or 3 is illegal there", names)
+_trap = stopping("mma.sp of f16 with selector 2 or 3 is illegal there")
 
 
 def _decode(operands: Operands, match: re.Match[str]) -> Operation:
@@ -217,31 +210,12 @@ def _decode(operands: Operands, match: re.Match[str]) -> Operation:
         for role, kind in types._asdict().items()
     }
     (a, *_), (_, b, c) = (tuple(factors(operands, each, layouts)) for each in (stored, shape))
-    target = layouts["d"]
-    names = operands.registers(operands.instruction.operands[0], target.count, target.width)
-    if selector is None:
-        return _trap
-    product = _Product(
-        types=types,
-        indices=_indices(types.a, depth, selector, unit),
-        unit=unit,
-        arithmetic=operands.unit(product_unit(operands.silicon.chip, types, depth, q)),
-    )
-    dtype = DTYPES[BITS[types.d]]
-
-    def compute(warps: Warps, _: Mask) -> list[Values]:
-        count = warps.indices.size
-        given = *(fetch(warps) for fetch in (a, b, c)), spread(held(warps), (LANES, count))
-        d = np.concatenate(
-            [
-                product.multiply(*(each[..., start : start + _AT_ONCE] for each in given))
-                for start in range(0, count, _AT_ONCE)
-            ],
-            axis=-1,
-        )
-        return scatter(d.reshape(-1, count).astype(dtype, copy=False), target)
-
-    return writing(operands, names, compute)
+    indices = _indices(types.a, depth, selector or 0, unit)
+    arithmetic = operands.unit(product_unit(operands.silicon.chip, types, depth, q))
+    multiply = partial(_multiply, types, indices, unit, arithmetic)
+    fetches = (a, b, c, lambda warps: spread(held(warps), (LANES, warps.indices.size)))
+    product = multiplication(operands, types, layouts["d"], fetches, multiply)
+    return _trap if selector is None else product
 
 
 FORMS: tuple[Form, ...] = ((_OPCODE, _decode),)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from runners.simulated.binary import Rounding
 from runners.simulated.integers import Qualifiers
 from runners.simulated.layouts import QUADS, documented_layout
-from runners.simulated.matrices import Form, Multiplicands, check_product, factors, multiplication
+from runners.simulated.matrices import Form, Multiplicands, check_product, dense
 from runners.simulated.operands import Operands
 from runners.simulated.products import MultiplyUnit, Types, sound_unit
 from runners.simulated.silicon import Chip
@@ -57,28 +57,22 @@ def product_unit(chip: Chip, types: Types, k: int, q: Qualifiers) -> MultiplyUni
 def _decode(operands: Operands, match: re.Match[str]) -> Operation:
     operands.expect(4)
     q = Qualifiers(match.groupdict(""))
-    shape, orders, types = (
-        q["shape"],
-        (q["a_order"], q["b_order"]),
-        Types(*match.group("d", "a", "b", "c")),
-    )
+    shape, orders = q["shape"], (q["a_order"], q["b_order"])
+    types = Types(*match.group("d", "a", "b", "c"))
     check_product(operands, _ROWS, shape, types, orders, q, "no such shape and types are known")
     if types.a == _QUADS.types and shape in _QUADS.shapes:
         quads = QUADS
         native = operands.silicon.chip.quads.get(".".join(types))
         sound: MultiplyUnit = native or QuadUnit(pairs=types.c == types.d == "f16")
     else:
-        quads = 1
-        k = int(shape.rpartition("k")[2])
+        quads, k = 1, int(shape.rpartition("k")[2])
         sound = product_unit(operands.silicon.chip, types, k, q)
     wires = operands.unit(FragmentUnit())
-    stored = {"a": orders[0], "b": orders[1], "c": "row", "d": "row"}
     layouts = {
         role: documented_layout(role, shape, getattr(types, role), order, wires, quads)
-        for role, order in stored.items()
+        for role, order in zip("abcd", (*orders, "row", "row"), strict=True)
     }
-    fetched = factors(operands, shape, layouts, quads)
-    return multiplication(operands, types, layouts["d"], fetched, sound, quads)
+    return dense(operands, shape, types, layouts, sound, quads)
 
 
 FORMS: tuple[Form, ...] = ((_OPCODE, _decode),)

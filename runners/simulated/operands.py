@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -28,21 +28,19 @@ from runners.simulated.traffic import Addresses
 from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.warps import DTYPES, Key, Values, Warps, constant
 
-AKey = TypeVar("AKey", bound=Key)
-
 
 @dataclass(slots=True, eq=False)
-class FromRegister(Generic[AKey]):
+class FromRegister:
     """Fetches what lies among the registers."""
 
-    key: AKey
+    key: Key
 
     def __call__(self, warps: Warps) -> Values:
         """Return its bits."""
         return warps.registers[self.key]
 
 
-Source = FromRegister[Any] | Callable[[Warps], Values]
+Source = FromRegister | Callable[[Warps], Values]
 """What fetches an operand: (1 or 32 lanes, warps or 1) raw bits."""
 
 _TAKES_ADDRESSES = re.compile(r"(?:mov|call|cvta(?!\.to))\b")
@@ -85,8 +83,8 @@ class Surroundings:
     """Whether parameters are those of a device function."""
     functions: Mapping[str, int]
     """Addresses of the module's functions."""
-    known: dict[tuple[Scope, str, int], FromRegister[str]] = field(default_factory=dict)
-    """Registers that were found to have so many bits, by scope and name."""
+    known: dict[tuple[Scope, str, int], str] = field(default_factory=dict)
+    """Keys of registers that were found to have so many bits, by scope and name."""
     meanings: dict[Scope, dict[str, str]] = field(default_factory=dict)
     """What names were found to mean, by scope."""
 
@@ -102,16 +100,11 @@ class Operands:
 
     instruction: Instruction
     surroundings: Surroundings
+    line: int = field(init=False)
+    silicon: Silicon = field(init=False)
 
-    @property
-    def line(self) -> int:
-        """The instruction's line."""
-        return self.instruction.line
-
-    @property
-    def silicon(self) -> Silicon:
-        """The device."""
-        return self.surroundings.silicon
+    def __post_init__(self) -> None:
+        self.line, self.silicon = self.instruction.line, self.surroundings.silicon
 
     @property
     def names(self) -> tuple[tuple[str, str, int], ...] | None:
@@ -200,7 +193,7 @@ class Operands:
 
     def guard(self) -> tuple[str | None, bool]:
         """Return the key of the predicate in front, and whether it is negated."""
-        guard = self.instruction.statement.guard
+        guard = self.instruction.guard
         if guard is None:
             return None, False
         if self.width(guard.text) != 1:
@@ -223,17 +216,17 @@ class Operands:
             return SINK
         known = self.surroundings.known.get((self.instruction.scope, name, bits))
         if known is not None:
-            return known.key
+            return known
         register = self.register(name)
         self._check_width(name, register, bits, wider)
-        return self._from_register(name, register, bits).key
+        return self._known(name, register, bits)
 
-    def _from_register(self, name: str, register: Register, bits: int) -> FromRegister[str]:
-        """Return what fetches a register, once it is known to have so many bits."""
-        held = FromRegister(self.surroundings.prefix + register.key)
+    def _known(self, name: str, register: Register, bits: int) -> str:
+        """Return the key of a register, once it is known to have so many bits."""
+        key = self.surroundings.prefix + register.key
         if TYPE_BITS[register.type] == bits:
-            self.surroundings.known[self.instruction.scope, name, bits] = held
-        return held
+            self.surroundings.known[self.instruction.scope, name, bits] = key
+        return key
 
     def registers(self, operand: Operand, count: int, bits: int) -> tuple[str, ...]:
         """Return the keys of a vector of `count` registers of this width."""
@@ -288,16 +281,16 @@ class Operands:
         name = operand.text
         plain = not (operand.negated or operand.offset or copied)
         if plain and (known := self.surroundings.known.get((self.instruction.scope, name, bits))):
-            return known
+            return FromRegister(known)
         special = SPECIAL.get(name)
         if special is not None:
             if bits != special.bits and 1 in (bits, special.bits):
                 self.unsupported(f"{name} has {special.bits} bits, not {bits}")
-            fetch = special.fetch
+            whole = special.fetch
             if bits == special.bits:
-                return fetch
+                return whole
             dtype = DTYPES[bits]
-            return lambda warps: fetch(warps).astype(dtype)
+            return lambda warps: whole(warps).astype(dtype)
         found = self.instruction.scope.find(name)
         if isinstance(found, Variable):
             if not _TAKES_ADDRESSES.match(self.instruction.opcode):
@@ -322,7 +315,7 @@ class Operands:
             has = TYPE_BITS[found.type]
             fetch = lambda warps: warps.read_copied(key, has)  # noqa: E731
         else:
-            fetch = self._from_register(name, found, bits)
+            fetch = FromRegister(self._known(name, found, bits))
         if wider and TYPE_BITS[found.type] > bits:
             dtype = DTYPES[bits]
             return lambda warps: fetch(warps).astype(dtype)

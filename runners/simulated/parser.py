@@ -30,7 +30,6 @@ from runners.simulated.syntax import (
     Pair,
     Register,
     Scope,
-    Statement,
     Variable,
     Vector,
 )
@@ -68,8 +67,6 @@ _OPERAND_NAME = re.compile(
     # Behind a dot stands an element of a vector, or what a video instruction selects.
     r"(?!WARP_SZ\b)(?:[a-zA-Z_$]|%(?=[\w$]))[\w$]*+(?:\.(?:[a-zA-Z]++|[bh][0-7]++)\b)*+"
 )
-_ADDRESS = re.compile(rf"\[({_OPERAND_NAME.pattern})\s*(?:\+\s*([1-9][0-9]{{0,17}}))?\]")
-"""Nearly every address."""
 _NOT = re.compile(rf"!\s*(?={_OPERAND_NAME.pattern})")
 _WARP_SIZE = re.compile(r"WARP_SZ\b")
 _FLOAT = re.compile(
@@ -345,9 +342,9 @@ class _Reader:
         """Take the values of an initialiser, flat."""
         if numbers := _NUMBERS.match(self.text, self.place):
             with suppress(_Refusal):
-                initials = tuple(map(_number, numbers[1].split(",")))
+                given = [_integer(text.strip()) for text in numbers[1].split(",")]
                 self.take(_NUMBERS)
-                return initials
+                return tuple(Initial(Immediate(number)) for number in given)
         found: list[Initial] = []
         depth = 0
         while True:
@@ -393,30 +390,16 @@ def _alone(text: str) -> Operand:
     text = text.rstrip()
     if _OPERAND_NAME.fullmatch(text):
         return Name(text)
-    if address := _ADDRESS.fullmatch(text):
-        return Address(address[1], int(address[2] or 0))
     if text.startswith("{"):
-        return Vector(tuple(map(_part, text[1:-1].split(","))))
+        parts = [part.strip() for part in text[1:-1].split(",")]
+        if all(map(_OPERAND_NAME.fullmatch, parts)):
+            return Vector(tuple(map(Name, parts)))
     reader = _Reader(text)
     (operand,) = reader.sequence(reader.operand, "")
     return operand
 
 
-@lru_cache(maxsize=_KEPT)
-def _part(text: str) -> Name | Immediate:
-    """Return the part of a vector that a text is."""
-    reader = _Reader(text)
-    (part,) = reader.sequence(reader.value, "")
-    return part
-
-
-@lru_cache(maxsize=_KEPT)
-def _number(text: str) -> Initial:
-    """Return the initial value that the digits of a text are."""
-    return Initial(Immediate(_integer(text.strip())))
-
-
-def _instruction(text: str, place: int) -> Statement | None:
+def _instruction(text: str, place: int) -> Instruction | None:
     """Return the instruction at a place of a text; None if there is none."""
     match = _INSTRUCTION.match(text, place)
     if match is None:
@@ -424,11 +407,11 @@ def _instruction(text: str, place: int) -> Statement | None:
     negated, register, opcode, rest = match.groups()
     operands = operands_of(rest.strip(), calls=opcode in CALLS)
     guard = None if register is None else Name(register, 0, bool(negated))
-    return Statement(match[0], match.start(3) - place, guard, opcode, operands)
+    return Instruction(match[0], text[match.start(3) : match.end()], guard, opcode, operands)
 
 
 @lru_cache(maxsize=_KEPT)
-def statement_of(text: str) -> Statement | None:
+def statement_of(text: str) -> Instruction | None:
     """Return the instruction that a text is, up to its semicolon; None if it is none."""
     if ":" in text and _LABEL.match(text):
         return None
@@ -537,11 +520,8 @@ class _Module(_Reader):
             refuse(TrapKind.PARSE, line, f"register {name} is declared twice")
         if count is not None:
             if count > _LARGEST_FAMILY:
-                refuse(
-                    TrapKind.UNSUPPORTED,
-                    line,
-                    f"{count} registers are declared at once; up to {_LARGEST_FAMILY} are read",
-                )
+                said = f"{count} registers are declared at once; up to {_LARGEST_FAMILY} are read"
+                refuse(TrapKind.UNSUPPORTED, line, said)
             scope.families[name] = (count, kind, parts)
             return
         scope.declare(name, kind, parts)
@@ -623,14 +603,9 @@ class _Module(_Reader):
             self.expect("{")
             body = self._body((*results, *parameters), scopes)
         function = Function(
-            line=line,
-            name=name,
-            is_entry=is_entry,
-            results=results,
-            parameters=parameters,
-            body=None if body is None else tuple(body),
-            scopes=tuple(scopes),
-        )
+            line=line, name=name, is_entry=is_entry, results=results, parameters=parameters,
+            body=None if body is None else tuple(body), scopes=tuple(scopes),
+        )  # fmt: skip
         known = self.entries if is_entry else self.functions
         old = known.get(name)
         if old is not None and old.body is not None and body is not None:
@@ -688,10 +663,10 @@ class _Module(_Reader):
                 self.place = match.start(3)
                 raise
         assert found is not None
-        end = self.place + len(found.text)
+        end = self.place + len(found.whole)
         # A guard may stand in the line before its instruction, and lines are those of opcodes.
-        self.place += found.start
-        body.append(Instruction(self.here(), found, scope))
+        self.place = end - len(found.text)
+        body.append(Instruction(*found[:5], self.here(), scope))
         self.place = end
         self.skip()
 
@@ -717,18 +692,10 @@ def _without(comment: re.Match[str]) -> str:
 
 @lru_cache(maxsize=_KEPT_MODULES)
 def parse(text: str) -> Listing:
-    """Parse a PTX module.
+    """Parse a PTX module; the last ones are kept, so that the same text is parsed once.
 
-    Parameters
-    ----------
-    text
-        The module. Parsed modules are kept, so that the same text is parsed once.
-
-    Raises
-    ------
-    SimulatedTrap
-        With kind `PARSE` and the line, where the text is no PTX; with `UNSUPPORTED` and the line,
-        where it is PTX of a kind that is not read.
+    Raises `SimulatedTrap` with the line: of kind `PARSE` where the text is no PTX, `UNSUPPORTED`
+    where it is PTX of a kind that is not read.
     """
     module = _Module(_COMMENT.sub(_without, text))
     try:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.binary import F32, F64, NAMED, Rounding, flushed
+from runners.simulated.binary import F32, F64, NAMED, Rounding, as_f16, flushed
 from runners.simulated.fused import NanRule, Product, add, multiply_add, products
 from runners.simulated.integers import population
 from runners.simulated.layouts import BITS
@@ -37,7 +37,7 @@ MultiplyUnit = FloatUnit | IntegerUnit | DoubleUnit | BitUnit | QuadUnit
 
 _AT_ONCE = 128
 """Warps computed together, so that the many intermediate arrays stay in a core's cache."""
-_ONE = np.array([0x3FF0_0000_0000_0000], np.uint64)
+_ONE = np.array([F64.one], np.uint64)
 _MINUS_ZERO = np.array([F64.sign], np.uint64)
 _WRAP = (1 << 32) - 1
 
@@ -69,7 +69,7 @@ def multiply_on(unit: MultiplyUnit, a: Words, b: Words, c: Words, types: Types) 
     """Return D = A times B plus C as a unit computes it."""
     match unit:
         case FloatUnit():
-            return multiply(_as_f16(a, types.a), _as_f16(b, types.b), c, unit, NAMED[types.d])
+            return multiply(as_f16(a, types.a), as_f16(b, types.b), c, unit, NAMED[types.d])
         case IntegerUnit():
             return multiply_integers(a, b, c, BITS[types.a], unit)
         case BitUnit():
@@ -80,23 +80,6 @@ def multiply_on(unit: MultiplyUnit, a: Words, b: Words, c: Words, types: Types) 
             return _multiply_scalar(a, b, c, unit, types.d)
 
 
-# The finite numbers of e4m3 that are not negative, and its NaN, as words of f16.
-_E4M3 = np.array(
-    [np.ldexp(bool(byte >> 3) * 8 + (byte & 7), max(byte >> 3, 1) - 10)
-     for byte in range(0x7F)] + [np.nan],
-    np.float16,
-).view(np.uint16)  # fmt: skip
-
-
-def _as_f16(words: Words, kind: str) -> Words:
-    """Return f16 words of the same numbers as e4m3 or e5m2 words, others as they are."""
-    if kind == "e5m2":
-        words = words.astype(np.uint16) << np.uint16(8)
-    elif kind == "e4m3":
-        words = _E4M3[words & 0x7F] | (words & 0x80).astype(np.uint16) << np.uint16(8)
-    return words
-
-
 def _multiply_scalar(a: Words, b: Words, c: Words, unit: QuadUnit, result: str) -> Words:
     """Multiply f16 matrices in f32 operations, each rounded to nearest even."""
     rule = NanRule(canonical=unit.nan, invalid=unit.nan)
@@ -105,8 +88,7 @@ def _multiply_scalar(a: Words, b: Words, c: Words, unit: QuadUnit, result: str) 
         return add(product, z, Rounding.NEAREST_EVEN, rule)
 
     def plus(x: Words, y: Words) -> Words:
-        one = np.array(0x3F80_0000, np.uint64)
-        return multiply_add(x, one, y, F32, Rounding.NEAREST_EVEN, rule)
+        return multiply_add(x, np.array(F32.one), y, F32, Rounding.NEAREST_EVEN, rule)
 
     exact = products(widened(a), widened(b), F32)
     addend = (widened(c) if c.itemsize == 2 else c).astype(np.uint64)

@@ -142,14 +142,7 @@ class _Garbled(Registers):
 class Watch:
     """Follows the accesses of a launch to global and shared memory.
 
-    Parameters
-    ----------
-    warps
-        All of them.
-    granule
-        Bytes of the narrowest access.
-    lenient
-        Whether nothing is refused.
+    A granule has the bytes of the narrowest access; a lenient watch refuses nothing.
     """
 
     def __init__(self, warps: Warps, granule: int, *, lenient: bool) -> None:
@@ -203,9 +196,7 @@ class Watch:
     def copies(self, found: re.Match[str], mask: Mask) -> None:
         """Take note that threads end a group of asynchronous copies, or that copies are there."""
         threads = self._threads()
-        those = (
-            threads.reshape(-1) if mask is None else threads[np.broadcast_to(mask, threads.shape)]
-        )
+        those = threads[np.broadcast_to(np.True_ if mask is None else mask, threads.shape)]
         if found["ends"]:
             self._groups[those] += 1
             return
@@ -291,10 +282,8 @@ class Watch:
     def _write(self, shadow: _Shadow, access: _Access, segment: Segment) -> None:
         where, written = access.where, shadow.written
         self._check(shadow.read, access, segment, "writes", "read")
-        number, beside = (
-            0 if access.values is not None else _UNTOLD,
-            np.zeros(where.shape, np.bool_),
-        )
+        number = 0 if access.values is not None else _UNTOLD
+        beside = np.zeros(where.shape, np.bool_)
         if self.step.text in self.unasked:
             sort = self.step.text.split()[0].partition(".")[2]
             number = self._sums.setdefault(sort, len(self._sums) + 1)
@@ -519,9 +508,5 @@ def _check_members(warps: Warps, members: Values, mask: Mask) -> None:
     lanes = np.arange(LANES)
     bad = active & (~names[lanes, lanes] | (names & ~fine).any(axis=1))
     if bad.any():
-        refuse(
-            TrapKind.DIVERGENT,
-            0,
-            "the lanes that execute this are not those that their mask names",
-            warps.names(bad),
-        )
+        said = "the lanes that execute this are not those that their mask names"
+        refuse(TrapKind.DIVERGENT, 0, said, warps.names(bad))

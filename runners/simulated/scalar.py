@@ -81,30 +81,17 @@ def _pattern(opcode: str, classes: Mapping[str, str]) -> str:
 
 
 class Op:
-    """A row.
+    """A row: the opcode and its operands, as said above.
 
-    Parameters
-    ----------
-    syntax
-        The opcode and its operands, as said above.
-    compute
-        What it does with arrays of the operands' values, signed where their type is: a ufunc, or a
-        function that is given the qualifiers first, and then, where it is of `lanes`, (32, warps)
-        flags of those that take part. It returns what is written, in any dtype of the width: an
-        array, or one for each target. Halves that are packed are computed apart.
-    decode
-        What decodes it, where that is not the row.
-    needs
-        The lowest architecture by the type of an element, where that is above sm_70.
-    until
-        The architecture of a module from which on there is no such instruction since PTX ISA 6.4
-        (9.7.9.6, 9.7.13.9).
-    lanes
-        Whether the lanes of a warp know of each other.
-    otherwise
-        What the ISA permits as well, for a device that does all that is open so.
-    classes
-        The words that may stand for a name in the opcode, with blanks between.
+    `compute` takes arrays of the operands' values, signed where their type is: a ufunc, or a
+    function that is given the qualifiers first, and then, where the `lanes` of a warp know of each
+    other, (32, warps) flags of those that take part. It returns what is written, in any dtype of
+    the width: an array, or one for each target. Halves that are packed are computed apart.
+    `otherwise` is what the ISA permits as well. `decode` decodes what is no such row.
+
+    `needs` has the lowest architecture by the type of an element, where that is above sm_70;
+    `until` the one of a module from which on there is no such instruction since PTX ISA 6.4
+    (9.7.9.6, 9.7.13.9). `classes` are the words that may stand for a name, with blanks between.
     """
 
     def __init__(
@@ -149,11 +136,8 @@ class Op:
     def _decode(self, operands: Operands, q: Qualifiers, slots: Sequence[_Slot]) -> Operation:
         if self._needs:
             operands.need(self._needs.get(q["element"], 0))
-        if (
-            self.until
-            and operands.silicon.target.architecture >= self.until
-            and operands.surroundings.version >= _WITH_SYNC
-        ):
+        target, version = operands.silicon.target, operands.surroundings.version
+        if self.until and target.architecture >= self.until and version >= _WITH_SYNC:
             operands.lacks(f"a .target below sm_{self.until}, or PTX ISA before 6.4")
         given: list[Operand] = list(operands.instruction.operands)
         paired = isinstance(first := given[0], Pair)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import product
 from typing import Any, Protocol, TypeVar
 
@@ -63,13 +64,7 @@ class Target:
 
     @classmethod
     def named(cls, name: str) -> Target:
-        """Return the target of this name.
-
-        Raises
-        ------
-        UsageError
-            If no module that a simulated device runs has such a target.
-        """
+        """Return the target of this name; raise `UsageError` if no module that is run has it."""
         match = _TARGET.fullmatch(name)
         if match is None or int(match[1]) not in (*_OLDER, *ARCHITECTURES):
             known = ", ".join(f"sm_{number}" for number in ARCHITECTURES)
@@ -139,12 +134,8 @@ class Chip:
     def with_floats(self, types: str | None = None, **fields: Any) -> Chip:
         """Return a chip with other fields of its units for these types, or of all of them.
 
-        Raises
-        ------
-        UsageError
-            If there are no such types, or no such field.
-        ValueError
-            If a unit cannot be made so.
+        Raises `UsageError` if there are no such types or fields, `ValueError` if there can be no
+        such unit.
         """
         if types is not None and types not in self.floats:
             raise UsageError(
@@ -172,13 +163,7 @@ def _replaced(unit: Any, fields: Mapping[str, Any]) -> Any:
 
 
 def chip_of(target: str) -> Chip:
-    """Return the chip of an architecture that can be simulated, such as "sm_90".
-
-    Raises
-    ------
-    UsageError
-        If there is none.
-    """
+    """Return the chip of an architecture that can be simulated, such as "sm_90"."""
     known = {f"sm_{number}": number for number in ARCHITECTURES}
     if target not in known:
         raise UsageError(f"no chip is known of {target!r}; known are {', '.join(known)}")
@@ -258,10 +243,4 @@ class Silicon:
         ]
         if not changes:
             return None
-
-        def corrupt(registers: list[Values], site: Site) -> list[Values]:
-            for change in changes:
-                registers = change(registers, site)
-            return registers
-
-        return corrupt
+        return lambda registers, site: reduce(lambda held, f: f(held, site), changes, registers)

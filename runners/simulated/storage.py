@@ -26,12 +26,8 @@ class _Space:
         offset = -(-self.end // variable.alignment) * variable.alignment
         self.end = offset + variable.size
         if self.end > self._largest:
-            refuse(
-                self._kind,
-                variable.line,
-                f"{variable.name} makes {self.end} bytes of {self._name} memory; there are "
-                f"{self._largest}",
-            )
+            said = f"{variable.name} makes {self.end} bytes of {self._name} memory; there are "
+            refuse(self._kind, variable.line, f"{said}{self._largest}")
         return offset
 
 
@@ -96,9 +92,8 @@ class Statics:
         if found is None:
             space = Space(variable.space)
             if space not in self._spaces:
-                refuse(
-                    TrapKind.PARSE, variable.line, f"{variable.name} is declared outside functions"
-                )
+                said = f"{variable.name} is declared outside functions"
+                refuse(TrapKind.PARSE, variable.line, said)
             if space is Space.SHARED and not variable.size:
                 # Dynamic shared memory lies behind all static one.
                 found = Location(space, LARGEST_SHARED)
@@ -142,11 +137,8 @@ class Statics:
     def _content(self, variable: Variable) -> bytes:
         width = TYPE_BITS[variable.type] // 8
         if len(variable.initial) * width > variable.size:
-            refuse(
-                TrapKind.PARSE,
-                variable.line,
-                f"{variable.name} has more initial values than elements",
-            )
+            said = f"{variable.name} has more initial values than elements"
+            refuse(TrapKind.PARSE, variable.line, said)
         held = bytearray()
         for initial in variable.initial:
             value = initial.value
@@ -154,11 +146,8 @@ class Statics:
                 number = value.value
                 if value.float_bits and value.float_bits != 8 * width:
                     if variable.type != "f32":
-                        refuse(
-                            TrapKind.PARSE,
-                            variable.line,
-                            f"{variable.name} cannot hold its initial value",
-                        )
+                        said = f"{variable.name} cannot hold its initial value"
+                        refuse(TrapKind.PARSE, variable.line, said)
                     number = float_bits(value, 32)
             elif value.text in self._functions:
                 number = self._functions[value.text]

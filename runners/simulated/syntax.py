@@ -197,41 +197,24 @@ class Scope:
         return Scope(self, number, labels=self.labels.new_child(), targets=self.targets.new_child())
 
 
-class Statement(NamedTuple):
-    """What the text of an instruction says, wherever it stands."""
+NOWHERE = Scope()
+"""Where an instruction is that is not in its place."""
 
+
+class Instruction(NamedTuple):
+    """An instruction, by itself or in its place."""
+
+    whole: str
+    """What stands there, from the guard to the semicolon."""
     text: str
-    """From the guard to the semicolon."""
-    start: int
-    """Characters before the opcode."""
+    """From the opcode to the semicolon."""
     guard: Name | None
     """The predicate in front of it."""
     opcode: str
+    """What it does, with all qualifiers."""
     operands: tuple[Operand, ...]
-
-
-@dataclass(slots=True, eq=False)
-class Instruction:
-    """One instruction."""
-
-    line: int
-    statement: Statement
-    scope: Scope
-
-    @property
-    def text(self) -> str:
-        """What stands there, from the opcode to the semicolon."""
-        return self.statement.text[self.statement.start :]
-
-    @property
-    def opcode(self) -> str:
-        """What it does, with all qualifiers."""
-        return self.statement.opcode
-
-    @property
-    def operands(self) -> tuple[Operand, ...]:
-        """What it is given."""
-        return self.statement.operands
+    line: int = 0
+    scope: Scope = NOWHERE
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

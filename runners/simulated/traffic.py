@@ -46,12 +46,8 @@ def places(
             where = f"outside what the kernel has of {space} memory"
             if first >> _WINDOW_BITS:
                 where += ": a generic address of other memory may have become one of it (cvta.to)"
-        refuse(
-            TrapKind.OUT_OF_BOUNDS,
-            0,
-            f"{span} bytes at {space} address {first:#x} are {verb}, {where}",
-            warps.names(bad),
-        )
+        said = f"{span} bytes at {space} address {first:#x} are {verb}, {where}"
+        refuse(TrapKind.OUT_OF_BOUNDS, 0, said, warps.names(bad))
     return found
 
 

@@ -8,14 +8,14 @@ is the sum of its factors' exponents, whatever its significand; a zero has a fix
 All arrays have the warps as their last axis.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from runners.simulated.binary import F16, F32, Binary, Rounding, flushed
-from runners.simulated.fused import NanRule, multiply_add
+from runners.simulated.fused import NanRule, multiply_add, round_words, unpack
 from runners.simulated.units import FloatUnit, Matrix
 from runners.simulated.warps import spread
 
@@ -39,12 +39,8 @@ _DOUBLE_BIAS = 1023
 # A shift that empties any magnitude below 2^53 and is defined for 64-bit integers.
 _LARGEST_SHIFT = 62
 
-_ONE_F32 = 0x3F80_0000
-_ONE_F16 = 0x3C00
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Factors:
+class _Factors(NamedTuple):
     """One matrix taken apart."""
 
     sign: Terms
@@ -147,9 +143,10 @@ def _rounded(
     low = (image >> _DOUBLE_FRACTION) + scale < _DOUBLE_BIAS + binary.bottom
     if low.any():
         words[low] = _subnormal(magnitude[low], scale[low], negative[low], binary, rounding)
-    over = words >= binary.infinity
+    infinity = ((1 << binary.exponent) - 1) << binary.fraction
+    over = words >= infinity
     if over.any():
-        words[over] = binary.infinity - saturating
+        words[over] = infinity - saturating
     return words
 
 
@@ -160,52 +157,29 @@ def widened(words: Words) -> Words:
 
 
 def narrowed(
-    words: Words,
-    nan: int,
-    rounding: Rounding = Rounding.NEAREST_EVEN,
-    saturating: bool = False,
+    words: Words, nan: int, rounding: Rounding = Rounding.NEAREST_EVEN, saturating: bool = False
 ) -> Words:
     """Return f16 words of f32 words; a tiny negative gives -0, and any NaN the cut of `nan`."""
-    parts = _take_apart(words, F32, flush=False)
-    negative = parts.sign < 0
-    magnitude = _rounded(
-        parts.significand.astype(np.int64),
-        parts.exponent.astype(np.int64) - F32.fraction,
-        negative,
-        F16,
-        rounding,
-        saturating,
-    )
-    if parts.infinite is not None and parts.nan is not None:
-        # 0x7fffffff gives 0x7fff.
-        cut = F16.infinity | (nan >> 13 & (1 << F16.fraction) - 1)
-        special = np.where(parts.infinite, F16.infinity, magnitude)
-        magnitude = np.where(parts.nan, cut, special)
-        negative = np.where(parts.nan, bool(nan >> 16 & F16.sign), negative)
-    return _signed(magnitude, negative, F16)
+    x = unpack(words.astype(np.uint64), F32)
+    most = F16.infinity - saturating
+    magnitude = round_words(x, F16, rounding, beyond=most)
+    # 0x7fffffff gives 0x7fff.
+    cut = F16.infinity | (nan >> 13 & (1 << F16.fraction) - 1)
+    magnitude = np.where(x.nan, np.uint64(cut), magnitude)
+    return _signed(magnitude, np.where(x.nan, bool(nan >> 16 & F16.sign), x.negative), F16)
 
 
-def _signed(magnitude: Integers, negative: Flags, binary: Binary) -> Words:
-    words = magnitude | np.where(negative, binary.sign, 0)
+def _signed(magnitude: Any, negative: Any, binary: Binary) -> Words:
+    words: Words = magnitude | (negative * magnitude.dtype.type(binary.sign))
     return words.astype(f"u{binary.word // 8}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Specials:
-    """Which elements of a block's result are not finite numbers."""
-
-    nan: Flags
-    positive: Flags
-    negative: Flags
-
-
-def _specials(
-    a: _Factors, b: _Factors, c: _Factors, unit: FloatUnit, shape: tuple[int, ...]
-) -> _Specials | None:
-    """Find the NaN and infinities that a block gives; None where there can be none."""
+def _put_specials(words: Words, a: _Factors, b: _Factors, c: _Factors, unit: FloatUnit) -> Words:
+    """Put the NaN and infinities that a block gives over a result as if all were finite."""
     narrow = not unit.wide_products
     if a.infinite is None and b.infinite is None and c.infinite is None and not narrow:
-        return None
+        return words
+    shape = words.shape
     nan = np.zeros(shape, np.bool_)
     positive, negative = np.zeros_like(nan), np.zeros_like(nan)
     invalid = np.zeros_like(nan)
@@ -228,7 +202,8 @@ def _specials(
             infinite: Flags = np.logical_or(a_infinite[:, k, None], b_infinite[k][None])
             zero = (a.significand[:, k, None] == 0) | (b.significand[k][None] == 0)
             if narrow:
-                infinite = infinite | _beyond_f32(a, b, k, unit)
+                exponent = a.exponent[:, k, None] + b.exponent[k][None]
+                infinite = infinite | (exponent + _carries(a, b, k, unit) > F32.top)
             invalid |= infinite & zero
             infinite &= ~zero
             plus = a.sign[:, k, None] == b.sign[k][None]
@@ -240,15 +215,17 @@ def _specials(
     else:
         both = positive & negative
         positive, negative = positive & ~both, negative & ~both
-    return _Specials(nan=nan, positive=positive, negative=negative)
+    infinity = unit.accumulator.infinity
+    words[positive], words[negative] = infinity, infinity | unit.accumulator.sign
+    words[nan] = unit.nan
+    return words
 
 
-def _beyond_f32(a: _Factors, b: _Factors, k: int, unit: FloatUnit) -> Flags:
+def _carries(a: _Factors, b: _Factors, k: int, unit: FloatUnit) -> Flags:
+    """Return which products of significands are 2 or more."""
     product = a.significand[:, k, None] * b.significand[k][None]
-    carry = product >> (2 * unit.multiplicand.fraction + 1) > 0
-    exponent = a.exponent[:, k, None] + b.exponent[k][None]
-    beyond: Flags = exponent + carry > F32.top
-    return beyond
+    carries: Flags = product >> (2 * unit.multiplicand.fraction + 1) > 0
+    return carries
 
 
 def _largest_exponents(
@@ -268,9 +245,7 @@ def _largest_exponents(
         exponent = a.exponent[:, k, None] + b.exponent[k][None]
         exponents.append(exponent)
         if unit.normalised_products:
-            product = a.significand[:, k, None] * b.significand[k][None]
-            carry = product >> (2 * unit.multiplicand.fraction + 1)
-            exponent = exponent + (carry > 0)
+            exponent = exponent + _carries(a, b, k, unit)
         if zeros_decide:
             absent = exponent < _ZERO_EXPONENT // 2
             exponent = np.where(absent, np.int32(unit.zero_exponent), exponent)
@@ -308,21 +283,14 @@ def _add_block(a: _Factors, b: _Factors, c_words: Words, unit: FloatUnit) -> Wor
             partial[...] = 0
     total += partial
     words = _finish(total, top.astype(np.int64) - unit.fraction, unit)
-    return _put_specials(words, _specials(a, b, c, unit, top.shape), unit)
+    return _put_specials(words, a, b, c, unit)
 
 
 def _accumulator_term(c: _Factors, top: Terms, unit: FloatUnit) -> Integers:
-    # The significand is lifted by 8 bits, which F can exceed the format's fraction by; the cut
-    # then is one right shift.
-    lift = 8 + unit.accumulator.fraction - unit.fraction
-    if unit.accumulator.fraction < unit.fraction - 8:
-        # f16: lift to F bits first.
-        magnitude = c.significand.astype(np.int64) << (unit.fraction - unit.accumulator.fraction)
-        shift = top.astype(np.int64) - c.exponent
-    else:
-        magnitude = c.significand.astype(np.int64) << 8
-        shift = top.astype(np.int64) - c.exponent + lift
-    return (magnitude >> shift) * c.sign
+    # Lifted by 8 bits, which F can exceed the fraction of f32 by, and that of f16 by more.
+    lift = max(8, unit.fraction - unit.accumulator.fraction)
+    shift = top.astype(np.int64) - c.exponent + (lift + unit.accumulator.fraction - unit.fraction)
+    return (c.significand.astype(np.int64) << lift >> shift) * c.sign
 
 
 def _finish(total: Integers, scale: Integers, unit: FloatUnit) -> Words:
@@ -330,22 +298,11 @@ def _finish(total: Integers, scale: Integers, unit: FloatUnit) -> Words:
     negative = total < 0
     magnitude = np.abs(total)
     unused = 0 if unit.kept is None else binary.fraction - unit.kept
-    short = replace(binary, word=binary.word - unused, fraction=binary.fraction - unused)
+    short = replace(binary, fraction=binary.fraction - unused)
     words = _rounded(magnitude, scale, negative, short, unit.rounding, unit.saturating) << unused
     # A zero is positive, also where a negative sum was cut to it.
     zero = words == 0
     return _signed(words, np.where(zero, unit.zero_sign, negative), binary)
-
-
-def _put_specials(words: Words, specials: _Specials | None, unit: FloatUnit) -> Words:
-    if specials is None:
-        return words
-    binary = unit.accumulator
-    dtype = words.dtype.type
-    words[specials.positive] = dtype(binary.infinity)
-    words[specials.negative] = dtype(binary.infinity | binary.sign)
-    words[specials.nan] = dtype(unit.nan)
-    return words
 
 
 def _blocks(depth: int, unit: FloatUnit) -> list[slice] | list[list[int]]:
@@ -364,15 +321,10 @@ def _blocks(depth: int, unit: FloatUnit) -> list[slice] | list[list[int]]:
     return held[::-1] if unit.descending else held
 
 
-def _block(part: _Factors, axis: int, chosen: slice | list[int]) -> _Factors:
-    index = (slice(None), chosen) if axis == 1 else (chosen,)
-    return _Factors(
-        sign=part.sign[index],
-        exponent=part.exponent[index],
-        significand=part.significand[index],
-        infinite=None if part.infinite is None else part.infinite[index],
-        nan=None if part.nan is None else part.nan[index],
-    )
+def _part(factors: _Factors, *index: Any) -> _Factors:
+    fields: Any = factors
+    parts: Any = [None if field is None else field[index] for field in fields]
+    return _Factors(*parts)
 
 
 def _cut_or_rounded(words: Words, unit: FloatUnit) -> Words:
@@ -395,7 +347,7 @@ def _product(a: Words, b: Words, c: Words, unit: FloatUnit) -> Words:
     words = np.zeros_like(c) if unit.ignores_c or unit.accumulator_last else c
     first = True
     for chosen in _blocks(depth, unit):
-        parts = _block(left, 1, chosen), _block(right, 0, chosen)
+        parts = _part(left, slice(None), chosen), _part(right, chosen)
         if unit.blocks_apart and not first:
             words = _added(words, _add_block(*parts, np.zeros_like(c), unit), unit)
         else:
@@ -406,10 +358,11 @@ def _product(a: Words, b: Words, c: Words, unit: FloatUnit) -> Words:
 
 def _added(x: Words, y: Words, unit: FloatUnit) -> Words:
     """Return x times one plus y, rounded once."""
-    one = _ONE_F16 if unit.accumulator == F16 else _ONE_F32
     nan = NanRule(canonical=unit.nan, invalid=unit.nan)
     rounding = unit.addition or unit.rounding
-    total = multiply_add(x, np.full_like(x, one), y, unit.accumulator, rounding, nan)
+    total = multiply_add(
+        x, np.full_like(x, unit.accumulator.one), y, unit.accumulator, rounding, nan
+    )
     words: Words = total.astype(x.dtype)
     return words
 

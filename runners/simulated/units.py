@@ -269,17 +269,7 @@ _NAN = {"f16": 0x7FFF, "f32": 0x7FFF_FFFF}
 
 
 def float_unit(architecture: int, multiplicand: str, accumulator: str) -> FloatUnit:
-    """Return the unit that an architecture has for these element types.
-
-    Parameters
-    ----------
-    architecture
-        One of `ARCHITECTURES`.
-    multiplicand
-        `f16`, `bf16` or `tf32`.
-    accumulator
-        `f16` or `f32`: the format of the running sum.
-    """
+    """Return the unit of an architecture for f16, bf16 or tf32, with sums of f16 or f32."""
     row = _GENERATIONS[architecture]
     narrow = accumulator == "f16"
     return FloatUnit(
@@ -298,10 +288,7 @@ _BOTTOMS = {"e4m3": -6, "e5m2": -14}
 
 
 def byte_unit(architecture: int, a: str, b: str, accumulator: str) -> FloatUnit | None:
-    """Return the unit that an architecture has for e4m3 and e5m2; None if it has none.
-
-    `accumulator` is `f16` or `f32`.
-    """
+    """Return the unit for e4m3 and e5m2, with sums of f16 or f32; None if there is none."""
     row = _GENERATIONS[architecture]
     if row.byte_block is None:
         return None

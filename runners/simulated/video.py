@@ -79,12 +79,17 @@ def _width(part: str) -> int:
     return {"b": 8, "h": 16, "": 32}[part[:1]]
 
 
+def _selected(q: Qualifiers, chosen: Sequence[str], *words: Values) -> Any:
+    """Return the numbers that are selected of a and b."""
+    return (
+        _numbers(each, q[kind] or "u32", _width(part), int(part[1:] or 0))
+        for each, kind, part in zip(words, ("atype", "btype"), chosen[1:], strict=False)
+    )
+
+
 def scalar(q: Qualifiers, chosen: Sequence[str], a: Values, b: Values, *c: Values) -> Any:
     """Compute a number; combine it with c, or put it in place of a part of c."""
-    x, y = (
-        _numbers(words, q[kind] or "u32", _width(part), int(part[1:] or 0))
-        for words, kind, part in ((a, "atype", chosen[1]), (b, "btype", chosen[2]))
-    )
+    x, y = _selected(q, chosen, a, b)
     bits = _width(chosen[0])
     if q["mode"]:
         y = np.minimum(y, 32) if q["mode"] == "clamp" else y & 31
@@ -103,13 +108,8 @@ def scalar(q: Qualifiers, chosen: Sequence[str], a: Values, b: Values, *c: Value
 def multiplied(q: Qualifiers, chosen: Sequence[str], a: Values, b: Values, c: Values) -> Any:
     """Multiply two numbers, add c, and 1 if that is asked for; take the sum's upper bits."""
     signed = "s32" in (q["atype"], q["btype"])
-    x, y, z = (
-        _numbers(words, kind, _width(part), int(part[1:] or 0))
-        for words, kind, part in (
-            (a, q["atype"], chosen[1]), (b, q["btype"], chosen[2]),
-            (c, "s32" if signed else "u32", ""),
-        )
-    )  # fmt: skip
+    x, y = _selected(q, chosen, a, b)
+    z = _numbers(c, "s32" if signed else "u32", 32, 0)
     # 64 bits hold every sum, with a sign or without one.
     found: Any = x * y + z + (1 if q["po"] else 0)
     found = found if signed else found.view(np.uint64)

@@ -162,7 +162,7 @@ class Warps:
     def owners(self) -> Owners:
         """Blocks, (warps,), and threads, (32, warps), of the launch, which own memory."""
         threads = np.arange(LANES)[:, None] + LANES * self.indices
-        return Owners({Owner.BLOCK: self.blocks, Owner.THREAD: threads})
+        return {Owner.BLOCK: self.blocks, Owner.THREAD: threads}
 
     def read_copied(self, register: str, bits: int) -> Values:
         """Return a register's bits, also of one that no thread has written."""
@@ -186,11 +186,10 @@ class Warps:
         self.slots = self.slots[kept]
         self.registers = self.registers.kept(kept)
 
-    def names(self, bad: NDArray[np.bool_]) -> tuple[int, ...]:
+    def names(self, bad: Mask = None) -> tuple[int, ...]:
         """Return the indices of the warps with a thread for which `bad`, (lanes, warps), holds."""
-        return tuple(
-            int(i) for i in self.indices[np.broadcast_to(bad.any(axis=0), self.indices.shape)]
-        )
+        some = True if bad is None else bad.any(axis=0)
+        return tuple(self.indices[np.broadcast_to(some, self.indices.shape)].tolist())
 
     def uniform(self, value: Values, what: str, mask: Mask) -> Values:
         """Return a value as (1, warps or 1) if all active lanes of each warp agree, else trap."""
@@ -200,12 +199,8 @@ class Warps:
         if mask is not None:
             differs = differs & mask
         if differs.any():
-            refuse(
-                TrapKind.DIVERGENT,
-                0,
-                f"{what} differs between the lanes of a warp",
-                self.names(differs),
-            )
+            said = f"{what} differs between the lanes of a warp"
+            refuse(TrapKind.DIVERGENT, 0, said, self.names(differs))
         return value[:1]
 
     def whole(self, mask: Mask) -> Mask:

@@ -19,14 +19,7 @@ from runners.simulated.layouts import (
     opaque_layout,
     scatter,
 )
-from runners.simulated.matrices import (
-    Form,
-    Multiplicands,
-    check_product,
-    factors,
-    multiplication,
-    writing,
-)
+from runners.simulated.matrices import Form, Multiplicands, check_product, dense, writing
 from runners.simulated.memory import Space, check_alignment
 from runners.simulated.operands import FromRegister, Operands, Source
 from runners.simulated.products import Types, sound_unit
@@ -243,15 +236,13 @@ def _mma(operands: Operands, match: re.Match[str]) -> Operation:
     orders = q["a"], q["b"]
     check_product(operands, _ROWS, q["shape"], types, orders, q)
     _check_aligned(operands, q)
+    seed = operands.silicon.layout_seed
     layouts = {
-        role: opaque_layout(
-            role, q["shape"], getattr(types, role), order, operands.silicon.layout_seed
-        )
-        for role, order in (("d", "row"), ("a", q["a"]), ("b", q["b"]), ("c", "row"))
+        role: opaque_layout(role, q["shape"], getattr(types, role), order, seed)
+        for role, order in zip("abcd", (*orders, "row", "row"), strict=True)
     }
     sound = sound_unit(operands.silicon.chip, types, q["op"], q["rounding"], bool(q["satfinite"]))
-    fetched = factors(operands, q["shape"], layouts)
-    return multiplication(operands, types, layouts["d"], fetched, sound)
+    return dense(operands, q["shape"], types, layouts, sound)
 
 
 FORMS: tuple[Form, ...] = ((_LOAD, _load), (_STORE, _store), (_MMA, _mma))

@@ -7,11 +7,13 @@ tile has them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from oracle.image import position
+from oracle.lane_code import Repeat, Statement, inside
 from oracle.ops import MatrixAccess, accesses_rows, is_main
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
@@ -22,37 +24,45 @@ from strategies.matrices import places_of
 from strategies.programs.forms import ACCESS_FORMS
 from strategies.programs.memory import GUARD_BYTES
 
+T = TypeVar("T")
 Site = tuple[int | str, ...]
-"""Where a step stands: (3,), or (3, "then", 0) for the first step in the arm of a branch."""
+"""Where a step or a statement stands: (3,), or (3, "then", 0) for the first of a branch's arm."""
 Steps = tuple[Step, ...]
 Edits = Mapping[Site, Steps]
 """What stands in the place of some steps; () drops one."""
 
 
-def visit(steps: Steps, prefix: Site = ()) -> Iterator[tuple[Site, Step]]:
-    """Iterate over steps and those inside branches and loops, in the order of the text."""
+def blocks_of(one: Any) -> Mapping[str, tuple[Any, ...]]:
+    """Return what is inside a step, or a statement of scalar code, by the field that has it."""
+    return inside(one) if isinstance(one, Statement) else one.blocks
+
+
+def visit(steps: Sequence[T], prefix: Site = ()) -> Iterator[tuple[Site, T]]:
+    """Iterate over steps, or statements, and those inside of others, in the order of the text."""
     for index, step in enumerate(steps):
         site = (*prefix, index)
         yield site, step
-        for field, inside in step.blocks.items():
-            yield from visit(inside, (*site, field))
+        for field, block in blocks_of(step).items():
+            yield from visit(block, (*site, field))
 
 
-def edited(steps: Steps, edits: Edits, prefix: Site = ()) -> Steps:
-    """Return steps with some of them changed; inside a step that is changed nothing else is."""
-    result: list[Step] = []
+def edited(
+    steps: Sequence[T], edits: Mapping[Site, tuple[T, ...]], prefix: Site = ()
+) -> tuple[T, ...]:
+    """Return steps or statements, some of them changed; inside of those nothing else is."""
+    result: list[Any] = []
     for index, step in enumerate(steps):
         site = (*prefix, index)
         if site in edits:
             result += edits[site]
-        elif step.blocks:
-            blocks = {
-                field: edited(inside, edits, (*site, field))
-                for field, inside in step.blocks.items()
-            }
-            result.append(step.changed(**blocks))
-        else:
-            result.append(step)
+            continue
+        changes: dict[str, Any] = {
+            field: edited(block, edits, (*site, field)) for field, block in blocks_of(step).items()
+        }
+        if isinstance(step, Repeat) and step.entry:
+            kept = ((*site, "body", at) not in edits for at in range(step.skipped))
+            changes["skipped"] = sum(kept)
+        result.append(replace(step, **changes) if changes else step)  # type: ignore[type-var]
     return tuple(result)
 
 

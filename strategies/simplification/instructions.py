@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from oracle.instructions import INSTRUCTIONS
 from oracle.targets import TARGETS, VERSIONS, Module, Target
@@ -27,58 +27,29 @@ def parts(draft: Draft) -> tuple[str, ...]:
 
     Token soup has no slots; its parts are its words and operands.
     """
+    operands = [f"operand {i}" for i in range(len(draft.operands))]
     if _is_soup(draft):
-        words = [f"word {i}" for i in range(len(draft.qualifiers))]
-        return (*words, *(f"operand {i}" for i in range(len(draft.operands))))
-    names = [
-        slot
-        for slot, plain in _PLAIN.items()
-        if (draft.qualifier(slot) not in ("", plain) and not _has_to_be_there(draft, slot, plain))
-        or (plain and not draft.qualifier(slot) and slot in INSTRUCTIONS[draft.mnemonic].slots)
-    ]
-    names += [name for name in _TYPES if _with_plain_types(draft, name) != draft]
-    if draft.predicate:
-        names.append("predicate")
-    if _with_table_registers(draft) != draft:
-        names.append("registers")
-    if _ordered(draft) != draft.qualifiers:
-        names.append("order")
-    names += [
-        f"operand {i}" for i, operand in enumerate(draft.operands) if _plain(draft, i) != operand
-    ]
-    return tuple(names)
+        return (*(f"word {i}" for i in range(len(draft.qualifiers))), *operands)
+    names = [name for name, change in _CHANGES.items() if change(draft) != draft]
+    plain = [_plain(draft, i) for i in range(len(draft.operands))]
+    changed = zip(operands, plain, draft.operands, strict=True)
+    return (*names, *(name for name, simple, operand in changed if simple != operand))
 
 
 def simplified(draft: Draft, plain: frozenset[str]) -> Draft:
     """Return the draft with the named parts (of `parts`) made as plain as they can be."""
     if _is_soup(draft):
-        return replace(
-            draft,
-            qualifiers=tuple(
-                pair for i, pair in enumerate(draft.qualifiers) if f"word {i}" not in plain
-            ),
-            operands=tuple(
-                operand for i, operand in enumerate(draft.operands) if f"operand {i}" not in plain
-            ),
-        )
-    result = draft
-    for slot, text in _PLAIN.items():
-        if slot in plain:
-            result = result.with_qualifiers({slot: text})
-    for name in _TYPES:
+        words = (pair for i, pair in enumerate(draft.qualifiers) if f"word {i}" not in plain)
+        kept = (one for i, one in enumerate(draft.operands) if f"operand {i}" not in plain)
+        return replace(draft, qualifiers=tuple(words), operands=tuple(kept))
+    for name, change in _CHANGES.items():
         if name in plain:
-            result = _with_plain_types(result, name)
-    if "predicate" in plain:
-        result = replace(result, predicate="")
-    if "order" in plain:
-        result = replace(result, qualifiers=_ordered(result))
-    if "registers" in plain:
-        result = _with_table_registers(result)
-    operands = [
-        _plain(result, i) if f"operand {i}" in plain else operand
-        for i, operand in enumerate(result.operands)
+            draft = change(draft)
+    simple = [
+        _plain(draft, i) if f"operand {i}" in plain else operand
+        for i, operand in enumerate(draft.operands)
     ]
-    return replace(result, operands=tuple(operand for operand in operands if operand))
+    return replace(draft, operands=tuple(filter(None, simple)))
 
 
 def _is_soup(draft: Draft) -> bool:
@@ -86,20 +57,17 @@ def _is_soup(draft: Draft) -> bool:
     return not draft.qualifiers or any(not slot for slot, _ in draft.qualifiers)
 
 
-# The first types of the page's syntax: those of .f16 multiplicands, which are not written.
-_TYPES = {"multiplicands": ("atype", "btype", ""), "accumulators": ("dtype", "ctype", "f16")}
+def _with_slot(slot: str, text: str, draft: Draft) -> Draft:
+    if not text and slot in INSTRUCTIONS[draft.mnemonic].required:
+        # It holds what every form has, as ".trans".
+        return draft
+    return draft.with_qualifiers({slot: text})
 
 
-def _has_to_be_there(draft: Draft, slot: str, plain: str) -> bool:
-    """Tell whether a slot that is plain when empty holds what every form has, as ".trans"."""
-    return not plain and slot in INSTRUCTIONS[draft.mnemonic].required
-
-
-def _with_plain_types(draft: Draft, name: str) -> Draft:
+def _with_types(slots: tuple[str, str], plain: str, draft: Draft) -> Draft:
     if draft.mnemonic != "wmma.mma":
         return draft
-    first, second, plain = _TYPES[name]
-    return draft.with_qualifiers({first: plain, second: plain})
+    return draft.with_qualifiers(dict.fromkeys(slots, plain))
 
 
 def _with_table_registers(draft: Draft) -> Draft:
@@ -119,12 +87,23 @@ def _with_table_registers(draft: Draft) -> Draft:
     return replace(draft, operands=tuple(operands))
 
 
-def _ordered(draft: Draft) -> tuple[tuple[str, str], ...]:
-    """Return the qualifiers in the order of the page's syntax, doubled ones once."""
+def _ordered(draft: Draft) -> Draft:
+    """Return the draft with its qualifiers in the order of the page's syntax, doubled ones once."""
     first = dict(reversed(draft.qualifiers))
-    return tuple(
-        (slot, first[slot]) for slot in INSTRUCTIONS[draft.mnemonic].slots if slot in first
-    )
+    slots = INSTRUCTIONS[draft.mnemonic].slots
+    return replace(draft, qualifiers=tuple((slot, first[slot]) for slot in slots if slot in first))
+
+
+_CHANGES: Mapping[str, Callable[[Draft], Draft]] = {
+    **{slot: partial(_with_slot, slot, text) for slot, text in _PLAIN.items()},
+    # The first types of the page's syntax: those of .f16 multiplicands, which are not written.
+    "multiplicands": partial(_with_types, ("atype", "btype"), ""),
+    "accumulators": partial(_with_types, ("dtype", "ctype"), "f16"),
+    "predicate": lambda draft: replace(draft, predicate=""),
+    "order": _ordered,
+    "registers": _with_table_registers,
+}
+"""What makes each part plain, in this order; operands come last."""
 
 
 def _plain(draft: Draft, position: int) -> str:

@@ -39,40 +39,7 @@ _LEAST_STEPS = 3
 """Steps of a program of nothing but code: a load, the code, a store."""
 _MOST_EVENTS = 256
 """Steps of a program, as they are taken, that are looked at."""
-Path = tuple[int | str, ...]
-"""Where a statement stands: (3,), or (3, "then", 0)."""
 Code = tuple[Statement, ...]
-Changes = Mapping[Path, Code]
-"""What stands in the place of some statements."""
-
-
-def places(code: Code, prefix: Path = ()) -> Iterator[tuple[Path, Statement]]:
-    """Iterate over statements and those inside them, in the order of the text."""
-    for index, statement in enumerate(code):
-        path = (*prefix, index)
-        yield path, statement
-        for field, block in inside(statement).items():
-            yield from places(block, (*path, field))
-
-
-def changed(code: Code, changes: Changes, prefix: Path = ()) -> Code:
-    """Return code with some statements changed; inside one that is changed nothing else is."""
-    made: list[Statement] = []
-    for index, statement in enumerate(code):
-        path = (*prefix, index)
-        if path in changes:
-            made += changes[path]
-            continue
-        blocks = {
-            field: changed(block, changes, (*path, field))
-            for field, block in inside(statement).items()
-        }
-        if isinstance(statement, Repeat) and statement.entry:
-            kept = sum((*path, "body", index) not in changes for index in range(statement.skipped))
-            made.append(replace(statement, **blocks, skipped=kept))  # type: ignore[arg-type]
-        else:
-            made.append(replace(statement, **blocks) if blocks else statement)  # type: ignore[arg-type]
-    return tuple(made)
 
 
 def alone(step: LaneCode, inputs: NDArray[Any]) -> Example:
@@ -144,8 +111,8 @@ def _without_dead(step: LaneCode) -> Iterator[Code]:
     code = step.code
     while True:
         used = set(step.results).union(*map(read_by, every(code)))
-        useless: dict[Path, Code] = {}
-        for path, one in places(code):
+        useless: dict[Site, Code] = {}
+        for path, one in visit(code):
             if isinstance(one, Assign) and used.isdisjoint(one.destinations):
                 if not one.row.carry_out:
                     useless[path] = ()
@@ -157,24 +124,24 @@ def _without_dead(step: LaneCode) -> Iterator[Code]:
                 useless[path] = ()
         if not useless:
             break
-        code = changed(code, useless)
+        code = edited(code, useless)
     if code != step.code:
         yield code
 
 
 def _shorter(step: LaneCode) -> Iterator[Code]:
     """Yield code without runs of statements, the longest first."""
-    sites = [path for path, _ in places(step.code)]
+    sites = [path for path, _ in visit(step.code)]
     size = len(sites)
     while size:
         for start in range(0, len(sites), size):
-            yield changed(step.code, dict.fromkeys(sites[start : start + size], ()))
+            yield edited(step.code, dict.fromkeys(sites[start : start + size], ()))
         size //= 2
 
 
 def _flatter(step: LaneCode) -> Iterator[Code]:
     """Yield code with one branch or loop less, or a plainer one."""
-    for path, one in places(step.code):
+    for path, one in visit(step.code):
         found: list[Code] = []
         match one:
             case If():
@@ -202,7 +169,7 @@ def _flatter(step: LaneCode) -> Iterator[Code]:
             case Leave():
                 found = [(replace(one, turn=False),)] if one.turn else []
         for code in found:
-            yield changed(step.code, {path: code})
+            yield edited(step.code, {path: code})
 
 
 def _renamed(step: LaneCode) -> Iterator[Code]:
@@ -220,7 +187,7 @@ def _renamed(step: LaneCode) -> Iterator[Code]:
 
 def _plainer(step: LaneCode) -> Iterator[Code]:
     """Yield code with a constant, or a plainer one, for a source."""
-    for path, one in places(step.code):
+    for path, one in visit(step.code):
         if not isinstance(one, Assign):
             continue
         for index, (source, kind) in enumerate(zip(one.sources, one.row.sources, strict=True)):
@@ -231,7 +198,7 @@ def _plainer(step: LaneCode) -> Iterator[Code]:
                 offers = [number for number in (*offers, 2, 8, 16) if number < source]
             for offer in offers:
                 sources = (*one.sources[:index], offer, *one.sources[index + 1 :])
-                yield changed(step.code, {path: (replace(one, sources=sources),)})
+                yield edited(step.code, {path: (replace(one, sources=sources),)})
 
 
 def _narrower(example: Example, site: Site, step: LaneCode) -> Iterator[Example]:

@@ -17,13 +17,11 @@ from itertools import chain, combinations, product
 from random import Random
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oracle.formats import Format
 from oracle.forms import Form
 from oracle.ops import loads_fragment, multiplies_fragments
 from oracle.registers import Register
-from oracle.steps import Step
 from strategies.cells import Cells, Ids, Image
 from strategies.matrices import Placed
 from strategies.simplification.examples import image_places, visit
@@ -36,19 +34,6 @@ _OUTPUTS = 8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Product:
-    """A multiplication whose operands all come out of the image."""
-
-    form: Form
-    a: Ids
-    """(m, k)."""
-    b: Ids
-    """(k, n)."""
-    c: Ids
-    """(m, n)."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Dot:
     """One dot product: the cells of a row of A, of a column of B and of an element of C."""
 
@@ -57,70 +42,58 @@ class Dot:
     b: Sequence[int]
     c: int
 
+    @property
+    def cells(self) -> Ids:
+        """All of them, each once."""
+        return np.unique([*self.a, *self.b, self.c])
+
+    def with_factors(self, cells: Cells, image: Image, k: int, a: int, b: int) -> Image:
+        """Return an image with the raw bits of both factors of a term."""
+        return cells.with_value(cells.with_value(image, self.a[k], a), self.b[k], b)
+
     def held(self, left: set[int]) -> list[int]:
         """Return the k of the terms with a factor that is not zero: in the cells of `left`."""
         return [k for k in range(len(self.a)) if self.a[k] in left or self.b[k] in left]
 
     def size(self, left: set[int]) -> int:
         """Return how many of its elements are not zero: in the cells of `left`."""
-        return len({*self.a, *self.b, self.c} & left)
+        return len(left.intersection(self.cells.tolist()))
 
 
 def dots(cells: Cells, image: Image) -> Iterator[Dot]:
-    """Iterate over dot products with more than ENOUGH elements that are not zero, a few at most."""
-    for found in _products(cells):
-        yield from _dots(found, cells, image)
+    """Iterate over dot products with more than ENOUGH elements that are not zero, a few at most.
 
-
-def _products(cells: Cells) -> Iterator[_Product]:
-    """Find the multiplications whose A, B and C were loaded and not changed since."""
-    program = cells.program
+    They are of the multiplications whose A, B and C were loaded and not changed since.
+    """
     held: dict[tuple[Register, ...], Ids] = {}
-    for _, step in visit(program.steps):
-        match step:
-            case _ if loads_fragment(step):
-                held = _without(held, step)
-                for place in image_places(program, step):
-                    placed = Placed(operand=step.form.matrix().operand, place=place, tile=step.tile)
-                    held[step.uses[0].registers] = cells.of_matrix(placed)
-            case _ if multiplies_fragments(step):
-                a, b, c = (held.get(use.registers) for use in step.reads)
-                if a is not None and b is not None and c is not None:
-                    yield _Product(form=step.form, a=a, b=b, c=c)
-                held = _without(held, step)
-            case _:
-                pass
+    for _, step in visit(cells.program.steps):
+        if multiplies_fragments(step):
+            a, b, c = (held.get(use.registers) for use in step.reads)
+            if a is not None and b is not None and c is not None:
+                yield from _dots(step.form, (a, b, c), cells, image)
+        elif not loads_fragment(step):
+            continue
+        written = set(step.writes.registers) if step.writes is not None else set()
+        held = {vector: ids for vector, ids in held.items() if written.isdisjoint(vector)}
+        if loads_fragment(step):
+            for place in image_places(cells.program, step):
+                placed = Placed(operand=step.form.matrix().operand, place=place, tile=step.tile)
+                held[step.uses[0].registers] = cells.of_matrix(placed)
 
 
-def _without(held: dict[tuple[Register, ...], Ids], step: Step) -> dict[tuple[Register, ...], Ids]:
-    """Return what registers hold that a step does not write."""
-    written = set(step.writes.registers) if step.writes is not None else set()
-    return {vector: ids for vector, ids in held.items() if written.isdisjoint(vector)}
-
-
-def _dots(product: _Product, cells: Cells, image: Image) -> list[Dot]:
-    """Return the largest dot products with more than ENOUGH elements that are not zero."""
+def _dots(form: Form, ids: tuple[Ids, Ids, Ids], cells: Cells, image: Image) -> Iterator[Dot]:
+    """Iterate over the largest of A (m, k), B (k, n) and C (m, n): there most of the terms meet."""
     left = cells.nonzero(image)
-    a, b, c = (np.isin(ids, left) for ids in (product.a, product.b, product.c))
+    (a_ids, b_ids, c_ids), (a, b, c) = ids, (np.isin(some, left) for some in ids)
     # Single bits make terms that are not zero without any in B.
     sizes = a.sum(axis=1)[:, None] + b.sum(axis=0) + c
-    return [
-        Dot(
-            form=product.form,
-            a=product.a[row].tolist(),
-            b=product.b[:, column].tolist(),
-            c=int(product.c[row, column]),
-        )
-        for row, column in _largest(sizes)
-    ]
-
-
-def _largest(sizes: NDArray[np.intp]) -> list[tuple[int, int]]:
-    """Return where more than ENOUGH stands, the most first: there most of the terms meet."""
-    order = np.argsort(-sizes, axis=None, kind="stable")
-    rows, columns = np.unravel_index(order, sizes.shape)
-    several = int((sizes > ENOUGH).sum())
-    return list(zip(rows[:several].tolist(), columns[:several].tolist(), strict=True))[:_OUTPUTS]
+    for at in np.argsort(-sizes, axis=None, kind="stable")[:_OUTPUTS].tolist():
+        row, column = divmod(at, sizes.shape[1])
+        if sizes[row, column] > ENOUGH:
+            yield Dot(
+                form=form, a=a_ids[row].tolist(), b=b_ids[:, column].tolist(),
+                c=int(c_ids[row, column]),
+            )  # fmt: skip
 
 
 def term(dot: Dot, cells: Cells, image: Image, k: int) -> Fraction | None:
@@ -161,26 +134,19 @@ def gathered(cells: Cells, image: Image, dot: Dot, choose: Choice) -> list[Image
     return images
 
 
-def _all_but_one(count: int) -> Iterator[set[int]]:
-    every = set(range(count))
-    yield every
-    yield from (every - {index} for index in range(count))
+def _some(number: int) -> Choice:
+    return lambda count: map(set, combinations(range(count), number))
 
 
-def _all_but_two(count: int) -> Iterator[set[int]]:
-    every = set(range(count))
-    yield from (every - set(pair) for pair in combinations(range(count), 2))
+def _all_but(*numbers: int) -> Choice:
+    return lambda count: (
+        set(range(count)).difference(kept)
+        for number in numbers
+        for kept in combinations(range(count), number)
+    )
 
 
-def _one(count: int) -> Iterator[set[int]]:
-    yield from ({index} for index in range(count))
-
-
-def _two(count: int) -> Iterator[set[int]]:
-    yield from map(set, combinations(range(count), 2))
-
-
-CHOICES: tuple[Choice, ...] = (_all_but_one, _one, _two, _all_but_two)
+CHOICES: tuple[Choice, ...] = (_all_but(0, 1), _some(1), _some(2), _all_but(2))
 """Which of the terms go, the promising choices first."""
 
 
@@ -249,11 +215,9 @@ def at_the_ends(cells: Cells, dot: Dot, image: Image) -> Iterator[Image]:
         (_product(form, *(cells.value(image, side[k]) for side in (dot.a, dot.b))) for k in places),
         Fraction(0),
     )
-    cleared = cells.without(image, np.unique([*dot.a, *dot.b, dot.c]))
+    cleared = cells.without(image, dot.cells)
     for a, b in product(_extremes(form.a_type), _extremes(form.b_type)):
-        smaller = cells.with_value(
-            cells.with_value(cleared, dot.a[places[0]], a), dot.b[places[0]], b
-        )
+        smaller = dot.with_factors(cells, cleared, places[0], a, b)
         rest = [end - _product(form, a, b) for end in (total, *_ends(form.c_type))]
         addends = [nearest(form.c_type, value + off) for value in rest for off in _OFF]
         for c in dict.fromkeys(addends):
@@ -284,15 +248,15 @@ def _completed(cells: Cells, dot: Dot, image: Image) -> Iterator[Image]:
     whole, a = _product(form, *raw), number(form.a_type, raw[0])
     if not whole or not a:
         return
-    cleared = cells.without(image, np.unique([*dot.a, *dot.b, dot.c]))
+    cleared = cells.without(image, dot.cells)
     for bits, below in product(range(1, form.a_type.fraction_bits + 1), _BELOW_THE_SUM):
         unit = Fraction(2) ** (exponent(abs(a)) - bits)
         other = Fraction(2) ** (exponent(abs(whole)) - below) / unit
         smaller = cleared
         # (2^n - 1) * (2^n + 1) + 1 * 1 = 2^2n
         for k, factor, by in ((first, (1 << bits) - 1, (1 << bits) + 1), (second, 1, 1)):
-            smaller = cells.with_value(smaller, dot.a[k], nearest(form.a_type, unit * factor))
-            smaller = cells.with_value(smaller, dot.b[k], nearest(form.b_type, other * by))
+            a_raw, b_raw = nearest(form.a_type, unit * factor), nearest(form.b_type, other * by)
+            smaller = dot.with_factors(cells, smaller, k, a_raw, b_raw)
         yield smaller
 
 
@@ -303,22 +267,20 @@ def _drawn(
     form = dot.form
     places = dot.held(set(cells.nonzero(image).tolist()))
     known = [[cells.value(image, side[k]) for k in places] for side in (dot.a, dot.b)]
-    cleared = cells.without(image, np.unique([*dot.a, *dot.b, dot.c]))
+    cleared = cells.without(image, dot.cells)
     while True:
         near = random.randrange(2) == 0
         ks = random.sample(places, products)
+        a_known, b_known = known
         factors = [
-            (
-                _factor(random, form.a_type, known[0], near=near),
-                _factor(random, form.b_type, known[1], near=near),
-            )
+            (_factor(random, form.a_type, a_known, near=near),
+             _factor(random, form.b_type, b_known, near=near))
             for _ in ks
-        ]
+        ]  # fmt: skip
         for pairs in _with_small_ones(random, form, factors):
             smaller, total = cleared, Fraction(0)
             for k, (a, b) in zip(ks, pairs, strict=True):
-                smaller = cells.with_value(smaller, dot.a[k], a)
-                smaller = cells.with_value(smaller, dot.b[k], b)
+                smaller = dot.with_factors(cells, smaller, k, a, b)
                 total += _product(form, a, b)
             if not with_c:
                 yield smaller

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from corpus import (
     Case,
     Corpus,
+    Entry,
     Identity,
     Kind,
     OracleVerdict,
@@ -135,3 +136,8 @@ def settle(corpus: Corpus) -> None:
     """Put everything where it belongs, as pruning and merging do in the end."""
     with corpus.exclusively():
         corpus.settle()
+
+
+def replaced(corpus: Corpus) -> list[Entry]:
+    """The findings in whose place a smaller form is shown, by id."""
+    return [one for one in corpus.sound_entries() if corpus.smaller_form(one).id != one.id]

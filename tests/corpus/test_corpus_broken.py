@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -80,16 +79,6 @@ def test_no_bytes_at_all_raise_anything_but_a_sentence(data: bytes) -> None:
         decode(data, Path("finding.json"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Harm:
-    """Something done to the folder of an entry, and what is said of it."""
-
-    name: str
-    do: Callable[[Path], object]
-    cause: Cause
-    says: str
-
-
 def replaced(old: str, new: str) -> Callable[[Path], object]:
     def do(folder: Path) -> None:
         path = folder / "finding.json"
@@ -119,132 +108,121 @@ def in_place_of(name: str, make: Callable[[Path], object]) -> Callable[[Path], o
     return do
 
 
-HARMS = [
-    Harm(
-        name="no description",
-        do=lambda folder: (folder / "finding.json").unlink(),
-        cause=Cause.NO_DESCRIPTION,
-        says="the file is not there",
+HARMS: list[tuple[str, Callable[[Path], object], Cause, str]] = [
+    (
+        "no description",
+        lambda folder: (folder / "finding.json").unlink(),
+        Cause.NO_DESCRIPTION,
+        "the file is not there",
     ),
-    Harm(
-        name="a file is gone",
-        do=lambda folder: (folder / "module.ptx").unlink(),
-        cause=Cause.MISSING_FILE,
-        says=r"module\.ptx: the file is not there",
+    (
+        "a file is gone",
+        lambda folder: (folder / "module.ptx").unlink(),
+        Cause.MISSING_FILE,
+        r"module\.ptx: the file is not there",
     ),
-    Harm(
-        name="a folder in place of a file",
-        do=in_place_of("module.ptx", Path.mkdir),
-        cause=Cause.STRANGE,
-        says="not a plain file",
+    (
+        "a folder in place of a file",
+        in_place_of("module.ptx", Path.mkdir),
+        Cause.STRANGE,
+        "not a plain file",
     ),
-    Harm(name="a link out of it", do=linked, cause=Cause.STRANGE, says="not a plain file"),
-    Harm(
-        name="a pipe in place of the description",
-        do=in_place_of("finding.json", os.mkfifo),
-        cause=Cause.STRANGE,
-        says="not a plain file",
+    ("a link out of it", linked, Cause.STRANGE, "not a plain file"),
+    (
+        "a pipe in place of the description",
+        in_place_of("finding.json", os.mkfifo),
+        Cause.STRANGE,
+        "not a plain file",
     ),
-    Harm(
-        name="renamed",
-        do=lambda folder: folder.rename(folder.parent / ("0" * 16)),
-        cause=Cause.MISNAMED,
-        says="not the id",
+    (
+        "renamed",
+        lambda folder: folder.rename(folder.parent / ("0" * 16)),
+        Cause.MISNAMED,
+        "not the id",
     ),
-    Harm(
-        name="the instruction edited",
-        do=replaced("wmma.load.a", "wmma.load.b"),
-        cause=Cause.MISNAMED,
-        says="it was edited",
+    (
+        "the instruction edited",
+        replaced("wmma.load.a", "wmma.load.b"),
+        Cause.MISNAMED,
+        "it was edited",
     ),
-    Harm(
-        name="a later schema",
-        do=replaced(f'"schema": {SCHEMA}', f'"schema": {SCHEMA + 1}'),
-        cause=Cause.NEWER,
-        says="upgrade warpfuzz",
+    (
+        "a later schema",
+        replaced(f'"schema": {SCHEMA}', f'"schema": {SCHEMA + 1}'),
+        Cause.NEWER,
+        "upgrade warpfuzz",
     ),
-    Harm(
-        name="no schema",
-        do=replaced('"schema"', '"scheme"'),
-        cause=Cause.INVALID,
-        says="schema is None",
+    ("no schema", replaced('"schema"', '"scheme"'), Cause.INVALID, "schema is None"),
+    (
+        "schema no number",
+        replaced(f'"schema": {SCHEMA}', '"schema": true'),
+        Cause.INVALID,
+        "schema is True",
     ),
-    Harm(
-        name="schema no number",
-        do=replaced(f'"schema": {SCHEMA}', '"schema": true'),
-        cause=Cause.INVALID,
-        says="schema is True",
+    (
+        "an unknown field",
+        replaced('"comment"', '"remark"'),
+        Cause.INVALID,
+        "unknown field `remark`",
     ),
-    Harm(
-        name="an unknown field",
-        do=replaced('"comment"', '"remark"'),
-        cause=Cause.INVALID,
-        says="unknown field `remark`",
+    (
+        "an unknown kind",
+        replaced(f'"{CASE.kind}"', '"miracle"'),
+        Cause.INVALID,
+        "'miracle' in field kind",
     ),
-    Harm(
-        name="an unknown kind",
-        do=replaced(f'"{CASE.kind}"', '"miracle"'),
-        cause=Cause.INVALID,
-        says="'miracle' in field kind",
+    ("a wrong type", replaced('"seed": 7', '"seed": "7"'), Cause.INVALID, "in field origin.seed"),
+    (
+        "a name that leads out",
+        replaced('"module.ptx"', '"../../corpus.json"'),
+        Cause.INVALID,
+        "no plain file name",
     ),
-    Harm(
-        name="a wrong type",
-        do=replaced('"seed": 7', '"seed": "7"'),
-        cause=Cause.INVALID,
-        says="in field origin.seed",
+    (
+        "a list",
+        lambda folder: (folder / "finding.json").write_text("[]"),
+        Cause.INVALID,
+        "JSON object",
     ),
-    Harm(
-        name="a name that leads out",
-        do=replaced('"module.ptx"', '"../../corpus.json"'),
-        cause=Cause.INVALID,
-        says="no plain file name",
+    (
+        "brackets without end",
+        lambda folder: (folder / "finding.json").write_text("[" * 100_000),
+        Cause.MALFORMED,
+        "not whole JSON",
     ),
-    Harm(
-        name="a list",
-        do=lambda folder: (folder / "finding.json").write_text("[]"),
-        cause=Cause.INVALID,
-        says="JSON object",
+    (
+        "Latin-1",
+        lambda folder: (folder / "finding.json").write_bytes(b'{"comment": "\xe9"}'),
+        Cause.MALFORMED,
+        "not whole JSON",
     ),
-    Harm(
-        name="brackets without end",
-        do=lambda folder: (folder / "finding.json").write_text("[" * 100_000),
-        cause=Cause.MALFORMED,
-        says="not whole JSON",
+    ("a file in place of the entry", made_a_file, Cause.NO_DESCRIPTION, "the file is not there"),
+    (
+        "a name that is no id",
+        lambda folder: folder.rename(folder.parent / "my-finding"),
+        Cause.STRANGE,
+        "no finding has this name",
     ),
-    Harm(
-        name="Latin-1",
-        do=lambda folder: (folder / "finding.json").write_bytes(b'{"comment": "\xe9"}'),
-        cause=Cause.MALFORMED,
-        says="not whole JSON",
-    ),
-    Harm(
-        name="a file in place of the entry",
-        do=made_a_file,
-        cause=Cause.NO_DESCRIPTION,
-        says="the file is not there",
-    ),
-    Harm(
-        name="a name that is no id",
-        do=lambda folder: folder.rename(folder.parent / "my-finding"),
-        cause=Cause.STRANGE,
-        says="no finding has this name",
-    ),
-    Harm(
-        name="half written",
-        do=lambda folder: folder.rename(folder.parent / ".tmp-0123456789abcdef"),
-        cause=Cause.LEFTOVER,
-        says="half written when its campaign was killed",
+    (
+        "half written",
+        lambda folder: folder.rename(folder.parent / ".tmp-0123456789abcdef"),
+        Cause.LEFTOVER,
+        "half written when its campaign was killed",
     ),
 ]
 
 
-@pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.name)
-def test_each_harm_has_its_sentence_and_leaves_the_others_alone(harm: Harm, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("do", "cause", "says"), [row[1:] for row in HARMS], ids=[row[0] for row in HARMS]
+)
+def test_each_harm_has_its_sentence_and_leaves_the_others_alone(
+    do: Callable[[Path], object], cause: Cause, says: str, tmp_path: Path
+) -> None:
     corpus = new_corpus(tmp_path)
-    harm.do(corpus.add(CASE, FILES).path)
+    do(corpus.add(CASE, FILES).path)
     problem = only_problem(corpus)
-    assert problem.cause is harm.cause
-    assert re.search(harm.says, problem.sentence)
+    assert problem.cause is cause
+    assert re.search(says, problem.sentence)
     other = corpus.add(changed(CASE, target="sm_80"), FILES)
     reports: list[Problem] = []
     assert [entry.id for entry in corpus.entries(reports.append)] == [other.id]
@@ -354,7 +332,7 @@ def test_line_ends_that_a_tool_has_changed_are_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     (problem,) = corpus.scan()
     assert isinstance(problem, Problem)
-    assert "its lines end with CR LF" in problem.sentence
+    assert "core.autocrlf" in problem.sentence
 
 
 def test_a_file_that_may_not_become_so_large_is_said(tmp_path: Path) -> None:

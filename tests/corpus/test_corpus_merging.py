@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
-from corpus_cases import CASE, FILES, changed, moments, new_corpus, tree
+from corpus_cases import CASE, FILES, changed, moments, new_corpus, replaced, tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,7 +49,7 @@ def filled(folder: Path, found: list[tuple[Case, Case | None]]) -> Corpus:
 
 def everything(corpus: Corpus) -> dict[str, dict[str, bytes]]:
     """The files of all findings, raw or not, without their descriptions, by id."""
-    return {entry.id: entry.files() for entry in (*corpus.entries(), *corpus.replaced())}
+    return {entry.id: entry.files() for entry in corpus.sound_entries()}
 
 
 @settings(deadline=None, max_examples=8)
@@ -101,7 +101,7 @@ def test_merging_loses_no_finding(contents: list[list[tuple[Case, Case | None]]]
         merge(merged, sources)
         before = tree(merged)
         for source in sources:
-            for entry in (*source.entries(), *source.replaced()):
+            for entry in source.sound_entries():
                 # Stored under its id, or by now represented by its smaller form.
                 assert merged.deposit(entry.finding, entry.files()).new is False
                 assert merged.get(entry.id).files() == entry.files()
@@ -141,7 +141,7 @@ def test_pruning_hides_what_was_shrunk_to_two_forms(tmp_path: Path) -> None:
     corpora[0].rewrite(entry, msgspec.structs.replace(entry.finding, shrunk_to=shown[1].id))
     assert [entry.id for entry in prune(corpora[0]).kept] == [shown[0].id]
     assert [entry.id for entry in corpora[0].entries()] == [shown[0].id]
-    assert [entry.id for entry in corpora[0].replaced()] == [raw.id]
+    assert [entry.id for entry in replaced(corpora[0])] == [raw.id]
 
 
 CRASHED = Identity.of(Kind.CRASH, "x")
@@ -162,7 +162,7 @@ def test_pruning_keeps_the_shown_member_of_a_ring_shown(tmp_path: Path) -> None:
     assert {entry.id for entry in corpus.entries()} == {small.id, other.id}
     prune(corpus)
     assert {entry.id for entry in corpus.entries()} == {small.id, other.id}
-    assert [entry.id for entry in corpus.replaced()] == [raw.id]
+    assert [entry.id for entry in replaced(corpus)] == [raw.id]
 
 
 def test_a_family_is_listed_smallest_first_and_the_worst_kind_first(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from corpus.builds import wrong_builds
-from corpus.entry import finding_id
+from corpus.entry import INPUT, PROGRAM, finding_id
 from corpus.known import KnownRow, known_with, load_known
 from corpus.opening import FOLDER, Answers, is_record, named_corpus, read_answers, write_answers
 from corpus.programs import decode_program, unpack
-from fuzz.findings.case import ACTUAL, INPUT, PROGRAM
+from fuzz.findings.case import ACTUAL
 from fuzz.findings.verdicts import judge
 from oracle.legality import explain
 

@@ -20,6 +20,7 @@ from corpus_cases import (
     moments,
     new_corpus,
     only_folder,
+    replaced,
     settle,
     tree,
 )
@@ -158,7 +159,7 @@ def test_the_smaller_form_replaces_the_raw_one_and_links_to_it(tmp_path: Path) -
     assert [entry.id for entry in corpus.entries()] == [small.id]
     assert corpus.get(small.id).finding.shrunk_from == raw.id
     assert corpus.get(raw.id).files() == FILES
-    assert [entry.id for entry in corpus.replaced()] == [raw.id]
+    assert [entry.id for entry in replaced(corpus)] == [raw.id]
 
 
 def test_a_raw_finding_that_is_found_again_leads_to_its_smallest_form(tmp_path: Path) -> None:
@@ -177,7 +178,7 @@ def test_a_hundred_raw_findings_of_one_smaller_form_are_one_finding(tmp_path: Pa
         raw = corpus.add(changed(CASE, instructions=(f"wmma.load {number};",)), {})
         corpus.replace(raw.id, changed(CASE, instructions=("wmma.load;",)), {})
     assert len(list(corpus.entries())) == 1
-    assert len(list(corpus.replaced())) == 100
+    assert len(list(replaced(corpus))) == 100
 
 
 def test_a_finding_that_cannot_be_made_smaller_only_says_so(tmp_path: Path) -> None:
@@ -198,7 +199,7 @@ def test_of_findings_that_were_shrunk_to_each_other_the_smallest_is_shown(tmp_pa
         finding = msgspec.structs.replace(corpus.get(entry.id).finding, shrunk_to=link.id)
         corpus.rewrite(corpus.get(entry.id), finding)
     assert [entry.id for entry in corpus.entries()] == [other.id]
-    assert [entry.id for entry in corpus.replaced()] == [one.id]
+    assert [entry.id for entry in replaced(corpus)] == [one.id]
 
 
 def test_shrinking_a_raw_finding_twice_leaves_the_last_form(tmp_path: Path) -> None:
@@ -208,7 +209,7 @@ def test_shrinking_a_raw_finding_twice_leaves_the_last_form(tmp_path: Path) -> N
     first = corpus.replace(raw.id, changed(CASE, instructions=("wmma.load 1;",)), {})
     last = corpus.replace(raw.id, changed(CASE, instructions=("wmma.load;",)), {})
     assert [entry.id for entry in corpus.entries()] == [last.id]
-    assert {entry.id for entry in corpus.replaced()} == {raw.id, first.id}
+    assert {entry.id for entry in replaced(corpus)} == {raw.id, first.id}
 
 
 def test_a_finding_that_others_shrink_to_is_known_to_be_small(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What workers run is what the process that begins the campaign has, or the campaign is refused."""
+"""What a campaign names is made again in its workers, or refused."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import fuzz.runner
-from fuzz.campaign.check_wrappers import Carried, changed, loaded, unpickled
-from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
+from fuzz.campaign.check_wrappers import pickled, unpickled
 from fuzz.campaign.pool import ProcessPool
 from fuzz.checks.programs import Programs
 from fuzz.runner import RunnerChoice, opened
@@ -26,50 +24,8 @@ def check(**choice: object) -> Programs:
     return Programs(choice=RunnerChoice(name="sim", **choice), seed=1)  # type: ignore[arg-type]
 
 
-def another(*_: object, **__: object) -> None: ...
-
-
 def own(choice: RunnerChoice) -> Runner:
     return SimulatedRunner("sm_80")
-
-
-def test_nothing_is_changed_in_the_process_that_sent_it() -> None:
-    memory = loaded()
-    assert "run" in "".join(memory["runners.simulated_runner"])
-    assert changed(pickle.loads(pickle.dumps(memory))) == []
-
-
-@pytest.mark.parametrize(
-    ("holder", "name"),
-    [
-        (SimulatedRunner, "run"),
-        (SimulatedRunner, "a_method_that_a_subclass_has"),
-        (fuzz.runner, "_plain"),
-        (fuzz.runner, "open_runner"),
-    ],
-)
-def test_a_function_that_was_changed_in_memory_is_named_before_anything_is_run(
-    monkeypatch: pytest.MonkeyPatch, holder: object, name: str
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(holder, name, another, raising=False)
-        sent = Carried(check=check()).pickled()
-    received = unpickled(sent)
-    with (
-        pytest.raises(UsageError, match=rf"{name} was replaced in memory") as caught,
-        received.on(0).opened(WorkerHeartbeat(Heartbeats(1), 0)),
-    ):
-        pass
-    assert "RunnerChoice.maker" in str(caught.value)
-
-
-def test_workers_refuse_a_patched_runner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SimulatedRunner, "run", another)
-    with (
-        ProcessPool(check(), workers=1) as pool,
-        pytest.raises(UsageError, match=r"SimulatedRunner\.run was replaced"),
-    ):
-        pool.facts()
 
 
 def test_a_runner_of_ones_own_is_opened_in_the_workers(
@@ -91,16 +47,16 @@ def test_a_runner_of_ones_own_is_opened_in_the_workers(
 
 def test_a_runner_that_cannot_be_made_again_is_refused() -> None:
     with pytest.raises(UsageError, match="cannot be made again in a worker process"):
-        Carried(check=check(maker=lambda choice: own(choice))).pickled()
-    script = Carried(check=check(maker=own))
-    assert unpickled(script.pickled())
+        pickled(check(maker=lambda choice: own(choice)))
+    script = check(maker=own)
+    assert unpickled(pickled(script))
     own.__module__, kept = "__main__", own.__module__
     import __main__
 
     __main__.own = own  # type: ignore[attr-defined]
     try:
         with pytest.raises(UsageError, match="defined in the script that was started"):
-            script.pickled()
+            pickled(script)
     finally:
         own.__module__ = kept
         del __main__.own  # type: ignore[attr-defined]

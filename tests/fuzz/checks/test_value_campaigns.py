@@ -10,10 +10,11 @@ import pytest
 from value_runs import campaign, entries, replayed, run
 
 from corpus import Entry, Kind
+from corpus.entry import EXPECTED, INPUT
 from corpus.programs import unpack
 from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import Examination, Job
-from fuzz.findings.case import ACTUAL, EXPECTED, INPUT, subject_of
+from fuzz.findings.case import ACTUAL, subject_of
 from fuzz.findings.replay import COPIES
 from fuzz.findings.verdicts import differences
 from fuzz.runner import RunnerChoice, opened

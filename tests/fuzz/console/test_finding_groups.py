@@ -205,5 +205,5 @@ def test_what_no_experiment_has_attributed_is_shown_as_provisional(
     out = recording_console(columns=200)
     campaign_report(status, Path("corpus")).show(out)
     for text in (shown(status, 200, 80), capsys.readouterr().out, out.export_text()):
-        assert ("(which step is" in " ".join(text.split())) == provisional
+        assert ("(which instruction" in " ".join(text.split())) == provisional
     assert finding_row(found)["provisional"] == provisional

@@ -25,7 +25,8 @@ from fuzz.checks.protocol import DeviceStatus, ScreeningReport
 from fuzz.console import serving
 from fuzz.console.dashboard import readings
 from fuzz.console.metrics import CampaignMetrics, ScreeningMetrics, parse_address, served
-from fuzz.console.screening import DeviceView
+from fuzz.console.screening import ScreenedDevice
+from fuzz.runner import RunnerChoice
 from fuzz.screening.screen import Screen, Tally
 from oracle.errors import InfrastructureError, UsageError
 from runners.cuda.messages import DeviceHealth
@@ -92,12 +93,12 @@ def test_a_client_of_prometheus_reads_what_the_campaign_says() -> None:
 
 def screening() -> ScreeningMetrics:
     health = DeviceHealth(temperature_c=70, power_mw=500_000, sm_clock_mhz=1500, ecc_corrected=0)
-    view = DeviceView(
-        device=device_status("GPU 0: NVIDIA H200", "GPU-1", health),
-        screen=cast(Screen, SimpleNamespace(tally=Tally())),
-        per_second=5e6,
+    ready = SimpleNamespace(device="NVIDIA H200", uuid="GPU-1")
+    screen = SimpleNamespace(tally=Tally(), health=health, ready=ready)
+    choice = RunnerChoice(name="cuda")
+    return ScreeningMetrics(
+        [ScreenedDevice(name="GPU 0", choice=choice, screen=cast(Screen, screen), seconds=1.0)]
     )
-    return ScreeningMetrics(lambda: [view])
 
 
 def families(*collectors: CampaignMetrics | ScreeningMetrics) -> set[str]:

@@ -19,7 +19,7 @@ from fuzz.diagnosis.shared_registers import C_ELSEWHERE, C_IN_PLACE, shared_regi
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import differences
 from fuzz.runner import RunnerChoice, opened
-from fuzz.shrinking import runner_verdicts, shrink
+from fuzz.shrinking import RunnerVerdicts, shrink
 from oracle.forms import Form
 from oracle.isa import FORMS as ISA
 from oracle.isa import mma_form, mma_sync_form
@@ -198,7 +198,7 @@ def sharing(form: Form, d: str) -> Program:
     if form.mnemonic == "wmma.mma":
         program = single_product(form).program
     else:
-        names = {name: form.vector(name).registers for name in "abcd"}
+        names = {name: form.vectors[name].registers for name in "abcd"}
         program = Program(
             buffers=tuple(Buffer(name=one, space="global", size=1024) for one in names),
             steps=(
@@ -288,7 +288,7 @@ def test_the_operand_is_named_although_something_else_is_wrong_behind_it() -> No
     """On an H100 a line was "mma.sync": apart, the program was wrong for another reason."""
     other = mma_sync_form("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16")
     first, module = sharing(FP8, REVERSED), Module.named("sm_90", "8.7")
-    counts = {f"x{name}": other.vector(name).registers for name in "abcd"}
+    counts = {f"x{name}": other.vectors[name].registers for name in "abcd"}
     program = Program(
         buffers=(*first.buffers, *(Buffer(name=x, space="global", size=512) for x in counts)),
         steps=(
@@ -475,7 +475,7 @@ def test_a_step_on_registers_is_shrunk_to_itself_between_plain_accesses() -> Non
         subject = Subject(
             module=emit(witness, module=MODULE), program=witness, image=culprit.witness.images[0]
         )
-        shrunk = shrink(subject, runner_verdicts(ready), wanted=Kind.VIOLATION)
+        shrunk = shrink(subject, RunnerVerdicts(ready), wanted=Kind.VIOLATION)
     assert shrunk.status is ShrinkStatus.COMPLETE
     (stored,) = (step for step in shrunk.subject.program.steps if stores_rows(step))
     assert (stored.form.number, stored.form.transposed, stored.memory.immediate) == (1, False, 0)

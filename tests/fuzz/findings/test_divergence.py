@@ -15,7 +15,7 @@ from fuzz.diagnosis.culprit import culprit_of
 from fuzz.diagnosis.multiplication import ExperimentDevice
 from fuzz.findings.replay import Subject, attempt
 from fuzz.runner import OpenRunner, RunnerChoice, opened
-from fuzz.shrinking import runner_verdicts, shrink
+from fuzz.shrinking import RunnerVerdicts, shrink
 from runners.emission import emit
 from runners.ptx_pass import RewritingRunner
 
@@ -53,7 +53,7 @@ def test_it_is_named_after_the_instruction_and_made_smaller(ready: OpenRunner) -
     culprit = culprit_of(device, SUBJECT.program, SUBJECT.image)
     assert culprit is not None
     assert culprit.name == "wmma.mma"
-    shrunk = shrink(SUBJECT, runner_verdicts(ready), wanted=Kind.DIVERGENCE)
+    shrunk = shrink(SUBJECT, RunnerVerdicts(ready), wanted=Kind.DIVERGENCE)
     assert shrunk.status is ShrinkStatus.COMPLETE
     assert shrunk.tried > 1
     assert not shrunk.subject.image.any()

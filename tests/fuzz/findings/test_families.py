@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 from repro_cases import contents, half, multiplication
 
 from corpus import Case, Identity, Kind
-from corpus.finding import DIVERGED
+from corpus.finding import DIVERGED, WRONG_STEP
 from fuzz.diagnosis.experiments import Culprit
 from fuzz.diagnosis.single_step import CODE
 from fuzz.findings.case import Evidence
@@ -111,9 +112,14 @@ def test_bytes_outside_of_the_result_are_told_apart_from_values() -> None:
 def test_a_finding_is_said_in_a_sentence(bucket: Bucket, message: str, words: str) -> None:
     case = Case(
         kind=bucket.kind, identity=bucket.identity, instructions=("x",), target="sm_90",
-        ptx_version="8.0",
+        ptx_version="8.0", details={WRONG_STEP: bucket.identity.text},
     )  # fmt: skip
     assert sentence(case) == words
+    untold = sentence(msgspec.structs.replace(case, details={}))
+    has_culprit = bucket.kind in (Kind.VIOLATION, Kind.DEVIATION)
+    assert ("which instruction is wrong is not known" in untold) == has_culprit
+    said = sentence(case, who="only V12.8.93 -O3", gives=" gives 1 where 2 is right")
+    assert said.startswith("ptxas 12.8.93 at -O3: ")
 
 
 _RAISED = """I only do movmatrix

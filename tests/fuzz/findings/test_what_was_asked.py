@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import pwd
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -25,8 +21,6 @@ from fuzz.findings.making import (
     UntrustedError,
     check_trusted,
     commands_of,
-    remember,
-    replay_command,
 )
 from fuzz.findings.probes import ModuleProbe
 from fuzz.findings.replay import CannotBeAskedError, Way
@@ -34,8 +28,6 @@ from fuzz.findings.stored import Replays
 from oracle.errors import UsageError
 from runners.assemblers.assembler import identify
 from runners.compilers import named_assembler
-from runners.folders import cache_folder
-from runners.wheels import WHEELS
 
 FAULT = "accumulator-ignored"
 ILLEGAL = "wmma.load.a.sync.aligned.row.m16n16k16.global.f64 {%d0, %d1}, [%addr];"
@@ -253,21 +245,6 @@ def test_a_case_that_names_no_compiler_is_asked_of_the_newest(
             assert len(json.loads(out.splitlines()[0])["assemblers"]) == 1
 
 
-def test_a_page_lists_each_instruction_of_a_case_by_itself(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    two = ["ld.global.u32 a, [b]", "st.global.u32 [b], a"]
-    entry = imported(tmp_path / "case", capsys, kind="crash", instructions=two)
-    code, out, _ = ended(capsys, "corpus", "show", entry.path)
-    assert code == 0
-    assert all(
-        any(line.endswith(text) for line in map(str.rstrip, out.splitlines())) for text in two
-    )
-    code, _, _ = ended(capsys, "repro", entry.path, "--output", tmp_path / "repro")
-    page = (tmp_path / "repro" / "README.md").read_text()
-    assert "What the assembler does" not in page  # nobody says it
-
-
 @pytest.mark.parametrize("command", ["judge", "screen", "replay"])
 def test_a_command_that_was_given_to_any_command_was_given_here(
     tmp_path: Path,
@@ -286,19 +263,6 @@ def test_a_command_that_was_given_to_any_command_was_given_here(
     ended(capsys, *words)  # whatever comes of it
     code, _, err = ended(capsys, "replay", entry.path)
     assert code == 1, err
-
-
-def test_no_test_leaves_marks_in_the_cache_of_the_user(tmp_path: Path) -> None:
-    """`--ptx-pass` in a process of the tests left some of them in ~/.cache (2026-11-26)."""
-    home = Path(pwd.getpwuid(os.getuid()).pw_dir) / ".cache"
-    here = cache_folder()
-    script = "from runners.folders import cache_folder; print(cache_folder())"
-    there = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert there.stdout.strip() == str(here)
-    assert not here.resolve().is_relative_to(home)
-    assert {row.folder for row in WHEELS.values()} == {"assemblers", "front-ends"}
-    remember(f"sed s/{tmp_path.name}//")
-    assert any((here / "trusted").iterdir())
 
 
 def test_a_campaign_goes_on_with_the_assembler_that_is_taken_by_itself(tmp_path: Path) -> None:
@@ -347,12 +311,6 @@ def test_a_program_that_a_finding_names_runs_with_the_users_word_alone(
     assert ran.exists()
     with pytest.raises(UntrustedError), Replays(ReplayOptions()) as replays:
         raise replays.replay(entry, times=1).error or AssertionError
-
-
-def test_the_printed_command_is_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    entry = stored(tmp_path / "f", multiplication(half()), faults=(FAULT,), ptx_pass="sed s/;/;/")
-    code, _, _ = ended(capsys, *shlex.split(replay_command(entry))[1:])
-    assert code == 1
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,16 @@ import random
 import re
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from fake_cluster import FakeCluster
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import generate_latest
-from rich.console import Console, RenderableType
+from rich.console import Console
 
 from corpus import Case, Identity, Kind, Making, RunnerVerdict, create_corpus
 from corpus.known import Known
@@ -38,7 +36,6 @@ from fuzz.campaign.status import (
     WorkerStatus,
     missing_words,
     read_figures,
-    statistics,
     summary,
 )
 from fuzz.campaign.store import Budget, CampaignStore, State, decode
@@ -54,18 +51,12 @@ from fuzz.checks.protocol import (
     RoundReport,
     Stage,
 )
-from fuzz.cli import main
-from fuzz.commands.status import status_view
-from fuzz.console import JsonWatching, LineWatching, heartbeat
-from fuzz.console.dashboard import dashboard
-from fuzz.console.metrics import CampaignMetrics
-from fuzz.console.report import campaign_report, write_report
+from fuzz.console import LineWatching
 from fuzz.findings.families import Bucket
 from fuzz.fleet import pool as fleet_pool
-from fuzz.fleet.host import Begun, Code, Host
+from fuzz.fleet.host import Begun, Host
 from fuzz.fleet.pool import FleetPool
 from fuzz.options import Run, check_conflicts
-from fuzz.output import THEME
 from fuzz.runner import RunnerChoice
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
 from strategies.program_coverage import ProgramCoverage
@@ -85,17 +76,6 @@ def test_a_cluster_without_a_gpu_is_not_waited_for_without_end(
         pytest.raises(InfrastructureError, match="the cluster has no GPU that Ray sees"),
     ):
         pool.facts()
-
-
-@pytest.mark.parametrize(("places", "seconds"), [(1, 0.0), (0, 60.0)])
-def test_an_actor_is_waited_for_where_there_is_a_place_or_may_be_one(
-    monkeypatch: pytest.MonkeyPatch, places: int, seconds: float
-) -> None:
-    monkeypatch.setattr(fleet_pool, "_PLACE_SECONDS", seconds)
-    answers = [[], [FACTS]]
-    with FleetPool(CHECK, FakeCluster([places], lambda node: Host(place=node))) as pool:
-        monkeypatch.setattr(pool, "poll", lambda seconds: answers.pop(0))
-        assert pool.facts() == FACTS
 
 
 def found(number: int, *, complexity: int = 9) -> Found:
@@ -275,21 +255,17 @@ def test_a_campaign_waits_for_nodes_when_all_are_gone(tmp_path: Path) -> None:
 
 
 class Recording:
-    """Keeps what a campaign's watchers are told, and removes and adds nodes."""
+    """Keeps the lines that are printed and figures of the files, and removes and adds nodes."""
 
     def __init__(self, folder: Path, cluster: FakeCluster) -> None:
         self.folder, self.cluster = folder, cluster
         self.out = StringIO()
         self.lines = LineWatching(Console(file=self.out, width=200))
-        self.metrics = CampaignMetrics()
-        self.registry = CollectorRegistry()
-        self.registry.register(self.metrics)
         self.step = 0
-        self.seen: dict[str, str] = {}
+        self.gone: list[dict[str, Any]] = []
 
     def update(self, status: CampaignStatus) -> None:
         self.lines.update(status)
-        self.metrics.update(status)
         missing = sum(one.nodes_missing for one in status.hosts)
         if self.step == 0 and status.rounds >= 10:
             self.step = 1
@@ -300,32 +276,13 @@ class Recording:
         elif self.step == 2:
             # A tick later, so that it is in the files.
             self.step = 3
-            self._keep("gone", status)
+            self.gone = read_figures(self.folder).rows["summary"]["fleet"]["hosts"]
             for node in (0, 1, 2):
                 self.cluster.add(node, 1)
-        elif self.step == 3 and status.rounds >= 30:
-            self._keep("back", status)
-
-    def _keep(self, when: str, status: CampaignStatus) -> None:
-        self.seen[f"status {when}"] = shown(status_view([read_figures(self.folder)]))
-        self.seen[f"metrics {when}"] = generate_latest(self.registry).decode()
-        self.seen[f"line {when}"] = heartbeat(status)
-        self.seen[f"console {when}"] = shown(dashboard(status, Budget()))
-
-
-_TIME = r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC"
-
-
-def shown(page: RenderableType) -> str:
-    out = StringIO()
-    Console(file=out, width=200, height=50, theme=THEME).print(page)
-    return out.getvalue()
 
 
 @pytest.mark.usefixtures("_quick")
-def test_nodes_that_are_gone_and_back_are_told_of_wherever_somebody_looks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodes_that_are_gone_and_back_are_told_of(tmp_path: Path) -> None:
     cluster = FakeCluster([1, 1, 1, 1], host_of(Answering))
     corpus = create_corpus(tmp_path, generator="a test")
     watcher = Recording(corpus.path, cluster)
@@ -334,80 +291,17 @@ def test_nodes_that_are_gone_and_back_are_told_of_wherever_somebody_looks(
             pool, pool.facts(), check=CHECK, budget=Budget(cases=40 * CASES), corpus=corpus,
             known=Known(entries=()), observer=watcher, store=CampaignStore(corpus.path),
         ).run()  # fmt: skip
-    seen, log = watcher.seen, watcher.out.getvalue()
-    missing = r"3 nodes and 3 actors are missing \(node0: 0 since TIME; node1: 1 .*; node2: 2 .*\)"
-    assert "3 nodes and 3 actors are missing (node0, node1, node2)" in seen["console gone"]
-    for place in ("status", "line"):
-        assert re.search(
-            missing.replace("TIME", r"\d\d:\d\d:\d\d UTC"), " ".join(seen[f"{place} gone"].split())
-        )
-    assert not [key for key, text in seen.items() if "back" in key and "missing" in text]
-    page = tmp_path / "report.html"
-    write_report(status, corpus.path, page)
-    report = page.read_text()
+    assert sum(one["nodes_missing"] for one in watcher.gone) == 3
+    log = watcher.out.getvalue()
     for node, host in enumerate(("node0", "node1", "node2")):
-        gone = f"node {host} ({node}) is gone, and 1 actor with it: it was unplugged"
-        assert re.search(rf"^{_TIME}: {re.escape(gone)}$", log, re.MULTILINE)
-        back = rf"node {host} \({node}\) is back after \d s"
-        assert re.search(rf"^{_TIME}: {back}$", log, re.MULTILINE)
+        assert f"node {host} ({node}) is gone, and 1 actor with it: it was unplugged\n" in log
+        assert re.search(rf"UTC: node {host} \({node}\) is back after \d s\n", log)
         assert f"actor on {host} {host} ({node}) is gone: its node died\n" in log
         assert f"actor on {host} {host} ({node}) is back\n" in log
-        for place in ("status back", "status gone"):
-            assert re.search(rf"{_TIME}: {re.escape(gone)}", seen[place])
-        assert re.search(rf"{_TIME}: {back}", seen["status back"])
-        assert gone in report
-        assert re.search(back, report)
-        went = f'warpfuzz_node_gone_timestamp_seconds{{host="{host}",node="{node}"}} '
-        assert time.time() - float(seen["metrics gone"].split(went)[1].split("\n")[0]) < 60
-        assert went not in seen["metrics back"]
-        assert f'warpfuzz_nodes{{host="{host}",state="gone"}} 1.0' in seen["metrics gone"]
-        assert f'warpfuzz_nodes{{host="{host}",state="there"}} 1.0' in seen["metrics back"]
-        assert f'warpfuzz_workers{{host="{host}",state="gone"}} 1.0' in seen["metrics gone"]
-        assert f'warpfuzz_nodes_lost_total{{host="{host}"}} 1.0' in seen["metrics back"]
-        assert f'warpfuzz_nodes_back_total{{host="{host}"}} 1.0' in seen["metrics back"]
-        assert f'warpfuzz_actors_lost_total{{host="{host}"}} 1.0' in seen["metrics back"]
-    assert 'host=""' not in "".join(seen.values())
-    told = "3 nodes lost, 3 back; 3 actors lost, 3 back"
-    assert told in seen["status back"]
-    report = StringIO()
-    campaign_report(status, corpus.path).show(Console(file=report, width=200, theme=THEME))
-    assert f"Of the fleet: {told}; none is missing now." in report.getvalue()
     fleet = summary(status)["fleet"]
     assert (fleet["nodes"], fleet["nodes_lost"], fleet["nodes_back"]) == (4, 3, 3)
-    assert statistics(status)["fleet"]["actors_back"] == 3
-    said: list[dict[str, dict[str, str]]] = []
-    monkeypatch.setattr("fuzz.console.emit", said.append)
-    JsonWatching().update(status)
-    events = [row["event"] for row in said if "event" in row]
-    assert Counter((one["part"], one["change"]) for one in events) == {
-        (part, change): 3 for part in ("node", "actor") for change in ("is gone", "is back")
-    }
-    assert [one["actors"] for one in events if one["change"] == "is gone" and "actors" in one] == [
-        1, 1, 1,
-    ]  # fmt: skip
-    assert summary(status)["fleet"]["events"] == events
     state = decode((corpus.path / "campaign" / "state.json").read_bytes())
     assert (state.hosts["node1"].nodes_lost, len(state.events)) == (1, 12)
-
-
-@pytest.mark.usefixtures("_quick")
-def test_where_no_node_is_left_the_campaign_says_that_it_waits(tmp_path: Path) -> None:
-    cluster = FakeCluster([1, 1, 1], host_of(Answering))
-    corpus = create_corpus(tmp_path, generator="a test")
-    watcher = Recording(corpus.path, cluster)
-    with FleetPool(CHECK, cluster) as pool:
-        Campaign(
-            pool, pool.facts(), check=CHECK, budget=Budget(cases=40 * CASES), corpus=corpus,
-            known=Known(entries=()), observer=watcher, store=CampaignStore(corpus.path),
-        ).run()  # fmt: skip
-    gone, back = watcher.seen["status gone"], watcher.seen["status back"]
-    assert "0 workers" in gone
-    assert "0 nodes of the fleet: the campaign waits for one, 3 nodes" in gone
-    assert "3 workers" in back
-    assert "3 nodes of the fleet\n" in back
-    said = "no node is left, and the campaign waits for one"
-    assert all(said in watcher.seen[f"{place} gone"] for place in ("line", "console"))
-    assert not any(said in watcher.seen[f"{place} back"] for place in ("line", "console"))
 
 
 @pytest.mark.usefixtures("_quick")
@@ -437,7 +331,7 @@ def test_of_many_changes_the_latest_are_kept() -> None:
     gone = Changed(part=Part.NODE, change=Change.GONE, host="h")
     for _ in range(3_000):
         hosts.hear(gone)
-        hosts.hear(replace(gone, change=Change.BACK))
+        hosts.hear(replace(gone, change=Change.JOINED))
     assert (hosts.count, len(hosts.news), len(hosts.state.events)) == (6_000, 2_000, 200)
     told = CampaignStatus.events_since
     status = SimpleNamespace(news=hosts.news, event_count=hosts.count)
@@ -454,27 +348,22 @@ def test_an_actor_that_another_host_has_taken_over_is_not_missed_for_ever(tmp_pa
         # Its process dies, its node lives, and what was free on the other is taken.
         cluster.nodes[0] = 0
         cluster.actors[0].gone = "it was killed"
-        changes: list[str] = []
-        end = time.monotonic() + 20
-        while len(changes) < 4 and time.monotonic() < end:
-            events = [one for one in pool.poll(0.01) if isinstance(one, Changed)]
-            changes += [str(one) for one in events if one.part == "actor"]
+        changes = changes_of(pool, 2, Hosts(state=State(options={}, started="")))
     assert changes == [
-        "actor on node0 node0 (0) was there from the start",
         "actor on node0 node0 (0) is gone: it was killed",
-        "actor on node1 node1 (1) was there from the start",
         "actor on node0 is back: another host has its place",
     ]
 
 
-def changes_of(pool: FleetPool, count: int) -> list[str]:
+def changes_of(pool: FleetPool, count: int, hosts: Hosts) -> list[str]:
     """Return so many changes of nodes and actors, but of those that were there from the start."""
-    changes: list[str] = []
+    before = hosts.count
     end = time.monotonic() + 20
-    while len(changes) < count and time.monotonic() < end:
-        events = [one for one in pool.poll(0.01) if isinstance(one, Changed)]
-        changes += [str(one) for one in events if one.change is not Change.THERE]
-    return changes
+    while hosts.count - before < count and time.monotonic() < end:
+        for event in pool.poll(0.01):
+            if isinstance(event, Changed):
+                hosts.hear(event)
+    return [str(event["text"]) for event in hosts.news[before:]]
 
 
 @pytest.mark.usefixtures("_quick")
@@ -488,10 +377,10 @@ def test_nodes_of_one_host_are_told_apart() -> None:
         # One of its two actors was killed before, and has no successor yet.
         cluster.actors[3].gone = "it was killed"
         cluster.nodes[2] = 1
-        assert changes_of(pool, 1) == ["actor on vm (2) is gone: it was killed"]
+        assert changes_of(pool, 1, hosts) == ["actor on vm (2) is gone: it was killed"]
         cluster.remove(2)
         cluster.remove(1)
-        gone = changes_of(pool, 4)
+        gone = changes_of(pool, 4, hosts)
         assert sorted(gone) == [
             "actor on vm (1) is gone: its node died",
             "actor on vm (2) is gone: its node died",
@@ -500,28 +389,19 @@ def test_nodes_of_one_host_are_told_apart() -> None:
         ]
         # A node that is started again has another id.
         cluster.add(3, 1)
-        back = changes_of(pool, 2)
+        back = changes_of(pool, 2, hosts)
         assert re.fullmatch(r"node vm \(3\) is back in place of 1 after \d s", back[0])
         assert back[1] == "actor on vm (3) is back"
+    hosts = Hosts(state=State(options={}, started=""))
     for node in "12":
         change = Changed(part=Part.NODE, change=Change.GONE, host="vm", node=node * 56)
         hosts.hear(change)
-    hosts.hear(replace(change, node="3" * 56, change=Change.BACK, before="1" * 56))
+    hosts.hear(replace(change, node="3" * 56, change=Change.JOINED))
     (status,) = hosts.statuses()
     assert list(status.gone) == ["2" * 56]
     assert re.fullmatch(
         r"1 node is missing \(vm: 22222222 since \d\d:\d\d:\d\d UTC\)", missing_words([status])
     )
-
-
-def test_of_many_missing_nodes_the_first_are_named() -> None:
-    hosts = Hosts(state=State(options={}, started=""))
-    for node in range(20):
-        hosts.hear(Changed(part=Part.NODE, change=Change.GONE, host="h", node=f"n{node}"))
-    words = missing_words(hosts.statuses())
-    assert words.startswith("20 nodes are missing (h: n0 since ")
-    assert words.endswith(" UTC, 12 more)")
-    assert words.count("since") == 8
 
 
 @pytest.mark.usefixtures("_quick")
@@ -534,7 +414,7 @@ def test_a_node_that_dies_while_its_actors_begin_is_not_held_against_them() -> N
     with FleetPool(CHECK, cluster) as pool:
         pool.facts()
         cluster.remove(1)
-        assert changes_of(pool, 1) == [
+        assert changes_of(pool, 1, Hosts(state=State(options={}, started=""))) == [
             "node node1 (1) is gone, and 0 actors with it: it was unplugged"
         ]
         cluster.wait = hold  # type: ignore[method-assign]
@@ -570,7 +450,7 @@ def test_where_no_further_actor_is_started_that_is_said() -> None:
         # What goes is still told of.
         cluster.remove(1)
         gone = "node node1 (1) is gone, and 1 actor with it: it was unplugged"
-        assert changes_of(pool, 1) == [gone]
+        assert changes_of(pool, 1, Hosts(state=State(options={}, started=""))) == [gone]
 
 
 class Broke(Answering):
@@ -613,7 +493,7 @@ def test_where_every_device_is_left_out_that_is_said() -> None:
 def test_other_code_on_a_host_is_refused() -> None:
     class Older(Host):
         def begin(self) -> Begun:
-            return replace(super().begin(), code=Code(version="0.0", digest="0", python="3.9"))
+            return replace(super().begin(), code="warpfuzz 0.0 (0) on Python 3.9")
 
     with (
         FleetPool(CHECK, FakeCluster([1], lambda node: Older(place=node))) as pool,
@@ -685,24 +565,6 @@ def test_without_ray_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_fleet_takes_all_gpus() -> None:
     with pytest.raises(UsageError, match="--fleet takes all"):
         check_conflicts(Run(devices=(1,), fleet="auto", runner="cuda"), "campaign")
-
-
-def test_what_takes_the_first_seconds_is_said_before_it_takes_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    said: list[str] = []
-
-    def at(address: str, **_: object) -> FakeCluster:
-        said.append(capsys.readouterr().err)
-        return FakeCluster([1, 2], host_of(Broke))
-
-    monkeypatch.setattr("fuzz.commands.run.cluster_at", at)
-    arguments = ["run", "--runner", "sim", "--fleet", "auto", "--corpus", str(tmp_path / "c")]
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 4
-    assert said == ["joining the Ray cluster auto\n"]
-    assert capsys.readouterr().err.startswith("starting 3 actors on 2 nodes of the cluster\n")
 
 
 @pytest.mark.usefixtures("_quick")

@@ -10,7 +10,7 @@ import pytest
 from fake_cluster import FakeCluster
 
 from fuzz.commands.screen import _fleet_rows, _watch_fleet
-from fuzz.fleet.host import Begun, Code
+from fuzz.fleet.host import Begun
 from fuzz.fleet.screening import FleetScreening, Harvest, ScreenHost, ScreenNews
 
 
@@ -20,7 +20,7 @@ class Screening(ScreenHost):
     started = 0
 
     def begin(self) -> Begun:
-        return Begun(host=self.place, place="GPU 0", code=Code.here())
+        return Begun(host=self.place, place="GPU 0")
 
     def start(self, words: Sequence[str], files: Mapping[str, bytes]) -> None:
         Screening.started += 1
@@ -28,11 +28,9 @@ class Screening(ScreenHost):
 
     def news(self, stop: bool) -> ScreenNews:
         self._looks += 1
-        return ScreenNews(line="10 s", code=0 if self._looks > 2 else None)
-
-    def harvest(self) -> Harvest:
         row = {"device": "GPU 0: a device", "cases": 9, "wrong": 0, "multiprocessors": []}
-        return Harvest(summary={"devices": [row]}, findings=(), error="")
+        harvest = Harvest(summary={"devices": [row]}, findings=(), error="")
+        return ScreenNews(line="10 s", harvest=harvest if self._looks > 2 else None)
 
     def end(self) -> None:
         """Nothing is open."""
@@ -40,7 +38,7 @@ class Screening(ScreenHost):
 
 class Older(Screening):
     def begin(self) -> Begun:
-        return replace(super().begin(), code=Code(version="0.0", digest="0", python="3.9"))
+        return replace(super().begin(), code="warpfuzz 0.0 (0) on Python 3.9")
 
 
 def test_what_became_of_a_gpu_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:

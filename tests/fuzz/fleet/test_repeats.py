@@ -107,7 +107,6 @@ def test_a_fleet_repeats_rounds_on_another_actor_and_counts_them_once(
 def test_the_share_is_asked_for_in_per_cent(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = {}
     monkeypatch.setattr(run, "cluster_at", lambda *_, **options: FakeCluster([1], host_of))
-    monkeypatch.setattr(run, "starting_actors", lambda cluster: "")
     monkeypatch.setattr(run, "FleetPool", lambda check, cluster, **options: asked.update(options))
     run._pool(CHECK, Run(fleet="here:1", repeat=25.0, runner="sim"), lambda text: None)
     assert asked == {"repeat": 0.25}

@@ -29,7 +29,7 @@ def wrong_figures(found: Fit, rule: TruncatedDot) -> dict[str, Any]:
     assert found.contradiction is None, found.contradiction
     wrong = {
         name: (finding.value, rule.values.get(name))
-        for name, finding in found.findings.items()
+        for name, finding in found.figures.items()
         if rule.values.get(name) not in (finding.value, *finding.others)
     }
     if {"block", "interleaved", "order"} & wrong.keys():

@@ -9,11 +9,11 @@ from command_line import warpfuzz
 
 from fuzz.commands import measure
 from fuzz.commands.measure import unit_report
-from fuzz.measuring import MeasuredFigure, MeasuredResult
+from fuzz.measuring import MeasuredResult
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
 from oracle.measuring.doubles import double_probes
-from oracle.measuring.inference import Finding, _joined
+from oracle.measuring.inference import MeasuredFigure, _joined
 from oracle.measuring.units import MeasuredUnit
 from oracle.models import forget_models, model_for
 from oracle.models.exports import EXPORTS
@@ -60,10 +60,9 @@ def test_units_are_measured_and_written_down(tmp_path: Path) -> None:
 def test_what_is_not_told_apart_is_shown(
     others: tuple[int, ...], shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    finding = Finding(value=26, others=others, refuting=3)
-    figure = MeasuredFigure(name="fraction_bits", finding=finding, known=26)
+    figures = {"fraction_bits": MeasuredFigure(value=26, others=others, refuting=3, known=26)}
     unit = MeasuredUnit(name="a unit", types="f32.f16.f16.f32", forms=())
-    result = MeasuredResult(unit=unit, probes=9, figures=(figure,), contradiction=None)
+    result = MeasuredResult(unit=unit, probes=9, figures=figures, contradiction=None)
     unit_report(result, {}).write(json=False)
     (row,) = (line for line in capsys.readouterr().out.splitlines() if "fraction bits" in line)
     assert row.split("3", 1)[1].strip() == shown
@@ -253,8 +252,8 @@ def test_a_runner_that_is_opened_with_a_model_is_judged_by_it(tmp_path: Path) ->
 
 def test_what_two_hypotheses_leave_open_is_what_either_does() -> None:
     one, other = (
-        Finding(value=value, others=others, refuting=refuting)
+        MeasuredFigure(value=value, others=others, refuting=refuting)
         for value, others, refuting in ((26, (25,), 7), (24, (26, 25, 3), 5))
     )
     assert _joined(one, None) == one
-    assert _joined(one, other) == Finding(value=26, others=(25, 24, 3), refuting=5)
+    assert _joined(one, other) == MeasuredFigure(value=26, others=(25, 24, 3), refuting=5)

@@ -49,6 +49,6 @@ def test_a_figure_that_no_probe_tells_is_found_by_random_images(
 ) -> None:
     result = measured(fault)
     assert result.contradiction is None
-    changed = {one.name: one.value for one in result.figures if one.value != one.known}
+    changed = {name: one.chosen for name, one in result.figures.items() if one.chosen != one.known}
     assert changed == {figure: value}
     assert result.images == 256

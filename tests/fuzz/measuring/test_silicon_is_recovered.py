@@ -109,7 +109,7 @@ def test_a_fault_that_changes_a_figure_is_found_as_that_figure(fault, types, cha
 )
 def test_a_fault_that_no_figure_describes_is_refused_with_its_probe(fault, types) -> None:
     found = measured(types, damaged(fault, chip_of("sm_90").floats[types]))
-    assert not found.findings
+    assert not found.figures
     shown = found.contradiction
     assert shown is not None
     assert shown.returned != shown.nearest
@@ -153,14 +153,14 @@ def test_the_f64_unit_is_recovered_and_so_is_what_is_changed_in_it(fault, change
     sound |= {f"{m}_subnormals": "kept" for m in "abcd"}
     assert found.values == sound | change
     # With the product rounded first, its NaN is one operand of the sum: fewer orders differ.
-    others = [name for name, finding in found.findings.items() if finding.others]
+    others = [name for name, finding in found.figures.items() if finding.others]
     assert others == (["nan"] if fault == "f64-not-fused" else [])
 
 
 @pytest.mark.parametrize("fault", ["f64-summed-in-pairs", "f64-k-tail-dropped"])
 def test_an_f64_unit_that_no_figure_describes_is_refused(fault) -> None:
     found = doubles_of(damaged(fault, chip_of("sm_90").doubles))
-    assert not found.findings
+    assert not found.figures
     assert found.contradiction is not None
 
 
@@ -189,5 +189,5 @@ def test_what_random_images_show_is_evidence_like_any_probe() -> None:
     found = fit(Evidence(BF16, dots, computed(BF16, rule.values, dots)), k)
     assert found.contradiction is None
     for name in ("block", "fraction_bits", "rounding"):
-        assert not found.findings[name].others
+        assert not found.figures[name].others
         assert found.values[name] == rule.values[name]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.screening.screen import ScreeningSet
+from fuzz.screening.sets import ScreeningSet
 
 for folder in (Path(__file__).parent, Path(__file__).parents[1]):
     sys.path.insert(0, str(folder))

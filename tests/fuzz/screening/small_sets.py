@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fuzz.screening import distilling
-from fuzz.screening.screen import ScreeningSet
+from fuzz.screening.sets import ScreeningSet
 from oracle.targets import Module
 from strategies.draws import Selection
 from strategies.program_draws import selected_forms

@@ -6,7 +6,7 @@ import numpy as np
 from small_sets import MODULE, distilled
 
 from fuzz.screening.distilling import LEFT_OUT, candidates, chosen, reaches
-from fuzz.screening.screen import ScreeningSet
+from fuzz.screening.sets import ScreeningSet
 from oracle.execution import execute
 from oracle.models import model_for
 from strategies.draws import Selection

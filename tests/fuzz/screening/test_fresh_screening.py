@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -130,13 +131,12 @@ def scalar_batch() -> Batch:
 @contextmanager
 def screening(
     maker: Any = None, kind: Any = FreshScreen, drawn: Callable[[], Batch] = batch
-) -> Iterator[tuple[Any, list[Sighting]]]:
-    sightings: list[Sighting] = []
+) -> Iterator[tuple[Any, deque[Sighting]]]:
     with opened(RunnerChoice(name="sim", target="sm_90", maker=maker)) as ready:
         description = describe(MODULE, seed=1, covers={})
-        screen = kind(ready, description, seen=sightings.append)
+        screen = kind(ready, description)
         screen.add(set_program(drawn(), 0, IMAGES, MODULE))
-        yield screen, sightings
+        yield screen, screen.sightings
 
 
 def test_a_sound_device_compares_new_images_on_its_multiprocessors() -> None:
@@ -156,8 +156,8 @@ def test_a_multiprocessor_that_is_wrong_is_named_and_its_image_is_made_again() -
     with screening(lambda choice: Defective()) as (screen, sightings):
         while not sightings:
             screen.step()
-        examiner = Examiner(description=screen._description, device="GPU 3")
-        (found,) = examiner.examine(screen, sightings[0])
+        examiner = Examiner(screen, device="GPU 3")
+        (found,) = examiner.examine(sightings[0])
     assert screen.tally.faulty.tolist() == [WRONG]
     assert found.case.kind is Kind.FLAKY
     assert f"multiprocessor {WRONG}" in found.title
@@ -177,8 +177,8 @@ def test_one_wrong_image_that_never_comes_again_is_a_finding_of_its_multiprocess
     with screening(lambda choice: WrongOnce()) as (screen, sightings):
         while not sightings:
             screen.step()
-        examiner = Examiner(description=screen._description, device="GPU 3")
-        (found,) = examiner.examine(screen, sightings[0])
+        examiner = Examiner(screen, device="GPU 3")
+        (found,) = examiner.examine(sightings[0])
         screen.step()
         screen.finish()
     assert len(sightings) == 1
@@ -221,9 +221,9 @@ def test_a_program_whose_code_is_wrong_is_left_out_and_says_nothing_of_the_devic
     assert not sightings
     assert not screen.tally.faulty.size
     assert not screen.programs
-    first, second = one.sms
+    first, second = one.multiprocessors
     assert first != second
-    assert f"{one.entry} (wmma.mma" in one.sentence
+    assert f"{one.program} (wmma.mma" in one.why
     made = batch()
     image = expand(made.recipe, made.program, 1, first=one.image)[0]
     assert int(image[0]) % period == 1
@@ -254,7 +254,7 @@ class WrongScreening(SimulatedRunner):
         return Collected(outcome=replace(ran, ledger=ledger))
 
 
-def scalar_screening(where: Sequence[int], kind: Any) -> tuple[Screen, list[Sighting]]:
+def scalar_screening(where: Sequence[int], kind: Any) -> tuple[Screen, deque[Sighting]]:
     def device(choice: RunnerChoice) -> SimulatedRunner:
         made = WrongScreening()
         made.where = where
@@ -274,7 +274,7 @@ def test_scalar_code_that_is_wrong_everywhere_says_nothing_of_the_device(kind: A
     assert not sightings
     assert not screen.tally.faulty.size
     assert not screen.programs
-    assert "(scalar code): image" in one.sentence
+    assert "(scalar code): image" in one.why
 
 
 def test_scalar_code_that_few_multiprocessors_get_wrong_is_not_left_out() -> None:
@@ -291,8 +291,8 @@ def test_a_program_that_is_wrong_everywhere_hides_no_multiprocessor_that_is_wron
         everywhere = np.ones_like(screen.tally.wrong, dtype=np.int64)
         screen.tally.programs["another"] = everywhere
         screen.tally.wrong += everywhere.astype(screen.tally.wrong.dtype)
-        examiner = Examiner(description=screen._description, device="GPU 3")
-        (found,) = examiner.examine(screen, sightings[0])
+        examiner = Examiner(screen, device="GPU 3")
+        (found,) = examiner.examine(sightings[0])
     assert f"multiprocessor {WRONG}" in found.title
 
 

@@ -13,7 +13,7 @@ from fuzz.console.screening import ScreenedDevice, Soundness, standing
 from fuzz.options import Screen as Options
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening import screen
-from fuzz.screening.distilling import Listed, batches, describe, devices_in, group_of, scope_of
+from fuzz.screening.distilling import batches, describe, devices_in, group_of, scope_of
 from fuzz.screening.screen import Screen
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
 from oracle.isa import FORMS
@@ -154,7 +154,7 @@ def test_a_preflight_that_was_stopped_does_not_blame_its_time(
     monkeypatch.setattr(ScreenedDevice, "cases", 1)
     module = Module.named("sm_90", "9.5")
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
-        screening = Screen(ready, describe(module, seed=0, covers={}), seen=lambda _: None)
+        screening = Screen(ready, describe(module, seed=0, covers={}))
         said = standing(replace(device, screen=screening, scope=scope_of(module, "sm_90")))[1]
     assert "it was stopped before" in said
     assert "--time" not in said
@@ -164,15 +164,15 @@ def test_the_worst_code_is_that_of_all_gpus(monkeypatch: pytest.MonkeyPatch) -> 
     lost, failed = DeviceLostError("gone"), InfrastructureError("no compiler")
     several = [screened("GPU 0", failed), screened("GPU 1", lost)]
     with pytest.raises(DeviceLostError):
-        command._is_any_wrong(several)
+        command._is_any_wrong(several, preflight=True)
     with pytest.raises(InfrastructureError, match="no compiler"):
-        command._is_any_wrong(several[:1])
+        command._is_any_wrong(several[:1], preflight=True)
     with pytest.raises(UsageError):
-        command._is_any_wrong([screened("GPU 0", UsageError("no such fault"))])
+        command._is_any_wrong([screened("GPU 0", UsageError("no such fault"))], preflight=True)
     with pytest.raises(InfrastructureError, match="GPU 3: no image was compared"):
-        command._is_any_wrong([screened("GPU 3", None)])
+        command._is_any_wrong([screened("GPU 3", None)], preflight=True)
     monkeypatch.setattr(ScreenedDevice, "is_wrong", property(lambda one: one.name == "GPU 2"))
-    assert command._is_any_wrong([*several, screened("GPU 2", None)])
+    assert command._is_any_wrong([*several, screened("GPU 2", None)], preflight=True)
 
 
 @pytest.mark.parametrize("target", NEWEST)
@@ -180,7 +180,7 @@ def test_programs_are_about_what_the_figures_are_known_of_and_nothing_else(targe
     module = Module.named(target, NEWEST[target])
     scope = scope_of(module, target)
     groups = scope.known_groups
-    assert ("fp8" in groups) == (target == "sm_90")
+    assert ("fp8" in groups) == (target in ("sm_89", "sm_90"))
     assert ("fp8" in scope.there) == (target in ("sm_89", "sm_90"))
     drawn = batches(scope, module, 0)
     first = [batch for _ in range(2 * len(groups)) for batch in next(drawn)]
@@ -197,7 +197,7 @@ def test_code_of_a_compiler_that_nobody_measured_is_not_asked_for() -> None:
     assert "fp8" not in scope_of(module, "sm_90@12.2").known_groups
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
         old = replace(ready, release="12.2")
-        made = Screen(old, describe(module, seed=0, covers={}), seen=lambda _: None)
+        made = Screen(old, describe(module, seed=0, covers={}))
         assert made.oracle_target == "sm_90@12.2"
 
 
@@ -215,9 +215,9 @@ def test_slices_stand_for_their_gpu_and_each_process_sees_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = devices_in(LISTING)
-    names = [one.name for one in found]
+    names = [name for name, _ in found]
     assert names == ["GPU 0 MIG 1g.18gb device 0", "GPU 0 MIG 1g.18gb device 1", "GPU 1"]
-    assert [one.uuid[:8] for one in found] == ["MIG-c6d4", "MIG-cba6", "GPU-e91e"]
+    assert [uuid[:8] for _, uuid in found] == ["MIG-c6d4", "MIG-cba6", "GPU-e91e"]
     assert devices_in("No devices found.\n") == []
     options = Options(preflight=True)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -225,10 +225,10 @@ def test_slices_stand_for_their_gpu_and_each_process_sees_one(
     monkeypatch.setattr(command, "visible_devices", lambda: 2)
     slices = command._devices(options, None)
     assert [(one.name, one.choice.device, one.choice.visible) for one in slices] == [
-        (one.name, 0, one.uuid) for one in found
+        (name, 0, uuid) for name, uuid in found
     ]
     whole = [("GPU 0", 0, ""), ("GPU 1", 1, "")]
-    monkeypatch.setattr(command, "listed_devices", lambda: [Listed(name="GPU 0", uuid="GPU-1")])
+    monkeypatch.setattr(command, "listed_devices", lambda: [("GPU 0", "GPU-1")])
     assert command._named_devices(options, "cuda") == whole
     monkeypatch.setattr(command, "listed_devices", lambda: found)
     assert command._named_devices(Options(preflight=True, devices=(0, 1)), "cuda") == whole

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
-import re
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,8 +16,6 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 from command_line import started, warpfuzz
-from rich.console import Console
-from rich.live import Live
 from small_sets import MODULE
 
 from corpus import Kind, create_corpus
@@ -28,18 +25,15 @@ from fuzz.commands import run
 from fuzz.commands import screen as screen_command
 from fuzz.console.screening import (
     ScreenedDevice,
-    announce,
     device_row,
-    rate_words,
-    refuted_words,
     screening_report,
-    screening_view,
 )
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening import screen as screen_module
 from fuzz.screening.distilling import candidates, describe, set_program
 from fuzz.screening.examining import Examiner, ScreenFinding
-from fuzz.screening.screen import Pattern, Screen, ScreeningSet, Sighting, write_set
+from fuzz.screening.screen import Screen, Sighting
+from fuzz.screening.sets import ScreeningSet, write_set
 from oracle.errors import InfrastructureError, UsageError
 from runners.kernels import KernelModule
 from runners.ledger import Rate
@@ -53,22 +47,21 @@ from strategies.program_draws import selected_forms
 
 @contextmanager
 def screening(
-    made: ScreeningSet, *faults: str, pattern: Pattern = Pattern.STEADY
-) -> Iterator[tuple[Screen, list[Sighting]]]:
+    made: ScreeningSet, *faults: str, bursts: bool = False
+) -> Iterator[tuple[Screen, deque[Sighting]]]:
     """A screening of a simulated device, and what it has seen."""
-    sightings: list[Sighting] = []
     with opened(RunnerChoice(name="sim", target="sm_90", faults=faults)) as ready:
-        screen = Screen(ready, made.description, pattern=pattern, seen=sightings.append)
+        screen = Screen(ready, made.description, bursts=bursts)
         for program in made.programs:
             screen.add(program)
-        yield screen, sightings
+        yield screen, screen.sightings
 
 
-@pytest.mark.parametrize("pattern", list(Pattern))
+@pytest.mark.parametrize("bursts", [False, True])
 def test_a_sound_device_runs_every_image_everywhere_and_none_differs(
-    small_set: ScreeningSet, pattern: Pattern
+    small_set: ScreeningSet, bursts: bool
 ) -> None:
-    with screening(small_set, pattern=pattern) as (screen, sightings):
+    with screening(small_set, bursts=bursts) as (screen, sightings):
         for _ in range(2 * len(small_set.programs)):
             screen.step()
         screen.finish()
@@ -92,8 +85,9 @@ def test_a_fault_of_one_multiprocessor_is_given_its_number_and_becomes_a_finding
     small_set: ScreeningSet, tmp_path: Path, fault: str, sm: int, kind: Kind
 ) -> None:
     corpus = create_corpus(tmp_path / "corpus", generator="test")
-    examiner = Examiner(description=small_set.description, device="GPU 2", uuid="GPU-123")
     with screening(small_set, fault) as (screen, sightings):
+        screen.ready = replace(screen.ready, uuid="GPU-123")
+        examiner = Examiner(screen, device="GPU 2")
         for _ in range(200):
             screen.step()
             if sightings:
@@ -103,11 +97,11 @@ def test_a_fault_of_one_multiprocessor_is_given_its_number_and_becomes_a_finding
         assert tally.rate(sm).wrong == tally.total.wrong > 0
         assert f"always multiprocessor {sm}" in tally.pattern
         assert "popc" in tally.pattern
-        (finding,) = examiner.examine(screen, sightings[0])
+        (finding,) = examiner.examine(sightings[0])
         assert finding.path == ""
         assert finding.keep(corpus, known_with(None))
         assert finding.path == str(finding.saved.path)
-        assert not examiner.examine(screen, sightings[0]), "nothing that is new"
+        assert not [*examiner.examine(sightings[0])], "nothing that is new"
     assert finding.case.kind is kind
     assert finding.case.identity.text == f"wrong result | multiprocessor {sm} of GPU-123"
     assert "GPU 2" in finding.sentence
@@ -124,18 +118,15 @@ def test_what_one_multiprocessor_gets_wrong_in_several_instructions_is_one_findi
     corpus, known = create_corpus(tmp_path / "corpus", generator="test"), known_with(None)
     forms = selected_forms(Selection(pattern="wmma.mma*m8n8*"), target="sm_90", version="8.0")
     description = describe(MODULE, seed=0, covers={})
-    examiner = Examiner(description=description, device="GPU 2")
     kept: list[ScreenFinding] = []
     with opened(RunnerChoice(name="sim", target="sm_90", faults=("stuck-bit-on-one-sm",))) as ready:
-        sightings: list[Sighting] = []
-        screen = Screen(ready, description, seen=sightings.append)
+        screen = Screen(ready, description)
         for number, batch in enumerate(next(candidates(forms, MODULE, 1))[:4]):
             screen.add(set_program(batch, number, 8, MODULE))
         for _ in range(8):
             screen.step()
-        for sighting in sightings:
-            for found in examiner.examine(screen, sighting):
-                kept += [found] if found.keep(corpus, known) else []
+        for found in Examiner(screen, device="GPU 2").new():
+            kept += [found] if found.keep(corpus, known) else []
     (one,) = kept
     assert one.saved is not None
     case = corpus.get(one.saved.id).finding
@@ -168,19 +159,17 @@ class _Troubled(RewritingRunner):
 def test_a_program_that_hangs_is_attributed_and_left_out_and_screening_goes_on(
     small_set: ScreeningSet,
 ) -> None:
-    examiner = Examiner(description=small_set.description, device="GPU 0")
     bad = small_set.programs[0].entry
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
         troubled: OpenRunner = replace(ready, runner=_Troubled(ready.runner, bad))
-        sightings: list[Sighting] = []
-        screen = Screen(troubled, small_set.description, seen=sightings.append)
+        screen = Screen(troubled, small_set.description)
         for program in small_set.programs:
             screen.add(program)
         for _ in range(3 * len(small_set.programs)):
             screen.step()
         screen.finish()
-        assert [item.source.entry for item in screen.left_out] == [bad]
-        (finding,) = examiner.examine(screen, sightings[0])
+        assert [one.program for one in screen.left_out] == [bad]
+        (finding,) = Examiner(screen, device="GPU 0").new()
         others = sum(len(one.references.images) for one in small_set.programs[1:])
         assert (screen.tally.cases[:132] >= others).all()
         assert screen.tally.total.wrong == 0
@@ -198,16 +187,15 @@ def test_a_trap_is_attributed_to_its_program_whatever_else_is_on_its_way(
         return ptx.replace(start, f"{start}\n    trap;") if f".entry {bad}(" in ptx else ptx
 
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
-        sightings: list[Sighting] = []
         troubled = replace(ready, runner=RewritingRunner(ready.runner, [trapping]))
-        screen = Screen(troubled, small_set.description, seen=sightings.append)
+        screen = Screen(troubled, small_set.description)
         for program in small_set.programs:
             screen.add(program)
         while not screen.left_out:
             screen.step()
         screen.finish()
-    assert [item.source.entry for item in screen.left_out] == [bad]
-    (sighting,) = sightings
+    assert [one.program for one in screen.left_out] == [bad]
+    (sighting,) = screen.sightings
     assert sighting.failure is not None
     assert sighting.failure.trouble is Trouble.STICKY_ERROR
     assert screen.tally.cases.any()
@@ -218,11 +206,11 @@ def test_nothing_that_can_be_run_is_said(small_set: ScreeningSet) -> None:
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
         bad = small_set.programs[0]
         troubled = replace(ready, runner=_Troubled(ready.runner, bad.entry))
-        screen = Screen(troubled, small_set.description, seen=lambda _: None)
+        screen = Screen(troubled, small_set.description)
         screen.add(bad)
         with pytest.raises(InfrastructureError, match="no program of the set"):
             [screen.step() for _ in range(3)]
-        growing = Screen(troubled, small_set.description, grows=True, seen=lambda _: None)
+        growing = Screen(troubled, small_set.description, grows=True)
         growing.add(bad)
         growing.step()
         growing.add(small_set.programs[1])
@@ -232,7 +220,7 @@ def test_nothing_that_can_be_run_is_said(small_set: ScreeningSet) -> None:
 
 def test_a_set_for_another_architecture_is_refused(small_set: ScreeningSet) -> None:
     with opened(RunnerChoice(name="sim", target="sm_100")) as ready:
-        screen = Screen(ready, small_set.description, seen=lambda _: None)
+        screen = Screen(ready, small_set.description)
         screen.add(small_set.programs[0])
         with pytest.raises(UsageError, match="distill --target sm_100"):
             screen.step()
@@ -285,70 +273,6 @@ def _no_cluster() -> None:
         raise InfrastructureError(f"{address} has no GPU" if gpus else "simulated")
 
     run.cluster_at = screen_command.cluster_at = refuse
-
-
-@pytest.mark.parametrize("width", [80, 200])
-def test_what_is_announced_leaves_nothing_of_the_live_view_behind(
-    small_set: ScreeningSet, tmp_path: Path, width: int
-) -> None:
-    out = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
-    corpus, known = create_corpus(tmp_path / "corpus", generator="test"), known_with(None)
-    device = ScreenedDevice(name="GPU 2", choice=RunnerChoice(name="sim"))
-    examiner = Examiner(description=small_set.description, device="GPU 2")
-    with (
-        screening(small_set, "stuck-bit-on-one-sm") as (screen, sightings),
-        Live(console=out, auto_refresh=False, transient=True) as live,
-    ):
-        device.screen = screen
-        while not sightings:
-            screen.step()
-            live.update(screening_view([device], 1.0), refresh=True)
-        (found,) = examiner.examine(screen, sightings[0])
-        assert found.keep(corpus, known)
-        announce(found, out, json=False)
-        live.update(screening_view([device], 2.0), refresh=True)
-    assert isinstance(out.file, io.StringIO)
-    left = _on_screen(out.file.getvalue(), width)
-    assert "multiprocessor 1 of GPU 2" in left
-    assert "warpfuzz screen" not in left
-    assert "images a second" not in left
-
-
-def _on_screen(written: str, width: int) -> str:
-    """Return what a terminal shows in the end: Rich goes up, and clears lines."""
-    rows, row, column = [""], 0, 0
-    for match in re.finditer(r"\x1b\[([0-9;?]*)([A-Za-z])|([^\x1b])", written):
-        if match[2] == "A":
-            row = max(0, row - int(match[1] or 1))
-        elif match[2] == "K":
-            rows[row] = ""
-        elif match[3] == "\r":
-            column = 0
-        elif match[3] is not None:
-            if match[3] == "\n" or column >= width:
-                row, column = row + 1, 0
-                rows += [""] * (row + 1 - len(rows))
-            if match[3] != "\n":
-                rows[row] = rows[row][:column].ljust(column) + match[3] + rows[row][column + 1 :]
-                column += 1
-    return "\n".join(rows)
-
-
-def test_a_screening_says_what_its_signs_mean_and_how_fast_it_is(small_set: ScreeningSet) -> None:
-    with screening(small_set) as (screen, _):
-        screen.step()
-        device = ScreenedDevice(name="GPU 2", choice=RunnerChoice(name="sim"), screen=screen)
-        device.seconds = 1.0
-        out = Console(file=io.StringIO(), width=100)
-        out.print(screening_view([device], 1.0))
-    assert isinstance(out.file, io.StringIO)
-    shown = out.file.getvalue()
-    assert ". a multiprocessor that runs images, X one that got some wrong" in shown
-    rows = re.findall(r"^ +([0-9]+) (\.+) *$", shown, re.MULTILINE)
-    assert rows == [("0", 44 * "."), ("44", 44 * "."), ("88", 44 * ".")]
-    assert f"1 of {len(small_set.programs)} programs run" in shown
-    assert re.search("[1-9][0-9,]* images a second", shown)
-    assert rate_words(2.5e6) == "2.5 million images a second"
 
 
 def _with_a_wrong_bit(made: ScreeningSet, image: int) -> ScreeningSet:
@@ -448,10 +372,9 @@ def test_a_program_that_the_oracle_cannot_judge_is_left_out_and_said_to_be(
         for _ in range(2 * len(small_set.programs)):
             screen.step()
         screen.finish()
-        device = ScreenedDevice(name="GPU 2", choice=RunnerChoice(name="sim"), screen=screen)
     assert not sightings
     (one,) = screen.refuted
-    assert refuted_words(device, one).endswith("no figures; it is left out")
+    assert one.why.endswith("no figures; it is left out")
 
 
 def test_a_screening_that_compared_nothing_is_no_clean_one(
@@ -560,12 +483,6 @@ def test_the_command_tells_multiprocessors_apart_in_json_junit_and_report(
     assert names == ["multiprocessor 1"]
     assert "multiprocessor 1" in (tmp_path / "out.html").read_text()
     assert json.dumps(ended.rows)
-
-
-def test_a_launch_that_failed_is_one_that_is_wrong() -> None:
-    failure = Failure(trouble=Trouble.LAUNCH_FAILURE, message="illegal address")
-    lost = Sighting(item=None, failure=failure)
-    assert (lost.wrong, lost.differing) == (1, ())
 
 
 def test_a_device_that_cannot_be_opened_ends_a_screening_with_its_reason(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fuzz.screening.screen import ScreeningSet, read_set, write_set
+from fuzz.screening.sets import ScreeningSet, read_set, write_set
 from oracle.errors import UsageError
 
 

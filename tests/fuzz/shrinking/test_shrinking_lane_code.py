@@ -15,7 +15,7 @@ from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import ExperimentDevice
 from fuzz.findings.families import WrongImages, bucket_of_difference
 from fuzz.findings.replay import Subject, attempt
-from fuzz.shrinking import runner_verdicts, shrink
+from fuzz.shrinking import RunnerVerdicts, shrink
 from oracle.execution import execute
 from oracle.isa import FORMS
 from oracle.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every
@@ -118,7 +118,7 @@ def test_a_wrong_instruction_is_left_with_little_around_it(
 ) -> None:
     runner = Rewriting(pattern, other)
     subject = next(wrong(runner, strategy, range(10_000)))
-    small = shrink(subject, runner_verdicts(runner), wanted=Kind.VIOLATION, seconds=300).subject
+    small = shrink(subject, RunnerVerdicts(runner), wanted=Kind.VIOLATION, seconds=300).subject
     steps = [*walk(small.program.steps)]
     code = [one for step in steps if isinstance(step, LaneCode) for one in every(step.code)]
     # Rows are copied to shared memory first, with a barrier.

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from corpus import Kind
-from fuzz.findings.kernels import smallest_kernel
-from fuzz.findings.replay import Subject, attempt
+from fuzz.findings.replay import Subject, attempt, smallest_kernel
 from oracle.lane_code import Assign, LaneCode
 from oracle.targets import Module
 from runners.emission import emit, emit_single

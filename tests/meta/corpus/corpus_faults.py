@@ -188,7 +188,7 @@ def shown(corpus: Corpus) -> dict[str, bytes]:
 
 def known_texts(corpus: Corpus) -> set[str]:
     """The instructions of everything that is stored, raw or not."""
-    return {entry.finding.text for entry in (*corpus.entries(), *corpus.replaced())}
+    return {entry.finding.text for entry in corpus.sound_entries()}
 
 
 ERRORS = {"full disk": errno.ENOSPC, "no permission": errno.EACCES, "read-only": errno.EROFS}

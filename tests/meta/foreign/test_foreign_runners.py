@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from fuzz.campaign.check_wrappers import Carried, unpickled
+from fuzz.campaign.check_wrappers import pickled, unpickled
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
 from fuzz.campaign.pool import ProcessPool
 from fuzz.checks.programs import Programs
@@ -235,7 +235,7 @@ def test_another_runner_of_the_name_is_refused_where_workers_open_it(installed, 
     script.write_text("from numpy_wmma import run\n")
     for name in ("mine", f"{sys.executable} {script}"):
         choice = RunnerChoice(name=name, identity=identity_of(name))
-        sent = Carried(check=Programs(choice=choice, seed=1)).pickled()
+        sent = pickled(Programs(choice=choice, seed=1))
         with unpickled(sent).opened(WorkerHeartbeat(Heartbeats(1), 0)):
             pass
         script.write_text(script.read_text() + "\n")

@@ -35,7 +35,7 @@ from fuzz.findings.making import ReplayOptions, commands_of
 from fuzz.findings.stored import Replays
 from fuzz.options import Legal, Run
 from fuzz.output import console
-from fuzz.screening.screen import Description, ScreeningSet, SetProgram, read_set, write_set
+from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set, write_set
 from oracle.errors import InfrastructureError, WarpfuzzError
 from oracle.models import model_for
 from oracle.models.files import model_text, read_model

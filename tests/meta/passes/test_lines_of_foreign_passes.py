@@ -29,7 +29,7 @@ def lines(
     task = LinesTask(
         name=name, guilty=guilty, choice=choice, seed=seed, images=images, known=load_known()
     )
-    return lines_of(task, lambda done, left: None, lambda: False)
+    return lines_of(task, lambda more: None, lambda: False)
 
 
 def check(found: Lines) -> None:

@@ -9,7 +9,7 @@ from fault_cases import nonzero, runner_and_case, with_defaults, with_zeros, wit
 
 from corpus import Kind, ShrinkStatus
 from fuzz.findings.replay import Subject, attempt
-from fuzz.shrinking import runner_verdicts, shrink
+from fuzz.shrinking import RunnerVerdicts, shrink
 from oracle.ops import multiplies_fragments
 from oracle.program import walk
 from runners.faults import CATALOGUE, Fault, by_name
@@ -68,7 +68,7 @@ def shrunk(fault: Fault, seed: int) -> tuple[Runner, Subject, Kind] | None:
     if found is None:
         return None
     runner, subject, kind = found
-    result = shrink(subject, runner_verdicts(runner), wanted=kind, seconds=120)
+    result = shrink(subject, RunnerVerdicts(runner), wanted=kind, seconds=120)
     assert result.status is ShrinkStatus.COMPLETE
     return runner, result.subject, kind
 

@@ -14,13 +14,7 @@ LAYOUTS = {"f16": F16, "bf16": BF16, "tf32": TF32, "f32": F32}
 
 def fast(multiplicand, rule, a, b, c):
     """Patterns of a . b + c for arrays (count, k), (count, k), (count,)."""
-    d = dot_product(
-        a[:, None, :],
-        b[:, :, None],
-        c[:, None, None],
-        rule=rule,
-        scratch=Scratch(),
-    )
+    d = dot_product(a[:, None, :], b[:, :, None], c[:, None, None], rule=rule, scratch=Scratch())
     return d[0, 0].copy()
 
 

@@ -152,8 +152,7 @@ def test_multiply_is_mma_without_the_text():
     form = mma_form(F16_F32)
     operands = random_operands(form, (3,))
     assert np.array_equal(
-        multiply(form, *operands, model=model_for("sm_80")),
-        mma(F16_F32, *operands, target="sm_80"),
+        multiply(form, *operands, model=model_for("sm_80")), mma(F16_F32, *operands, target="sm_80")
     )
 
 

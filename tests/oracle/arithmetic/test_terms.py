@@ -54,9 +54,7 @@ def elements(form: Form, target: str):
 
 
 @pytest.mark.parametrize(
-    "form",
-    [*DOCUMENTED[::7], *MMA_SYNC_FORMS[::5], *SPARSE[::9]],
-    ids=lambda form: form.opcode,
+    "form", [*DOCUMENTED[::7], *MMA_SYNC_FORMS[::5], *SPARSE[::9]], ids=lambda form: form.opcode
 )
 @pytest.mark.parametrize("target", ["sm_90", "sm_90@12.4"])
 def test_the_terms_make_what_the_model_computes(form: Form, target: str) -> None:

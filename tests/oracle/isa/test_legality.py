@@ -16,14 +16,7 @@ from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS, is_available
 from oracle.legality import Verdict, explain, explain_lines, verdict_of
 from oracle.reasons import Rule
-from oracle.targets import (
-    TARGETS,
-    VERSIONS,
-    Module,
-    newest_for_cuda,
-    parse_target,
-    parse_version,
-)
+from oracle.targets import TARGETS, VERSIONS, Module, newest_for_cuda, parse_target, parse_version
 from strategies.drafts import canonical
 from strategies.instructions import legal_drafts
 
@@ -46,7 +39,7 @@ def test_any_text_has_a_verdict_with_reasons_and_sections(
         assert reason.text.strip()
         assert SECTION.fullmatch(reason.section)
         assert isinstance(reason.rule, Rule)
-        assert str(reason) == f"{reason.text} [PTX ISA {reason.section}]"
+        assert str(reason) == f"{reason.text} [PTX ISA 9.0, {reason.section}]"
     assert not (found.remarks and not found.legal and found.verdict is Verdict.ILLEGAL)
 
 

@@ -40,10 +40,7 @@ def test_versions_and_targets_are_those_of_the_page(ordered: bool) -> None:
         assert verdict(text, first, below) is Verdict.ILLEGAL
 
 
-SELECTORS = [
-    ("m16n8k16", TWO, TWO, range(4)),
-    ("m16n8k32", FOUR, FOUR, range(2)),
-]
+SELECTORS = [("m16n8k16", TWO, TWO, range(4)), ("m16n8k32", FOUR, FOUR, range(2))]
 
 
 @pytest.mark.parametrize(("shape", "a", "b", "known"), SELECTORS)
@@ -88,8 +85,7 @@ def test_a_sparse_a_has_half_of_the_registers_of_a_dense_one(form: Form) -> None
 
 
 @pytest.mark.parametrize(
-    "types",
-    ["f16.f16.f16.f32", "f32.f16.f16.f16", "f16.e4m3.e4m3.f16", "f32.f16.bf16.f32"],
+    "types", ["f16.f16.f16.f32", "f32.f16.f16.f16", "f16.e4m3.e4m3.f16", "f32.f16.bf16.f32"]
 )
 def test_types_that_the_page_does_not_have_together_are_illegal(types: str) -> None:
     for shape in ("m16n8k16", "m16n8k32", "m16n8k64"):

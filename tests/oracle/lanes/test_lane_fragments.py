@@ -11,14 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracle import (
-    UndefinedProgramError,
-    UsageError,
-    ldmatrix,
-    mma_sync,
-    movmatrix,
-    stmatrix,
-)
+from oracle import UndefinedProgramError, UsageError, ldmatrix, mma_sync, movmatrix, stmatrix
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import MMA_SYNC_FORMS, form_of

@@ -208,10 +208,10 @@ def test_a_figure_that_no_probe_refutes_is_refuted_by_none() -> None:
         c=np.zeros(times, np.uint64),
     )  # fmt: skip
     also = fit_doubles(doubles, {"rn": np.full(times, 4.0).view(np.uint64)})
-    refuted = {name for name, finding in found.findings.items() if finding.refuting}
+    refuted = {name for name, finding in found.figures.items() if finding.refuting}
     assert refuted == {"zero_exponent"}
-    assert {finding.refuting for finding in also.findings.values()} == {0}
-    assert also.findings["order"].others == ("falling",)
+    assert {finding.refuting for finding in also.figures.values()} == {0}
+    assert also.figures["order"].others == ("falling",)
 
 
 def test_units_have_the_forms_that_are_asked_for_and_there() -> None:

@@ -51,12 +51,12 @@ def test_what_recorded_dot_products_decide_is_what_the_model_has(name: str) -> N
     found = fit(Evidence(types, dots, patterns(d, result)), depth)
     assert found.contradiction is None
     rule = model_for(TARGETS[gpu]).dot(multiplicand, result)
-    for figure, finding in found.findings.items():
+    for figure, finding in found.figures.items():
         assert rule.values[figure] in (finding.value, *finding.others), figure
-    decided = {name for name, finding in found.findings.items() if not finding.others}
+    decided = {name for name, finding in found.figures.items() if not finding.others}
     if result == "f32":
         # With f16 results such numbers tell neither of the bits kept, nor when C is added, nor in
         # which format the sum is rounded first.
         assert {"fraction_bits", "rounding", "addend"} <= decided
-        assert found.findings["fraction_bits"].value == rule.fraction_bits.value
-        assert found.findings["block"].value == depth
+        assert found.figures["fraction_bits"].value == rule.fraction_bits.value
+        assert found.figures["block"].value == depth

@@ -18,15 +18,7 @@ from oracle.operations import operations
 from oracle.ops import Op
 from oracle.places import Buffer, Place, Uniform, Word
 from oracle.program import Program
-from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Loop,
-    Step,
-    plain_store,
-)
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, Step, plain_store
 
 BUFFER = 8192
 """Bytes of each data buffer: room for the largest matrix with twice its default stride."""

@@ -16,25 +16,14 @@ from oracle.operations import Operation
 from oracle.ops import Op
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Loop,
-    Step,
-    plain_store,
-)
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, Step, plain_store
 
 BUFFERS = (
     Buffer(name="data", space="global", size=4096),
     Buffer(name="out", space="global", size=4096),
     Buffer(name="tile", space="shared", size=4096),
 )
-FILL = (
-    Copy(source=Place(buffer="data"), destination=Place(buffer="tile"), size=4096),
-    Barrier(),
-)
+FILL = (Copy(source=Place(buffer="data"), destination=Place(buffer="tile"), size=4096), Barrier())
 
 
 def reasons(*steps: Step, target: str = "sm_90") -> list[str]:

@@ -21,15 +21,7 @@ from oracle.ops import Op, Rows, accesses_matrix, accesses_rows, memory_of
 from oracle.permission import permitted
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Step,
-    pack_registers,
-    plain_load,
-    plain_store,
-)
+from oracle.steps import Barrier, Branch, Copy, Step, pack_registers, plain_load, plain_store
 from oracle.tracing import trace
 
 ALIGNMENT = 32

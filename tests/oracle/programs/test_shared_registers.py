@@ -153,11 +153,7 @@ def test_a_number_stays_one_where_it_is_copied() -> None:
 
 @pytest.mark.parametrize(
     ("vector", "places"),
-    [
-        ("x.7 x.6 x.5 x.4", [7, 6, 5, 4]),
-        ("x.1 x.1 x.1 x.1", [1] * 4),
-        ("x.0 c.1 a.2 b.1", None),
-    ],
+    [("x.7 x.6 x.5 x.4", [7, 6, 5, 4]), ("x.1 x.1 x.1 x.1", [1] * 4), ("x.0 c.1 a.2 b.1", None)],
 )
 def test_registers_known_by_lane_are_taken_in_any_order(
     vector: str, places: list[int] | None

@@ -3,9 +3,9 @@
 import math
 from fractions import Fraction
 
-from reference.dot_products import CANONICAL
 from reference.numbers import BF16, F16, F32, TF32, Number, decode, encode
 
+CANONICAL = {F16: 0x7FFF, F32: 0x7FFFFFFF}
 LAYOUTS = {"f16": F16, "bf16": BF16, "tf32": TF32, "f32": F32}
 OVERFLOWS = {"infinity": "inf", "largest": "largest"}
 

@@ -1,12 +1,11 @@
 """One dot product at a time, in fractions: the truncated chain, the fma chain, integers."""
 
-import math
 from dataclasses import dataclass
-from fractions import Fraction
 
-from reference.numbers import F16, F32, F64, Number, decode, encode
+from reference.any_dots import CANONICAL, LAYOUTS, any_dot
+from reference.numbers import F16, F32, F64, decode, encode
 
-CANONICAL = {F16: 0x7FFF, F32: 0x7FFFFFFF}
+NAMES = {layout: name for name, layout in LAYOUTS.items()}
 
 
 @dataclass(frozen=True)
@@ -28,62 +27,20 @@ H100_F16 = Rule(block=16, fraction_bits=25, zero_exponent=-21, accumulator=F16)
 
 def truncated_dot(a, b, c, layout, rule):
     """Pattern of a . b + c; a and b are sequences of patterns of `layout`."""
-    total = int(c)
-    for start in range(0, len(a), rule.block):
-        stop = start + rule.block
-        total = _block(a[start:stop], b[start:stop], total, layout, rule)
-    return total
-
-
-def _flushed(number, layout, rule):
-    subnormal = number.kind == "finite" and abs(number.value) < Fraction(2) ** layout.least_exponent
-    if rule.flush_subnormals and subnormal:
-        return Number("finite", number.negative)
-    return number
-
-
-def _block(a, b, c, layout, rule):
-    accumulator = rule.accumulator
-    pairs = [
-        (_flushed(decode(x, layout), layout, rule), _flushed(decode(y, layout), layout, rule))
-        for x, y in zip(a, b, strict=True)
-    ]
-    addend = decode(c, accumulator)
-    infinities = set()
-    for x, y in pairs:
-        kinds = {x.kind, y.kind}
-        if "nan" in kinds:
-            return CANONICAL[accumulator]
-        if "inf" in kinds:
-            if any(n.kind == "finite" and n.value == 0 for n in (x, y)):
-                return CANONICAL[accumulator]
-            infinities.add(x.negative != y.negative)
-    if addend.kind == "nan":
-        return CANONICAL[accumulator]
-    if addend.kind == "inf":
-        infinities.add(addend.negative)
-    if infinities:
-        if len(infinities) == 2:
-            return CANONICAL[accumulator]
-        width = accumulator.exponent_bits + accumulator.fraction_bits
-        infinity = (2**accumulator.exponent_bits - 1) << accumulator.fraction_bits
-        return infinity | infinities.pop() << width
-
-    terms = []
-    for x, y in pairs:
-        exponent = x.exponent + y.exponent
-        product = x.value * y.value
-        if rule.normalise_products and abs(product) >= Fraction(2) ** (exponent + 1):
-            exponent += 1
-        terms.append((product, exponent))
-    terms.append((addend.value, addend.exponent))
-    largest = max(e if value else rule.zero_exponent for value, e in terms)
-    quantum = Fraction(2) ** (largest - rule.fraction_bits)
-    total = sum(math.trunc(value / quantum) for value, _ in terms) * quantum
-    nearest = accumulator is F16 if rule.nearest is None else rule.nearest
-    pattern = encode(total, accumulator, "rn" if nearest else "rz", overflow="inf")
-    sign = 1 << (accumulator.exponent_bits + accumulator.fraction_bits)
-    return 0 if pattern == sign else pattern
+    accumulator, multiplicand = NAMES[rule.accumulator], NAMES[layout]
+    nearest = rule.accumulator is F16 if rule.nearest is None else rule.nearest
+    subnormals = "flushed" if rule.flush_subnormals else "kept"
+    figures = {
+        "accumulator": accumulator, "block": rule.block, "interleaved": 0, "order": "rising",
+        "addend": "first", "fraction_bits": rule.fraction_bits,
+        "zero_exponent": rule.zero_exponent, "product_range": "unlimited",
+        "product_exponent": "normalised" if rule.normalise_products else "sum",
+        "rounding": "rn" if nearest else "rz", "overflow": "infinity", "zero": "+",
+        "nan": CANONICAL[rule.accumulator], "a_subnormals": subnormals,
+        "b_subnormals": subnormals, "c_subnormals": "kept", "d_subnormals": "kept",
+    }  # fmt: skip
+    types = f"{accumulator}.{multiplicand}.{multiplicand}.{accumulator}"
+    return any_dot(types, figures, a, b, int(c))
 
 
 def fma(a, b, c, mode):

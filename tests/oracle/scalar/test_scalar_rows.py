@@ -9,7 +9,7 @@ from scalar_operands import operands
 from oracle.arithmetic.conversions import is_nan
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
-from oracle.scalar import CLASSES, SCALARS, Immediate, ScalarInstruction
+from oracle.scalar import CLASSES, SCALARS, Immediate, ScalarInstruction, warp
 from oracle.scalar.floats import NANS
 from oracle.scalar.row import by_opcode
 from oracle.targets import Module, PtxVersion
@@ -167,3 +167,30 @@ def test_what_reads_numbers_reads_no_bits_of_a_nan() -> None:
                 same = FORMATS[fmt.removesuffix("x2")]
                 unlike = (left != right) & ~(is_nan(left, same) & is_nan(right, same))
             assert not unlike.any(), row.opcode
+
+
+def test_lop3_is_the_function_that_each_table_lists() -> None:
+    # The pages' way to make a table: the operation on three constants.
+    table = np.arange(256, dtype=np.uint32).reshape(8, 32)
+    given = [np.full((8, 32), one, np.uint32) for one in (0xF0, 0xCC, 0xAA)]
+    assert (SCALARS["lop3.b32"].evaluate(*given, table)[0] & 0xFF == table).all()
+
+
+def test_carries_chain_to_sums_of_twice_the_size() -> None:
+    random = np.random.default_rng(1)
+    for name, wide in (("add", np.add), ("sub", np.subtract)):
+        a, b = random.integers(0, 1 << 64, (2, 200, 32), np.uint64, endpoint=False)
+        b[:50] = ~a[:50]  # carries that run through
+        halves = [part.astype(np.uint32) for x in (a, b) for part in (x, x >> np.uint64(32))]
+        low, carry = SCALARS[f"{name}.cc.u32"].evaluate(halves[0], halves[2])
+        (high,) = SCALARS[f"{name}c.u32"].evaluate(halves[1], halves[3], carry)
+        assert (high.astype(np.uint64) << np.uint64(32) | low == wide(a, b)).all()
+
+
+def test_every_lane_takes_part() -> None:
+    rows = [row for row in SCALARS.values() if row.warp]
+    assert rows == list(warp.ROWS)
+    for row in rows:
+        last = row.immediates[len(row.sources) - 1]
+        assert (last.low, last.high, last.required) == (0xFFFFFFFF, 0xFFFFFFFF, True)
+        assert all((one == 0xFFFFFFFF).all() for one in operands(row, 3)[-1:])

@@ -47,6 +47,10 @@ def test_a_runner_agrees_with_the_rows(unoptimized_runner: Runner, guarded: bool
     assert not disagreements(unoptimized_runner, SAMPLE, 8, guarded=guarded)
 
 
+def test_the_simulated_device_agrees_with_all_rows() -> None:
+    assert not disagreements(SimulatedRunner("sm_90"), ROWS, 8, guarded=False)
+
+
 @GUARDED
 @pytest.mark.slow
 def test_a_runner_agrees_with_all_rows(unoptimized_runner: Runner, guarded: bool) -> None:

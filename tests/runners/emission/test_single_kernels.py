@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.entry import Entry, scan_folders
-from fuzz.findings.case import EXPECTED, image_of, is_value_finding, subject_of
+from corpus.entry import EXPECTED, Entry, scan_folders
+from fuzz.findings.case import image_of, is_value_finding, subject_of
 from oracle.execution import execute
 from oracle.isa import FORMS
 from oracle.targets import Module

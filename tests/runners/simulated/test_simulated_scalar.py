@@ -2,12 +2,10 @@
 
 import random
 import re
-import struct
-from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_kernels import kernel
 
@@ -39,91 +37,6 @@ def signed(value: int, bits: int) -> int:
 
 
 WORDS = {bits: st.integers(0, (1 << bits) - 1) for bits in (16, 32, 64)}
-BINARY: dict[str, Callable[[int, int], int]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul.lo": lambda a, b: a * b,
-    "min": min,
-    "max": max,
-    "rem": lambda a, b: a % b,
-}
-
-
-@pytest.mark.parametrize("name", BINARY)
-@given(st.data())
-@settings(max_examples=15, deadline=None)
-def test_integer_arithmetic_wraps(name: str, data: st.DataObject) -> None:
-    letter, bits = data.draw(st.sampled_from("us")), data.draw(st.sampled_from([32, 64]))
-    a, b = data.draw(WORDS[bits]), data.draw(WORDS[bits])
-    if name == "rem":  # only of unsigned numbers, and by zero PTX leaves it open
-        letter, b = "u", b or 1
-    seen = [signed(each, bits) if letter == "s" else each for each in (a, b)]
-    line = f"{name}.{letter}{bits} %out, %in0, %in1;"
-    expected = BINARY[name](*seen) % (1 << bits)
-    assert evaluate(line, (a, bits), (b, bits), result=bits) == expected
-
-
-@given(WORDS[32], WORDS[32], WORDS[64], st.sampled_from("us"))
-@settings(max_examples=20, deadline=None)
-def test_wide_products_have_twice_the_bits(a: int, b: int, c: int, letter: str) -> None:
-    x, y = (signed(each, 32) if letter == "s" else each for each in (a, b))
-    line = f"mul.wide.{letter}32 %out, %in0, %in1;"
-    assert evaluate(line, (a, 32), (b, 32), result=64) == x * y % (1 << 64)
-    line = f"mad.wide.{letter}32 %out, %in0, %in1, %in2;"
-    assert evaluate(line, (a, 32), (b, 32), (c, 64), result=64) == (x * y + c) % (1 << 64)
-    line = "mad.lo.u32 %out, %in0, %in1, %in0;"
-    assert evaluate(line, (a, 32), (b, 32), result=32) == (a * b + a) % (1 << 32)
-
-
-@given(WORDS[32], st.integers(0, 70), st.sampled_from(["shl.b32", "shr.u32", "shr.s32"]))
-@example(0xFFFF_FFFF, 32, "shl.b32")
-@example(0x8000_0000, 40, "shr.s32")
-@settings(max_examples=20, deadline=None)
-def test_shifts_clamp_at_the_width(value: int, amount: int, name: str) -> None:
-    number = signed(value, 32) if name == "shr.s32" else value
-    shifted = number << min(amount, 64) if name == "shl.b32" else number >> amount
-    line = f"{name} %out, %in0, %in1;"
-    assert evaluate(line, (value, 32), (amount, 32), result=32) == shifted % (1 << 32)
-
-
-@given(WORDS[64], WORDS[64])
-@settings(max_examples=10, deadline=None)
-def test_logic_is_bitwise(a: int, b: int) -> None:
-    for name, expected in (("and", a & b), ("or", a | b), ("xor", a ^ b)):
-        assert evaluate(f"{name}.b64 %out, %in0, %in1;", (a, 64), (b, 64), result=64) == expected
-    assert evaluate("not.b64 %out, %in0;", (a, 64), result=64) == ~a % (1 << 64)
-    assert evaluate("neg.s64 %out, %in0;", (a, 64), result=64) == -a % (1 << 64)
-
-
-@pytest.mark.parametrize("kind", ["u32", "s32", "u64", "s64"])
-@given(st.data())
-@settings(max_examples=12, deadline=None)
-def test_comparisons_select(kind: str, data: st.DataObject) -> None:
-    bits = int(kind[1:])
-    a = data.draw(WORDS[bits])
-    b = data.draw(st.one_of(WORDS[bits], st.just(a)))
-    x, y = (signed(each, bits) if kind[0] == "s" else each for each in (a, b))
-    for name, holds in (("eq", x == y), ("ne", x != y), ("lt", x < y), ("ge", x >= y)):
-        line = f"setp.{name}.{kind} %p9, %in0, %in1;\n    selp.b32 %out, 7, 9, %p9;"
-        expected = 7 if holds else 9
-        assert evaluate(line, (a, bits), (b, bits), result=32) == expected
-
-
-@given(WORDS[32])
-@settings(max_examples=10, deadline=None)
-def test_conversions_extend_by_the_sign_of_their_source(value: int) -> None:
-    assert evaluate("cvt.u64.u32 %out, %in0;", (value, 32), result=64) == value
-    line = "cvt.s64.s32 %out, %in0;"
-    assert evaluate(line, (value, 32), result=64) == signed(value, 32) % (1 << 64)
-    assert evaluate("cvt.u32.u64 %out, %in0;", (value * 3, 64), result=32) == value * 3 % (1 << 32)
-
-
-@given(WORDS[64])
-@settings(max_examples=10, deadline=None)
-def test_registers_are_taken_apart_and_put_together(value: int) -> None:
-    line = "mov.b64 {%r30, %r31}, %in0;\n    mov.b64 %out, {%r31, %r30};"
-    expected = (value >> 32) | (value & 0xFFFF_FFFF) << 32
-    assert evaluate(line, (value, 64), result=64) == expected
 
 
 @pytest.mark.parametrize("kind", ["u8", "s8", "u16", "s16"])
@@ -216,48 +129,6 @@ def test_atomic_additions_of_many_threads_are_made_one_after_the_other(
 
 
 DEVICE_90 = SimulatedDevice("sm_90")
-
-FLOAT_TYPES = {"f64": ("d", "Q", 64), "f32": ("f", "I", 32)}
-
-
-def bits_of(value: float, kind: str) -> int:
-    letter, integer, _ = FLOAT_TYPES[kind]
-    (word,) = struct.unpack(f"<{integer}", struct.pack(f"<{letter}", value))
-    return int(word)
-
-
-@pytest.mark.parametrize("kind", ["f32", "f64"])
-@given(st.data())
-@settings(max_examples=20, deadline=None)
-def test_float_arithmetic_is_ieee_to_nearest(kind: str, data: st.DataObject) -> None:
-    _, _, bits = FLOAT_TYPES[kind]
-    number = st.floats(width=bits, allow_nan=False, allow_infinity=False)
-    a, b = data.draw(number), data.draw(number)
-    scalar = np.float32 if kind == "f32" else np.float64
-    with np.errstate(all="ignore"):
-        results = {
-            "add": scalar(a) + scalar(b),
-            "sub": scalar(a) - scalar(b),
-            "mul": scalar(a) * scalar(b),
-        }
-    for name, expected in results.items():
-        line = f"{name}.rn.{kind} %out, %in0, %in1;"
-        words = [(bits_of(each, kind), bits) for each in (a, b)]
-        assert evaluate(line, *words, result=bits) == bits_of(float(expected), kind), name
-
-
-@given(st.data())
-@settings(max_examples=20, deadline=None)
-def test_packed_halves_are_computed_apart(data: st.DataObject) -> None:
-    number = st.floats(width=16, allow_nan=False, allow_infinity=False)
-    a = np.array([data.draw(number) for _ in range(2)], np.float16)
-    b = np.array([data.draw(number) for _ in range(2)], np.float16)
-    words = [(int(each.view(np.uint32)[0]), 32) for each in (a, b)]
-    with np.errstate(all="ignore"):
-        results = {"add": a + b, "sub": a - b, "mul": a * b}
-    for name, expected in results.items():
-        line = f"{name}.rn.f16x2 %out, %in0, %in1;"
-        assert evaluate(line, *words, result=32) == int(expected.view(np.uint32)[0]), name
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,226 @@
+"""A screening set: programs, their images, and what must come out, in one file.
+
+It is a line of text, the length of the header, the SHA-256 of all that follows, the header as
+msgpack, and the images: of each program first those before it and then those after it, raw, each
+block at a multiple of 4096 bytes of the file. It is a function of what was distilled: no time, no
+name of a machine. Nothing has to be computed to use it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from corpus import durable
+from corpus.programs import decode_program, encode_program
+from oracle.errors import UsageError, WarpfuzzError
+from oracle.given_files import read_given, reason_of
+from oracle.program import Program, walk
+from oracle.steps import is_lane_code
+from oracle.targets import Module, parse_target
+from runners.screening import References
+from strategies.contents import Recipe
+
+_MAGIC = b"warpfuzz screening set\n"
+_FORMAT = 1
+"""Version of what is written here."""
+_LENGTH_BYTES = 8
+_DIGEST_BYTES = 32
+_ALIGNMENT = 4096
+SET_BYTES = 4 << 30
+"""Most bytes of a set that is read: half a million images of 4 KiB, before and after."""
+_ENTRY = re.compile("[A-Za-z_][A-Za-z0-9_]{0,99}")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SetProgram:
+    """A program of a set."""
+
+    entry: str
+    """Name of its kernel."""
+    program: Program
+    references: References
+    """Its images, and what must come out."""
+    round: int
+    """Number of the program in its set, or of the campaign's round that it comes from."""
+    recipe: Recipe | None = None
+    """How its images were made; None where nobody says."""
+
+    @property
+    def has_scalar_code(self) -> bool:
+        """Whether it has any; compilers often get that wrong."""
+        return any(map(is_lane_code, walk(self.program.steps)))
+
+
+class Covered(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of one dimension a set reaches."""
+
+    reached: int
+    total: int
+    missing: tuple[str, ...] = ()
+    """Names of what it does not reach."""
+
+
+class Description(msgspec.Struct, frozen=True, kw_only=True):
+    """The description that is stored in a set."""
+
+    target: str
+    """Value of `.target` of the modules."""
+    ptx_version: str
+    architecture: str
+    """Whose arithmetic the expected images are: "sm_90"."""
+    seed: int
+    generator: int
+    """Version of the generator of programs and contents."""
+    warpfuzz: str
+    model: str = ""
+    """Name of the model that the expected images come from; empty: nobody has written it down."""
+    covers: Mapping[str, Covered]
+    """By dimension: forms, kinds of steps, classes of values, planted faults."""
+
+
+class _Row(msgspec.Struct, frozen=True, kw_only=True):
+    entry: str
+    program: bytes
+    count: int
+    image_bytes: int
+    start: int
+    """Byte of the first image, counted from the first block."""
+
+
+class _Header(msgspec.Struct, frozen=True, kw_only=True):
+    format: int
+    description: Description
+    rows: tuple[_Row, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScreeningSet:
+    """What is screened with."""
+
+    description: Description
+    programs: Sequence[SetProgram]
+
+    @property
+    def images(self) -> int:
+        """How many images it has."""
+        return sum(len(one.references.images) for one in self.programs)
+
+
+def write_set(path: Path, made: ScreeningSet) -> None:
+    """Write a set."""
+    rows, blocks, start = [], [], 0
+    for one in made.programs:
+        count, image_bytes = one.references.images.shape
+        rows.append(
+            _Row(
+                entry=one.entry,
+                program=encode_program(one.program),
+                count=count,
+                image_bytes=image_bytes,
+                start=start,
+            )
+        )
+        for images in (one.references.images, one.references.expected):
+            blocks += [images.tobytes(), bytes(-images.nbytes % _ALIGNMENT)]
+            start += _aligned(images.nbytes)
+    header = msgspec.msgpack.encode(
+        _Header(format=_FORMAT, description=made.description, rows=tuple(rows))
+    )
+    before = len(_MAGIC) + _LENGTH_BYTES + _DIGEST_BYTES + len(header)
+    parts = [header, bytes(-before % _ALIGNMENT), *blocks]
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    with durable.output_file(path) as file:
+        file.write(_MAGIC + len(header).to_bytes(_LENGTH_BYTES, "little") + digest.digest())
+        file.writelines(parts)
+
+
+def read_set(path: Path) -> ScreeningSet:
+    """Read a set.
+
+    Raises UsageError if there is no such file, it is no set, it is damaged, or what it says cannot
+    be.
+    """
+    data = _contents(path)
+    start = len(_MAGIC) + _LENGTH_BYTES + _DIGEST_BYTES
+    if data[: len(_MAGIC)].tobytes() != _MAGIC or data.size < start:
+        raise UsageError(f"{path} is no screening set; `warpfuzz distill --output FILE` makes one")
+    digest = hashlib.sha256(data[start:].data).digest()
+    if digest != data[start - _DIGEST_BYTES : start].tobytes():
+        raise UsageError(
+            f"{path} is damaged: its contents do not have the hash that it names; copy it anew, or "
+            "distill it again from its seed"
+        )
+    length = int.from_bytes(data[len(_MAGIC) :][:_LENGTH_BYTES].tobytes(), "little")
+    try:
+        header = msgspec.msgpack.decode(data[start : start + length].tobytes(), type=_Header)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{path} was written by another version of warpfuzz ({error!s:.300}); distill it again"
+        ) from None
+    if header.format != _FORMAT:
+        raise UsageError(
+            f"{path} has format {header.format}, and {_FORMAT} is known here; distill it again"
+        )
+    blocks = data[_aligned(start + length) :]
+    try:
+        _check(header)
+        programs = [_program(row, number, blocks) for number, row in enumerate(header.rows)]
+    except WarpfuzzError as error:
+        # Its contents have the hash that they name: somebody made it so.
+        raise UsageError(f"{path}: {error}; distill a set anew") from None
+    return ScreeningSet(description=header.description, programs=programs)
+
+
+def _contents(path: Path) -> NDArray[np.uint8]:
+    try:
+        if path.exists() and not path.is_file():
+            raise OSError(0, "it is no plain file")
+        return np.frombuffer(read_given(path, most=SET_BYTES), np.uint8)
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read: {reason_of(error)}; `warpfuzz distill --output FILE` makes "
+            "a set"
+        ) from None
+
+
+def _check(header: _Header) -> None:
+    Module.named(header.description.target, header.description.ptx_version)
+    parse_target(header.description.architecture)
+    names = [row.entry for row in header.rows]
+    if not names or len(set(names)) < len(names):
+        raise UsageError("it has no programs, or two of one name")
+
+
+def _program(row: _Row, number: int, blocks: NDArray[np.uint8]) -> SetProgram:
+    if not _ENTRY.fullmatch(row.entry):
+        raise UsageError(f"{row.entry!r:.80} is no name of a kernel")
+    program = decode_program(row.program, row.entry)
+    size = row.count * row.image_bytes
+    if row.image_bytes != program.image_bytes or not (
+        row.count > 0 and 0 <= row.start <= blocks.size - size - _aligned(size)
+    ):
+        raise UsageError(f"the images of {row.entry} are not where and as large as they have to be")
+    images, expected = (
+        blocks[start : start + size].reshape(row.count, row.image_bytes)
+        for start in (row.start, row.start + _aligned(size))
+    )
+    return SetProgram(
+        entry=row.entry,
+        program=program,
+        references=References(images=images, expected=expected),
+        round=number,
+    )
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT

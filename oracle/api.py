@@ -1,0 +1,27 @@
+"""The names of `oracle` that users import; it is imported when one of them is asked for."""
+
+from oracle.errors import DeviceLostError as DeviceLostError
+from oracle.errors import InfrastructureError as InfrastructureError
+from oracle.errors import UndefinedProgramError as UndefinedProgramError
+from oracle.errors import UsageError as UsageError
+from oracle.errors import WarpfuzzError as WarpfuzzError
+from oracle.execution import Expectation as Expectation
+from oracle.execution import execute as execute
+from oracle.lane_products import mma_sp as mma_sp
+from oracle.lane_products import mma_sync as mma_sync
+from oracle.lane_products import permitted as permitted
+from oracle.legality import Explanation as Explanation
+from oracle.legality import Verdict as Verdict
+from oracle.legality import explain as explain
+from oracle.matrix_moves import ldmatrix as ldmatrix
+from oracle.matrix_moves import movmatrix as movmatrix
+from oracle.matrix_moves import stmatrix as stmatrix
+from oracle.models import Model as Model
+from oracle.models import model_for as model_for
+from oracle.models.exports import model_header as model_header
+from oracle.models.exports import model_json as model_json
+from oracle.models.files import model_text as model_text
+from oracle.models.files import read_model as read_model
+from oracle.multiply import mma as mma
+from oracle.program import Program as Program
+from oracle.targets import Module as Module
