@@ -17,10 +17,18 @@ from corpus.known import Known
 from fuzz.campaign.heartbeat import Broken
 from fuzz.campaign.pool import Event, Finished, Lost, WorkerPool
 from fuzz.campaign.rounds import Rounds
-from fuzz.campaign.status import CampaignStatus, Changed, Hosts, statistics, summary
+from fuzz.campaign.status import (
+    CampaignStatus,
+    Changed,
+    Hosts,
+    statistics,
+    summary,
+    untested_words,
+)
 from fuzz.campaign.store import MOST, Budget, CampaignStore, State
 from fuzz.campaign.triage import Triage
 from fuzz.checks.protocol import (
+    FAULTS,
     REFERENCE,
     Check,
     Counts,
@@ -36,7 +44,7 @@ from fuzz.checks.protocol import (
     flattened,
     nested,
 )
-from fuzz.findings.families import unknown_groups
+from fuzz.findings.families import finding_groups, unknown_groups
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from strategies.coverage import LONGEST_EPOCH, Reached
 
@@ -61,8 +69,6 @@ _GRACE = 20.0
 was not replayed by then is replayed."""
 _RECENT_SECONDS = 10.0
 """What a rate is an average over: a round on a GPU takes some seconds."""
-_MOST_RATES = 64
-"""Rates over time that are kept; when there are more, each covers twice the time."""
 
 
 def campaign_options(check: Check, facts: Facts) -> Options:
@@ -148,7 +154,6 @@ class Campaign:
         """By the number of a device: what it said last."""
         self._recent: deque[tuple[float, int]] = deque()
         """(time.monotonic, cases compared by all workers) of the last seconds."""
-        self._history = _History(now)
 
     def stop(self) -> None:
         """End the campaign within seconds."""
@@ -381,7 +386,6 @@ class Campaign:
             self._lines, self._looked = self._reached.total.lines(self.plan.forms), now
         workers = self.pool.statuses()
         done = sum(worker.cases for worker in workers)
-        self._history.add(now, done)
         return CampaignStatus(
             words=self.plan.words,
             seed=self.check.seed,
@@ -398,11 +402,12 @@ class Campaign:
             held=self._rounds.held,
             skipped=state.skipped,
             recent_rate=self._rate(now, done),
-            rates=self._history.rates,
             seconds_since_new=now - self._newest,
             forms=len(self.plan.forms),
             forms_reached=len(self.plan.forms & self._reached.total.forms_reached),
             workers=workers,
+            carrying_out=sum(not worker.examiner for worker in workers),
+            stalled=sum(worker.stalled for worker in workers),
             devices=[self._health[number] for number in sorted(self._health)]
             or [DeviceStatus(name=self.facts.device)],
             coverage=self._lines,
@@ -410,23 +415,30 @@ class Campaign:
             waiting=self.triage.waiting,
             shrinking=self.triage.shrinking,
             turned_out=self.triage.turned_out,
-            unreplayed=len(self.triage.suspects),
             suspects=self.triage.suspects,
+            unreplayed=len(finding_groups(self.triage.suspects)),
             gone=self.triage.gone,
             unstored=self.triage.unstored,
-            finishing=self._finishing,
+            finishing=self._finishing and not self._stopped,
             stopped=self._stopped,
             said=self._said,
+            untested=self._untested(),
             left_out=self.facts.left_out,
             remarks=self.pool.remarks(),
             hosts=self._hosts.statuses(),
-            events=self._hosts.news,
+            news=self._hosts.news,
             event_count=self._hosts.count,
-            fleet_history=state.events,
+            events=state.events,
             notes=state.notes,
             summary=self.plan.summary,
             screening=self._screening,
         )
+
+    def _untested(self) -> str | None:
+        names = [
+            words[1] for words, count in self._counts.items() if words[0] == FAULTS and not count
+        ]
+        return untested_words(names, self._counts["programs", "compiled"]) or None
 
     def _rate(self, now: float, done: int) -> float:
         self._recent.append((now, done))
@@ -478,25 +490,3 @@ def _screening_before(state: State) -> ScreeningReport | None:
     if not state.screened:
         return None
     return ScreeningReport(comparisons=state.screened, wrong=state.screened_wrong)
-
-
-class _History:
-    """Cases a second over equal times, from the start until now."""
-
-    def __init__(self, start: float) -> None:
-        self._seconds = 1.0
-        """Time that each rate covers."""
-        self._marks = [(start, 0)]
-        """(time.monotonic, cases until then)."""
-
-    @property
-    def rates(self) -> list[float]:
-        pairs = zip(self._marks, self._marks[1:], strict=False)
-        return [max(0.0, (more - less) / (end - start)) for (start, less), (end, more) in pairs]
-
-    def add(self, now: float, cases: int) -> None:
-        if now - self._marks[-1][0] < self._seconds:
-            return
-        self._marks.append((now, cases))
-        if len(self._marks) > _MOST_RATES:
-            self._marks, self._seconds = self._marks[::2], 2 * self._seconds

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from corpus import durable
 from corpus.durable import open_plain, read_plain
@@ -28,8 +28,18 @@ from fuzz.campaign.store import (
     holds_campaign,
     was_killed,
 )
-from fuzz.checks.protocol import FAULTS, Counts, DeviceStatus, ScreeningReport, Stage, Words, nested
+from fuzz.checks.protocol import (
+    REFERENCE,
+    Counts,
+    DeviceStatus,
+    ScreeningReport,
+    Stage,
+    Words,
+    flattened,
+    nested,
+)
 from fuzz.findings.families import FamilyState, FindingGroup, finding_groups, finding_rows
+from fuzz.findings.replay import Way
 from fuzz.output import counted, duration, harmless
 from oracle.errors import InfrastructureError, UsageError
 from strategies.coverage import CoverageLine
@@ -109,35 +119,25 @@ def event_line(event: Mapping[str, str | int]) -> str:
     return f"{when} UTC: {text}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class HostStatus:
+class HostStatus(HostRecord, kw_only=True, forbid_unknown_fields=False):
     """A host of a fleet: what is missing now, and what was lost and came back over all resumptions.
 
     Hosts are told apart by their names: several nodes may be on one.
     """
 
     host: str
-    nodes: int
-    nodes_missing: int
+    nodes: int = 0
+    nodes_missing: int = 0
     """That went, and have not come back."""
-    actors_missing: int
-    nodes_lost: int
-    nodes_back: int
-    actors_lost: int
-    actors_back: int
-    gone: Mapping[str, str] = field(default_factory=dict)
+    actors_missing: int = 0
+    gone: dict[str, str] = field(default_factory=dict)
     """By the ids of its nodes that are missing: when they went, in UTC (ISO 8601)."""
-
-    def row(self) -> dict[str, Any]:
-        """Return it as a JSON object."""
-        return asdict(self)
 
 
 def fleet_row(hosts: Sequence[HostStatus]) -> dict[str, int]:
     """Return what all hosts come to, as a JSON object; empty without a fleet."""
-    rows = [one.row() for one in hosts]
-    names = [name for name in (rows[0] if rows else {}) if name not in ("host", "gone")]
-    return {name: sum(row[name] for row in rows) for name in names}
+    names = [name for name in HostStatus.__struct_fields__ if name not in ("host", "gone")]
+    return {name: sum(getattr(one, name) for one in hosts) for name in names if hosts}
 
 
 def missing_words(hosts: Sequence[HostStatus], *, named: bool = True) -> str:
@@ -174,8 +174,7 @@ def fleet_words(figures: Mapping[str, int]) -> str:
     return "; ".join(parts)
 
 
-@dataclass(kw_only=True)
-class Hosts:
+class Hosts(Struct, kw_only=True):
     """Counts nodes and actors of a fleet that go and come back.
 
     Of the campaign's state, hosts and events are kept up to date.
@@ -281,52 +280,70 @@ class WorkerStatus:
     host: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CampaignStatus:
-    """A campaign at one moment; its cases are told apart as in `RoundReport`."""
+Seconds = Annotated[float, Meta(ge=0, le=1e10)]
+
+
+class FoundRow(Struct, kw_only=True):
+    """A family of findings, as a summary lists it."""
+
+    verdict: str
+    title: str
+    known: bool = False
+    family: str = ""
+
+
+class CampaignStatus(Struct, frozen=True, kw_only=True):
+    """A campaign at one moment, in memory or as its files tell of it.
+
+    What `_SUMMARY` and `_STATISTICS` name is written, under the names given here; its cases are
+    told apart as in `RoundReport`.
+    """
 
     words: Words
     seed: int
-    seconds: float
+    seconds: Seconds
     """Since the campaign began, over all resumptions, in seconds."""
-    seconds_limit: float | None
-    cases: int
+    cases: Count
     """Cases that are committed: compared, only answered, or not asked."""
-    cases_limit: int | None
-    compared: int
-    answered: int
-    unasked: int
-    counts: Counts
-    rounds: int
-    skipped: Mapping[int, str]
-    recent_rate: float
-    """Cases a second over the last seconds."""
-    rates: Sequence[float]
-    """Cases a second over equal intervals from the start of this process until now."""
-    seconds_since_new: float
-    """Since something new was found or reached, in seconds."""
-    forms: int
-    """Documented forms that are selected."""
-    forms_reached: int
-    """Selected forms that at least one case was about."""
-    workers: Sequence[WorkerStatus]
-    devices: Sequence[DeviceStatus]
-    coverage: Sequence[CoverageLine]
-    families: Sequence[FamilyState]
-    waiting: int
-    """Suspects and findings that wait to be replayed or shrunk, or are being so."""
-    unreplayed: int
-    """Suspects and findings that were not replayed yet."""
-    gone: int
-    """Cases that differed once and did not when they were replayed."""
+    rounds: Count
     stopped: str
     """Why the campaign ended; empty while it goes on."""
+    compared: Count = 0
+    answered: Count = field(default=0, name="accepted_or_rejected")
+    failed: Count = 0
+    unasked: Count = field(default=0, name="not_asked")
+    counts: Counts = field(default_factory=Counts)
+    seconds_limit: float | None = None
+    cases_limit: int | None = None
+    skipped: Mapping[int, str] = field(default_factory=dict, name="skipped_rounds")
+    recent_rate: float = field(default=0.0, name="rate")
+    """Cases a second over the last seconds."""
+    seconds_since_new: Seconds = 0.0
+    """Since something new was found or reached, in seconds."""
+    forms: int = 0
+    """Documented forms that are selected."""
+    forms_reached: int = 0
+    """Selected forms that at least one case was about."""
+    workers: Sequence[WorkerStatus] = field(default=(), name="processes")
+    carrying_out: Count = field(default=0, name="workers")
+    """Workers that carry out rounds, and do not examine findings."""
+    stalled: Count = 0
+    devices: Sequence[DeviceStatus] = ()
+    coverage: Sequence[CoverageLine] = ()
+    families: Sequence[FamilyState] = field(default=(), name="states")
+    rows: list[FoundRow] = field(default_factory=list, name="findings")
+    """Families as a file lists them; a campaign in memory has `families`."""
+    waiting: Count = field(default=0, name="examining")
+    """Suspects and findings that wait to be replayed or shrunk, or are being so."""
+    gone: Count = field(default=0, name="unconfirmed")
+    """Cases that differed once and did not when they were replayed."""
     suspects: Sequence[FamilyState] = ()
     """Suspects that were not replayed yet: they are no findings, and no count of families has
     them."""
+    unreplayed: Count = 0
+    """How many these are, those of one cause once."""
     unstored: int = 0
     """Families that look like many that wait, of which no case was stored."""
-    failed: int = 0
     shrinking: Sequence[FamilyState] = ()
     """Families of which a case was replayed and is being made smaller: named after it."""
     turned_out: Callable[[str], str | None] = lambda key: None
@@ -336,6 +353,8 @@ class CampaignStatus:
     """Whether no new round begins, and what was found is replayed and made smaller."""
     said: str = ""
     """What was said of the last program that did not compile or run; empty where all did."""
+    untested: str | None = None
+    """Which planted faults applied to no program, half a sentence; None where each did."""
     left_out: Sequence[str] = ()
     """Sentences about what was asked for and cannot be."""
     remarks: Sequence[str] = ()
@@ -343,9 +362,9 @@ class CampaignStatus:
     held: int = 0
     """Rounds that were carried out and wait for an earlier one: no figure has them yet."""
     hosts: Sequence[HostStatus] = ()
-    events: Sequence[Mapping[str, str | int]] = ()
+    news: Sequence[Mapping[str, str | int]] = ()
     """The latest nodes and actors of a fleet that went or came, as JSON objects."""
-    fleet_history: Sequence[Mapping[str, str | int]] = ()
+    events: Sequence[Mapping[str, str | int]] = ()
     """The latest of them over all resumptions."""
     event_count: int = 0
     """Number of events since this process began."""
@@ -357,13 +376,8 @@ class CampaignStatus:
 
     def events_since(self, count: int) -> Sequence[Mapping[str, str | int]]:
         """Return the events that came after so many, as far as they are kept."""
-        new = min(self.event_count - count, len(self.events))
-        return self.events[len(self.events) - new :]
-
-    @property
-    def carrying_out(self) -> int:
-        """Workers that carry out rounds, and do not examine findings."""
-        return sum(not worker.examiner for worker in self.workers)
+        new = min(self.event_count - count, len(self.news))
+        return self.news[len(self.news) - new :]
 
     @property
     def findings(self) -> list[FamilyState]:
@@ -376,12 +390,18 @@ class CampaignStatus:
         return finding_groups(self.suspects)
 
     @property
-    def untested(self) -> str:
-        """Which planted faults applied to no program, half a sentence; empty where each did."""
-        names = [
-            words[1] for words, count in self.counts.items() if words[0] == FAULTS and not count
-        ]
-        return untested_words(names, self.counts["programs", "compiled"])
+    def unknown(self) -> list[FoundRow]:
+        """What a file lists that nobody has explained yet: the first family of each cause."""
+        return self._of_causes(known=False)
+
+    @property
+    def known(self) -> list[FoundRow]:
+        """What a file lists that is known: the first family of each cause."""
+        return self._of_causes(known=True)
+
+    def _of_causes(self, *, known: bool) -> list[FoundRow]:
+        rows = [row for row in self.rows if row.known is known]
+        return list({row.family or row.title: row for row in reversed(rows)}.values())[::-1]
 
     @property
     def nothing_compared(self) -> str:
@@ -409,7 +429,7 @@ def untested_words(faults: Collection[str], programs: int) -> str:
     return f"applied to 0 of {counted(programs, 'program')}, so not tested: {listed}"
 
 
-def check_tested(untested: str) -> None:
+def check_tested(untested: str | None) -> None:
     """Raise InfrastructureError if there are such words: without findings, they are the result."""
     if untested:
         raise InfrastructureError(
@@ -429,27 +449,6 @@ def stage_shares(workers: Sequence[WorkerStatus]) -> dict[Stage, float]:
     }
 
 
-def told_apart(status: CampaignStatus) -> dict[str, int]:
-    """Return how many cases were compared, only accepted or rejected, failed, and not asked."""
-    return {
-        "compared": status.compared,
-        "accepted_or_rejected": status.answered,
-        "failed": status.failed,
-        "not_asked": status.unasked,
-    }
-
-
-def screened(status: CampaignStatus) -> dict[str, Any]:
-    """Return what was screened in idle time, apart from all cases; empty where nothing was."""
-    screening = status.screening
-    if screening is None:
-        return {}
-    row: dict[str, Any] = {"comparisons": screening.comparisons, "wrong": screening.wrong}
-    if screening.trouble:
-        row["ended"] = screening.trouble
-    return {"screening": row}
-
-
 def held_words(status: CampaignStatus) -> str:
     """Say how many rounds wait for one that takes long; "" while that is how they come in."""
     if status.held <= status.carrying_out:
@@ -457,44 +456,51 @@ def held_words(status: CampaignStatus) -> str:
     return f"{counted(status.held, 'more round')} to be counted when a slower one is done"
 
 
-def fleet(status: CampaignStatus) -> dict[str, Any]:
-    """Return what nodes and actors there are, are missing, and were lost; empty without a fleet."""
-    if not status.hosts:
-        return {}
-    return {"fleet": {**fleet_row(status.hosts), "hosts": [one.row() for one in status.hosts]}}
-
-
-def _with_history(row: dict[str, Any], status: CampaignStatus) -> dict[str, Any]:
-    return {name: {**one, "events": list(status.fleet_history)} for name, one in row.items()}
-
-
+TOLD_APART = ("compared", "accepted_or_rejected", "failed", "not_asked")
+"""Cases that were compared, only accepted or rejected, failed, and not asked."""
+_BOTH = ("cases", *TOLD_APART, "rounds")
+"""What a summary and a line of statistics have as in the status; then what one of them has."""
+_SUMMARY = (
+    *("seconds", "seed", "stopped", "unreplayed", "unconfirmed", "untested", "left_out"),
+    *("remarks", "skipped_rounds"),
+)
+_STATISTICS = (
+    *("held", "rate", "workers", "stalled", "examining", "finishing"),
+    "seconds_since_new",
+)
+_READ = frozenset((*_BOTH, *_SUMMARY, *_STATISTICS, "devices", "findings"))
 _READINGS = ("name", "uuid", "host", "temperature", "sm_clock", "busy", "power", "errors")
 """What statistics keep of a device."""
+_FIELDS = {one.encode_name: one.name for one in msgspec.structs.fields(CampaignStatus)}
+
+
+def figures(status: CampaignStatus, names: Iterable[str]) -> dict[str, Any]:
+    """Return fields by the names under which they are written, floats in thousandths."""
+    row = {name: getattr(status, _FIELDS[name]) for name in names}
+    return {name: round(one, 3) if isinstance(one, float) else one for name, one in row.items()}
+
+
+def _both(status: CampaignStatus, **more_of_fleet: object) -> dict[str, Any]:
+    row = {**figures(status, _BOTH), **nested(status.counts)}
+    if status.screening is not None:
+        told = status.screening
+        row["screening"] = {"comparisons": told.comparisons, "wrong": told.wrong}
+        row["screening"] |= {"ended": told.trouble} if told.trouble else {}
+    if status.hosts:
+        row["fleet"] = {**fleet_row(status.hosts), "hosts": status.hosts, **more_of_fleet}
+    return row
 
 
 def statistics(status: CampaignStatus) -> dict[str, Any]:
     """Return a line of the statistics."""
-    shares = stage_shares(status.workers)
+    shares = stage_shares(status.workers) if status.workers else {}
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(status.seconds, 1),
-        "cases": status.cases,
-        **told_apart(status),
-        **nested(status.counts),
-        **screened(status),
-        "rounds": status.rounds,
-        "held": status.held,
-        "rate": round(status.recent_rate, 1),
-        "stages": {stage.value: round(share, 4) for stage, share in shares.items()}
-        if status.workers
-        else {},
-        "workers": status.carrying_out,
-        "stalled": sum(worker.stalled for worker in status.workers),
-        **fleet(status),
+        **_both(status),
+        **figures(status, _STATISTICS),
+        "stages": {stage.value: round(share, 4) for stage, share in shares.items()},
         "families": len(finding_groups(status.families)),
-        "examining": status.waiting,
-        "finishing": status.finishing and not status.stopped,
-        "seconds_since_new": round(status.seconds_since_new, 1),
         "reached": {line.name: line.reached for line in status.coverage},
         "devices": [
             {name: getattr(device, name) for name in _READINGS}
@@ -508,19 +514,9 @@ def summary(status: CampaignStatus) -> dict[str, Any]:
     """Return what a campaign did so far, as the last JSON object of `warpfuzz run` says it."""
     return {
         **status.summary,
-        "cases": status.cases,
-        **told_apart(status),
-        **nested(status.counts),
-        **screened(status),
-        "seconds": round(status.seconds, 3),
-        "seed": status.seed,
-        "rounds": status.rounds,
-        "skipped_rounds": dict(status.skipped),
+        **_both(status, events=list(status.events)),
+        **figures(status, _SUMMARY),
         "forms": {"reached": status.forms_reached, "documented": status.forms},
-        "left_out": list(status.left_out),
-        "remarks": list(status.remarks),
-        **_with_history(fleet(status), status),
-        "unreplayed": len(status.suspected),
         "suspects": [
             {
                 "id": one.shown.id,
@@ -531,9 +527,6 @@ def summary(status: CampaignStatus) -> dict[str, Any]:
             }
             for one in status.suspected
         ],
-        "unconfirmed": status.gone,
-        "stopped": status.stopped,
-        "untested": status.untested or None,
         "findings": finding_rows(status.families),
     }
 
@@ -545,7 +538,6 @@ _SUMMARY_BYTES = 256 << 20
 """Most bytes of a summary: as of a state, whose families it lists."""
 _TAIL_BYTES = 1 << 20
 """Bytes at the end of the statistics that are read: 2,000 lines of 0.5 KB."""
-_Seconds = Annotated[float, Meta(ge=0, le=1e10)]
 
 
 class Life(StrEnum):
@@ -557,86 +549,14 @@ class Life(StrEnum):
     """It has not ended and writes nothing: it was killed, or its host is gone."""
 
 
-class Fleet(Struct, kw_only=True):
-    """The nodes of a fleet."""
-
-    hosts: list[HostStatus] = msgspec.field(default_factory=list)
-    events: list[dict[str, str | int]] = msgspec.field(default_factory=list)
-    """The latest changes, the newest last."""
-
-
-class FoundRow(Struct, kw_only=True):
-    """A family of findings, as a summary lists it."""
-
-    verdict: str
-    title: str
-    known: bool = False
-    cases: Count = 0
-    family: str = ""
-
-
-class Screened(Struct, kw_only=True):
-    """What was screened in idle time."""
-
-    comparisons: Count
-    wrong: Count
-
-
-class Summary(Struct, kw_only=True):
-    """The summary of a campaign, as far as all campaigns have it."""
-
-    cases: Count
-    seconds: _Seconds
-    rounds: Count
-    seed: int
-    stopped: str
-    compared: Count = 0
-    accepted_or_rejected: Count = 0
-    failed: Count = 0
-    not_asked: Count = 0
-    device: str = ""
-    shard: str = ""
-    unreplayed: Count = 0
-    untested: str | None = None
-    """Which planted faults applied to no program."""
-    screening: Screened | None = None
-    device_reference: dict[str, Count | dict[str, Count | dict[str, Count]]] | None = None
-    fleet: Fleet | None = None
-    findings: list[FoundRow] = msgspec.field(default_factory=list)
-
-    @property
-    def unknown(self) -> list[FoundRow]:
-        """Findings that nobody has explained yet: the first family of each cause."""
-        return self._of_causes(known=False)
-
-    @property
-    def known(self) -> list[FoundRow]:
-        """Findings that are known: the first family of each cause."""
-        return self._of_causes(known=True)
-
-    def _of_causes(self, *, known: bool) -> list[FoundRow]:
-        rows = [row for row in self.findings if row.known is known]
-        return list({row.family or row.title: row for row in reversed(rows)}.values())[::-1]
-
-
-class _Wrapped(Struct, kw_only=True):
-    summary: Summary
-
-
 class Line(Struct, kw_only=True):
-    """A line of statistics, as far as all campaigns have it."""
+    """What a line of statistics has that is shown over time."""
 
-    seconds: _Seconds = 0.0
+    seconds: Seconds = 0.0
     cases: Count = 0
     families: Count = 0
     rate: float = 0.0
     """Cases a second."""
-    workers: Count = 0
-    stalled: Count = 0
-    examining: Count = 0
-    finishing: bool = False
-    seconds_since_new: _Seconds = 0.0
-    devices: list[DeviceStatus] = msgspec.field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -647,10 +567,7 @@ class Figures:
     life: Life
     silence: float
     """Since figures were written last, in seconds."""
-    summary: Summary
-    newest: Line
-    rates: Sequence[float]
-    """Cases a second, every 10 s, of the last hours; the oldest first."""
+    status: CampaignStatus
     rows: Mapping[str, Any]
     """The summary and the newest line of statistics as they are, JSON objects."""
 
@@ -673,27 +590,44 @@ def read_figures(corpus: Path) -> Figures:
     with durable.explained("read", path):
         silence = max(0.0, time.time() - path.lstat().st_mtime)
         data = read_plain(path, most=_SUMMARY_BYTES)
-    lines = _last_lines(folder / STATISTICS)
-    figures = read_statistics(corpus)
+    rows: dict[str, Any] = {}
     try:
-        summary = msgspec.json.decode(data, type=_Wrapped).summary
-        rows = {"summary": msgspec.json.decode(data)["summary"]}
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        rows["summary"] = msgspec.json.decode(data)["summary"]
+        if lines := _last_lines(folder / STATISTICS):
+            rows["statistics"] = msgspec.json.decode(lines[-1])
+        status = _status_of(rows["summary"], rows.get("statistics", {}))
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise InfrastructureError(
             f"{path} cannot be used: {error!s:.300}; it is written anew while a campaign runs"
         ) from None
-    if figures:
-        rows["statistics"] = msgspec.json.decode(lines[-1])
     silent = killed or silence > _SILENT_SECONDS
     return Figures(
         corpus=corpus,
-        life=Life.ENDED if summary.stopped else Life.SILENT if silent else Life.RUNNING,
+        life=Life.ENDED if status.stopped else Life.SILENT if silent else Life.RUNNING,
         silence=silence,
-        summary=summary,
-        newest=figures[-1] if figures else Line(),
-        rates=[line.rate for line in figures],
+        status=status,
         rows=rows,
     )
+
+
+def _status_of(summary: Mapping[str, Any], line: Mapping[str, Any]) -> CampaignStatus:
+    """Return what a summary and a line of statistics say; ValueError or TypeError if nothing."""
+    row = {name: one for name, one in {**line, **summary}.items() if name in _READ}
+    fleet = summary.get("fleet") or {}
+    row |= {name: fleet[name] for name in ("hosts", "events") if name in fleet}
+    where = f"shard {shard}" if (shard := summary.get("shard")) else ""
+    words = {"subject": summary.get("device", ""), "where": where, "unasked": Way.NOT_ASKED.value}
+    row["words"] = dict.fromkeys(("case", "agreement", "nothing_compared"), "case") | words
+    values = {
+        one.name: msgspec.convert(row[one.encode_name], one.type, str_keys=True)
+        for one in msgspec.structs.fields(CampaignStatus)
+        if one.encode_name in row
+    }
+    if told := summary.get("screening"):
+        comparisons, wrong = (msgspec.convert(told[of], Count) for of in ("comparisons", "wrong"))
+        values["screening"] = ScreeningReport(comparisons=comparisons, wrong=wrong)
+    counts = flattened({REFERENCE: summary.get(REFERENCE) or {}})
+    return CampaignStatus(**values, counts=counts)
 
 
 def read_statistics(corpus: Path) -> list[Line]:

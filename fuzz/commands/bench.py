@@ -25,7 +25,7 @@ from fuzz.bench.campaigns import (
 )
 from fuzz.bench.search import Column, Contents, Measurement, Plan, Row, chosen, measure
 from fuzz.options import Bench, Faults, check_conflicts
-from fuzz.output import console, counted, is_watched
+from fuzz.output import bars, counted
 from fuzz.output.report import Report, ReportColumn, ReportRow, Section, rows_of
 from fuzz.runner import RunnerChoice, cores, version_for
 from oracle.errors import UsageError
@@ -354,12 +354,6 @@ def _module(options: Bench) -> tuple[str, str]:
 @contextmanager
 def _watched(what: str, total: int, *, json: bool) -> Iterator[Advance]:
     """Show a bar, where a person watches."""
-    out = console(stderr=True)
-    if json or not is_watched(out):
-        yield lambda more: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=out, transient=True) as progress:
+    with bars(json=json) as progress:
+        progress.start()
         yield partial(progress.advance, progress.add_task(what, total=total))

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from rich.text import Text
 
@@ -36,7 +37,8 @@ from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked,
 from fuzz.findings.stored import is_expansion
 from fuzz.kinds import compiler_words
 from fuzz.options import Bisect
-from fuzz.output import console, counted, emit, fetcher, say, table
+from fuzz.output import counted, fetcher
+from fuzz.output.report import Report, ReportColumn, ReportRow, Section, rows_of
 from fuzz.runner import OpenRunner, opened, rewriters
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa import is_available
@@ -107,10 +109,12 @@ def bisect_case(options: Bisect) -> bool:
     changed = options.variant, options.target, options.ptx_version, options.faults
     if not any((*changed, options.ptx_pass, options.front_end)):
         _keep(entry, conclusion, probe.device)
-    if options.json:
-        emit(_row(entry, conclusion, modules, runs=runs, rate=rate, seconds=seconds))
-    else:
-        _print(entry, conclusion, modules, runs=runs, rate=rate)
+    row = _row(entry, conclusion, modules, runs=runs, rate=rate, seconds=seconds)
+    Report(
+        before=[_section(entry, conclusion, modules)],
+        rows=[ReportRow(data=row, listed=False)],
+        sentences=[*_sentences(entry, conclusion, runs=runs, rate=rate)],
+    ).write(json=options.json)
     _check_answers(entry, conclusion, least=options.at_least or 1)
     return conclusion.bad
 
@@ -249,33 +253,42 @@ def _level_row(column: Column, conclusion: Conclusion) -> dict[str, object]:
     }
 
 
-def _print(
-    entry: Entry, conclusion: Conclusion, modules: Mapping[int, str], *, runs: int, rate: float
-) -> None:
-    say(f"{entry.id}  {kinds.sentence(entry.finding)}")
-    levels = [one.level for one in conclusion.columns] or conclusion.driver
-    shown = table("compiler", *(f"-O{level}" for level in levels), "module")
-    shown.columns[0].no_wrap, shown.columns[-1].style = True, "quiet"
-    for index in sorted({index for column in conclusion.columns for index in column.cells}):
-        cells = [column.cells.get(index) for column in conclusion.columns]
-        shown.add_row(
-            compiler_words(conclusion.names[index]), *map(_shown, cells), modules.get(index, "")
-        )
-    if conclusion.driver:
-        shown.add_row("driver", *map(_shown, conclusion.driver.values()))
-    console().print(shown)
+def _section(entry: Entry, conclusion: Conclusion, modules: Mapping[int, str]) -> Section:
+    names, driver = conclusion.names, conclusion.driver
+    levels = [one.level for one in conclusion.columns] or list(driver)
+    asked = {index for column in conclusion.columns for index in column.cells}
+    rows: list[dict[str, Any]] = [
+        {"compiler": compiler_words(names[index]), "module": modules.get(index, "")}
+        | {f"-O{column.level}": column.cells.get(index) for column in conclusion.columns}
+        for index in sorted(asked)
+    ]
+    if driver:
+        cells = {f"-O{level}": cell for level, cell in driver.items()}
+        rows.append({"compiler": "driver", "module": ""} | cells)
+    return Section(
+        heading=f"{entry.id}  {kinds.sentence(entry.finding)}",
+        columns=(
+            ReportColumn("compiler", whole=True),
+            *(ReportColumn(name, partial(_shown, name)) for name in (f"-O{one}" for one in levels)),
+            ReportColumn("module"),
+        ),
+        rows=rows_of(rows),
+    )
+
+
+def _sentences(entry: Entry, conclusion: Conclusion, *, runs: int, rate: float) -> Iterator[str]:
     releases = " ".join(_narrower(conclusion))
     hint = f"; `warpfuzz compilers fetch {releases}` narrows it" if releases else ""
-    say(f"{conclusion.sentence}{hint}")
-    say(f"{_counts(entry, conclusion)}.")
+    yield f"{conclusion.sentence}{hint}"
+    yield f"{_counts(entry, conclusion)}."
     good = _behind_good(conclusion)
     if good and is_runnable(entry):
-        say(
+        yield (
             f"Each right build ran at least {good:,} times without a failure. One that fails in "
             f"{shown_by(good):.2%} of its runs would have failed with a probability of 95 %."
         )
     if rate < 1:
-        say(
+        yield (
             f"It fails in {rate:.1%} of runs; {runs} runs of each miss that with a probability of "
             f"{missed(rate, runs):.2g}."
         )
@@ -324,7 +337,8 @@ def _behind_good(conclusion: Conclusion) -> int:
     return min((one.executions for one in good), default=0)
 
 
-def _shown(cell: Answer | None) -> Text:
+def _shown(name: str, row: Mapping[str, Answer | None]) -> Text:
+    cell = row.get(name)
     if cell is None or not cell.known:
         return Text("not tried" if cell is None else cell.label, style="quiet")
     style = "odd" if cell.flaky else "bad" if cell.bad else "legal"

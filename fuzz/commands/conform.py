@@ -37,10 +37,9 @@ from fuzz.output import (
     counted,
     duration,
     emit,
-    emit_summary,
     say,
 )
-from fuzz.output.report import Test, tap_test, write_junit
+from fuzz.output.report import Report, Test, tap_test
 from fuzz.runner import (
     OpenRunner,
     RunnerChoice,
@@ -511,18 +510,12 @@ def _timed_there(form: Form) -> tuple[Asked, float]:
     return cast(tuple[Asked, float], made_here()(form))
 
 
-@dataclass(kw_only=True)
-class _Line:
-    passed: bool
-    """Whether nobody need look at it."""
-    text: str
-    """Text after the name of the form."""
-    skipped: bool = False
-    expected_to_fail: bool = False
+_EXPECTED = "expected"
+"""Result of a form that fails as the file of expectations says."""
 
 
-def _line(came: Asked, expected: str | None, *, listed: bool) -> _Line:
-    """Return the line of a form.
+def _result(came: Asked, expected: str | None, *, listed: bool) -> tuple[str, str]:
+    """Return the result of a form, of `Test` or _EXPECTED, and the text after its name.
 
     Parameters
     ----------
@@ -533,14 +526,13 @@ def _line(came: Asked, expected: str | None, *, listed: bool) -> _Line:
     """
     outcome = came.outcome
     if outcome == expected and outcome not in (*PASSING, NOT_IMPLEMENTED):
-        return _Line(passed=True, text=outcome, skipped=True, expected_to_fail=True)
+        return _EXPECTED, outcome
     if outcome == NOT_IMPLEMENTED and (expected == outcome or not listed):
-        return _Line(passed=True, text=outcome, skipped=True)
+        return "skipped", outcome
     if expected in (None, outcome) and outcome in PASSING:
-        return _Line(passed=True, text=outcome)
-    if listed:
-        return _Line(passed=False, text=f"{outcome}; expected: {expected or 'that it passes'}")
-    return _Line(passed=False, text=outcome)
+        return "passed", outcome
+    says = f"; expected: {expected or 'that it passes'}" if listed else ""
+    return "failure", f"{outcome}{says}"
 
 
 @dataclass
@@ -569,15 +561,16 @@ class _Report:
         name, options = form.opcode, self.options
         expected = self.expected.get(name)
         listed = options.expectations is not None and not options.update_expectations
-        line = _line(came, expected if listed else None, listed=listed)
-        passed = line.passed or options.update_expectations
+        result, text = _result(came, expected if listed else None, listed=listed)
+        passed = result != "failure" or options.update_expectations
         self.outcomes[name] = came.outcome
-        result = "failure" if not line.passed else "skipped" if line.skipped else "passed"
         group = f"warpfuzz.conform.{form.mnemonic.replace('.', '_')}"
-        test = Test(group, name, seconds, result, line.text, came.said)
-        self._tap(*tap_test(len(self.outcomes), test, expected_to_fail=line.expected_to_fail))
-        self.tests.append(replace(test, result="passed") if passed > line.passed else test)
-        if not line.passed and options.save_failing is not None:
+        shown = "skipped" if result == _EXPECTED else result
+        test = Test(group, name, seconds, shown, text, came.said)
+        self._tap(*tap_test(len(self.outcomes), test, expected_to_fail=result == _EXPECTED))
+        updated = result == "failure" and passed
+        self.tests.append(replace(test, result="passed") if updated else test)
+        if result == "failure" and options.save_failing is not None:
             _save(options.save_failing, name, came.files)
         row: dict[str, object] = {
             "form": name, "outcome": came.outcome, "expected": expected, "passed": passed,
@@ -628,22 +621,20 @@ class _Report:
             self._tap(
                 f"# {many} passed that {path} expects to fail; --update-expectations corrects that"
             )
-        if options.json:
-            emit_summary(
-                cases=len(self.outcomes) - counts[NOT_IMPLEMENTED],
-                seconds=round(seconds, 3),
-                seed=None,
-                findings=self.rows,
-                outcomes=dict(counts),
-                flipped=flips,
-                not_asked=left,
-                untested=untested or None,
-                runner=options.runner,
-                device=ready.device,
-                target=ready.target,
-                ptx_version=str(module.version),
-            )
-        self._write()
+        self._write({
+            "cases": len(self.outcomes) - counts[NOT_IMPLEMENTED],
+            "seconds": round(seconds, 3),
+            "seed": None,
+            "findings": self.rows,
+            "outcomes": dict(counts),
+            "flipped": flips,
+            "not_asked": left,
+            "untested": untested or None,
+            "runner": options.runner,
+            "device": ready.device,
+            "target": ready.target,
+            "ptx_version": str(module.version),
+        })  # fmt: skip
         if counts[NOT_IMPLEMENTED] == len(self.outcomes):
             raise InfrastructureError(
                 f"nothing was compared: {ready.device} implements none of the forms that are asked"
@@ -662,12 +653,13 @@ class _Report:
         )
         self._write()
 
-    def _write(self) -> None:
+    def _write(self, summary: Mapping[str, Any] | None = None) -> None:
         options = self.options
         if options.tap is not None:
             durable.write_output(options.tap, "".join(f"{one}\n" for one in self.tap).encode())
-        if options.junit is not None:
-            write_junit(options.junit, self.tests, suite="warpfuzz conform")
+        Report(title="warpfuzz conform", summary=summary, tests=self.tests).write(
+            **options.picked("json", "junit")
+        )
 
     def _flips(self, name: str, was: str) -> bool:
         return was not in PASSING and self.outcomes.get(name) in PASSING

@@ -30,21 +30,19 @@ from fuzz.options import (
     Repro,
 )
 from fuzz.output import (
-    WIDE,
     check_output,
     console,
     counted,
     emit,
     generator,
-    harmless,
     plain,
     report_expired,
     report_problems,
     say,
-    table,
     tracked,
     typed,
 )
+from fuzz.output.report import Report, ReportColumn, rows_of
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import find_disassembler
 
@@ -58,58 +56,50 @@ def list_findings(options: CorpusList) -> None:
         (entry for entry in entries if not entry.finding.suspected),
         lambda finding: listed.match(finding) is not None,
     )
-    suspects = sum(entry.finding.suspected for entry in entries)
-    if options.json:
-        for group in groups:
-            emit(
-                kind=group.kind.value,
-                family=group.identity.text,
-                title=_line(group),
-                members=len(group.members),
-                kinds=_kinds(group),
-                compilers=_who(group) or None,
-                ids=[one.id for one in group.members],
-                id=group.smallest.id,
-                text=group.smallest.finding.text,
-                path=str(group.smallest.path),
-                known=listed.match(group.smallest.finding) is not None,
-            )
-        report_problems(problems)
-        return
-    out = console()
-    wide = out.width >= WIDE
-    what = ("family", "smallest case") if wide else ("family, smallest case below",)
-    shown = table("id", "findings", "known", *what)
-    for group in groups:
-        family = plain(f"{_line(group)}{in_words(_kinds(group))}")
-        smallest = Text(_in_a_line(accused(group.smallest.finding)), style="quiet")
-        if not wide:
-            # It is an example: `corpus show` has all of it.
-            smallest.truncate(out.width // 2, overflow="ellipsis")
-        shown.add_row(
-            group.smallest.id,
-            str(len(group.members)),
-            "yes" if listed.match(group.smallest.finding) is not None else "",
-            *((family, smallest) if wide else (family.append("\n").append_text(smallest),)),
-        )
-    out.print(shown)
-    findings = counted(sum(len(group.members) for group in groups), "finding")
-    unknown = sum(listed.match(group.smallest.finding) is None for group in groups)
-    say(
-        f"{findings} of {counted(len(groups), 'family', 'families')} in {options.path}, a line for "
-        f"each cause: {unknown} new, {len(groups) - unknown} known."
-    )
-    if suspects:
+    rows = [
+        {
+            "kind": group.kind.value,
+            "family": group.identity.text,
+            "title": _line(group),
+            "members": len(group.members),
+            "kinds": _kinds(group),
+            "compilers": _who(group) or None,
+            "ids": [one.id for one in group.members],
+            "id": group.smallest.id,
+            "text": group.smallest.finding.text,
+            "path": str(group.smallest.path),
+            "known": listed.match(group.smallest.finding) is not None,
+        }
+        for group in groups
+    ]
+    findings = sum(len(group.members) for group in groups)
+    unknown = sum(not row["known"] for row in rows)
+    sentences = [
+        f"{counted(findings, 'finding')} of {counted(len(groups), 'family', 'families')} in "
+        f"{options.path}, a line for each cause: {unknown} new, {len(groups) - unknown} known."
+    ]
+    if suspects := sum(entry.finding.suspected for entry in entries):
         resume = typed(("warpfuzz", "run", "--resume", "--corpus", options.path))
-        say(f"{counted(suspects, 'suspect')}, not replayed yet, so no findings: {resume}")
+        sentences.append(
+            f"{counted(suspects, 'suspect')}, not replayed yet, so no findings: {resume}"
+        )
+    smallest = {group.smallest.id: accused(group.smallest.finding) for group in groups}
+    columns = (
+        ReportColumn("id", whole=True),
+        ReportColumn("findings", "members", number=True),
+        ReportColumn("known"),
+        ReportColumn("family", lambda row: f"{row['title']}{in_words(row['kinds'])}"),
+        ReportColumn("smallest case", lambda row: _in_a_line(smallest[row["id"]])),
+    )
+    Report(columns=columns, rows=rows_of(rows), sentences=sentences).write(json=options.json)
     report_expired(listed)
     report_problems(problems)
 
 
-def _in_a_line(text: str) -> str:
+def _in_a_line(text: str) -> Text:
     """Return a text for a cell: of a kernel the first line, and how many there are."""
     first, *others = text.strip().split("\n")
-    return harmless(f"{first} (and {counted(len(others), 'more line')})" if others else first)
+    return plain(f"{first} (and {counted(len(others), 'more line')})" if others else first, "quiet")
 
 
 def _kinds(group: Group) -> Counter[Kind]:

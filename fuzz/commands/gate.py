@@ -24,7 +24,7 @@ from corpus.opening import RECORD, named_corpus
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.rounds import parse_duration
-from fuzz.campaign.status import CampaignStatus, told_apart
+from fuzz.campaign.status import TOLD_APART, CampaignStatus, figures
 from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.compilers import Compilers
 from fuzz.checks.protocol import BY_MEMBER, Facts
@@ -650,7 +650,7 @@ def _report(result: _GateResult, seed: int, seconds: float) -> None:
         heading="Regressions and news",
         columns=_COLUMNS,
         rows=[one.row() for one in compared],
-        sentences=_sentences(result, seed, seconds),
+        sentences=[*_sentences(result, seed, seconds)],
         details=[_detail(one) for one in result.regressions],
         summary={
             "old": result.old.label,
@@ -658,7 +658,7 @@ def _report(result: _GateResult, seed: int, seconds: float) -> None:
             "runner": result.runner,
             "variants": [f"{one}" for one in result.variants],
             "cases": 0 if status is None else status.cases,
-            **({} if status is None else told_apart(status)),
+            **({} if status is None else figures(status, TOLD_APART)),
             "evidence": evidence,
             "at_least": options.at_least,
             "seconds": round(seconds, 3),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -24,12 +24,13 @@ from fuzz.measuring import (
     measured_model,
 )
 from fuzz.options import Measure, check_conflicts
-from fuzz.output import check_output, console, counted, emit, emit_summary, say, table, typed
+from fuzz.output import check_output, counted, say, typed
+from fuzz.output.report import Report, ReportColumn, ReportRow, Section, rows_of
 from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened
 from fuzz.runner_pool import runner_pool
 from oracle.formats import FORMATS
 from oracle.isa import FORMS
-from oracle.measuring.inference import Contradiction
+from oracle.measuring.inference import Contradiction, MeasuredFigure
 from oracle.measuring.units import module_of_all, units_of
 from oracle.models import Confidence, Model, NanRule, model_for
 from oracle.models.files import model_text
@@ -150,12 +151,8 @@ class _Report:
     def unit(self, result: MeasuredResult) -> None:
         now = self.measured[-1]
         now.results.append(result)
-        if self.options.json:
-            emit({**_as_json(result), **({"compiler": now.compiler} if now.compiler else {})})
-        elif result.contradiction is not None:
-            _print_refusal(result, result.contradiction)
-        else:
-            _print_figures(result)
+        row = {**_as_json(result), **({"compiler": now.compiler} if now.compiler else {})}
+        unit_report(result, row).write(json=self.options.json)
 
     def end(self, *, seconds: float) -> bool:
         """Print the sum, and write the file; tell whether something is another than known."""
@@ -173,23 +170,13 @@ class _Report:
         output = self.options.output
         if output is not None:
             durable.write_output(output, model_text(model).encode())
-        if self.options.json:
-            emit_summary(
-                device=ready.device, target=known.base, figures=asked, as_in_model=same,
-                not_told_apart=open_, refused=refused, images=images,
-                seconds=round(seconds, 1), seed=self.options.seed, known_model=known.name,
-                model=model.digest[:12], output=None if output is None else str(output),
-                stopped=self.stopped,
-            )  # fmt: skip
-            return bool(refused) or differs
-        if self.stopped:
-            say(f"Stopped before the end, after {counted(len(results), 'unit')}.")
-        say(
+        sentences = [f"Stopped before the end, after {counted(len(results), 'unit')}."]
+        sentences = sentences * self.stopped + [
             f"{same} of {counted(asked, 'figure')} as in the model of {known.base}"
             + (f"; {open_} more not told apart from other values" if open_ else "")
             + (f"; {counted(len(refused), 'unit')} refused" if refused else "")
             + f". {images:,} random images agree. {seconds:.0f} s."
-        )
+        ]
         if output is not None:
             where: tuple[str, ...] = ()
             choice = ready.choice
@@ -198,9 +185,18 @@ class _Report:
                 where = ("--runner", choice.name, "--target", ready.target)
             command = typed(("warpfuzz", "run", *where, "--model", output))
             left_out = _left_out(model, ready.target)
-            say(f"Written to {output}: `{command}` judges by it{left_out}")
+            sentences.append(f"Written to {output}: `{command}` judges by it{left_out}")
             if model.confidence is not Confidence.MEASURED:
-                say(f"Its figures are marked {model.confidence}: no GPU was measured.")
+                said = f"Its figures are marked {model.confidence}: no GPU was measured."
+                sentences.append(said)
+        summary = {
+            "device": ready.device, "target": known.base, "figures": asked, "as_in_model": same,
+            "not_told_apart": open_, "refused": refused, "images": images,
+            "seconds": round(seconds, 1), "seed": self.options.seed, "known_model": known.name,
+            "model": model.digest[:12], "output": None if output is None else str(output),
+            "stopped": self.stopped,
+        }  # fmt: skip
+        Report(sentences=sentences, summary=summary).write(json=self.options.json)
         return bool(refused) or differs
 
 
@@ -247,36 +243,54 @@ def _shown(name: str, value: Any) -> str:
     return f"{value:#x}" if name == "nan" and isinstance(value, int) else str(value)
 
 
-def _print_figures(result: MeasuredResult) -> None:
-    headings = ("figure", "value", "model", "probes against others", "not told apart")
-    shown = table(*headings, title=result.unit.name)
-    for name, figure in result.figures.items():
-        known = Text("same")
-        if not figure.is_known:
-            known = Text(_shown(name, figure.known), style="worst")
-        others = figure.rivals
-        apart = ", ".join(map(str, others)) if len(others) > 3 else str(others)[1:-1]
-        if len(others) > 3 and all(isinstance(one, int) for one in others):
-            apart = f"{len(others)} from {min(others)} to {max(others)}"
-        refuting = f"{figure.refuting:,}" if figure.refuting else ""
-        value = _shown(name, figure.chosen)
-        shown.add_row(name.replace("_", " "), value, known, refuting, apart)
-    console().print(shown)
+_COLUMNS = (
+    *(ReportColumn(name) for name in ("figure", "value", "model")),
+    ReportColumn("probes against others", number=True),
+    ReportColumn("not told apart"),
+)
+
+
+def unit_report(result: MeasuredResult, row: Mapping[str, Any]) -> Report:
+    """Return the figures of a unit, or why none describes it, with its JSON object."""
+    rows, refusal = [ReportRow(data=row, listed=False)], result.contradiction
+    if refusal is not None:
+        refused = Text(_refusal(result, refusal), style="bad")
+        return Report(rows=rows, sentences=[refused, ""])
+    figures = [
+        {
+            "figure": name.replace("_", " "),
+            "value": _shown(name, figure.chosen),
+            "model": "same" if figure.is_known else Text(_shown(name, figure.known), "worst"),
+            "probes against others": figure.refuting or "",
+            "not told apart": _not_told_apart(figure),
+        }
+        for name, figure in result.figures.items()
+    ]
     images = counted(result.images, "random image")
-    say(f"{counted(result.probes, 'probe')}, and {images}: 0 differ.\n")
+    return Report(
+        before=[Section(heading=result.unit.name, columns=_COLUMNS, rows=rows_of(figures))],
+        rows=rows,
+        sentences=[f"{counted(result.probes, 'probe')}, and {images}: 0 differ.", ""],
+    )
 
 
-def _print_refusal(result: MeasuredResult, refusal: Contradiction) -> None:
+def _not_told_apart(figure: MeasuredFigure) -> str:
+    others = figure.rivals
+    if len(others) > 3 and all(isinstance(one, int) for one in others):
+        return f"{len(others)} from {min(others)} to {max(others)}"
+    return ", ".join(map(str, others)) if len(others) > 3 else str(others)[1:-1]
+
+
+def _refusal(result: MeasuredResult, refusal: Contradiction) -> str:
     d, multiplicand, _, c = (FORMATS[name] for name in result.unit.types.split("."))
     products = [f"{x:#x} x {y:#x}" for x, y in zip(refusal.a, refusal.b, strict=True) if x or y]
     nearest = ""
     if refusal.nearest is not None:
         nearest = f", and the nearest figures give {refusal.nearest:#0{d.bits // 4 + 2}x}"
-    say(
+    return (
         f"{result.unit.name}: refused. No rule that a model can express gives what the device "
         f"returns for {counted(refusal.differing, 'probe')} of {refusal.among:,}. The first one "
         f"shows {refusal.family}: {multiplicand.name} products {', '.join(products)}, "
         f"C {refusal.c:#x} ({c.name}): the device returns "
-        f"{refusal.returned:#0{d.bits // 4 + 2}x}{nearest}.\n",
-        style="bad",
+        f"{refusal.returned:#0{d.bits // 4 + 2}x}{nearest}."
     )

@@ -35,7 +35,7 @@ from fuzz.output import (
     tracked,
     typed,
 )
-from fuzz.output.report import Test, write_junit
+from fuzz.output.report import Report, Test
 from fuzz.runner import has_device_fault
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.given_files import read_given, reason_of
@@ -116,8 +116,6 @@ def replay_path(options: Replay) -> bool:
     for problem in told.broken:
         name, message = problem.path.name, f"{problem.cause.value}: it could not be read"
         told.tests.append(Test("warpfuzz.broken", name, 0.0, "error", message, problem.sentence))
-    if options.junit is not None:
-        write_junit(options.junit, told.tests, suite="warpfuzz replay")
     untested = _untested(told, options)
     _summarise(told, answers, options, time.monotonic() - started, untested)
     for reason, count in Counter(map(str, told.errors)).items():
@@ -224,36 +222,36 @@ def _summarise(
 ) -> None:
     ways = by_way(told.count)
     standings = Counter(one.standing for one, _ in told.rows if one.standing is not None)
-    if options.json:
-        emit_summary(
-            cases=options.times * (len(told.rows) - len(told.errors)),
-            seconds=round(seconds, 3),
-            seed=None,
-            baseline=options.baseline,
-            findings=[_row(one, known) for one, known in told.rows if one.counts],
-            counts={way.value: count for way, count in ways.items()},
-            standings={one.value: standings[one] for one in ReplayStatus}
-            if answers is not None
-            else None,
-            left_out=[str(reason) for reason in told.errors],
-            broken=[problem.sentence for problem in told.broken],
-            untested=untested or None,
-        )
-        return
-    if options.quiet:
-        return
     said = ", ".join(f"{count} {way.value}" for way, count in ways.items())
-    say(
+    sentences = [
         f"{counted(told.asked, 'finding')} replayed {counted(options.times, 'time')} in "
-        f"{seconds:.1f} s: {said}, {len(told.broken)} broken."
-    )
-    say(_verdicts(told, options))
+        f"{seconds:.1f} s: {said}, {len(told.broken)} broken.",
+        _verdicts(told, options),
+    ]
     if answers is not None:
         mended, kept, changed = (standings[one] for one in ReplayStatus)
-        say(
+        sentences.append(
             f"Compared with the newest answer of the record (up to ptxas {answers.asked[-1]}): "
             f"{mended} fixed, {kept} unchanged, {changed} wrong in another way."
         )
+    every = {one.value: standings[one] for one in ReplayStatus}
+    Report(
+        title="warpfuzz replay",
+        sentences=() if options.quiet else sentences,
+        summary={
+            "cases": options.times * (len(told.rows) - len(told.errors)),
+            "seconds": round(seconds, 3),
+            "seed": None,
+            "baseline": options.baseline,
+            "findings": [_row(one, known) for one, known in told.rows if one.counts],
+            "counts": {way.value: count for way, count in ways.items()},
+            "standings": every if answers is not None else None,
+            "left_out": [str(reason) for reason in told.errors],
+            "broken": [problem.sentence for problem in told.broken],
+            "untested": untested or None,
+        },
+        tests=told.tests,
+    ).write(json=options.json, junit=options.junit)
 
 
 def _verdicts(told: _Results, options: Replay) -> str:

@@ -21,7 +21,8 @@ from fuzz.campaign.status import CampaignStatus, check_tested, summary
 from fuzz.campaign.store import ABANDONED, Budget, CampaignStore, State, holds_campaign
 from fuzz.checks.protocol import Check, Facts
 from fuzz.compilers.members import Member, members_of
-from fuzz.console import Several, ended_by_signals, print_report, serving, watching, write_report
+from fuzz.console import Several, ended_by_signals, serving, watching
+from fuzz.console.report import campaign_report, write_report
 from fuzz.findings.making import check_trusted
 from fuzz.fleet.pool import FleetPool, cluster_at
 from fuzz.options import Run, check_conflicts
@@ -151,7 +152,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
             budget=budget,
             corpus=corpus,
             known=known,
-            observer=Several(watchers=(watcher, *metrics)),
+            observer=Several(watcher, *metrics),
             store=store,
             state=state,
         )
@@ -447,7 +448,7 @@ def _report(status: CampaignStatus, options: Run, budget: Budget) -> None:
             emit(note)
         emit({"summary": summary(status)})
     else:
-        print_report(status, options.corpus, console())
+        campaign_report(status, options.corpus).show(console())
     if options.report is not None:
         write_report(status, options.corpus, options.report, budget=budget)
 

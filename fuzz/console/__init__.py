@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from types import FrameType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -20,13 +20,11 @@ from fuzz.campaign.campaign import Observer
 from fuzz.campaign.status import (
     CampaignStatus,
     event_line,
-    held_words,
     missing_words,
     statistics,
 )
 from fuzz.campaign.store import Budget
-from fuzz.console.dashboard import dashboard, examined_words, pace_words
-from fuzz.console.report import print_report, write_report
+from fuzz.console.dashboard import dashboard, foot_words, pace_words
 from fuzz.findings.families import (
     FamilyState,
     FindingGroup,
@@ -40,17 +38,6 @@ from fuzz.kinds import sentence
 from fuzz.output import HEARTBEAT_SECONDS, console, counted, duration, emit, harmless, is_watched
 from oracle.errors import UsageError
 
-__all__ = [
-    "Several",
-    "Watching",
-    "dashboard",
-    "print_report",
-    "serving",
-    "watching",
-    "write_report",
-]
-
-
 STATE_SECONDS = 10.0
 """Between two lines of state with --json: as often as a campaign writes its statistics."""
 _REPLAYED = 5
@@ -60,8 +47,8 @@ _PER_SECOND = 4
 """Redraws of a terminal."""
 
 
-class Watching(Protocol):
-    """Receiver of a campaign's status, within a `with` statement."""
+class Watching:
+    """Somebody who is told of a campaign, within a `with` statement."""
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -69,21 +56,21 @@ class Watching(Protocol):
 
     def __exit__(self, *_: object) -> None:
         """Leave the terminal as it was."""
-        return
 
     def update(self, status: CampaignStatus) -> None:
         """Take the campaign's present status; cheap enough to be called at any rate."""
+        raise NotImplementedError
 
 
-@dataclass(frozen=True, kw_only=True)
 class Several:
     """Several who watch the same campaign."""
 
-    watchers: Sequence[Observer]
+    def __init__(self, *watchers: Observer) -> None:
+        self._watchers = watchers
 
     def update(self, status: CampaignStatus) -> None:
         """Tell all of them."""
-        for watcher in self.watchers:
+        for watcher in self._watchers:
             watcher.update(status)
 
 
@@ -120,10 +107,10 @@ class LiveWatching(Watching):
 
     def __init__(self, budget: Budget, out: Console) -> None:
         self._budget = budget
-        self._status: CampaignStatus | None = None
+        self._shown: RenderableType = Text("starting …", style="quiet")
         self._live = Live(
             console=out,
-            get_renderable=self._render,
+            get_renderable=lambda: self._shown,
             refresh_per_second=_PER_SECOND,
             transient=True,
         )
@@ -137,12 +124,7 @@ class LiveWatching(Watching):
 
     def update(self, status: CampaignStatus) -> None:
         """Keep what the next redraw shows."""
-        self._status = status
-
-    def _render(self) -> RenderableType:
-        if self._status is None:
-            return Text("starting …", style="quiet")
-        return dashboard(self._status, self._budget)
+        self._shown = dashboard(status, self._budget)
 
 
 class LineWatching(Watching):
@@ -174,7 +156,7 @@ class LineWatching(Watching):
         self._events = status.event_count
         self._findings(status)
         now = time.monotonic()
-        finishing = status.finishing and not status.stopped and bool(status.waiting)
+        finishing = status.finishing and bool(status.waiting)
         if now - self._last >= HEARTBEAT_SECONDS or (finishing and not self._finishing):
             self._last = now
             self._print(heartbeat(status))
@@ -223,22 +205,19 @@ def _news(group: FindingGroup) -> str:
 
 def heartbeat(status: CampaignStatus) -> str:
     """Return a campaign as one line."""
-    stalled = sum(worker.stalled for worker in status.workers)
     parts = [
         f"{duration(status.seconds)}: {counted(status.cases, status.words.case)}, "
         f"{status.recent_rate:,.0f} a second",
         pace_words(status),
         _found(status),
-        f"nothing new for {duration(status.seconds_since_new)}",
+        *foot_words(status, Budget()),
     ]
-    if examined := examined_words(status):
-        parts.append(examined)
-    if held := held_words(status):
-        parts.append(held)
-    if status.finishing and not status.stopped:
+    if status.finishing:
         parts.append("finishing")
-    if stalled:
-        parts.append(f"{stalled} of {counted(len(status.workers), 'process', 'processes')} stalled")
+    if status.stalled:
+        parts.append(
+            f"{status.stalled} of {counted(len(status.workers), 'process', 'processes')} stalled"
+        )
     if missing := missing_words(status.hosts):
         parts.append(harmless(missing, one_line=True))
     parts += [

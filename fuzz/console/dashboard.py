@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
@@ -18,109 +17,15 @@ from fuzz.campaign.status import (
 )
 from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import REFERENCE, Counts, DeviceStatus, ScreeningReport, Stage, Words
-from fuzz.findings.families import FindingGroup, accused, finding_groups, group_name
-from fuzz.output import bar, counted, duration, harmless, in_ascii, kind_name, kind_style, plain
+from fuzz.findings.families import FindingGroup, finding_groups
+from fuzz.output import counted, duration, harmless, in_ascii, kind_name, kind_style, plain
 from runners.ledger import Rate
 from strategies.coverage import CoverageLine
 
-
-def fitted(line: Text, width: int, *, padded: bool = False) -> Text:
-    """Return a line that takes at most `width` columns, or exactly as many."""
-    line = line.copy()
-    line.no_wrap = True
-    line.truncate(max(width, 0), overflow="ellipsis", pad=padded)
-    return line
-
-
-def heading(title: str, width: int, note: Text | None = None) -> Text:
-    """Return a rule with a title on its left and a note on its right."""
-    line = Text().append("── ", style="quiet").append(title, style="bold").append(" ")
-    right = Text() if note is None else Text(" ").append_text(note)
-    dashes = width - line.cell_len - right.cell_len
-    line.append("─" * max(dashes, 0), style="quiet")
-    return fitted(line.append_text(right), width)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Block:
-    """A part of a view that can do with fewer rows than it would like."""
-
-    title: str
-    wanted: int
-    """Rows that show everything, without the heading."""
-    body: Callable[[int, int], Sequence[Text]]
-    """From columns and rows to at most so many lines."""
-    note: Text | None = None
-
-    def lines(self, width: int, rows: int) -> list[Text]:
-        """Return a heading and at most `rows` - 1 lines below it."""
-        if rows <= 0:
-            return []
-        body = self.body(width, rows - 1) if rows > 1 else ()
-        return [heading(self.title, width, self.note), *(fitted(line, width) for line in body)]
-
-
-def shared_rows(blocks: Sequence[Block], rows: int) -> list[int]:
-    """Return how many rows each block gets: the first ones some, then all of them one by one."""
-    given = [0] * len(blocks)
-    for index, block in enumerate(blocks):
-        least = 1 + min(1, block.wanted)
-        if least <= rows:
-            given[index] = least
-            rows -= least
-    while rows > 0:
-        hungry = [
-            index for index, block in enumerate(blocks) if 0 < given[index] < 1 + block.wanted
-        ]
-        if not hungry:
-            break
-        for index in hungry[:rows]:
-            given[index] += 1
-        rows -= len(hungry[:rows])
-    return given
-
-
-def stacked(blocks: Sequence[Block], width: int, rows: int) -> list[Text]:
-    """Return blocks below each other."""
-    return [
-        line
-        for block, given in zip(blocks, shared_rows(blocks, rows), strict=True)
-        for line in block.lines(width, given)
-    ]
-
-
-_GAP = 2
-"""Columns between two columns of blocks."""
-
-
-def beside(left: Sequence[Block], right: Sequence[Block], width: int, rows: int) -> list[Text]:
-    """Return two columns of blocks."""
-    first = (width - _GAP) // 2
-    lefts, rights = stacked(left, first, rows), stacked(right, width - _GAP - first, rows)
-    lines = []
-    for index in range(max(len(lefts), len(rights))):
-        line = fitted(lefts[index] if index < len(lefts) else Text(), first, padded=True)
-        line.append(" " * _GAP)
-        if index < len(rights):
-            line.append_text(rights[index])
-        lines.append(line)
-    return lines
-
-
-def listed(lines: Sequence[Text], rows: int, more: str) -> list[Text]:
-    """Return as many lines as there is room for; the last one says how many are left out."""
-    if len(lines) <= rows:
-        return list(lines)
-    if rows <= 0:
-        return []
-    left = len(lines) - (rows - 1)
-    return [*lines[: rows - 1], Text(f"… and {left:,} {more}", style="quiet")]
-
-
-_TWO_COLUMNS = 110
-"""Columns from which blocks stand side by side."""
 _BAR = 20
 """Columns of a bar."""
+_WORKERS = 8
+"""Workers that have a line each; of more, those that are stalled."""
 STAGES = {
     Stage.DRAW: "drawing",
     Stage.COMPILE: "compiling",
@@ -133,6 +38,38 @@ STAGES = {
 """What workers do, in words."""
 
 
+def fitted(line: Text, width: int) -> Text:
+    """Return a line that takes at most `width` columns."""
+    line = line.copy()
+    line.no_wrap = True
+    line.truncate(max(width, 0), overflow="ellipsis")
+    return line
+
+
+def listed(lines: Sequence[Text], rows: int, more: str) -> list[Text]:
+    """Return as many lines as there is room for; the last one says how many are left out."""
+    if len(lines) <= rows:
+        return list(lines)
+    left = len(lines) - (rows - 1)
+    return [*lines[: rows - 1], Text(f"… and {left:,} {more}", style="quiet")]
+
+
+Block = tuple[Text, Text | None, Sequence[Text], str]
+"""A part of the view: title, note, lines, and the noun of those that are left out."""
+
+
+def _shown(block: Block, width: int, rows: int) -> Iterator[Text]:
+    """Yield a rule with title and note, and at most `rows` - 1 lines."""
+    title, note, lines, more = block
+    right = Text() if note is None else Text(" ").append_text(note)
+    if rows > 0:
+        line = Text().append("── ", style="quiet").append_text(title).append(" ")
+        dashes = width - line.cell_len - right.cell_len
+        yield line.append("─" * max(dashes, 0), style="quiet").append_text(right)
+    if rows > 1:
+        yield from listed(lines, rows - 1, more)
+
+
 def dashboard(status: CampaignStatus, budget: Budget | None = None) -> RenderableType:
     """Return the view of a campaign; it takes at most the rows and columns that there are."""
     return _Dashboard(status, budget or Budget())
@@ -143,85 +80,41 @@ class _Dashboard:
         self._status, self._budget = status, budget
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        lines = dashboard_lines(
-            self._status, self._budget, width=options.max_width, rows=options.max_height
-        )
-        for line in lines:
+        width, rows = options.max_width, options.max_height
+        head, foot = _head(self._status, width), _foot(self._status, self._budget)
+        blocks = _blocks(self._status)
+        given, left = [0] * len(blocks), max(0, rows - len(head) - 1)
+        # Who needs least is served first, and the others share what is left.
+        order = sorted(range(len(blocks)), key=lambda index: len(blocks[index][2]))
+        for served, index in enumerate(order):
+            given[index] = min(1 + len(blocks[index][2]), left // (len(blocks) - served))
+            left -= given[index]
+        body = [
+            line for one, own in zip(blocks, given, strict=True) for line in _shown(one, width, own)
+        ]
+        for line in [*head[: rows - 1], *body, foot][:rows]:
+            line = fitted(line, width)
             yield in_ascii(line) if options.ascii_only else line
 
 
-def dashboard_lines(status: CampaignStatus, budget: Budget, *, width: int, rows: int) -> list[Text]:
-    """Return at most `rows` lines of at most `width` columns."""
-    head, foot = _head(status, width), _foot(status, budget)
-    left = rows - len(head) - 1
-    if left <= 0:
-        return [fitted(line, width) for line in [*head, foot][:rows]]
-    findings = _findings(finding_groups(status.families), status)
-    wanted = 1 + findings.wanted
-    # Findings come first to whom watches; a third of the room is theirs, if they need it.
-    least = min(wanted, max(2, left // 3), left)
+def _blocks(status: CampaignStatus) -> list[Block]:
+    blocks = []
     # After the end nobody works any more, and nothing could be said of it.
-    working = [_stages(status), _workers(status)] if status.workers or not status.stopped else []
-    reached = [_coverage(status)]
+    if status.workers or not status.stopped:
+        blocks += [_stages(status), _workers(status)]
+    blocks.append(_coverage(status))
     # What has nothing more to say of itself than its name was named in the head.
     devices = [one for one in status.devices if one != DeviceStatus(name=status.words.subject)]
-    hardware = [_devices(devices)] if devices else []
-    extra = _extra(status)
-    if width >= _TWO_COLUMNS:
-        lefts, rights = (working, [*reached, *hardware]) if working else (reached, hardware)
-        while extra and _height([*rights, extra[0]]) <= _height(lefts):
-            rights.append(extra.pop(0))
-        middle = beside(lefts, rights, width, left - least)
-    else:
-        blocks = [*working[:1], *reached, *working[1:], *hardware]
-        middle = stacked([one for one in blocks if one.wanted], width, left - least)
-    found = findings.lines(width, min(wanted, left - len(middle)))
-    free = left - len(middle) - len(found)
-    lines = [*head, *middle, *stacked(extra, width, free), *found, foot]
-    return [fitted(line, width) for line in lines]
+    if devices:
+        # What has errors has to be seen, however many there are.
+        devices.sort(key=lambda one: not any(one.errors.values()))
+        lines = [device_text(device) for device in devices]
+        blocks.append((_title("devices"), None, lines, "other devices"))
+    return [*blocks, _findings(status)]
 
 
-def _height(blocks: Sequence[Block]) -> int:
-    return sum(1 + block.wanted for block in blocks)
-
-
-# What free rows are used for
-
-
-def _newest(status: CampaignStatus) -> Text:
-    newest = status.families[-1]
-    style = kind_style(newest.kind, known=newest.known is not None)
-    return Text(f"{kind_name(newest.kind)} ", style=style).append_text(plain(accused(newest.case)))
-
-
-def _extra(status: CampaignStatus) -> list[Block]:
-    """Return what is shown where rows are left: the newest finding, and the rate over time."""
-    blocks = []
-    if status.families:
-        blocks.append(Block(title="newest finding", wanted=1, body=lambda *_: [_newest(status)]))
-    if len(status.rates) > 1:
-        most = max(status.rates)
-        note = Text(f"at most {most:,.0f} {status.words.case}s a second", style="quiet")
-        blocks.append(
-            Block(
-                title="rate over time",
-                wanted=1,
-                body=lambda columns, _: [_curve(status.rates, columns)],
-                note=note,
-            )
-        )
-    return blocks
-
-
-_STEPS = " ▁▂▃▄▅▆▇█"
-"""Block Elements of Unicode: eighths of a row."""
-
-
-def _curve(rates: Sequence[float], width: int) -> Text:
-    """Return rates as one row of columns, the newest on the right."""
-    shown = list(rates)[-max(width, 0) :]
-    most = max(shown, default=0.0) or 1.0
-    return Text("".join(_STEPS[round(rate / most * 8)] for rate in shown), style="cyan")
+def _title(text: str) -> Text:
+    return Text(text, style="bold")
 
 
 # Head and foot
@@ -237,12 +130,17 @@ def _head(status: CampaignStatus, width: int) -> list[Text]:
         first = [title]
     else:
         first = [title, where]
+    counts = _counts(status)
+    return [*first, _time(status, width), rates(status), counts, *apart(status)]
+
+
+def apart(status: CampaignStatus) -> list[Text]:
+    """Return what was compared beside the cases: in idle time, and with the reference."""
     screened = []
     if (screening := status.screening) is not None:
         odd = "worst" if screening.wrong else "odd" if screening.trouble else ""
         screened = [plain(screened_words(screening), style=odd)]
-    screened += reference_lines(status.counts)
-    return [*first, _time(status, width), _rates(status), _counts(status), *screened]
+    return screened + reference_lines(status.counts)
 
 
 def _time(status: CampaignStatus, width: int) -> Text:
@@ -251,10 +149,12 @@ def _time(status: CampaignStatus, width: int) -> Text:
         words = f"{words} · ended: {harmless(status.stopped, one_line=True)}"
     elif status.finishing:
         words = f"{words} · finishing"
-    if share is None:
+    columns = width - len(words) - 2
+    if share is None or columns < _BAR:
         return Text(words)
-    columns = max(_BAR, width - len(words) - 2) if len(words) + _BAR < width else 0
-    return bar(share, columns, "count").append(f"  {words}") if columns else Text(words)
+    filled = round(min(1.0, share) * columns)
+    line = Text("█" * filled, style="count").append("·" * (columns - filled), style="quiet")
+    return Text().append_text(line).append(f"  {words}")
 
 
 def _spent(status: CampaignStatus) -> tuple[float | None, str]:
@@ -271,14 +171,14 @@ def _spent(status: CampaignStatus) -> tuple[float | None, str]:
     return max(choices)
 
 
-def _rates(status: CampaignStatus) -> Text:
+def rates(status: CampaignStatus, *, now: bool = True) -> Text:
+    """Return how many cases there are and how fast they come, without `now` on average alone."""
     average = status.cases / status.seconds if status.seconds > 0 else 0.0
-    line = Text().append(f"{status.cases:,}", style="count")
-    noun = status.words.case
-    line.append(f" {noun if status.cases == 1 else noun + 's'} · ")
-    if not status.stopped:
+    number, noun = counted(status.cases, status.words.case).split(" ", 1)
+    line = Text().append(number, style="count").append(f" {noun} · ")
+    if now and not status.stopped:
         line.append(f"{status.recent_rate:,.0f}", style="count").append(" a second now, ")
-    return line.append(f"{average:,.0f} a second on average")
+    return line.append(f"{average:,.0f} a second on average · {counted(status.rounds, 'round')}")
 
 
 def outcome_words(status: CampaignStatus) -> list[str]:
@@ -306,7 +206,7 @@ def _counts(status: CampaignStatus) -> Text:
         if count or not shown.odd:
             words = counted(count, shown.one, shown.many)
             line.append(f" · {words}", style="odd" if shown.odd else "")
-    return line.append(f" · {counted(status.rounds, 'round')}")
+    return line
 
 
 def screened_words(screening: ScreeningReport) -> str:
@@ -346,23 +246,23 @@ def reference_lines(counts: Counts) -> list[Text]:
 
 def examined_words(status: CampaignStatus) -> str:
     """Say at which stage findings are: to be replayed, or to be made smaller; "" if at none."""
-    replayed = status.waiting - status.unreplayed
-    parts = [f"{counted(status.unreplayed, 'suspect')} to be replayed"] if status.unreplayed else []
+    suspects = len(status.suspects)
+    replayed = status.waiting - suspects
+    parts = [f"{counted(suspects, 'suspect')} to be replayed"] if suspects else []
     parts += [f"{counted(replayed, 'finding')} to be made smaller"] if replayed > 0 else []
     return ", ".join(parts)
 
 
+def foot_words(status: CampaignStatus, budget: Budget) -> list[str]:
+    """Say since when nothing is new, and what is left to be done."""
+    quiet = "" if budget.quiet is None else f" (ends at {duration(budget.quiet)})"
+    new = f"nothing new for {duration(status.seconds_since_new)}{quiet}"
+    return [new, *filter(None, (examined_words(status), held_words(status)))]
+
+
 def _foot(status: CampaignStatus, budget: Budget) -> Text:
-    line = Text(f"nothing new for {duration(status.seconds_since_new)}")
-    if budget.quiet is not None:
-        line.append(f" (ends at {duration(budget.quiet)})")
-    if examined := examined_words(status):
-        line.append(f" · {examined}", style="odd")
-    if held := held_words(status):
-        line.append(f" · {held}")
-    if not status.stopped:
-        line.append(" · Ctrl-C ends it")
-    return line
+    ends = [] if status.stopped else ["Ctrl-C ends it"]
+    return Text(" · ".join([*foot_words(status, budget), *ends]))
 
 
 # Stages
@@ -372,15 +272,12 @@ def _stages(status: CampaignStatus) -> Block:
     shares = stage_shares(status.workers)
     # A check may have no images, or nothing to be compiled.
     present = {stage: share for stage, share in shares.items() if share > 0} or shares
-    lines = 1 + -(-len(present) // 2) if status.workers else 1
-
-    def body(width: int, rows: int) -> Sequence[Text]:
-        words = Text(pace_words(status))
-        bars = _bars(present, width)
-        # Half of the bars would be misread; figures need one line.
-        return [words, *(bars if len(bars) < rows else [_figures(present)])][:rows]
-
-    return Block(title="what takes the time", wanted=lines, body=body)
+    most, line = max(present.values()), Text()
+    for stage, share in present.items():
+        style = "count" if share == most > 0 else ""
+        line.append("  " if line else "").append(f"{stage.value} {_percent(share)}", style=style)
+    lines = [Text(pace_words(status)), line][: 1 + bool(status.workers)]
+    return _title("what takes the time"), None, lines, "more"
 
 
 def pace_words(status: CampaignStatus) -> str:
@@ -401,37 +298,8 @@ def limiting_words(shares: dict[Stage, float], words: Words) -> str:
     return f"slowest part: {what} ({percent} of the workers' time)"
 
 
-def _figures(shares: dict[Stage, float]) -> Text:
-    most = max(shares.values())
-    line = Text()
-    for stage, share in shares.items():
-        style = "count" if share == most > 0 else ""
-        line.append("  " if line else "").append(f"{stage.value} {share:.0%}", style=style)
-    return line
-
-
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
-
-
-def _bars(shares: dict[Stage, float], width: int) -> list[Text]:
-    """Return bars in two columns, in the order of the stages, down and then right."""
-    half = -(-len(shares) // 2)
-    column = (width - 2) // 2
-    most = max(shares.values())
-    texts = []
-    for stage, share in shares.items():
-        style = "count" if share == most > 0 else "cyan"
-        filled = bar(share, min(_BAR, max(0, column - 16)), style)
-        name = Text(f"{stage.value:<8} ")
-        texts.append(name.append_text(filled).append(f" {_percent(share):>5}"))
-    lines = []
-    for index in range(half):
-        line = fitted(texts[index], column, padded=True).append("  ")
-        if index + half < len(texts):
-            line.append_text(texts[index + half])
-        lines.append(line)
-    return lines
 
 
 # Workers and devices
@@ -439,32 +307,26 @@ def _bars(shares: dict[Stage, float], width: int) -> list[Text]:
 
 def _workers(status: CampaignStatus) -> Block:
     workers = status.workers
-    stalled = sum(worker.stalled for worker in workers)
-    notes = [f"{stalled} stalled"] if stalled else []
+    stalled = [worker for worker in workers if worker.stalled]
+    notes = [f"{len(stalled)} stalled"] if stalled else []
     missing = missing_words(status.hosts, named=False)
     notes += [harmless(missing, one_line=True)] if missing else []
-    note = Text("; ".join(notes), style="worst") if notes else None
-
-    def body(width: int, rows: int) -> Sequence[Text]:
-        if len(workers) <= rows:
-            return [_worker(worker, status.words) for worker in workers]
-        silent = [worker for worker in workers if worker.stalled]
+    lines = [_worker(one, status.words) for one in workers]
+    if len(workers) > _WORKERS:
         doing = Counter(
             "triage" if worker.examiner else worker.stage.value
             for worker in workers
             if not worker.stalled
         )
-        summary = Text(", ".join(f"{count} {stage}" for stage, count in doing.most_common()))
-        lines = [_worker(worker, status.words) for worker in silent]
-        return [summary, *listed(lines, rows - 1, "stalled")][:rows]
-
+        lines = [Text(", ".join(f"{count} {stage}" for stage, count in doing.most_common()))]
+        lines += [_worker(one, status.words) for one in stalled]
     examiners = sum(worker.examiner for worker in workers)
     title = counted(len(workers) - examiners, "worker")
     title += f", {counted(examiners, 'triage process', 'triage processes')}" * bool(examiners)
-    hosts = {worker.host for worker in workers if worker.host}
-    if hosts:
+    if hosts := {worker.host for worker in workers if worker.host}:
         title = f"{counted(len(workers), 'actor')} on {counted(len(hosts), 'host')}"
-    return Block(title=title, wanted=len(workers), body=body, note=note)
+    note = Text("; ".join(notes), style="worst") if notes else None
+    return _title(title), note, lines, "more"
 
 
 def _worker(worker: WorkerStatus, words: Words) -> Text:
@@ -486,16 +348,6 @@ def _task(worker: WorkerStatus, words: Words) -> str:
     return f"{number}, {counted(worker.cases, words.case)}"
 
 
-def _devices(devices: Sequence[DeviceStatus]) -> Block:
-    def body(width: int, rows: int) -> Sequence[Text]:
-        # What has errors has to be seen, however many there are.
-        order = sorted(devices, key=lambda one: not any(one.errors.values()))
-        lines = [device_text(device) for device in (order if len(order) > rows else devices)]
-        return listed(lines, rows, "other devices")
-
-    return Block(title="devices", wanted=len(devices), body=body)
-
-
 # Coverage and findings
 
 
@@ -505,58 +357,34 @@ def _coverage(status: CampaignStatus) -> Block:
     # The lines are of all that there is; a campaign may be about a part of it.
     part = f"selected forms: {status.forms_reached:,} of {status.forms:,}"
     note = Text(part, style="quiet") if status.forms < every else None
-    longest = max((len(harmless(line.name)) for line in coverage), default=0)
-
-    def body(width: int, rows: int) -> Sequence[Text]:
-        lines = [_covered(line, width, min(longest, width // 3)) for line in coverage]
-        return listed(lines, rows, "other dimensions")
-
-    return Block(title="reached", wanted=len(coverage), body=body, note=note)
+    names = max((len(harmless(line.name)) for line in coverage), default=0)
+    lines = [_covered(line, min(names, 2 * _BAR)) for line in coverage]
+    return _title("reached"), note, lines, "other dimensions"
 
 
-def _covered(line: CoverageLine, width: int, names: int) -> Text:
-    share = line.reached / line.total if line.total else 0.0
-    text = fitted(plain(line.name), names, padded=True).append(" ")
-    columns = min(_BAR // 2, max(0, width - names - 14))
-    of = "" if line.total is None else f" of {line.total:,}"
-    text.append_text(bar(share, columns, "legal") if of else Text(" " * columns))
-    text.append(f" {line.reached:>5,}{of}")
+def _covered(line: CoverageLine, names: int) -> Text:
+    text = plain(line.name)
+    text.truncate(names, overflow="ellipsis", pad=True)
+    text.append(f" {line.reached:>5,}" + ("" if line.total is None else f" of {line.total:,}"))
     if line.missing:
         text.append_text(plain(f"  not yet: {', '.join(line.missing)}", style="quiet"))
     return text
 
 
-def _findings(groups: Sequence[FindingGroup], status: CampaignStatus) -> Block:
+def _findings(status: CampaignStatus) -> Block:
+    groups = finding_groups(status.families)
     known = sum(group.known is not None for group in groups)
     words = counted(len(groups) - known, "family", "families")
     note = Text(f"{words}, {known:,} known" if known else words, style="quiet")
-    shown = groups or _being_made_smaller(groups, status)
+    # What was replayed of causes that have no line yet is shown where nothing else is.
+    shown, stage = groups or finding_groups(status.shrinking), "" if groups else _STAGE
     kinds = max((len(kind_name(group.kind)) for group in shown), default=0)
-
-    def body(width: int, rows: int) -> Sequence[Text]:
-        if not groups:
-            some = [_group(group, kinds, stage=_STAGE) for group in shown]
-            return (
-                listed(some, rows, "more") or [Text(_nothing_found(status), style="quiet")][:rows]
-            )
-        lines = listed([_group(group, kinds) for group in groups], rows, "more")
-        if 0 < len(lines) < len(groups):
-            # The newest may be one of those that are left out.
-            lines[-1] = lines[-1].append(" · newest: ").append_text(_newest(status))
-        return lines
-
-    return Block(title="findings", wanted=max(1, len(shown)), body=body, note=note)
+    lines = [_group(group, kinds, stage=stage) for group in shown]
+    nothing = Text(_nothing_found(status), style="quiet")
+    return _title("findings"), note, lines or [nothing], "more"
 
 
 _STAGE = " (replayed, being made smaller)"
-
-
-def _being_made_smaller(
-    groups: Sequence[FindingGroup], status: CampaignStatus
-) -> Sequence[FindingGroup]:
-    """Return what was replayed of causes that have no line yet."""
-    there = {group_name(one) for group in groups for one in group.members}
-    return finding_groups(one for one in status.shrinking if group_name(one) not in there)
 
 
 def _nothing_found(status: CampaignStatus) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from markupsafe import Markup
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from corpus import Kind, durable, open_corpus
+from corpus import durable, open_corpus
 from fuzz import warpfuzz_version
 from fuzz.campaign.status import (
     CampaignStatus,
@@ -24,7 +23,7 @@ from fuzz.campaign.status import (
 )
 from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import BY_MEMBER, Counts
-from fuzz.console.dashboard import dashboard, outcome_words, reference_lines, screened_words
+from fuzz.console.dashboard import apart, dashboard, outcome_words
 from fuzz.findings.families import (
     FamilyState,
     FindingGroup,
@@ -32,7 +31,6 @@ from fuzz.findings.families import (
     finding_groups,
     group_counts,
 )
-from fuzz.kinds import KINDS
 from fuzz.output import (
     counted,
     duration,
@@ -40,72 +38,69 @@ from fuzz.output import (
     kind_name,
     kind_style,
     plain,
-    table,
     typed,
 )
 from fuzz.output.report import (
     Plot,
+    Report,
     ReportColumn,
     ReportRow,
     Section,
     page,
     printed,
     recording_console,
+    rows_of,
     save,
 )
 from fuzz.reducer import opcodes_of
 from oracle.errors import WarpfuzzError
-from oracle.isa import SHAPES
 
 
-def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
-    """Print what was compared, what was found, and the command that replays it."""
-    line = partial(out.print, markup=False, soft_wrap=True)
-    for sentence in status.left_out:
-        line(f"Left out: {sentence}.", style="odd")
-    for remark in status.remarks:
-        line(plain(f"{remark[0].upper()}{remark[1:]}.", style="odd"))
+def campaign_report(status: CampaignStatus, corpus: Path) -> Report:
+    """Return what was compared, what was found, and the command that replays it."""
+    members = member_counts(status.counts)
+    sections = [
+        Section(columns=_FOUND, rows=_found_rows(status.families)),
+        Section(columns=_UNDEFINED, rows=_undefined(status.counts)),
+        Section(columns=_MEMBERS, rows=_member_rows(members)),
+    ]
+    return Report(title=_title(status), before=sections, sentences=[*_sentences(status, corpus)])
+
+
+def _sentences(status: CampaignStatus, corpus: Path) -> Iterator[str | Text]:
+    for sentence in (*(f"left out: {one}" for one in status.left_out), *status.remarks):
+        yield plain(_sentence(sentence), style="odd")
     if lost := fleet_words(fleet_row(status.hosts)):
         missing = missing_words(status.hosts) or "none is missing now"
-        line(plain(f"Of the fleet: {lost}; {missing}.", style="odd"))
-    if status.families:
-        out.print(families_table(status.families))
-        lines = [ids for _, _, _, ids in _lines(status.families)]
-        if any(len(ids) > 1 for ids in lines):
-            found = counted(sum(group_counts(status.families)), "finding")
-            line(f"{counted(len(lines), 'line')}, {found}: +N stands for N more, of other shapes.")
-    words = told_apart_words(status)
-    line(f"{words} in {duration(status.seconds)}, seed {status.seed}: {_found(status)}.")
-    line(_concluded(status))
-    if status.screening is not None:
-        words = screened_words(status.screening)
-        line(f"{words[0].upper()}{words[1:]}.")
-    for said in reference_lines(status.counts):
-        line(Text(f"{said.plain[0].upper()}{said.plain[1:]}.", style=said.style))
-    if any(words[0] == "undefined" for words in status.counts):
-        out.print(undefined_table(status.counts))
-    members = member_counts(status.counts)
-    if members:
-        out.print(members_table(members))
+        yield plain(f"Of the fleet: {lost}; {missing}.", style="odd")
+    yield _summed_up(status)
+    yield _concluded(status)
+    yield from (Text(_sentence(said.plain), style=said.style) for said in apart(status))
     for note in status.notes:
-        line(f"note: {note['note']}", style="odd")
+        yield Text(f"note: {note['note']}", style="odd")
     if status.families:
         command = typed(("warpfuzz", "replay", corpus, *status.words.replay))
-        line(f"Stored in {corpus}. Replay: {command}")
+        yield f"Stored in {corpus}. Replay: {command}"
     for suspect in status.suspected:
         ids = " and ".join(suspect.ids) or "not stored"
-        line(
-            f"Suspect, not replayed yet: {ids}, looks like {suspect.title}{suspect.each_kind}",
-            style="odd",
-        )
+        looks = f"looks like {suspect.title}{suspect.each_kind}"
+        yield Text(f"Suspect, not replayed yet: {ids}, {looks}", style="odd")
     if status.suspects:
         resume = typed(("warpfuzz", "run", "--resume", "--corpus", corpus))
-        line(f"Suspects are no findings. This replays them, and goes on: {resume}")
+        yield f"Suspects are no findings. This replays them, and goes on: {resume}"
     for family in (*status.families, *status.suspects):
         if family.saved is None:
-            line(
-                f"Not stored ({status.words.where}), keep it: {accused(family.case)}", style="worst"
-            )
+            text = f"Not stored ({status.words.where}), keep it: {accused(family.case)}"
+            yield Text(text, style="worst")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _summed_up(status: CampaignStatus) -> str:
+    words = told_apart_words(status)
+    return f"{words} in {duration(status.seconds)}, seed {status.seed}: {_found(status)}."
 
 
 def _found(status: CampaignStatus) -> str:
@@ -135,7 +130,7 @@ def _concluded(status: CampaignStatus) -> str:
         silent = [name for name, one in member_counts(status.counts).items() if not one["images"]]
         if silent and status.compared:
             sentence += f"; nothing was compared of {', '.join(silent)}"
-    return f"{sentence[0].upper()}{sentence[1:]}."
+    return _sentence(sentence)
 
 
 def write_report(
@@ -153,7 +148,7 @@ def write_report(
         return
     recorder.print(dashboard(status, budget))
     recorder.print()
-    print_report(status, corpus, recorder)
+    campaign_report(status, corpus).show(recorder)
     for _, shown in _findings(status.families, corpus, most=1):
         recorder.print()
         recorder.rule(style="quiet")
@@ -167,17 +162,51 @@ def _title(status: CampaignStatus) -> str:
 
 def _fleet(status: CampaignStatus) -> Section:
     rows = [ReportRow(data=dict(zip(("utc", "what"), event_words(event), strict=True)))
-            for event in status.fleet_history]  # fmt: skip
+            for event in status.events]  # fmt: skip
     columns = (ReportColumn("UTC", "utc", whole=True), ReportColumn("what"))
     return Section(heading="Nodes and actors that went and came", columns=columns, rows=rows)
 
 
 _FOUND = (
-    ReportColumn("kind"),
+    ReportColumn("kind", whole=True),
     ReportColumn("cases", number=True),
-    *(ReportColumn(one) for one in ("what", "instruction", "of which")),
-    ReportColumn("smallest case", lambda data: data["id"] or "not stored", link="id"),
+    ReportColumn("what"),
+    ReportColumn("instruction"),
+    ReportColumn("smallest case", link="id"),
 )  # fmt: skip
+_UNDEFINED = (
+    ReportColumn("undefined, not judged", "why"),
+    ReportColumn("outcome"),
+    ReportColumn("programs", number=True),
+)
+_MEMBERS = (
+    ReportColumn("compiler", whole=True),
+    ReportColumn("programs compared", "compared", number=True),
+    *(ReportColumn(name, number=True) for name in ("images", "compiled", "not compiled")),
+    ReportColumn("PTX too new for it", "not readable", number=True),
+)
+
+
+def _found_rows(families: Iterable[FamilyState]) -> list[ReportRow]:
+    """Return a row for each cause, worst first."""
+    return [
+        ReportRow(
+            data={
+                "kind": Text(
+                    kind_name(one.kind), kind_style(one.kind, known=one.known is not None)
+                ),
+                "cases": one.cases,
+                "what": plain(one.what).append_text(
+                    plain(f"{one.each_kind}{one.remark}", style="quiet")
+                ),
+                "instruction": plain(_example(one), style="quiet"),
+                "smallest case": one.shown.id or "not stored",
+                "id": one.shown.id or "",
+            },
+            style="known" if one.known is not None else "",
+        )
+        for one in finding_groups(families)
+    ]
 
 
 def _page(status: CampaignStatus, corpus: Path, recorder: Console, budget: Budget | None) -> bytes:
@@ -185,40 +214,23 @@ def _page(status: CampaignStatus, corpus: Path, recorder: Console, budget: Budge
         recorder.print(one)
         return printed(recorder)
 
-    lines = [
-        ReportRow(
-            data={
-                "kind": kind_name(line.kind),
-                "cases": line.cases,
-                "what": " ".join((what, *shapes)),
-                "instruction": _example(line),
-                "of which": f"{line.each_kind}{line.remark}",
-                "id": ids[0] if ids else "",
-            }
-        )
-        for line, what, shapes, ids in _lines(status.families)
-    ]
-    # The plots are more of the rates than the line that stands for them in a terminal.
-    campaign = dashboard(replace(status, rates=()), budget)
+    report = campaign_report(status, corpus)
+    found, *others = report.before
     sections = [
-        *([Section(heading="Findings", columns=_FOUND, rows=lines)] if lines else []),
+        *([replace(found, heading="Findings")] if found.rows else []),
         Section(heading="Over time", plots=_plots(corpus)),
-        *([_fleet(status)] if status.fleet_history else []),
-        Section(heading="Campaign", printed=shown(campaign)),
+        *([_fleet(status)] if status.events else []),
+        Section(heading="Campaign", printed=shown(dashboard(status, budget))),
+        *(one for one in others if one.rows),
     ]
-    print_report(status, corpus, recorder)
-    sections.append(Section(heading="Report", printed=printed(recorder)))
     for identity, finding in _findings(status.families, corpus):
         one = Section(heading=f"Finding {identity}", anchor=identity, printed=shown(finding))
         sections.append(one)
-    sentences = [
-        f"{told_apart_words(status)} in {duration(status.seconds)}, seed {status.seed}: "
-        f"{_found(status)}.",
-        _concluded(status),
+    machine = (
         f"On {platform.platform()}, with Python {platform.python_version()} and warpfuzz "
-        f"{warpfuzz_version()}.",
-    ]
-    return page(_title(status), sentences, sections)
+        f"{warpfuzz_version()}."
+    )
+    return page(_title(status), [*map(str, report.sentences), machine], sections)
 
 
 def _plots(corpus: Path) -> list[Plot]:
@@ -252,14 +264,13 @@ def _findings(
             yield identity, plain(f"{identity} cannot be shown: {error}", style="bad")
 
 
-def undefined_table(counts: Counts) -> RenderableType:
-    """Return the table: why programs are undefined, what they did, and how many."""
-    shown = table("undefined, not judged", "outcome", "programs")
-    shown.columns[2].justify = "right"
-    for words, count in sorted(counts.items()):
-        if words[0] == "undefined":
-            shown.add_row(*words[1:], f"{count:,}")
-    return shown
+def _undefined(counts: Counts) -> list[ReportRow]:
+    """Return rows: why programs are undefined, what they did, and how many."""
+    return rows_of(
+        {"why": words[1], "outcome": words[2], "programs": count}
+        for words, count in sorted(counts.items())
+        if words[0] == "undefined"
+    )
 
 
 _MEMBER_COLUMNS = ("compared", "images", "compiled", "not compiled", "not readable")
@@ -274,22 +285,21 @@ def member_counts(counts: Counts) -> Mapping[str, Mapping[str, int]]:
     return found
 
 
-def members_table(members: Mapping[str, Mapping[str, int]]) -> RenderableType:
-    """Return the table: how much each compiler had compared, only compiled, and could not read."""
-    headings = ("programs compared", "images", "compiled", "not compiled", "PTX too new for it")
-    shown = table("compiler", *headings, justify="right")
-    shown.columns[0].no_wrap, shown.columns[0].justify = True, "left"
+def _member_rows(members: Mapping[str, Mapping[str, int]]) -> list[ReportRow]:
+    """Return rows: how much each compiler had compared, only compiled, and could not read."""
     # Levels of one version mostly have the same figures.
-    rows: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    levels: dict[tuple[str, tuple[int, ...]], list[str]] = {}
     for name, one in members.items():
         version, _, level = name.rpartition(" ")
-        figures = tuple(one[column] for column in _MEMBER_COLUMNS)
-        rows.setdefault((version, figures), []).append(level)
-    for (version, figures), levels in rows.items():
-        style = "" if figures[0] else "odd"
-        cells = [f"{count:,}" for count in figures]
-        shown.add_row(plain(" ".join((version, *levels))), *cells, style=style)
-    return shown
+        levels.setdefault((version, tuple(one[key] for key in _MEMBER_COLUMNS)), []).append(level)
+    return [
+        ReportRow(
+            data={"compiler": " ".join((version, *own))}
+            | dict(zip(_MEMBER_COLUMNS, figures, strict=True)),
+            style="" if figures[0] else "odd",
+        )
+        for (version, figures), own in levels.items()
+    ]
 
 
 def told_apart_words(status: CampaignStatus) -> str:
@@ -303,54 +313,6 @@ def told_apart_words(status: CampaignStatus) -> str:
     return f"{words} ({', '.join(shown)})" if shown else words
 
 
-def _lines(
-    families: Iterable[FamilyState],
-) -> Iterator[tuple[FindingGroup, str, tuple[str, ...], tuple[str, ...]]]:
-    """Join groups that a person reads as one: they differ in the shape alone.
-
-    Yields
-    ------
-    tuple
-        What was joined, what it is without a shape, the shapes, and the ids of the findings that
-        stand for the groups, as far as they are stored.
-    """
-    lines: dict[tuple[Kind, str, str, str], list[tuple[str, FindingGroup]]] = {}
-    for group in finding_groups(families):
-        what, shape = group.what, ""
-        head, _, said = what.partition(": ")
-        if KINDS[group.kind].quotes:
-            what, said = head, ""
-        if not said:
-            # What is said of values stands for all shapes already: that of the title is an example.
-            shape = next((word for word in what.split(" ") if word.rstrip(",") in SHAPES), "")
-            what = what.replace(shape, "").replace("  ", " ").strip() if shape else what
-        message = "" if group.kind is not Kind.REJECTED else group.shown.case.runners[-1].message
-        lines.setdefault((group.kind, group.remark, what, message), []).append((shape, group))
-    for (_, _, what, _), joined in lines.items():
-        shapes = tuple(shape.rstrip(",") for shape, _ in joined if shape)
-        ids = tuple(one.shown.saved.id for _, one in joined if one.shown.saved is not None)
-        members = tuple(member for _, group in joined for member in group.members)
-        yield FindingGroup(members=members), what, shapes, ids
-
-
 def _example(group: FindingGroup) -> str:
     text = accused(group.shown.case)
     return next(iter(opcodes_of([text])), text.partition(" ")[0])
-
-
-def families_table(families: Iterable[FamilyState]) -> RenderableType:
-    """Return a table of the families, worst first; a line holds all that differ in shape alone."""
-    made = table("kind", "cases", "what", "instruction", "smallest case")
-    made.columns[0].no_wrap, made.columns[1].justify = True, "right"
-    for line, what, shapes, ids in _lines(families):
-        known = line.known is not None
-        text = plain(" ".join((what, *shapes)))
-        remark = harmless(f"{line.each_kind}{line.remark}", one_line=True)
-        made.add_row(
-            Text(kind_name(line.kind), style=kind_style(line.kind, known=known)),
-            f"{line.cases:,}",
-            text.append(remark, style="known" if known else "quiet"),
-            plain(_example(line), style="quiet"),
-            f"{ids[0]} +{len(ids) - 1}" if len(ids) > 1 else "".join(ids),
-        )
-    return made

@@ -51,22 +51,26 @@ def typed(words: Iterable[str | Path]) -> str:
 T = TypeVar("T")
 
 
-def tracked(
-    things: Iterable[T], what: str, *, json: bool, out: Console | None = None
-) -> Iterator[T]:
-    """Iterate, with a progress bar where somebody can see it; nothing of it stays."""
+@contextmanager
+def bars(*, json: bool, out: Console | None = None) -> Iterator[Progress]:
+    """Give progress bars, which are seen where somebody can, and of which nothing stays."""
     out = out or console(stderr=True)
-    if json or not is_watched(out):
-        yield from things
-        return
-    progress = Progress(console=out, transient=True)
-    progress.start()
+    progress = Progress(console=out, transient=True, disable=json or not is_watched(out))
     try:
-        yield from progress.track(things, description=what)
+        yield progress
     finally:
         # Whoever prints has met the same error, or will: here nobody could catch it.
         with suppress(OSError):
             progress.stop()
+
+
+def tracked(
+    things: Iterable[T], what: str, *, json: bool, out: Console | None = None
+) -> Iterator[T]:
+    """Iterate, with a progress bar where somebody can see it."""
+    with bars(json=json, out=out) as progress:
+        progress.start()
+        yield from progress.track(things, description=what)
 
 
 @contextmanager
@@ -103,26 +107,17 @@ def fetcher(
     fetch: Callable[[str, Callable[[int, int], None]], T], *, json: bool
 ) -> Iterator[Callable[[str], T]]:
     """Give a function that fetches a compiler by its name and shows how far it is."""
-    out = console(stderr=json)
-    # Where nobody watches, not even an empty line is left of the bar.
-    bar = Progress(console=out, transient=True, disable=not is_watched(out))
+    with bars(json=False, out=console(stderr=json)) as bar:
 
-    def fetch_one(name: str) -> T:
-        task = bar.add_task(f"fetching {name if ':' in name else f'ptxas {name}'}", total=None)
+        def fetch_one(name: str) -> T:
+            task = bar.add_task(f"fetching {name if ':' in name else f'ptxas {name}'}", total=None)
+            bar.start()
+            try:
+                return fetch(name, lambda done, all_: bar.update(task, completed=done, total=all_))
+            finally:
+                bar.remove_task(task)
 
-        def told(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        bar.start()
-        try:
-            return fetch(name, told)
-        finally:
-            bar.remove_task(task)
-
-    try:
         yield fetch_one
-    finally:
-        bar.stop()
 
 
 THEME = Theme(
@@ -145,8 +140,6 @@ _WIDTH_WITHOUT_TERMINAL = 160
 """Columns of a page in a pipe or a file; a table has a line for each row there."""
 
 
-WIDE = 110
-"""Columns from which the instruction of a finding has a column of its own."""
 _MOST_COLUMNS = 1_000
 """More than a screen has; COLUMNS may say anything, and every line is filled up to there."""
 
@@ -360,10 +353,6 @@ def generator() -> str:
     return f"warpfuzz {warpfuzz_version()}"
 
 
-_EIGHTHS = " ▏▎▍▌▋▊▉"
-"""Block Elements of Unicode: a bar grows by an eighth of a column."""
-
-
 def kind_style(kind: Kind, *, known: bool) -> str:
     """Return the style of a finding."""
     return "known" if known else KINDS[kind].style
@@ -386,21 +375,6 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
-def bar(share: float, width: int, style: str, *, ascii_only: bool = False) -> Text:
-    """Return a bar of text, so that it stays in reports and without colours."""
-    share = min(1.0, max(0.0, share)) if share == share else 0.0
-    if ascii_only:
-        filled = round(share * width)
-        return (
-            Text().append("#" * filled, style=style).append("." * (width - filled), style="quiet")
-        )
-    whole, part = divmod(round(share * width * 8), 8)
-    text = "█" * whole + (_EIGHTHS[part] if part else "")
-    if share and not text:
-        text = _EIGHTHS[1]
-    return Text().append(text, style=style).append("·" * (width - len(text)), style="quiet")
-
-
 def plain(text: str, style: str = "") -> Text:
     """Return a name from elsewhere as text that cannot move the cursor."""
     return Text(harmless(text, one_line=True), style=style)
@@ -408,8 +382,6 @@ def plain(text: str, style: str = "") -> Text:
 
 _ASCII = str.maketrans(
     {"█": "#", "─": "-", "·": ".", "…": "~", "→": ">", "−": "-", "°": "o", "×": "x"}
-    | dict.fromkeys("▏▎▍▌▋▊▉", "=")
-    | dict(zip("▁▂▃▄▅▆▇", "__..--=", strict=True))
 )
 """One sign for each, so that styles stay where they are."""
 

@@ -190,7 +190,7 @@ class Report:
     heading: str = ""
     verdict: str = ""
     reason: str = ""
-    sentences: Iterable[str] = ()
+    sentences: Sequence[str | Text] = ()
     before: Sequence[Section] = ()
     details: Sequence[Section] = ()
     summary: Mapping[str, Any] | None = None
@@ -205,32 +205,43 @@ class Report:
         report: Path | None = None,
     ) -> None:
         """Print it, and write the files that are asked for."""
-        verdict = [f"{self.verdict}: {self.reason}"] if self.verdict else []
-        sections, sentences = self._sections(), list(self.sentences)
         if json:
             for row in self.rows:
                 emit(row.data)
             if self.summary is not None:
-                said = {"verdict": self.verdict, "reason": self.reason} if verdict else {}
+                said = {"verdict": self.verdict, "reason": self.reason} if self.verdict else {}
                 emit_summary(**said | dict(self.summary))
         else:
-            out = console()
-            for line in verdict:
-                out.print(plain(line, style="bold"), soft_wrap=out.has_lines)
-            for section in sections:
-                out.print(section.table())
-            for line in sentences:
-                out.print(plain(line), soft_wrap=out.has_lines)
+            self.show(console())
         tests = [row.test for row in self.rows if row.test is not None] + list(self.tests)
         if junit is not None:
             write_junit(junit, tests, suite=self.title)
         if tap is not None:
             durable.write_output(tap, "".join(f"{line}\n" for line in tap_lines(tests)).encode())
         if report is not None:
-            shown = page(self.title, [*verdict, *sentences], [*sections, *self.details])
+            sentences = [*self._verdict, *map(str, self.sentences)]
+            shown = page(self.title, sentences, [*self.sections, *self.details])
             durable.write_output(report, shown)
 
-    def _sections(self) -> list[Section]:
+    def show(self, out: Console) -> None:
+        """Print it for people."""
+        whole = getattr(out, "has_lines", False)
+        for verdict in self._verdict:
+            out.print(plain(verdict, style="bold"), soft_wrap=whole)
+        for section in self.sections:
+            out.print(section.table())
+        for said in self.sentences:
+            line = plain(said) if isinstance(said, str) else said
+            # A command has to be copied as it is.
+            out.print(line, soft_wrap=whole or "warpfuzz " in line.plain)
+
+    @property
+    def _verdict(self) -> list[str]:
+        return [f"{self.verdict}: {self.reason}"] if self.verdict else []
+
+    @property
+    def sections(self) -> list[Section]:
+        """The tables that have rows."""
         rows = Section(heading=self.heading, columns=self.columns, rows=self.rows)
         return [one for one in (*self.before, rows) if one.listed]
 

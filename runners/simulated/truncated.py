@@ -322,14 +322,8 @@ def _blocks(depth: int, unit: FloatUnit) -> list[slice] | list[list[int]]:
 
 
 def _part(factors: _Factors, *index: Any) -> _Factors:
-<<<<<<< HEAD
-    fields: Any = factors
-    parts: Any = [None if field is None else field[index] for field in fields]
-    return _Factors(*parts)
-=======
     found: Any = [None if field is None else field[index] for field in factors]
     return _Factors(*found)
->>>>>>> lean-sim
 
 
 def _cut_or_rounded(words: Words, unit: FloatUnit) -> Words:

@@ -94,11 +94,6 @@ def test_a_mark_of_the_byte_order_is_no_part_of_a_line(tmp_path):
     assert judged(rows) == [(f"{LOAD};", "legal")] * 2
 
 
-def test_a_folder_is_called_one(tmp_path):
-    told = warpfuzz(tmp_path, "legal", ".")
-    assert (told.code, told.err.startswith("warpfuzz: . is a folder; give a file")) == (2, True)
-
-
 def test_an_empty_file_has_no_verdicts(tmp_path):
     (tmp_path / "file").touch()
     assert warpfuzz(tmp_path, "legal", "file", "--json").out == ""

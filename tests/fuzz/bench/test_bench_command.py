@@ -63,33 +63,6 @@ def test_the_same_seed_gives_the_same_cases_on_one_process_and_on_two(tmp_path: 
         assert one == other
 
 
-@pytest.mark.parametrize("arguments", [("--only", "nosuchfault"), ("--limit", 0), ("--seeds", 0),
-                                       ("--contents", "zeros"), ("--target", "sm_1")])  # fmt: skip
-def test_what_cannot_be_is_a_usage_error_with_a_sentence(tmp_path: Path, arguments) -> None:
-    ended = warpfuzz(tmp_path, "bench", *arguments)
-    assert ended.code == 2
-    assert len(ended.err.split()) > 5
-    assert not ended.out
-
-
-@pytest.mark.parametrize("arguments", [
-    ("--coverage", "--only", "store-*"), ("--coverage", "--seeds", 2), ("--coverage", "--limit", 9),
-    ("--coverage", "--baseline-limit", 9), ("--coverage", "--contents", "normal"),
-    ("--programs", 9),
-])  # fmt: skip
-def test_an_option_that_would_do_nothing_is_refused_by_name(tmp_path: Path, arguments) -> None:
-    ended = warpfuzz(tmp_path, "bench", *arguments)
-    assert ended.code == 2
-    assert next(name for name in arguments if name not in ("--coverage",)) in ended.err
-
-
-def test_a_version_that_does_not_know_the_target_is_said(tmp_path: Path) -> None:
-    where = ("--target", "sm_90", "--ptx-version", "1.0")
-    ended = warpfuzz(tmp_path, "bench", "--coverage", *where)
-    assert ended.code == 2
-    assert "PTX ISA version 1.0 does not know sm_90" in ended.err
-
-
 def test_people_get_a_table_with_baselines(tmp_path: Path) -> None:
     options = ("--only", "store-m*", "--seeds", 1, "--jobs", 1, "--limit", 100)
     ended = warpfuzz(tmp_path, "bench", *options)
@@ -167,10 +140,3 @@ def test_a_campaign_with_a_planted_fault_ends_with_one_line_that_names_the_culpr
     (row,) = ended.summary["faults"]
     assert (row["lines"], row["named"], row["known"], row["flaky"]) == (1, True, 0, 0)
     assert "wmma.store" in row["titles"][0]
-
-
-@pytest.mark.parametrize("other", [("--seeds", 2), ("--coverage",), ("--limit", 10)])
-def test_what_means_nothing_for_lines_is_refused(tmp_path: Path, other: tuple[object, ...]) -> None:
-    ended = warpfuzz(tmp_path, "bench", "--lines", *other)
-    assert ended.code == 2
-    assert str(other[0]) in ended.err

@@ -49,13 +49,6 @@ def test_a_compiler_that_compiles_nothing_is_one_line(tmp_path: Path) -> None:
     assert ran.summary["accepted_or_rejected"] == 0
 
 
-def test_a_fault_is_planted_once(tmp_path: Path) -> None:
-    """Layouts that were flipped twice were right: "every image is what the oracle says"."""
-    ran = warpfuzz(tmp_path, "run", "--runner", "sim", "--cases", 8, *FAULTS, *FAULTS[:2])
-    assert (ran.code, ran.out) == (2, "")
-    assert "--fault store-one-row-off is given 2 times; give it once" in ran.err
-
-
 def test_a_fault_that_applies_to_no_program_is_not_called_harmless(tmp_path: Path) -> None:
     """Both faults are of instructions that are not selected, or one of the two is."""
     run = ("run", "--runner", "sim", "--cases", 24, "--seed", 3, "--report", "page.html", "--new")

@@ -84,31 +84,3 @@ def test_the_report_says_what_was_compared(tmp_path: Path) -> None:
     assert ran.code == 0
     assert "Every image that was compared is what the oracle says: " in ran.out
     assert (tmp_path / "report.svg").is_file()
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--runner", "cuda", "--fault", "block-halved"), "choose --runner sim"),
-        (("--runner", "sim", "--fault", "no-such-fault"), "no planted fault is called"),
-        (("--runner", "sim", "--opt", "2"), "reads the PTX itself"),
-        (("--runner", "sim", "--opt", "0,1"), "names several levels"),
-        (("--runner", "sim", "--assembler", "nowhere/ptxas"), "there is no file"),
-        (("--runner", "ptxas", "--opt", "2"), "choose --runner sim or cuda"),
-        (("--runner", "sim", "--target", "sm_61"), "sm_61"),
-        (("--runner", "sim", "--target", "sm_100", "--ptx-version", "8.0"), "does not know sm_100"),
-        (("--runner", "sim", "--only", "wmma.nothing*"), "no matrix instruction of sm_90"),
-        (("--runner", "sim", "--ptx-pass", ""), "'--ptx-pass': it is empty"),
-        (("--runner", "sim", "--ptx-pass", " "), "PTX pass is empty"),
-        (("--runner", "sim", "--ptx-pass", "nowhere/pass -x"), "there is no program nowhere/pass"),
-        (("--runner", "sim", "--workers", "1000000"), "not in the range 1<=x<="),
-        (("--runner", "sim", "--gpus", "3"), "--gpus 3 is of a --fleet, and there is none"),
-        (("--runner", "sim", "--repeat", "5"), "--repeat 5.0 is of a --fleet"),
-    ],
-)
-def test_what_does_not_go_together_is_a_usage_error(
-    tmp_path: Path, options: tuple[str, ...], words: str
-) -> None:
-    ran = warpfuzz(tmp_path, "run", "--cases", 10, *options)
-    assert ran.code == 2
-    assert words in " ".join(ran.err.split())

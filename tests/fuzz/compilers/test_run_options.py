@@ -35,10 +35,3 @@ def test_what_changes_programs_that_run_is_refused_by_an_assembler(tmp_path, opt
     ended = warpfuzz(tmp_path, "run", "--runner", "ptxas", "--assembler", path, *CASES, *option)
     assert ended.code == 2
     assert "choose --runner sim or cuda" in ended.err
-
-
-@pytest.mark.parametrize("runner", ["ptxas", "sim"])
-def test_a_disassembler_is_refused_where_no_compilers_are_compared(tmp_path, runner):
-    ended = warpfuzz(tmp_path, "run", "--runner", runner, *CASES, "--disassembler", "nvdisasm")
-    assert ended.code == 2
-    assert "say with --compilers which" in ended.err

@@ -117,7 +117,6 @@ def on_a_gpu(**changes: Any) -> CampaignStatus:
         "rounds": 9_876,
         "skipped": {},
         "recent_rate": 1_012_345.0,
-        "rates": [800_000.0, 950_000.0, 1_000_000.0, 1_012_345.0],
         "seconds_since_new": 1_203.0,
         "forms": 1208,
         "forms_reached": 1208,
@@ -160,17 +159,20 @@ def on_a_gpu(**changes: Any) -> CampaignStatus:
             ),
         ],
         "waiting": 2,
-        "unreplayed": 0,
         "gone": 0,
         "stopped": "",
     }
-    return CampaignStatus(**(fields | changes))
+    fields |= changes
+    crew = fields["workers"]
+    fields["carrying_out"] = sum(not one.examiner for one in crew)
+    fields["stalled"] = sum(one.stalled for one in crew)
+    return CampaignStatus(**fields)
 
 
 def at_its_start() -> CampaignStatus:
     return on_a_gpu(
         seconds=0.0, cases=0, compared=0, answered=0, unasked=0, counts=Counts(), rounds=0,
-        recent_rate=0.0, rates=[], seconds_since_new=0.0, workers=[], devices=[], coverage=[],
+        recent_rate=0.0, seconds_since_new=0.0, workers=[], devices=[], coverage=[],
         families=[], waiting=0,
     )  # fmt: skip
 
@@ -215,9 +217,9 @@ def statuses() -> st.SearchStrategy[CampaignStatus]:
         cases_limit=st.none() | st.integers(1, 10**13), compared=_COUNTS, answered=_COUNTS,
         unasked=_COUNTS, counts=st.builds(counts, _COUNTS, _COUNTS), rounds=_COUNTS,
         skipped=st.just({}), recent_rate=st.floats(0, 1e9),
-        rates=st.lists(st.floats(0, 1e9), max_size=70), seconds_since_new=_SECONDS, forms=_COUNTS,
+        seconds_since_new=_SECONDS, forms=_COUNTS,
         forms_reached=_COUNTS, workers=st.lists(workers, max_size=12),
         devices=st.lists(devices, max_size=4), coverage=st.lists(coverage, max_size=6),
-        families=st.lists(families(), max_size=12), waiting=_COUNTS, unreplayed=_COUNTS,
+        families=st.lists(families(), max_size=12), waiting=_COUNTS,
         gone=_COUNTS, stopped=_NAMES, left_out=st.lists(_NAMES, max_size=3),
     )  # fmt: skip

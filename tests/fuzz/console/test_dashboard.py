@@ -21,6 +21,7 @@ from console_statuses import (
 )
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace as changed
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -28,11 +29,10 @@ from corpus import Kind
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import DeviceStatus, ScreeningReport, Stage
-from fuzz.console import dashboard, heartbeat
-from fuzz.console.dashboard import limiting_words
-from fuzz.console.report import print_report, recording_console
+from fuzz.console import heartbeat
+from fuzz.console.dashboard import dashboard, limiting_words
+from fuzz.console.report import campaign_report, recording_console
 from fuzz.output import THEME
-from strategies.coverage import CoverageLine
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -170,11 +170,12 @@ def test_a_campaign_at_its_start_says_that_nothing_is_known() -> None:
 
 def test_while_what_differed_waits_nobody_says_that_all_agree() -> None:
     sound = on_a_gpu(families=[], waiting=0, gone=0)
+    suspects = [family(Kind.VIOLATION, what, 1) for what in ("one", "other")]
     assert sound.words.agreement in shown(sound, 160, 60)
     for status, said in (
-        (replace(sound, waiting=2, unreplayed=2), "2 suspects to be replayed"),
-        (replace(sound, gone=1), "1 case differed once, but not when replayed"),
-        (replace(sound, compared=0), "nothing is compared yet"),
+        (changed(sound, waiting=2, suspects=suspects), "2 suspects to be replayed"),
+        (changed(sound, gone=1), "1 case differed once, but not when replayed"),
+        (changed(sound, compared=0), "nothing is compared yet"),
     ):
         text = shown(status, 160, 60)
         assert said in text
@@ -198,19 +199,6 @@ def test_the_examiner_is_no_worker_and_does_not_count_for_what_limits() -> None:
         assert "starting" not in text
 
 
-def test_what_runs_and_where_share_a_line_from_the_width_that_they_fit_in() -> None:
-    status = on_a_gpu()
-    least = next(width for width in range(20, 200) if "seed" in shown(status, width).split("\n")[0])
-    first, second, *_ = shown(status, least - 1).split("\n")
-    assert len(shown(status, least).split("\n")[0]) == len(first) + 2 + len(second) == least
-
-
-def test_the_first_round_is_a_round_and_what_comes_before_it_is_the_start() -> None:
-    first = replace(worker(0, Stage.RUN), round=0)
-    assert "round 0, " in shown(on_a_gpu(workers=[first]))
-    assert "starting, " in shown(on_a_gpu(workers=[replace(first, round=-1)]))
-
-
 def test_one_of_anything_is_told_in_the_singular() -> None:
     status = on_a_gpu(
         seconds_limit=None, cases=1, cases_limit=1, compared=1, answered=1, unasked=1,
@@ -218,19 +206,10 @@ def test_one_of_anything_is_told_in_the_singular() -> None:
         workers=[replace(worker(0, Stage.RUN, stalled=True), cases=1)],
     )  # fmt: skip
     out = recording_console()
-    print_report(replace(status, stopped="1 family found"), Path("corpus"), out)
+    campaign_report(changed(status, stopped="1 family found"), Path("corpus")).show(out)
     for text in (shown(status, 120, 60), heartbeat(status), out.export_text()):
         assert re.search(r"\b1 (image|program|round|family|worker|finding|process)\b", text)
         assert not re.search(r"(?<![\d.,])1 (?!is\b|s\b|has\b)[a-z]+(?<!s)s\b", text), text
-
-
-def test_what_was_compared_with_nothing_is_told_in_the_words_of_the_check() -> None:
-    """Of ptxas, which accepts or rejects everything, 23 were "only accepted or rejected"."""
-    told = words(answered="not compared (undefined)")
-    out = recording_console()
-    print_report(on_a_gpu(words=told, answered=23), Path("corpus"), out)
-    assert "23 not compared (undefined)" in " ".join(out.export_text().split())
-    assert "23 only accepted or rejected" in shown(on_a_gpu(answered=23), 250, 60)
 
 
 def test_rounds_that_wait_for_a_slower_one_are_told() -> None:
@@ -240,13 +219,13 @@ def test_rounds_that_wait_for_a_slower_one_are_told() -> None:
     assert told in heartbeat(status)
     assert f" · {told} · Ctrl-C" in shown(status, 160, 60)
     # One of each worker may well be done before the one that comes first.
-    assert "to be counted" not in heartbeat(replace(status, held=15))
+    assert "to be counted" not in heartbeat(changed(status, held=15))
 
 
 def test_what_was_screened_stands_apart_from_the_cases() -> None:
     sound = on_a_gpu(screening=ScreeningReport(comparisons=3 * 10**9), stopped="budget spent")
     out = recording_console()
-    print_report(sound, Path("corpus"), out)
+    campaign_report(sound, Path("corpus")).show(out)
     for text in (shown(sound), out.export_text()):
         assert "3,000,000,000 comparisons, 0 errors (rate < 1.0e-9, 95 % confidence)" in text
     assert summary(sound)["screening"] == {"comparisons": 3 * 10**9, "wrong": 0}
@@ -254,24 +233,3 @@ def test_what_was_screened_stands_apart_from_the_cases() -> None:
     wrong = on_a_gpu(screening=ScreeningReport(comparisons=10, wrong=2, trouble="no memory"))
     assert "10 comparisons, 2 wrong; ended: no memory" in shown(wrong)
     assert "screening" not in shown(on_a_gpu())
-
-
-def test_the_bar_of_nothing_is_empty() -> None:
-    """ "targets ██████ 0 of 0" was full."""
-    line = CoverageLine(name="targets", reached=0, total=0)
-    text = shown(on_a_gpu(coverage=[line]), 120, 60)
-    (row,) = [row for row in text.splitlines() if "0 of 0" in row]
-    assert "█" not in row.partition("targets")[2]
-
-
-@pytest.mark.parametrize("width", [60, 80, 100, 120])
-def test_the_bar_of_a_stage_leaves_room_for_its_share(width: int) -> None:
-    """What is narrow has shorter bars, and its figures whole."""
-    shares = dict.fromkeys(Stage, 0.0) | {Stage.ORACLE: 1.0}
-    status = on_a_gpu()
-    workers = [replace(one, shares=shares) for one in status.workers]
-    text = shown(replace(status, workers=workers), width, 60)
-    (row,) = [row for row in text.splitlines() if re.search(r"oracle +█+", row)]
-    found = re.search(r"oracle +(█+) +100 %", row)
-    assert found is not None, row
-    assert len(found[1]) >= (width - 60) // 8

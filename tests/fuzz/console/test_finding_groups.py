@@ -17,7 +17,7 @@ from corpus import Case, Identity, Kind, RunnerVerdict, Versions, create_corpus
 from fuzz.campaign.store import Budget
 from fuzz.commands.corpus import list_findings
 from fuzz.console import heartbeat, watching
-from fuzz.console.report import print_report, recording_console
+from fuzz.console.report import campaign_report, recording_console
 from fuzz.findings.families import (
     FamilyState,
     accused,
@@ -77,7 +77,7 @@ def test_a_deviation_and_a_violation_of_one_cause_are_one_line(
             watcher.update(on_a_gpu(families=found[:count]))
     piped = capsys.readouterr().out
     out = recording_console()
-    print_report(on_a_gpu(families=found, stopped="budget spent"), Path("corpus"), out)
+    campaign_report(on_a_gpu(families=found, stopped="budget spent"), Path("corpus")).show(out)
     closing = out.export_text()
     for text in (live, piped, closing):
         assert sorted(re.findall(r"as with <\d+>", text)) == [
@@ -203,7 +203,7 @@ def test_what_no_experiment_has_attributed_is_shown_as_provisional(
     with watching(Budget(), json=False) as watcher:
         watcher.update(status)
     out = recording_console(columns=200)
-    print_report(status, Path("corpus"), out)
+    campaign_report(status, Path("corpus")).show(out)
     for text in (shown(status, 200, 80), capsys.readouterr().out, out.export_text()):
         assert ("(which instruction is" in " ".join(text.split())) == provisional
     assert finding_row(found)["provisional"] == provisional

@@ -14,6 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 from console_statuses import on_a_gpu
+from msgspec.structs import replace as changed
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -39,7 +40,7 @@ HOST = HostStatus(
     host="node7", nodes=1, nodes_missing=1, actors_missing=2, nodes_lost=3, nodes_back=2,
     actors_lost=5, actors_back=3, gone={"616d854d" + 48 * "0": "2026-11-27T06:23:41+00:00"},
 )  # fmt: skip
-STATUS = replace(
+STATUS = changed(
     on_a_gpu(), devices=[GPU], hosts=[HOST], screening=ScreeningReport(comparisons=10**9, wrong=3)
 )  # fmt: skip
 
@@ -117,7 +118,7 @@ def families(*collectors: CampaignMetrics | ScreeningMetrics) -> set[str]:
 
 def test_without_a_fleet_everything_is_on_this_host() -> None:
     metrics = CampaignMetrics()
-    metrics.update(replace(STATUS, hosts=[], devices=[replace(GPU, host="")]))
+    metrics.update(changed(STATUS, hosts=[], devices=[replace(GPU, host="")]))
     registry = CollectorRegistry()
     registry.register(metrics)
     text = generate_latest(registry).decode()

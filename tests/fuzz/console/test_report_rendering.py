@@ -37,7 +37,7 @@ REPORT = Report(
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_no_word_is_broken_at_any_width(width: int) -> None:
     out = recording_console(columns=width)
-    out.print(REPORT._sections()[0].table())
+    out.print(REPORT.sections[0].table())
     lines = out.export_text().splitlines()
     assert all(len(line) <= width for line in lines)
     words = " ".join(lines).split()

@@ -7,12 +7,12 @@ import os
 import pty
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from console_statuses import FEW, family, known_entry, on_a_gpu, statuses
 from hypothesis import HealthCheck, given, settings
+from msgspec.structs import replace
 
 from corpus import Kind
 from fuzz.campaign.status import CampaignStatus
@@ -85,7 +85,7 @@ def test_what_is_being_made_smaller_was_found() -> None:
     shrinking = [family(Kind.VIOLATION, "wmma.mma", 1)]
     status = on_a_gpu(families=[], shrinking=shrinking, waiting=1)
     assert "; 1 family found; " in heartbeat(status)
-    assert "nothing found yet" in heartbeat(replace(status, shrinking=(), unreplayed=1))
+    assert "nothing found yet" in heartbeat(replace(status, shrinking=()))
 
 
 def test_many_findings_get_few_lines_before_they_are_made_smaller(

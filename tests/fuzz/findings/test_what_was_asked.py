@@ -138,7 +138,7 @@ def test_a_module_is_judged_and_never_compared(
     words = ("replay", tmp_path / "found", "--compiler", fake_ptxas(tmp_path / "old"))
     code, out, _ = ended(capsys, *words)
     assert code == 0
-    assert "0 compared, 1 accepted or rejected, 0 could not be asked" in out
+    assert "0 compared, 1 accepted or rejected, 0 could not be asked" in " ".join(out.split())
     assert ended(capsys, *words, "--at-least", "2")[0] == 3
 
 

@@ -320,8 +320,8 @@ def test_a_campaign_whose_cluster_is_gone_says_so_in_its_files_and_is_resumed(
     with pytest.raises(InfrastructureError, match="the Ray cluster is gone"):
         outcome(folder, cluster, {10: go}, 40)
     figures = read_figures(folder)
-    assert (figures.life, figures.summary.stopped) == (Life.ENDED, "the Ray cluster is gone")
-    assert figures.summary.rounds >= 10
+    assert (figures.life, figures.status.stopped) == (Life.ENDED, "the Ray cluster is gone")
+    assert figures.status.rounds >= 10
     resumed = outcome(folder, FakeCluster([1], host_of(Answering)), {}, 40)
     assert resumed == outcome(tmp_path / "alone", FakeCluster([1], host_of(Answering)), {}, 40)
 
@@ -334,7 +334,7 @@ def test_of_many_changes_the_latest_are_kept() -> None:
         hosts.hear(replace(gone, change=Change.JOINED))
     assert (hosts.count, len(hosts.news), len(hosts.state.events)) == (6_000, 2_000, 200)
     told = CampaignStatus.events_since
-    status = SimpleNamespace(events=hosts.news, event_count=hosts.count)
+    status = SimpleNamespace(news=hosts.news, event_count=hosts.count)
     assert [len(told(status, count)) for count in (0, 5_990, 6_000)] == [2_000, 10, 0]
     assert (hosts.statuses()[0].nodes_lost, hosts.statuses()[0].nodes_missing) == (3_000, 0)
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from corpus import create_corpus
 from fuzz.campaign.check_wrappers import Shard, Sharded
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
-from fuzz.campaign.status import FoundRow, Life, Summary, read_figures
+from fuzz.campaign.status import CampaignStatus, FoundRow, Life, read_figures
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.programs import ProgramCoverage, Programs
-from fuzz.checks.protocol import RoundJob
+from fuzz.checks.protocol import RoundJob, Words
 from fuzz.fleet.screening import ScreenHost
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
@@ -58,12 +58,6 @@ def test_a_shard_carries_out_the_rounds_of_the_whole_campaign() -> None:
     assert part.options(opened_check.facts)["--shard"] == "2/3"
 
 
-def test_a_shard_needs_the_seed_that_all_of_them_have(tmp_path: Path) -> None:
-    ended = warpfuzz(tmp_path, "run", "--runner", "sim", "--shard", "1/2", "--cases", 1)
-    assert ended.code == 2
-    assert "--seed" in ended.err
-
-
 def written(folder: Path, *, stopped: str, lines: int = 2) -> Path:
     """A corpus in which a campaign has written figures."""
     create_corpus(folder, generator="a test")
@@ -72,7 +66,8 @@ def written(folder: Path, *, stopped: str, lines: int = 2) -> Path:
         store.summarise({"summary": {
             "cases": 1000, "compared": 990, "failed": 2, "not_asked": 8,
             "seconds": 20.0, "rounds": 7, "seed": 3,
-            "stopped": stopped, "findings": [finding, {**finding, "known": True}],
+            "skipped_rounds": {3: "it died"}, "stopped": stopped,
+            "findings": [finding, {**finding, "known": True}],
         }})  # fmt: skip
         for number in range(lines):
             device = {"name": "NVIDIA H200", "uuid": "GPU-1", "temperature": 61, "errors": {}}
@@ -106,12 +101,13 @@ def test_the_status_of_campaigns_is_told_from_their_files(tmp_path: Path) -> Non
     lives = {name: read_figures(tmp_path / name).life for name in ("running", "ended", "silent")}
     assert lives == {"running": Life.RUNNING, "ended": Life.ENDED, "silent": Life.SILENT}
     figures = read_figures(running)
-    assert figures.rates == [50.0, 51.0]
-    assert len(figures.summary.unknown) == 1
+    assert figures.status.recent_rate == 51.0
+    assert len(figures.status.unknown) == 1
+    assert figures.status.skipped == {3: "it died"}
     shown = warpfuzz(tmp_path, "status", "running", "ended", "silent")
     assert shown.code == 0
     # The cases of a line come to all of them.
-    told = "1,000 cases, 990 compared, 2 not compiled or not run to the end, 8 could not be asked ·"
+    told = "990 cases compared, 2 not compiled or not run to the end, 8 could not be asked\n"
     assert shown.out.count(told) == 3, shown.out
     for words in ("budget spent", "it was killed", "3,000 cases", "61 °C", "1 violation"):
         assert words in shown.out.replace("\xa0", " "), words
@@ -124,7 +120,7 @@ def test_a_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
     corpus = written(tmp_path / "c", stopped="", lines=3)
     with (corpus / "campaign" / "statistics.jsonl").open("ab") as file:
         file.write(b'{"rate": 99.0, "wor')
-    assert read_figures(corpus).newest.rate == 52.0
+    assert read_figures(corpus).status.recent_rate == 52.0
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"summary": {"cases": -1}}', b"\xff"])
@@ -135,20 +131,15 @@ def test_a_summary_of_something_else_gets_a_sentence(tmp_path: Path, content: by
         read_figures(corpus)
 
 
-def test_a_folder_without_a_campaign_gets_a_sentence(tmp_path: Path) -> None:
-    ended = warpfuzz(tmp_path, "status", "nowhere")
-    assert ended.code == 2
-    assert "no campaign" in ended.err
-
-
 def test_each_cause_of_findings_is_told_once_and_none_is_left_out() -> None:
     def row(title: str, group: str = "", **more: bool) -> FoundRow:
         return FoundRow(verdict="violation", title=title, family=group, **more)
 
     rows = [row("a", "1"), row("b", "2"), row("c", "1"), row("d"), row("k", known=True), row("e")]
-    summary = Summary(cases=1, seconds=1, rounds=1, seed=1, stopped="", findings=rows)
-    assert sorted(one.title for one in summary.unknown) == ["a", "b", "d", "e"]
-    assert [one.title for one in summary.known] == ["k"]
+    words = Words(subject="", where="", case="case", agreement="", nothing_compared="")
+    told = CampaignStatus(words=words, cases=1, seconds=1, rounds=1, seed=1, stopped="", rows=rows)
+    assert sorted(one.title for one in told.unknown) == ["a", "b", "d", "e"]
+    assert [one.title for one in told.known] == ["k"]
 
 
 def test_a_host_that_screens_nothing_says_so() -> None:

@@ -8,7 +8,7 @@ import pytest
 from command_line import warpfuzz
 
 from fuzz.commands import measure
-from fuzz.commands.measure import _print_figures
+from fuzz.commands.measure import unit_report
 from fuzz.measuring import MeasuredResult
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
@@ -62,7 +62,8 @@ def test_what_is_not_told_apart_is_shown(
 ) -> None:
     figures = {"fraction_bits": MeasuredFigure(value=26, others=others, refuting=3, known=26)}
     unit = MeasuredUnit(name="a unit", types="f32.f16.f16.f32", forms=())
-    _print_figures(MeasuredResult(unit=unit, probes=9, figures=figures, contradiction=None))
+    result = MeasuredResult(unit=unit, probes=9, figures=figures, contradiction=None)
+    unit_report(result, {}).write(json=False)
     (row,) = (line for line in capsys.readouterr().out.splitlines() if "fraction bits" in line)
     assert row.split("3", 1)[1].strip() == shown
 
@@ -146,24 +147,6 @@ def test_an_interrupted_measurement_keeps_what_it_has(tmp_path: Path) -> None:
     assert len(read_model(tmp_path / "mine.toml").exact.named) == 1
 
 
-@pytest.mark.parametrize("command", ["measure --runner sim", "models export sm_90"])
-@pytest.mark.parametrize("output", ["folder", "missing/file"])
-def test_an_output_that_cannot_be_written_is_refused_before_anything_is_done(
-    tmp_path: Path, command: str, output: str
-) -> None:
-    (tmp_path / "folder").mkdir()
-    done = warpfuzz(tmp_path, *command.split(), "--output", output)
-    assert done.code == 2
-    assert done.out == ""
-    assert f"--output {output} cannot be written" in done.err
-
-
-def test_an_empty_name_is_no_folder(tmp_path: Path) -> None:
-    done = warpfuzz(tmp_path, "models", "export", "")
-    assert done.code == 2
-    assert "it is empty" in done.err
-
-
 def test_a_figure_that_is_not_told_apart_does_not_count_as_in_the_model(tmp_path: Path) -> None:
     done = warpfuzz(
         tmp_path, "measure", "--runner", "sim", "--only", "wmma.mma*bf16*", "--images", "64",
@@ -235,12 +218,6 @@ def test_a_unit_that_no_figure_describes_is_refused_in_words(tmp_path: Path) -> 
     assert told.summary["refused"]
     assert told.code == 1
     assert "refused. No rule that a model can express gives what the device returns" in done.out
-
-
-def test_a_pattern_that_fits_nothing_is_a_usage_error(tmp_path: Path) -> None:
-    done = warpfuzz(tmp_path, "measure", "--runner", "sim", "--only", "nothing")
-    assert done.code == 2
-    assert "no multiplication of sm_90" in done.err
 
 
 def test_a_model_of_another_target_is_refused(tmp_path: Path) -> None:

@@ -41,9 +41,3 @@ def test_what_is_exported_judges_as_the_built_in_model(tmp_path: Path, form: str
         "--only", "wmma.mma*m16n16k16.f32.f32",
     )  # fmt: skip
     assert ran.code == 0, ran.err
-
-
-def test_a_name_that_nobody_has_is_refused(tmp_path: Path) -> None:
-    ended = warpfuzz(tmp_path, "models", "show", "sm_91")
-    assert ended.code == 2
-    assert "neither a target nor a file; `warpfuzz models list`" in ended.err
