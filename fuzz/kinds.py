@@ -130,7 +130,7 @@ KINDS = {
     ),
     Kind.VIOLATION: KindRow(
         style="worst",
-        of_programs="the PTX ISA permits what came out on no target.",
+        of_programs="no target may return what came out.",
         shrinks=True,
         has_culprit=True,
     ),

@@ -140,7 +140,7 @@ def _summary(facts: ValueFacts, way: Way | None) -> str:
         where = f"lane {one.row}"
     more = f"; {count:,} elements of the image differ" if count > 1 else ""
     if not facts.is_permitted(one):
-        judged = "The ISA permits this value on no target"
+        judged = "No target may return this value"
     elif way is not None and way.is_exact:
         judged = "Nothing that the value depends on leaves it open: the ISA permits no other"
     else:
