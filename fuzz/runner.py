@@ -531,15 +531,21 @@ def version_for(wanted: str | None, target: str) -> str:
     return str(module.version)
 
 
+class UnsupportedError(InfrastructureError):
+    """A runner cannot do by design what it was asked: it takes no launch of its own, say."""
+
+
 def kind_of_failure(failure: Failure) -> Kind:
     """Return what a finding of this failure is called.
 
-    Raises DeviceLostError if there is no device: nothing more can be run, and InfrastructureError
-    if the runner cannot do it by design, or lacks something: nothing was found.
+    Raises DeviceLostError if there is no device: nothing more can be run, UnsupportedError if the
+    runner cannot do it by design, and InfrastructureError if it lacks something: nothing was found.
     """
     detail = f" ({failure.detail.strip()})" if failure.detail.strip() else ""
     if failure.trouble is Trouble.DEVICE_LOST:
         raise DeviceLostError(f"{failure}{detail}")
-    if failure.trouble in (Trouble.UNSUPPORTED, Trouble.UNAVAILABLE):
+    if failure.trouble is Trouble.UNSUPPORTED:
+        raise UnsupportedError(f"{failure}{detail}")
+    if failure.trouble is Trouble.UNAVAILABLE:
         raise InfrastructureError(f"{failure}{detail}")
     return BY_TROUBLE[failure.trouble]

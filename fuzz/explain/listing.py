@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fuzz.explain.document import Line
+from fuzz.explain.facts import ValueFacts
 from fuzz.explain.values import (
     by_lanes,
     contents_of,
@@ -42,9 +42,6 @@ from oracle.steps import Scalar, accesses_registers, is_lane_code
 from oracle.tracing import Event
 from runners.emission.registers import operand_registers
 
-if TYPE_CHECKING:
-    from fuzz.explain.way import Way
-
 _NOT_COME = "–"
 
 
@@ -74,11 +71,17 @@ def _writes(one: Statement) -> Sequence[str]:
 class Writer:
     """Writes the lines of a way."""
 
-    def __init__(self, way: Way) -> None:
-        self.way = way
-        self.program = way.facts.program
+    def __init__(
+        self,
+        facts: ValueFacts,
+        links: Sequence[Link],
+        lanes: Sequence[int],
+        guilty: Collection[int],
+    ) -> None:
+        self.facts, self.links, self.lanes, self.guilty = facts, links, lanes, guilty
+        self.program = facts.program
         self.registers = operand_registers(self.program)
-        codes = dict.fromkeys(link.event.number for link in way.links if link.taken is not None)
+        codes = dict.fromkeys(link.event.number for link in links if link.taken is not None)
         self.suffix = {number: f"_{at}" if at > 1 else "" for at, number in enumerate(codes, 1)}
         self.types: dict[tuple[int, str], str] = {}
         """Notation of a register of scalar code, by event and name."""
@@ -86,14 +89,14 @@ class Writer:
         """Notation of a register that a multiplication has written."""
         self.depths: dict[int, int] = {}
         for number in codes:
-            step = way.facts.trace.events[number].step
+            step = facts.trace.events[number].step
             if is_lane_code(step):
                 self.depths |= {one: len(outer) for one, outer in around(step.code).items()}
 
     def lines(self) -> Iterator[Told]:
         """Yield a line for each instruction."""
-        for at, link in enumerate(self.way.links):
-            marked = at in self.way.guilty
+        for at, link in enumerate(self.links):
+            marked = at in self.guilty
             if link.taken is None:
                 yield from self.step(at, link, marked=marked)
                 continue
@@ -196,7 +199,7 @@ class Writer:
 
     def consumer_type(self, at: int, event: Event, name: str) -> str:
         """Return as what the next instruction that computes with a register reads it."""
-        for link in self.way.links[at + 1 :]:
+        for link in self.links[at + 1 :]:
             if link.taken is None or link.event is not event:
                 continue
             one = link.taken.statement
@@ -213,7 +216,7 @@ class Writer:
         """Say what an instruction reads, where its type has another notation, or lanes are many."""
         taken, type_, notes = link.taken, one.row.source_type, []
         assert taken is not None
-        lane = self.way.lanes[0]
+        lane = self.lanes[0]
         for name, source in zip(one.sources, taken.sources, strict=False):
             kind = "b32" if isinstance(name, int) else class_of(name)
             if kind == "pred":
@@ -238,7 +241,7 @@ class Writer:
         taken = link.taken
         assert taken is not None
         made = []
-        for lane in self.way.lanes:
+        for lane in self.lanes:
             came = bool(taken.came[0][lane])
             made.append(given(lane) if came and link.lanes[lane] else _NOT_COME)
         if set(made) == {_NOT_COME}:
@@ -252,7 +255,7 @@ class Writer:
         """Return the registers of an operand; what scalar code made is called as there."""
         names = self.registers.of(use)
         number = None if use.written else event.makers.get(use.name)
-        maker = None if number is None else self.way.facts.trace.events[number]
+        maker = None if number is None else self.facts.trace.events[number]
         if maker is None or not is_lane_code(maker.step) or maker.step.writes is None:
             return names
         made = maker.step.writes.registers
@@ -304,7 +307,7 @@ class Writer:
             notes.append(_gathered(event, link.at))
         elif step.form.matrices and step.form.is_load and not value and event.result is not None:
             notes.append(contents_of(event.result, step.form.type(), step.form.matrix().operand))
-        if at == len(self.way.links) - 1:
+        if at == len(self.links) - 1:
             value = [self.stored()]
             notes.append(self.left())
         line = Line(
@@ -344,20 +347,20 @@ class Writer:
         space, size = self.program.buffer(step.place.buffer).space, step.bits // 8
         opcode = f"{'ld' if step.loads else 'st'}.{space}.b{step.bits}"
         by_lane = f" + {size * step.count}*lane"
-        if step.loads and link.at is None and int(link.lanes.sum()) > len(self.way.lanes):
+        if step.loads and link.at is None and int(link.lanes.sum()) > len(self.lanes):
             where = f"[{_at(step.place.buffer, step.place.offset)}{by_lane}]"
             note = "" if event.result is None else words_of_registers(event.result)
             yield Line(text=f"{opcode} {self.operand(use, event)}, {where}", note=note), None
             return
-        lane = self.way.lanes[0]
+        lane = self.lanes[0]
         for index in link.registers if step.loads or link.at is None else [link.at[1]]:
-            offset, alone = step.place.offset + size * index, len(self.way.lanes) == 1
+            offset, alone = step.place.offset + size * index, len(self.lanes) == 1
             place = _at(step.place.buffer, offset + alone * size * step.count * lane)
             where = f"[{place}]" if alone else f"[{place}{by_lane}]"
             name, type_ = self.named(at, use.registers[index], use, index)
             if step.loads:
                 assert event.result is not None
-                words = [register_of(event.result, one, index, step.bits) for one in self.way.lanes]
+                words = [register_of(event.result, one, index, step.bits) for one in self.lanes]
                 values = [shown(one, step.bits, type_) for one in words]
                 yield Line(text=f"{opcode} {name}, {where}", values=values), name
             else:
@@ -372,7 +375,7 @@ class Writer:
         """
         plain, plain_type = self.registers.of(use)[index], f"b{use.holds.bits}"
         if use.written:
-            for later in self.way.links[at + 1 :]:
+            for later in self.links[at + 1 :]:
                 for read in later.event.step.reads:
                     if register in read.registers and is_lane_code(later.event.step):
                         name = later.event.step.inputs[read.registers.index(register)]
@@ -382,7 +385,7 @@ class Writer:
                     if register in read.registers and multiplies(later.event.step):
                         return plain, packed_type(later.event.step.form.type(read.field))
             return plain, plain_type
-        for earlier in reversed(self.way.links[:at]):
+        for earlier in reversed(self.links[:at]):
             made = earlier.event.step.writes
             if made is not None and register in made.registers:
                 step = earlier.event.step
@@ -398,38 +401,38 @@ class Writer:
     @cached_property
     def stored_type(self) -> str:
         """Notation of what is stored."""
-        difference = self.way.facts.shown
+        difference = self.facts.shown
         assert difference is not None
-        fmt = self.way.facts.type_of(difference)
+        fmt = self.facts.type_of(difference)
         if fmt is not None:
             return fmt.name
-        link = self.way.links[-1]
+        link = self.links[-1]
         use = stored_by(link)
-        index = self.way.facts.written.column if self.way.facts.written else 0
+        index = self.facts.written.column if self.facts.written else 0
         if use.is_fragment or index >= len(use.registers):
             return ""
-        type_ = self.named(len(self.way.links) - 1, use.registers[index], use, index)[1]
+        type_ = self.named(len(self.links) - 1, use.registers[index], use, index)[1]
         return type_ if difference.bits == use.holds.bits else ""
 
     def stored(self) -> str:
         """Return what is to be stored."""
-        difference = self.way.facts.shown
+        difference = self.facts.shown
         assert difference is not None
         return shown(difference.expected, difference.bits, self.stored_type)
 
     def left(self) -> str:
         """Say what the build left in place of it."""
-        difference = self.way.facts.shown
+        difference = self.facts.shown
         assert difference is not None
         return f"the build leaves {shown(difference.actual, difference.bits, self.stored_type)}"
 
     def others(self) -> list[str]:
         """Return what the other lanes that are told store."""
-        facts = self.way.facts
+        facts = self.facts
         return [
             shown(int(result.read(facts.expected)[lane, facts.written.column]), result.bits,
                   self.stored_type)
-            for lane in self.way.lanes[1:]
+            for lane in self.lanes[1:]
             for result in facts.results
             if facts.shown is not None and facts.written is not None
             and result.is_registers and facts.shown.byte in result.offsets

@@ -142,7 +142,7 @@ class Way:
     @cached_property
     def writer(self) -> Writer:
         """What writes its lines, and how what is stored is written."""
-        return Writer(self)
+        return Writer(self.facts, self.links, self.lanes, self.guilty)
 
     @property
     def head(self) -> Sequence[str]:

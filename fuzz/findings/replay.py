@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from corpus import Kind
 from fuzz.findings.verdicts import judge, worst_of
 from fuzz.reducer import Reducer, indented
-from fuzz.runner import kind_of_failure
+from fuzz.runner import UnsupportedError, kind_of_failure
 from oracle.errors import DeviceLostError, InfrastructureError
 from oracle.execution import execute
 from oracle.permission import contradicting
@@ -158,7 +158,8 @@ def smallest_kernel(
     It is `emit_single`'s, made smaller as far as the simulated device still leaves with it what
     the oracle expects of the program, wherever it runs and whatever nobody wrote: so it is the
     runner that is wrong, and not the kernel. None where even that of the program does not show it,
-    and where other kernels or several copies are needed. Raises as `attempt`.
+    where other kernels or several copies are needed, and where the runner cannot run it by design:
+    it has a launch of its own, which not every command takes. Otherwise raises as `attempt`.
 
     Parameters
     ----------
@@ -170,7 +171,7 @@ def smallest_kernel(
     named = Module.named(subject.module.target, subject.module.version)
     module = emit_single(subject.program, module=named)
     seen = _attempt(runner, subject, module, module.ptx)
-    if seen.kind is not kind:
+    if seen is None or seen.kind is not kind:
         return None
     if seen.compiled is None or seen.expected is None:
         return module.ptx
@@ -192,15 +193,19 @@ def smallest_kernel(
             )
         except SimulatedTrap:
             return False
-        return right and _attempt(runner, subject, module, ptx).kind is kind
+        tried = _attempt(runner, subject, module, ptx) if right else None
+        return tried is not None and tried.kind is kind
 
     reducer = Reducer(holds, module.ptx, end=time.monotonic() + seconds)
     reducer.reduce()
     return module.ptx if reducer.tries == 0 else indented(reducer.text)
 
 
-def _attempt(runner: Runner, subject: Subject, module: KernelModule, ptx: str) -> Attempt:
-    return attempt(runner, replace(subject, module=replace(module, ptx=ptx)))
+def _attempt(runner: Runner, subject: Subject, module: KernelModule, ptx: str) -> Attempt | None:
+    try:
+        return attempt(runner, replace(subject, module=replace(module, ptx=ptx)))
+    except UnsupportedError:
+        return None
 
 
 def replays_of(kind: Kind) -> int:

@@ -120,8 +120,8 @@ def _report(job: RoundJob) -> RoundReport:
     report.coverage.programs = 1
     if job.number % 20 == 0:
         one = found(job.number // 20)
-        key = one.family.key
-        report.suspects[key] = Found(family=one.family) if key in job.settled else one
+        key = one.bucket.key
+        report.suspects[key] = Found(bucket=one.bucket) if key in job.settled else one
     return report
 
 
