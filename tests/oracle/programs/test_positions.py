@@ -301,7 +301,7 @@ def test_ldmatrix_reads_what_copies_of_its_rows_read(
     for reading in (
         [Op.of(form=form, registers="r", buffer="tile", addresses=tuple(read))],
         [
-            Copy(source=tile(row), destination=Place(buffer="data", offset=16 * lane), size=16)
+            Copy(source=tile(row), destination=data(16 * lane), size=form.row_bytes)
             for lane, row in enumerate(read[: form.addresses])
         ],
     ):

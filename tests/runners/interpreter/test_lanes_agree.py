@@ -43,6 +43,7 @@ LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 def statements(row, dice):
     """An instruction on registers or constants, and what brings its results into words."""
     code, sources = [], []
+    less = row.family.startswith("sub")  # A borrow is read by subtractions alone.
     for kind in {*row.sources} - {"b32"}:
         opcode, made, given = INPUTS[kind]
         code += (Assign(opcode=opcode, destinations=made(i), sources=given(i)) for i in range(4))
@@ -53,7 +54,8 @@ def statements(row, dice):
         else:
             sources.append(LETTERS[kind] + str(index % 4))
     if row.carry_in:
-        code.append(Assign(opcode="add.cc.u32", destinations=("r20",), sources=("r6", "r7")))
+        flag = "sub.cc.u32" if less else "add.cc.u32"
+        code.append(Assign(opcode=flag, destinations=("r20",), sources=("r6", "r7")))
     written = tuple(f"{LETTERS[kind]}{10 + i}" for i, kind in enumerate(row.destinations))
     code.append(Assign(opcode=row.opcode, destinations=written, sources=tuple(sources)))
     if row.settled_by:
@@ -63,7 +65,8 @@ def statements(row, dice):
         code.append(Assign(opcode="selp.b64", destinations=written, sources=(*written, 0, "p9")))
     results = []
     if row.carry_out:
-        code.append(Assign(opcode="addc.u32", destinations=("r19",), sources=(0, 0)))
+        flag = "subc.u32" if less else "addc.u32"
+        code.append(Assign(opcode=flag, destinations=("r19",), sources=(0, 0)))
         results.append("r19")
     for i, name in enumerate(written):
         words = (f"r{30 + 2 * i}", f"r{31 + 2 * i}")
