@@ -111,7 +111,7 @@ _NAMES = {
 def _again(facts: ValueFacts) -> Iterator[Block]:
     """Yield how the folder of a program is run."""
     shown = _kernel_of(facts)
-    commands = [("needs PyCUDA and NumPy", "python repro.py --ptxas PATH --opt 3"), *shown.commands]
+    commands = [("needs PyCUDA and NumPy", "python repro.py --ptxas PATH"), *shown.commands]
     if shown.ptx != facts.subject.module.ptx:
         commands.append(("the module that the campaign ran", "see module.ptx"))
     if facts.source is not None:
