@@ -413,7 +413,8 @@ def _with_making(document: Document) -> Document:
     details = document.get("details", {})
     if not isinstance(details, dict):
         raise TypeError("Expected `object` - at `$.details`")
-    details, made = dict(details), {}
+    details = dict(details)
+    made: Document = {}
     for name, own in _MADE.items():
         value = details.pop(name, None)
         if type(value) is (int if own in ("layout", "level") else str):
