@@ -33,6 +33,7 @@ from corpus.finding import (
     WRONG_RESULT,
     BrokenEntryError,
     Case,
+    Document,
     Kind,
     encode,
     explain,
@@ -224,7 +225,7 @@ def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
         )
     try:
         document = read_document(contents.pop(CASE_FILE), path)
-        fields = {**_from_module(folder, contents), **from_2(document)}
+        fields = {**_from_module(folder, contents), **_fields(document, path)}
         if "identity" not in fields and fields.get("instructions"):
             kind = document.get("kind")
             failure = Kind(kind).failure if kind in set(Kind) else WRONG_RESULT
@@ -248,6 +249,17 @@ def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
         (name, *_) = (name for name in contents if name.endswith(".ptx"))
         contents[MODULE] = contents.pop(name)
     return case, contents
+
+
+def _fields(document: Document, path: Path) -> Document:
+    """Return the fields of a `case.json` as a finding has them now."""
+    try:
+        return from_2(document)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(
+            f"{path} is not what a case asks for: {explain(error)}; its fields are "
+            f"{', '.join(Case.__struct_fields__)}"
+        ) from error
 
 
 def _check_images(folder: Path, contents: dict[str, bytes]) -> None:

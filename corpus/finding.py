@@ -410,7 +410,10 @@ _MADE = {
 
 
 def _with_making(document: Document) -> Document:
-    details = dict(document.get("details", {}))
+    details = document.get("details", {})
+    if not isinstance(details, dict):
+        raise TypeError("Expected `object` - at `$.details`")
+    details = dict(details)
     made: Document = {}
     for name, own in _MADE.items():
         value = details.pop(name, None)
@@ -513,7 +516,7 @@ def decode(data: bytes, path: Path) -> Finding:
         for step in range(version, SCHEMA):
             document = MIGRATIONS[step](document)
         return msgspec.convert(_without_schema(document), Finding)
-    except (msgspec.ValidationError, LookupError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise BrokenEntryError(
             path,
             Cause.INVALID,

@@ -21,6 +21,7 @@ from corpus import (
     Versions,
 )
 from corpus.entry import EXPECTED, INPUT, MODULE
+from corpus.finding import WRONG_STEP
 from corpus.known import Known, Row
 from corpus.programs import pack
 from fuzz import warpfuzz_version
@@ -308,20 +309,22 @@ def _stored(
         INPUT: pack(reduced.image[None]),
     }
     instructions = instructions_in(ptx)
-    about, changed = telling(instructions), list[str]()
+    about, told = telling(instructions), dict[str, str]()
     # A pass or a planted fault makes another text of it.
     ran = first.runner.compile(reduced.setup.module(ptx))
     if isinstance(ran, Compiled) and ran.module.ptx != ptx:
         files[REWRITTEN] = ran.module.ptx.encode()
         kept = set(instructions_in(ran.module.ptx))
         changed = opcodes_of(one for one in instructions if one not in kept)
+        if 0 < len(changed) <= MOST_NAMED:
+            about, told = changed, {WRONG_STEP: " and ".join(changed)}
     for name, image in ((EXPECTED, verdict.expected), (ACTUAL, verdict.actual)):
         if image is not None:
             files[name] = pack(image[None])
     target, version = header(ptx)
     case = Case(
         kind=verdict.kind,
-        identity=Identity.of(verdict.kind, *(changed if 0 < len(changed) <= MOST_NAMED else about)),
+        identity=Identity.of(verdict.kind, *about),
         instructions=tuple(instructions) or (MODULE,),
         target=target,
         ptx_version=version,
@@ -344,6 +347,7 @@ def _stored(
             "compilers": ", ".join(verdict.names)[:TEXT_CHARACTERS],
             "referee": referee,
             "tries": reduced.tries,
+            **told,
         },
     )
     return case, files

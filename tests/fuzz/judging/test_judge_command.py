@@ -182,14 +182,21 @@ def test_the_programs_of_a_judged_kernel_launch_it_as_it_was(reproduction: Path)
     def ran(*words: object, **more: str) -> tuple[int, str]:
         done = subprocess.run(
             [str(word) for word in words], capture_output=True, text=True, check=False,
-            env={**environment, **more},
+            cwd=reproduction, env={**environment, **more},
         )  # fmt: skip
         return done.returncode, done.stdout + done.stderr
 
     code, said = ran(sys.executable, reproduction / "repro.py")
     assert code == 1, said
-    assert "image 0 came out as recorded" in said
-    assert re.search(r"byte \d+ of out: expected", said)
+    actual, expected = (
+        np.frombuffer((reproduction / f"{name}.bin").read_bytes(), np.uint8)
+        for name in ("actual", "expected")
+    )
+    at = int(np.flatnonzero(actual != expected)[0])
+    told = f"byte {at} of image 0: expected {expected[at]:#04x}, actual {actual[at]:#04x}\n"
+    assert said.startswith(told), "as it was recorded"
+    wrong = np.count_nonzero(actual != expected)
+    assert said.endswith(f"{wrong} of {expected.size} bytes are not as the PTX ISA says\n")
     code, said = ran(
         sys.executable, reproduction / "repro.py", "--ptx", reproduction / "module.ptx"
     )

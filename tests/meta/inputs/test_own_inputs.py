@@ -81,6 +81,11 @@ KEPT = {
     # 3 s in the simulated device's reader, for each opcode.
     # Refused without a word of which file it is in.
     "a store past its buffer": ("program.json", b'"stride": null', b'"stride": 1024'),
+    # Ended with a traceback.
+    "details that are no object": ("case.json", b"}", b', "details": "/dev/zero"}'),
+    "a verdict that is no object": ("case.json", b"}", b', "runners": ["sim"]}'),
+    "a verdict without options": ("case.json", b"}", b', "runners": [{}]}'),
+    "a family of no known kind": ("case.json", b"}", b', "kind": "x", "family": {"key": "x/y"}}'),
     "an opcode of 15,000 parts": ("module.ptx", b"END:", b"END: " + b"a." * 15_000),
 }
 """What the long search found: an input, and what stands in place of what."""
