@@ -330,9 +330,9 @@ class _Reader:
         )
         for statement in statements:
             if not isinstance(statement, Assign):
-                known -= {_CARRY}
+                known -= {_CARRY, _BORROW}
             known = self.statement(statement, known, depth, loop)
-        return known - {_CARRY}
+        return known - {_CARRY, _BORROW}
 
     def statement(
         self, statement: Statement, known: _Known, depth: int, loop: Repeat | None
