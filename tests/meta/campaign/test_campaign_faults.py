@@ -163,7 +163,7 @@ def test_an_assembler_that_accepts_everything_has_each_family_once(tmp_path):
 
 def test_an_assembler_that_rejects_everything_is_one_finding_for_each_shape_and_type(tmp_path):
     program = fake_ptxas(tmp_path / "broken", "reject")
-    told = campaign(tmp_path, program, "--cases", 120, "--only", "wmma.store*s32")
+    told = campaign(tmp_path, program, "--cases", 480, "--only", "wmma.store*s32")
     assert {finding["kind"] for finding in told.findings} == {Kind.REJECTED}
     # The layout, the state space and the stride do not matter.
     names = [finding["text"].partition(" ")[0] for finding in told.findings]
