@@ -446,13 +446,11 @@ def _judged(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[tup
 
 def _answers(entry: Entry) -> Sequence[tuple[str, Sequence[str]]]:
     """Return what versions of ptxas answered about a finding that the record that ships has."""
-    answers = read_answers()
-    told = zip(answers.asked, answers.of(entry.id), strict=False)
     spans_: dict[str, list[str]] = {}
-    for answer, group in groupby((pair for pair in told if pair[1]), lambda pair: pair[1]):
+    for answer, group in groupby(read_answers().of(entry.id), lambda pair: pair[1]):
         versions = [f"V{version}" for version, _ in group]
         span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
-        spans_.setdefault(str(answer), []).append(span)
+        spans_.setdefault(answer, []).append(span)
     return [*spans_.items()]
 
 

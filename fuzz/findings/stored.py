@@ -260,10 +260,10 @@ class Replays(ClosedAtTheEnd):
             where |= {"target": target, "ptx_version": str(version)}
         more: dict[str, object] = {}
         if self._answers is not None:
-            told, words = self._answers.latest(entry.id), words_of(now)
+            told, words = self._answers.of(entry.id), words_of(now)
             more["recorded"] = self._answers.spans(entry.id)
-            if told is not None and words is not None:
-                more["standing"] = replay_status(told[1], words, now.kind)
+            if told and words is not None:
+                more["standing"] = replay_status(told[-1][1], words, now.kind)
         return self._row(entry, now, before, where, **more)
 
     def _probe(self, entry: Entry, options: ReplayOptions) -> ModuleProbe:
