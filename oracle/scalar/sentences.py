@@ -126,10 +126,7 @@ MODIFIERS: Mapping[str, str] = {
 
 
 def sentence_of(opcode: str, *, clamped: bool) -> str:
-    """Return what the ISA says of an opcode.
-
-    `clamped`: Whether .sat clamps a floating-point result; else it limits an integer.
-    """
+    """Return what the ISA says; `clamped`: .sat clamps a float, else it limits an integer."""
     words = opcode.split(".")
     family, part = words[0], ""
     if family[0] == "v" and family[-1] in "24":
