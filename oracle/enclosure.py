@@ -1,7 +1,7 @@
 """What the ISA permits a floating-point multiplication to return on any target: an enclosure.
 
-The page (9.7.14.4.5) promises for `.f16` products "with at least single precision", and sums with at
-least single precision, or at least half precision where both `.ctype` and `.dtype` are `.f16`; for
+The page (9.7.14.4.5) promises for `.f16` products "with at least single precision", and sums with
+at least single precision, or at least half precision where both `.ctype` and `.dtype` are `.f16`; for
 `.bf16` and `.tf32` products "with specified precision", sums with at least single precision. "The
 accumulation order, rounding and handling of subnormal inputs is unspecified." mma.sync
 (9.7.14.5.14) promises the same, and of `.e4m3` and `.e5m2` what it promises of `.bf16`; an f16
@@ -37,7 +37,8 @@ to a neighbour on a coarser grid G' and thus, both being multiples of G, by at m
 only happens if G < G'. Let U be a power of two that no G' exceeds.
 
 At a node with r children of grids G_1 ... G_r <= U (take min(g_i, U) for a leaf), let alignment
-coarsen them to H_1 ... H_r, and rounding take the sum, of grid min H, to grid G. The error is at most
+coarsen them to H_1 ... H_r, and rounding take the sum, of grid min H, to grid G. The error is at
+most
 
     sum(H_i - G_i) + (G - min H) = G - sum(G_i) + (sum(H_i) - min H)
                                 <= G - sum(G_i) + (r - 1) U.
@@ -47,7 +48,7 @@ cancels; the (r - 1) add up to m - 1. What is left is at most
 
     W = U - sum_i(min(g_i, U)) + (m - 1) U = sum_i max(U - g_i, 0).
 
-So every result lies within W of the exact sum. (Rounding a product on its own is a node with r = 1.)
+So every result lies within W of the exact sum. (A product rounded on its own is a node with r = 1.)
 
 U: partial sums lie within [-N - W, P + W]. With x = m 2^-p and B = max(P, N) (1 + 2 x), by
 induction no computed value exceeds max(B, 2^E), because W <= m U. So U = 2^(e - p), e =
@@ -64,8 +65,8 @@ can overflow, NaN is possible as well.
 Infinite and NaN operands follow IEEE 754; inf times a subnormal is an infinity or, flushed, a NaN.
 
 Computation: products are exact in float64; sums of float64 are given a margin of 2^-46 of the sum
-of magnitudes (none where W = 0); at the end the bounds are moved inwards to numbers of the format of
-D. With C f32 and D f16, the single-precision result is rounded once more, to either neighbour.
+of magnitudes (none where W = 0); at the end the bounds are moved inwards to numbers of the format
+of D. With C f32 and D f16, the single-precision result is rounded once more, to either neighbour.
 """
 
 from __future__ import annotations

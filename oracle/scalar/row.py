@@ -50,8 +50,8 @@ class ScalarInstruction:
     sources: tuple[str, ...]
     """Classes, in order, as of the destinations."""
     evaluate: Callable[..., tuple[Bits, ...]]
-    """Arrays (..., 32), the lanes of warps last, one a source: to one a destination. Where PTX leaves
-    the result open (`defined`, `nan`), it is something, and no device need agree."""
+    """Arrays (..., 32), the lanes of warps last, one a source: to one a destination. Where PTX
+    leaves the result open (`defined`, `nan`), it is something, and no device need agree."""
     immediates: Mapping[int, Immediate] = field(default_factory=dict)
     """Sources that may be, or have to be, constants, by their position."""
     carry_in: bool = False
