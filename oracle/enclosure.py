@@ -1,7 +1,8 @@
 """What the ISA permits a floating-point multiplication to return on any target: an enclosure.
 
 The page (9.7.14.4.5) promises for `.f16` products "with at least single precision", and sums with
-at least single precision, or at least half precision where both `.ctype` and `.dtype` are `.f16`; for
+at least single precision, or at least half precision where both `.ctype` and `.dtype` are `.f16`;
+for
 `.bf16` and `.tf32` products "with specified precision", sums with at least single precision. "The
 accumulation order, rounding and handling of subnormal inputs is unspecified." mma.sync
 (9.7.14.5.14) promises the same, and of `.e4m3` and `.e5m2` what it promises of `.bf16`; an f16
