@@ -2,7 +2,7 @@
 
 `corpus/record` has findings of many campaigns and is a corpus like any other. `answers.json` in it
 holds, for every finding of an assembler, the answer of each version of ptxas that was asked, at -O3
-and as `ask` of `fuzz.findings.probes` puts it.
+and as `ask` of `fuzz.findings.stored` puts it.
 """
 
 from __future__ import annotations

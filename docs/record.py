@@ -24,7 +24,7 @@ from corpus.finding import WRONG_RESULT
 from corpus.known import KnownRow, Span, load_known
 from corpus.opening import ANSWERS, FOLDER, RECORD, Answers, named_corpus, read_answers
 from fuzz.findings.families import accused
-from fuzz.findings.probes import ask, words_of
+from fuzz.findings.stored import ask, words_of
 from fuzz.kinds import KINDS, compiler_words, level_words
 from oracle.isa import SHAPES
 from runners.assemblers.assembler import Assembler

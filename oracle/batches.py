@@ -30,11 +30,7 @@ class Batch:
 
 
 def matrices(form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> Batch:
-    """Check operands against a form.
-
-    Raises UsageError if an operand is no NumPy array, or has another shape or dtype than the form
-        asks for, if the leading dimensions differ, or if the form has no known arithmetic.
-    """
+    """Check operands against a form; UsageError says what type, dtype or shape is wrong."""
     if form.satfinite and form.a_type.is_float:
         # "deprecated in PTX ISA version 6.4 and is removed from PTX ISA version 6.5" (9.7.14.4.5,
         # notes); what it did to floats the page no longer says, nor was it measured.
@@ -94,9 +90,7 @@ def chunks(
 ) -> Iterator[tuple[slice, NDArray[Any], NDArray[Any], NDArray[Any]]]:
     """Yield slices of the flattened batch with their operands, (tiles, rows, columns) each.
 
-    Whatever the strides of the operands, no more than a chunk of them is ever copied.
-
-    Raises UsageError if a chunk holds an element outside the range of a 4-bit or single-bit format.
+    Only a chunk is ever copied. UsageError if an element is outside of a 4-bit or 1-bit format.
     """
     for start in range(0, batch.tiles, tiles):
         part = slice(start, min(start + tiles, batch.tiles))
@@ -107,7 +101,6 @@ def chunks(
 
 
 def _flat_part(array: NDArray[Any], part: slice) -> NDArray[Any]:
-    """Return part of an array whose leading dimensions are thought of as flattened."""
     leading = array.shape[:-2]
     if len(leading) == 1:
         return array[part]
@@ -120,7 +113,6 @@ def _flat_part(array: NDArray[Any], part: slice) -> NDArray[Any]:
 
 
 def _check_range(name: str, array: NDArray[Any], fmt: Format) -> None:
-    """Refuse elements that a format narrower than its dtype does not have."""
     if fmt.bits >= 8 * array.dtype.itemsize or not array.size:
         return
     signed = fmt.kind is Kind.SIGNED

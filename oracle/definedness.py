@@ -1,14 +1,12 @@
 """What the ISA leaves undefined in a program, recognised before anything runs it.
 
 A program counts as undefined if some path through its branches and loops is, whatever the image
-holds; a constant condition or count leaves only the paths that it allows. Joins are sound, and
-loop bodies are gone through twice: each step sets what it writes and keeps the rest, so a third
-time would meet what the second met.
+holds; a constant condition or count leaves only the paths that it allows. Loop bodies are gone
+through twice: each step sets what it writes and keeps the rest, so a third time adds nothing.
 
 Two accesses by different lanes to one byte, of which one writes, race unless a barrier lies
-between them (PTX ISA, chapter 8). Which lane touches which byte of a matrix is unspecified, so
-every two steps race that touch one byte, one of them writing, without a Barrier between. That is
-also asked of plain stores and copies, where the lanes are the emitter's business.
+between them (PTX ISA, chapter 8). Which lane touches which byte is unspecified, of plain stores
+and copies the emitter's business, so every two such steps race without a Barrier between.
 """
 
 from __future__ import annotations
@@ -57,12 +55,10 @@ STATE_SPACES = "5.1"
 VECTORS = "6.4.3"
 """Section "Vectors as Operands": a vector lists registers; that they differ it does not ask."""
 ADDRESSES = "6.4"
-"""Section "Using Addresses, Arrays, and Vectors": an access that is not aligned to its size, or
-lies outside of every object, is undefined."""
+""""Using Addresses, Arrays, and Vectors": unaligned or outside of objects is undefined."""
 
 LAST_WITH_ALL_ADDRESSES = 75
-"""Number of the last target on which every lane of ldmatrix needs a valid address
-(9.7.14.5.15, note under the table of threads)."""
+"""Last target on which every lane of ldmatrix needs a valid address (9.7.14.5.15, a note)."""
 
 
 class Cause(StrEnum):
@@ -88,11 +84,8 @@ class Reason:
     """Why a program is undefined."""
 
     cause: Cause
-    """The sort of it, for counting."""
     text: str
-    """What was found and what is needed."""
     section: str
-    """Section of the PTX ISA that says so."""
     step: str
     """Where: the position of the step, as in "3" or "3.then.0"."""
 
@@ -102,12 +95,7 @@ class Reason:
 
 @lru_cache(maxsize=1024)
 def undefined(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[Reason, ...]:
-    """Return every reason why a program is undefined on a target; none if it is defined.
-
-    Whether the target has the forms that the program uses is not asked here.
-
-    Raises UsageError if the target is unknown.
-    """
+    """Return every reason why a program is undefined on a target, forms that it lacks apart."""
     analysis = _Analysis(program, parse_target(split_compiler(target)[0]).number)
     analysis.steps(program.steps, "", _State.initial(program))
     return tuple(analysis.reasons)
@@ -123,8 +111,6 @@ def check_defined(program: Program, *, target: str = DEFAULT_TARGET) -> None:
 
 
 class _Mixed(StrEnum):
-    """What registers hold that is not one value."""
-
     CONFLICTING = "what not every path to this step has written, or has written alike"
     PIECES = "registers of several fragments, a part of one, or one in another order"
 
@@ -136,9 +122,7 @@ class _Cell(NamedTuple):
     """What is equal for what one step, or the same ones, wrote."""
     holds: Held | _Mixed
     part: int
-    """Which register of it."""
     constant: int | None
-    """The number that it holds in every lane, if that is known."""
 
     def join(self, other: _Cell | None) -> _Cell:
         if self == other:
@@ -151,13 +135,10 @@ class _Cell(NamedTuple):
 
 @dataclass
 class _State:
-    """What is known where two steps meet."""
-
     registers: dict[Register, _Cell]
     reads: dict[str, NDArray[np.bool_]]
     """For each space, the bytes that were read since the last barrier."""
     writes: dict[str, NDArray[np.bool_]]
-    """For each space, the bytes that were written since the last barrier."""
     filled: NDArray[np.bool_]
     """The bytes of shared memory that every path has written."""
 
@@ -220,7 +201,6 @@ class _Analysis:
         self.target = target
         self.reasons: list[Reason] = []
         self.at = ""
-        """The position of the step that is looked at."""
 
     def report(self, cause: Cause, section: str, text: str) -> None:
         reason = Reason(cause=cause, text=text, section=section, step=self.at)
@@ -269,8 +249,7 @@ class _Analysis:
     def metadata(self, step: AnyOp, selector: int, before: _State) -> None:
         """Check the selector, and metadata that are one number in every lane.
 
-        Other metadata are what an image holds; rows whose metadata have no meaning may be anything
-        (`oracle.bounds`).
+        Other metadata are in images; their rows may be anything (`oracle.bounds`).
         """
         form, known = step.form, selectors_of(step.form)
         section = INSTRUCTIONS[form.mnemonic].metadata.section
@@ -350,7 +329,6 @@ class _Analysis:
             state.registers[register] = _Cell(self.at, made.holds, index, constant)
 
     def own_address(self, step: Straight) -> None:
-        """Check that an address in a destination's register of 32 bits can name what is read."""
         space = space_of(self.program, step)
         if not space.startswith("shared"):
             self.report(
@@ -410,7 +388,6 @@ class _Analysis:
                 self.report(Cause.CONTENT, section, f"{name} holds {held}; it must hold {needed}")
 
     def tile(self, step: MatrixAccess, state: _State) -> None:
-        """Check stride, alignment, bounds and races of a load or a store of a matrix."""
         form, matrix, memory = step.form, step.form.matrix(), step.memory
         place = memory.place
         self.space(form.space, place.buffer, form.section)
@@ -437,7 +414,6 @@ class _Analysis:
                 self.access(place.buffer, bytes_, _kind(step), state)
 
     def rows(self, step: RowAccess, state: _State) -> None:
-        """Check space, alignment, bounds and races of a load or a store of rows."""
         form, buffer, kind = step.form, step.memory.buffer, _kind(step)
         self.space(form.space or "shared", buffer, form.section)
         every = kind == "read" and self.target <= LAST_WITH_ALL_ADDRESSES
@@ -465,10 +441,7 @@ class _Analysis:
                 self.access(buffer, slice(start, start + size), kind, state)
 
     def read_rows(self, step: RowAccess, addresses: Sequence[int], state: _State) -> bool:
-        """Note rows as read if nothing is wrong with any address; tell whether it is so.
-
-        Programs are drawn to be right, and this is many times faster than lane by lane.
-        """
+        """Note rows as read if no address is wrong, much faster than lane by lane; tell if so."""
         own, size = self.program.buffer(step.memory.buffer), step.form.row_bytes
         if min(addresses) < 0 or max(addresses) > own.size - size:
             return False
@@ -541,10 +514,7 @@ class _Analysis:
     def access(
         self, buffer: str, bytes_: slice | NDArray[np.int64], kind: str, state: _State
     ) -> None:
-        """Check for races and for reading what nothing wrote; then note the access.
-
-        `bytes_`: Of the space in which the buffer lies, in order.
-        """
+        """Check for races and for reading what nothing wrote; then note bytes of the space."""
         space = self.program.buffer(buffer).space
         reads, writes = state.reads[space], state.writes[space]
         racing = writes[bytes_]

@@ -10,8 +10,7 @@ from oracle.formats import FORMATS, Format
 from oracle.matrices import LANES, Matrix, Shape, Vector
 
 ROW_BYTES = 16
-"""Bytes that a row of matrices which are moved occupies in shared memory, padding included: 8 x 16
-bits, 16 x 8 bits, 16 x 6 bits + 32, 16 x 4 bits + 64."""
+"""Bytes of a row of moved matrices in shared memory, padding included."""
 _ELEMENT_BITS = {"b16": 16, "b8": 8, "b6x16_p32": 6, "b4x16_p64": 4, "s4": 4}
 _KINDS = {
     "alayout": "layout", "blayout": "layout", "dtype": "type", "atype": "type",
@@ -36,19 +35,15 @@ class Slot(NamedTuple):
 class Form:
     """One instruction with all of its qualifiers fixed.
 
-    Operands are called as on the page: "d", "a", "b" and "c" of a product, "r" of what is loaded
-    or stored. What the pages say of the whole instruction is in its row, `oracle.instructions`.
+    Operands are called as on the page: "d", "a", "b" and "c" of a product, "r" of what is moved.
     """
 
     mnemonic: str
     section: str
-    """Section of the PTX ISA that describes the instruction."""
     operands: tuple[str, ...]
-    """As in the row."""
     opaque: bool
-    """As in the row."""
     slots: tuple[Slot, ...]
-    """Qualifiers in the order of the page's syntax."""
+    """In the order of the page's syntax."""
     page_family: str
     """Heading of the page, or line of the syntax, under which the form stands."""
 
@@ -158,10 +153,7 @@ class Form:
 
     @cached_property
     def matrices(self) -> dict[str, Matrix]:
-        """The matrix of each operand that is one; of a product, one of the multiplications.
-
-        An A that metadata place is what is stored of it.
-        """
+        """The matrix of each operand, of one multiplication; of a sparse A what is stored."""
         if self.is_product:
             # "For wmma.mma without explicit .atype and .btype: implicitly .f16" (9.7.14.4.5)
             types = {name: self.texts[f"{name}type"] or "f16" for name in "dabc"}
@@ -212,10 +204,7 @@ class Form:
 
     @property
     def groups(self) -> int:
-        """Multiplications that the instruction does.
-
-        Four in m8n8k4 of f16 of mma, one for each quad pair of lanes (9.7.14.5.1), else one.
-        """
+        """Multiplications: in m8n8k4 of f16 of mma one for each quad pair of lanes (9.7.14.5.1)."""
         quad_pairs = not self.opaque and self.texts["shape"] == "m8n8k4"
         return 4 if quad_pairs and self.a_type.name == "f16" else 1
 
@@ -270,17 +259,11 @@ class Form:
 
     @cached_property
     def registers(self) -> int:
-        """Registers of 32 bits in each lane that moved matrices take.
-
-        What is smaller than a byte in memory has a byte in them.
-        """
+        """Registers in each lane of moved matrices; elements take at least a byte in them."""
         return self.number * self.rows * self.columns * max(8, self.element_bits) // (LANES * 32)
 
     @cached_property
     def addresses(self) -> int:
-        """Row addresses of moved matrices that are used: those of the first lanes.
-
-        A row fills `ROW_BYTES`, but for padding behind elements that are smaller than a byte.
-        """
+        """Row addresses of moved matrices that are used, those of the first lanes."""
         bits = 8 * ROW_BYTES
         return self.number * self.rows * self.columns * max(8, self.element_bits) // bits

@@ -1,9 +1,4 @@
-"""Every documented form of the warp-level matrix instructions, and which forms a module may use.
-
-A form is one instruction with all of its qualifiers fixed. What the pages say is in the rows
-(`oracle.instructions`); registers, strides, alignment and the versions and targets that a form
-needs are derived from them.
-"""
+"""Every documented form of the warp-level matrix instructions, and which forms a module may use."""
 
 from __future__ import annotations
 
@@ -27,11 +22,10 @@ FORMS: tuple[Form, ...] = tuple(form for row in INSTRUCTIONS.values() for form i
 
 
 def spellings(form: Form) -> tuple[tuple[Slot, ...], ...]:
-    """Return the orders in which the pages write the qualifiers of a form.
+    """Return the orders in which the pages write the qualifiers of a form, the syntax's first.
 
-    The first is that of the syntax. The examples of the wmma page put the shape before the
-    layout, and the state space between the two (`.m16n16k16.global.row.f16`), so these orders
-    are documented as well. No other is, although ptxas takes more of them (`form_spelt`).
+    The examples of the wmma page put the shape before the layout, and the state space between the
+    two (`.m16n16k16.global.row.f16`). ptxas takes more orders (`form_spelt`).
     """
     slots = form.slots
     if not form.opaque:
@@ -121,9 +115,8 @@ def form_spelt(opcode: str) -> Form | None:
 
 
 def form_of(opcode: str, mnemonic: str | None = None) -> Form:
-    """Return the form that an opcode (an instruction without operands) spells (`form_spelt`).
+    """Return the form that an opcode spells (`form_spelt`), of a mnemonic if one is given.
 
-    `mnemonic`: The instruction of which it has to be a form; None for any.
     Raises UsageError if no documented form is spelled so, or another instruction's.
     """
     # Whoever hands over something else than text is told so in the same words.

@@ -1,10 +1,9 @@
 """Code of lanes: scalar instructions, branches and loops that each lane takes by itself.
 
-A piece of code begins and ends with all lanes together. It works on registers of its own, of which
-each is known by its name: `h0` has 16 bits, `r0` 32, `d0` 64, and `p0` is a predicate. Its inputs
-are `r0`, `r1`, ... (`d0`, `d1`, ... of 64 bits); `LANE` is the number of the lane. What a register
-holds that some path to it has not written cannot be read, and loops end after at most
-`MAX_TURNS` turns, so that all code is defined.
+A piece of code begins and ends with all lanes together. It works on registers of its own: `h0` has
+16 bits, `r0` 32, `d0` 64, and `p0` is a predicate. Its inputs are `r0`, `r1`, ... (`d0`, ... of 64
+bits). What some path has not written cannot be read, and loops end after at most `MAX_TURNS` turns,
+so that all code is defined.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ ZERO = "zero"
 """0 as a compiler cannot know it, 32 bits."""
 _GIVEN = (LANE, ZERO)
 MAX_TURNS = 15
-"""Most turns of one loop."""
 MAX_DEPTH = 6
 """Most branches and loops around a statement: drawn ones have 4 (2026-11)."""
 MAX_STATEMENTS = 2048
@@ -48,10 +46,7 @@ other's is undefined."""
 
 @cache
 def class_of(register: str) -> str:
-    """Return the class of a register by its name: "b16", "b32", "b64" or "pred".
-
-    Raises UsageError if nothing has such a name.
-    """
+    """Return the class of a register by name, "b16", "b32", "b64" or "pred"; else UsageError."""
     if register in _GIVEN:
         return "b32"
     match = _REGISTER.fullmatch(register)
@@ -90,7 +85,6 @@ class If:
     """Lanes with a predicate take some statements, the others others."""
 
     predicate: str
-    """Such as "p0" or "!p0"."""
     then: tuple[Statement, ...]
     otherwise: tuple[Statement, ...] = ()
 
@@ -103,14 +97,12 @@ class Repeat:
     """A register of 32 bits, of which `mask` is what counts, or a constant."""
     mask: int = MAX_TURNS
     counter: str
-    """The register that holds the number of the turn: 0, 1, ..., or with `down` what is left:
-    count, count - 1, .... The body may read it, but not write it."""
+    """Register with the turn: 0, 1, ..., or with `down` what is left: count, count - 1, ..."""
     down: bool = False
     late: bool = False
     """Whether the end of a turn asks for another, so that the first is always taken."""
     entry: str = ""
-    """A predicate with which lanes begin their first turn within the body, whatever the count; ""
-    for none."""
+    """With this predicate lanes begin within the body, whatever the count; "": none."""
     skipped: int = 0
     """Statements of the body that those lanes leave out in that turn."""
     body: tuple[Statement, ...]
@@ -126,9 +118,8 @@ class Leave:
     """Lanes with a predicate leave the loop around, or go on to its next turn."""
 
     predicate: str
-    """Such as "p0" or "!p0"."""
     turn: bool = False
-    """Whether they leave the turn only."""
+    """Whether they leave the turn only, and go on with the next."""
 
 
 Statement: TypeAlias = Assign | If | Repeat | Leave
@@ -181,12 +172,10 @@ def written_by(statement: Statement) -> set[str]:
 def with_another(
     statements: Sequence[Statement], name: str, other: str | int, *, written: bool
 ) -> tuple[Statement, ...]:
-    """Return code that reads something else where it reads a register.
+    """Return code that reads another register, or a constant, where it reads a register.
 
-    `name`: Such as "r3" or "p0".
-    `other`: Another register of its class, or a constant.
     `written`: Whether the other register is also written where that one is, or else no instruction
-        that writes that one is left.
+    that writes that one is left.
     """
 
     def predicate(old: str) -> str:
@@ -238,9 +227,7 @@ class LaneCode(StepBase):
     source: str = ""
     """Registers that are read; "" of code that reads none."""
     count: int = 0
-    """How many: at most 8."""
     bits: int = 32
-    """Size of one: 32 or 64."""
     destination: str
     results: tuple[str, ...]
     """Registers of the code that the destination gets, all of 32 or all of 64 bits."""
@@ -318,8 +305,6 @@ _Known = frozenset[str]
 
 
 class _Reader:
-    """Checks statements, and finds out what they write on every path."""
-
     def block(
         self, statements: Sequence[Statement], known: _Known, *, depth: int, loop: Repeat | None
     ) -> _Known:
@@ -458,22 +443,17 @@ class Taken(NamedTuple):
     """What an instruction was given; the predicate of a branch or of a way out of a loop, with its
     sign; the count of a loop as lanes come to it, nothing behind each turn."""
     results: Sequence[Lanes]
-    """What an instruction gave, the carry flag last; the counter of a loop before the first turn,
-    and behind each."""
+    """What an instruction gave, carry last; a counter before the first turn, and behind each."""
     came: NDArray[np.bool_]
-    """Lanes that came to it."""
     lanes: NDArray[np.bool_]
     """Those of them that executed it: without those whose predicate guards an instruction."""
 
 
 def run_lanes(step: LaneCode, inputs: NDArray[Any]) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-    """Execute code in every lane of some warps.
+    """Execute code in every lane; inputs and results are uint32 (count, 32, words), low first.
 
-    `inputs`: uint32 (count, 32, words). What the code reads; a register of 64 bits is two words,
-        the low one first.
-    Returns results : uint32 (count, 32, words). open : bool (count, 32): Lanes whose results PTX
-        leaves open: they took bits of a NaN that are open for something other than a number, or
-        gave an instruction a source that it does not take.
+    Returns also which lanes' results PTX leaves open, bool (count, 32): they took open bits of a
+    NaN for something other than a number, or gave an instruction a source that it does not take.
     """
     state = _executed(step, inputs)
     for name in step.results:
@@ -520,10 +500,7 @@ def _takes_open_bits(code: Sequence[Statement], nans: _Nans) -> bool:
 
 
 def trail(step: LaneCode, inputs: NDArray[Any]) -> list[Taken]:
-    """Return what lanes come to, in the order of execution.
-
-    `inputs`: uint32 (count, 32, words). What the code reads.
-    """
+    """Return what lanes come to, in the order of execution; `inputs` as of `run_lanes`."""
     found: list[Taken] = []
     _executed(step, inputs, found)
     return found
@@ -565,12 +542,9 @@ def _is_nan(patterns: Lanes, kind: str) -> NDArray[np.bool_]:
 
 
 class _State:
-    """The registers of all lanes; statements are done for all of them at once, under masks."""
-
     def __init__(self, shape: tuple[int, ...], trail: list[Taken] | None = None) -> None:
         self.shape = shape
         self.trail = trail
-        """What lanes come to is appended to it; None: nobody asks."""
         lanes = np.arange(LANES, dtype=np.uint32)
         self.registers: dict[str, Lanes] = {
             LANE: np.broadcast_to(lanes, shape),

@@ -45,29 +45,14 @@ def mma_sync(
     target: str = "sm_90",
     model: Model | str | Path | None = None,
 ) -> NDArray[np.uint32]:
-    """Return the registers that the model of a target gives for one mma.sync.
+    """Return the registers of D, uint32 (..., 32, words), by the model of a target.
 
-    Parameters
-    ----------
-    opcode
-        Such as "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32".
-    a, b, c : uint32 (..., 32, words)
-        Registers of each lane, lanes in order, registers in the order of the operand; one of f64
-        is two words, the low one first. Leading dimensions are equal.
-    target
-        Such as "sm_90".
-    model
-        A model in place of the target's, or its file, TOML or JSON (`oracle.models.files`).
-
-    Returns
-    -------
-    uint32 (..., 32, words): the registers of D.
-
-    Raises
-    ------
-    UsageError
-        If the opcode, the target, a shape or a dtype is not allowed, or nothing is known of what
-        the target returns.
+    `opcode`: Such as "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32".
+    `a`, `b`, `c`: uint32 (..., 32, words). Lanes in order, registers in the order of the operand;
+    one of f64 is two words, the low one first. Leading dimensions are equal.
+    `model`: In place of the target's, or its file, TOML or JSON (`oracle.models.files`).
+    Raises UsageError if the opcode, target, a shape or dtype is not allowed, or nothing is known of
+    what the target returns.
     """
     form = mma_sync_form(opcode)
     leading = _leading(form, a=a, b=b, c=c)
@@ -87,32 +72,12 @@ def mma_sp(
     target: str = "sm_90",
     model: Model | str | Path | None = None,
 ) -> NDArray[np.uint32]:
-    """Return the registers that the model of a target gives for one mma.sp (9.7.14.6.3).
+    """Return the registers of D of one mma.sp (9.7.14.6.3), by the model of a target.
 
-    Parameters
-    ----------
-    opcode
-        Such as "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", or of
-        "mma.sp::ordered_metadata".
-    a, b, c : uint32 (..., 32, words)
-        As of `mma_sync`; A is what is stored of it.
-    metadata : uint32 (..., 32)
-        One word of each lane. What an index chooses it chooses also where the ISA leaves the
-        metadata undefined (`oracle.metadata`).
-    selector
-        The sparsity selector, one that the ISA defines for the form.
-    target, model
-        As of `mma_sync`.
-
-    Returns
-    -------
-    uint32 (..., 32, words): the registers of D.
-
-    Raises
-    ------
-    UsageError
-        If the opcode, the target, a shape, a dtype or the selector is not allowed, or nothing is
-        known of what the target returns.
+    `a`, `b`, `c`, `target`, `model`: As of `mma_sync`; A is what is stored of it.
+    `metadata`: uint32 (..., 32). An index chooses also where the ISA leaves it undefined.
+    `selector`: The sparsity selector, one that the ISA defines for the form.
+    Raises UsageError as `mma_sync`, and for another selector.
     """
     form = form_of(opcode)
     if not form.has_metadata:
@@ -149,28 +114,14 @@ def permitted(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
     """Return what the ISA permits one multiplication to return, on any target.
 
-    Parameters
-    ----------
-    opcode, a, b, c
-        Of wmma.mma as `oracle.mma` takes them, else as `mma_sync` and `mma_sp`.
-    metadata, selector
-        Of mma.sp, as `mma_sp` takes them.
-
-    Returns
-    -------
-    low, high
-        Least and greatest permitted values: float64 (see `oracle.enclosure`), both NaN where only
-        NaN is permitted; int64 for integers and bits, where both are the result, because the page
-        is exact. Of wmma.mma the shape is (..., m, n). Else it is (..., 32, elements): those of
-        each lane's registers of D, in order, of a register with two the lower one first. Rows of
-        D whose metadata have no meaning may be anything: from the least to the greatest number.
-    nan_ok
-        Whether NaN is permitted, bool of the same shape.
-
-    Raises
-    ------
-    UsageError
-        If the opcode, a shape, a dtype, an element or the selector is not allowed.
+    `opcode`, `a`, `b`, `c`: Of wmma.mma as `oracle.mma` takes them, else as `mma_sync` and
+    `mma_sp`.
+    `metadata`, `selector`: Of mma.sp, as `mma_sp` takes them.
+    Returns low and high: float64 (`oracle.enclosure`), NaN where only NaN is permitted; int64 of
+    integers and bits, where both are the result. Of wmma.mma (..., m, n), else (..., 32,
+    elements): those of each lane's registers of D, the lower of a register first. Rows of D
+    whose metadata have no meaning may be anything. nan_ok: Whether NaN is permitted, bool.
+    Raises UsageError if the opcode, a shape, a dtype, an element or the selector is not allowed.
     """
     form = form_of(opcode)
     if not form.is_product:
@@ -238,11 +189,7 @@ def multiply_lanes(
     model: Model,
     metadata: Metadata | None = None,
 ) -> NDArray[np.uint32]:
-    """Return what `mma_sync` and `mma_sp` do, for a form that is already known and a model.
-
-    `a`, `b`, `c`: uint32 (tiles, 32, words).
-    `metadata`: Of mma.sp, with the selector.
-    """
+    """Do what `mma_sync` and `mma_sp` do, of known form and model, on (tiles, 32, words)."""
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     result = np.empty((len(a), LANES, form.words("d")), np.uint32)
     scratch = own_scratch()
@@ -287,10 +234,7 @@ def _placed_product(
 
 
 def _meets_lines(form: Form, model: Model) -> bool:
-    """Whether `product` can be told which rows of B a sparse A of floats meets.
-
-    An element of tf32 may meet halves of two of them.
-    """
+    """Whether `product` can be told which rows of B a sparse A of floats meets; not of tf32."""
     return form.a_type.bits < 32 and model.dot_for(form).is_usual
 
 

@@ -33,8 +33,7 @@ class Verdict(StrEnum):
     """Well formed, but its behaviour is left undefined."""
     ILLEGAL = "illegal"
     NOT_JUDGED = "not judged"
-    """One of the ISA's instructions that are not known here, or what stands between instructions:
-    a directive, a label, a brace."""
+    """An instruction that is not known here, a directive, a label, a brace."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +43,9 @@ class Explanation:
     instruction: str
     verdict: Verdict
     reasons: tuple[Reason, ...]
-    """Every reason why it is illegal, undefined or not judged; empty if legal."""
+    """Why it is illegal, undefined or not judged; empty if legal."""
     remarks: tuple[Reason, ...]
-    """What is worth knowing of a legal one: deprecated, a target that the version lacks, an order
-    of qualifiers that is not the page's."""
+    """On a legal one: deprecated, target unknown to the version, another order than the page's."""
     form: Form | None
     """The documented form, where the text spells one."""
 
@@ -93,22 +91,13 @@ def explain(
 ) -> Explanation:
     """Say whether one instruction is legal, and why not.
 
-    The instruction is judged without declarations: the number of registers counts, their
-    declared types cannot. Addresses and strides in registers are taken to be as they should be.
+    It is judged without declarations: the number of registers counts, their types cannot. Addresses
+    and strides in registers are taken to be as they should be.
 
-    Parameters
-    ----------
-    instruction
-        Text such as ``wmma.load.a.sync.aligned.row.m16n16k16.f16 {a0, …, a7}, [p], 16;``, the
-        final semicolon optional.
-    target, ptx_version
-        What the module's `.target` and `.version` would be.
-
-    Raises
-    ------
-    UsageError
-        If the target or the version does not exist, or the instruction is no text at all.
-        Malformed text is a verdict, not an error.
+    `instruction`: ``wmma.load.a.sync.aligned.row.m16n16k16.f16 {a0, …, a7}, [p], 16;``; the
+    semicolon is optional.
+    `target`, `ptx_version`: What the module's `.target` and `.version` would be.
+    Raises UsageError if one of these does not exist. Malformed text is a verdict, not an error.
     """
     if not isinstance(instruction, str):
         raise UsageError(
@@ -148,7 +137,6 @@ def verdict_of(
 
 
 def _statement(instruction: str) -> str:
-    """Return the instruction without comments, spaces around it, labels, and its semicolon."""
     text = _COMMENT.sub(_without_comment, instruction)
     text = text.strip(_SPACES).removesuffix(";").rstrip(_SPACES)
     labels = _LABELS.match(text)
@@ -259,7 +247,6 @@ def _judge_opcode(
 def _judge_operands(
     resolution: Resolution, mnemonic: str, text: str
 ) -> tuple[list[Reason], list[Reason]]:
-    """Return what is wrong with the operands, and what they leave undefined."""
     section = resolution.section
     operands = _split(text)
     if operands is None:
@@ -299,7 +286,6 @@ def _split(text: str) -> list[str] | None:
 
 
 def _faults(kind: str, operand: str, resolution: Resolution) -> Iterator[Reason]:
-    """Say what is wrong with an operand by itself."""
     section = resolution.section
     match kind:
         case "p":

@@ -25,8 +25,7 @@ S32_GREATEST = 2**31 - 1
 def integer_products(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.int32]:
     """Return a @ b exactly; shapes (tiles, m, k) and (tiles, k, n), 8-bit elements.
 
-    float32 holds every partial sum exactly, in any order of summation: the largest is
-    16 * 255 * 255 = 1,040,400 for u8, far below 2^24.
+    float32 holds every partial sum: the largest is 16 * 255 * 255, far below 2^24.
     """
     products: NDArray[np.float32] = np.matmul(a.astype(np.float32), b.astype(np.float32))
     return products.astype(np.int32)
@@ -35,8 +34,8 @@ def integer_products(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.int32]:
 def bit_counts(a: NDArray[np.uint8], b: NDArray[np.uint8], op: str) -> NDArray[np.int32]:
     """Return the set bits of `a op b` for each row of a and column of b; op is "xor" or "and".
 
-    The bits of an AND are counted by the product. With 1 and -1 in place of 0 and 1, each of the k
-    bits that differ takes 1 from the product, and each of the others adds 1.
+    With 1 and -1 in place of 0 and 1, each of the k bits that differ takes 1 from the product, and
+    each of the others adds 1.
     """
     if op == "and":
         return integer_products(a, b)
@@ -58,16 +57,15 @@ def accumulate(
 
 
 _CHUNK_PRODUCTS = 512 * 16 * 16 * 16
-"""Products computed together: enough to make the cost of a NumPy call negligible, and few enough
-that the working arrays stay below 16 MiB whatever the size of the batch. Of mma.sync twice as many,
-because gathering and dealing out take calls of their own: 3 to 5 % less time (2026-11-22)."""
+"""Products computed together: NumPy's calls cost little, and arrays stay below 16 MiB. Of mma.sync
+twice as many, for gathering takes calls of its own: 3 to 5 % less time (2026-11-22)."""
 _CHUNK_STEP = 64
 """Tiles of a chunk are a multiple of this, so that every row of elements starts at a cache line."""
 _CHUNK_BYTES = 4 << 20
 """Elements of all operands that are taken together."""
 _CHUNK_DOUBLES_BYTES = 8 << 20
-"""Elements of all operands of f64 that are taken together, at most. Their tiles are a power of two,
-so that rows start at cache lines: with 819 of them it took 1.2 times as long (2026-11-22)."""
+"""Elements of all f64 operands that are taken together, at most. Tiles are a power of two, so that
+rows start at cache lines: with 819 of them it took 1.2 times as long (2026-11-22)."""
 
 
 def mma(
@@ -79,30 +77,14 @@ def mma(
     target: str = "sm_90",
     model: Model | str | Path | None = None,
 ) -> NDArray[Any]:
-    """Return the bits that the model of a target gives for one wmma.mma (9.7.14.4.5).
+    """Return the matrices D, (..., m, n), of one wmma.mma (9.7.14.4.5), by the model of a target.
 
-    Parameters
-    ----------
-    opcode
-        Such as "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32".
-    a, b, c
-        Raw bit patterns of the logical matrices, whatever the layout qualifiers: shapes
-        (..., m, k), (..., k, n) and (..., m, n) with equal leading dimensions, dtypes those of
-        the formats (`oracle.formats.Format.raw`).
-    target
-        Such as "sm_90" or "sm_90a"; `oracle.models.model_for(target)` says how sure its figures
-        are.
-    model
-        A model in place of the target's, or its file, TOML or JSON (`oracle.models.files`).
-
-    Returns
-    -------
-    The matrices D, shape (..., m, n), raw bit patterns.
-
-    Raises
-    ------
-    UsageError
-        If the opcode, the target, a shape, a dtype or an element is not allowed.
+    `opcode`: Such as "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32".
+    `a`, `b`, `c`: Raw patterns of the logical matrices, whatever the layouts: (..., m, k),
+    (..., k, n), (..., m, n), dtypes those of the formats (`oracle.formats.Format.raw`).
+    `target`: Such as "sm_90" or "sm_90a".
+    `model`: In place of the target's, or its file, TOML or JSON (`oracle.models.files`).
+    Raises UsageError if the opcode, the target, a shape, a dtype or an element is not allowed.
     """
     d = multiply(mma_form(opcode), a, b, c, model=model_of(target, model))
     return d if d.ndim != 3 else in_order(d, (0, 1, 2))
@@ -111,7 +93,7 @@ def mma(
 def multiply(
     form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, model: Model
 ) -> NDArray[Any]:
-    """Return what `mma` does, for a form that is already known and a model.
+    """Do what `mma` does, for a form that is already known and a model.
 
     With one leading dimension the result has in memory the order in which it was computed: with
     the tiles last for floating point. As an accumulator it then need not be transposed.
@@ -165,9 +147,9 @@ def product(
     keeps_c: bool = True,
     rows: NDArray[np.intp] | None = None,
 ) -> NDArray[Any]:
-    """Return A x B + C of a few tiles, (tiles, m, n): what `multiply` does, unchecked.
+    """Return A x B + C of a few tiles, (tiles, m, n), unchecked; `rows` as of `dot_product`.
 
-    Where `c` need not be kept, the result may be where it was. `rows` are as of `dot_product`.
+    Where `c` need not be kept, the result may be where it was.
     """
     if not form.a_type.is_float:
         clamped = model.exact_for(form).value == "clamp"

@@ -27,13 +27,11 @@ _UNJUDGED = frozenset(
     vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vote vset vset2 vset4 vshl vshr vsub vsub2 vsub4
     wgmma xor""".split()  # noqa: SIM905
 )
-"""Instructions of the PTX ISA that are none of these: their opcodes up to the first dot (4.3.2,
-and chapter 9 of PTX ISA 9.0)."""
+"""Other instructions of the PTX ISA: opcodes up to the first dot (4.3.2; 9.0, chapter 9)."""
 KEYWORDS = "4.3.2"
 """Section of the PTX ISA that lists the names of its instructions."""
 _UNJUDGED_QUALIFIERS = re.compile(r"kind::\w+|block_scale|scale_vec::\w+", re.ASCII)
-"""Qualifiers that make a multiplication one of those with scaled blocks and other 8-, 6- and 4-bit
-types (9.7.14.5.14, 9.7.14.6.3, since PTX ISA 8.7)."""
+"""Multiplications with scaled blocks and other narrow types (9.7.14.5.14, .6.3, PTX 8.7)."""
 
 
 Key = tuple[str, ...]
@@ -47,13 +45,10 @@ class Resolution:
     mnemonic: str | None
     """None if the opcode is of another instruction."""
     form: Form | None
-    """The documented form, if the opcode spells one exactly."""
     candidates: tuple[Form, ...]
     """The form, or the documented forms that are nearest."""
     aligned: bool
-    """Whether `.aligned` is written."""
     faults: tuple[Reason, ...]
-    """What is wrong with the opcode itself."""
 
     @property
     def fragments(self) -> str:

@@ -1,7 +1,4 @@
-"""One warp's way through a program: what each step made, and which step wrote each byte.
-
-The oracle computes; here is only kept what passes by.
-"""
+"""One warp's way through a program: what each step made, and which step wrote each byte."""
 
 from __future__ import annotations
 
@@ -35,11 +32,9 @@ class Event:
     """Its place in the order of execution."""
     step: Straight
     inputs: Mapping[str, NDArray[Any]]
-    """What it read, by operand: matrices (rows, columns), registers (32, count), the rows of
-    ldmatrix uint8 (addresses, 16)."""
+    """Matrices (rows, columns), registers (32, count), ldmatrix's rows (addresses, 16)."""
     makers: Mapping[str, int]
-    """Number of the event that made what each operand held that it read, by the operand's text; of
-    registers of several, the last."""
+    """Number of the event, of several the last, that made what was read, by the operand's text."""
     stored: frozenset[int]
     """Numbers of the events that stored bytes that it read, through copies, too."""
     result: NDArray[Any] | None
@@ -84,11 +79,7 @@ class Trace:
         return None if number is None else self.events[number]
 
     def history(self, written: Written) -> Sequence[Event]:
-        """Return what led to a store's fragment, first to last: one source at each step.
-
-        A multiplication goes on with its accumulator, an element-wise operation with its source;
-        it ends with a load.
-        """
+        """Return what led to a store's fragment, first to last: one source at each step."""
         found: list[Event] = []
         (stored,) = written.event.step.reads
         event = self.maker(written.event, stored.name)
@@ -106,13 +97,7 @@ class Trace:
 
 
 def trace(program: Program, image: NDArray[np.uint8], *, target: str) -> Trace:
-    """Take one warp through a program, noting everything.
-
-    `image`: uint8 (image_bytes,). What memory holds before; left as it is.
-    `target`: Whose model computes.
-    Raises UsageError as `oracle.execution.execute`.
-    Raises UndefinedProgramError if the ISA leaves the program undefined.
-    """
+    """Take one warp through a program on an image, uint8 (image_bytes,); raises as `execute`."""
     check_defined(program, target=target)
     images = np.array(image[None], order="C")
     check_images(program, images)

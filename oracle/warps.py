@@ -1,8 +1,7 @@
-"""The state of a batch of warps, and what each step does to it.
+"""The state of a batch of warps, and what each step does to it, all warps at once.
 
-One array operation acts on all warps. Bytes and elements live in *planes*: arrays of equal shape
-that every load, store and copy moves alike. Here there is one, the bits; `oracle.bounds` adds
-more.
+Bytes and elements live in *planes*: arrays of equal shape that every load, store and copy moves
+alike. Here there is one, the bits; `oracle.bounds` adds more.
 """
 
 from __future__ import annotations
@@ -61,12 +60,7 @@ class Cell(NamedTuple):
 
 
 class Warps:
-    """A batch of warps with their memories, fragments and registers.
-
-    `program`: Defined (see `oracle.definedness`).
-    `images`: uint8 (count, image_bytes). Changed in place by the steps.
-    `model`: What computes the products.
-    """
+    """Warps of a defined program; their images, uint8 (count, image_bytes), change in place."""
 
     PLANES: ClassVar[tuple[str, ...]] = ("bits",)
 
@@ -321,8 +315,8 @@ def _joined(mask: NDArray[np.bool_], yes: NDArray[Any], no: NDArray[Any]) -> NDA
 def _arithmetic_order(matrix: Matrix) -> tuple[int, int, int]:
     """Order of the axes (warp, row, column) in memory that the arithmetic wants.
 
-    In floating point it works on arrays with the warp last and, of multiplicands, k first; in
-    this order it need not copy. Integers go through matrix products, warp by warp.
+    Floats with the warp last and, of multiplicands, k first, to be used without a copy; integers go
+    through matrix products, warp by warp.
     """
     if not matrix.type.is_float:
         return (0, 1, 2)

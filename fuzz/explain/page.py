@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from corpus import Entry, Finding, Kind, ShrinkStatus
-from corpus.entry import KERNEL
+from corpus.entry import KERNEL, MODULE
 from corpus.finding import RIGHT
 from corpus.opening import read_answers
 from fuzz.explain.document import (
@@ -23,9 +23,9 @@ from fuzz.explain.document import (
 from fuzz.explain.facts import ValueFacts
 from fuzz.explain.values import apart, number, shown, spans
 from fuzz.explain.way import Way
-from fuzz.findings.case import LAUNCH, MODULE, ORIGINAL, OTHER_KERNELS, REWRITTEN, is_value_finding
+from fuzz.findings.case import LAUNCH, ORIGINAL, OTHER_KERNELS, REWRITTEN
 from fuzz.findings.families import Asked, asked_of, who_has
-from fuzz.findings.making import SINCE, commands_of, is_runnable
+from fuzz.findings.making import SINCE, commands_of, is_runnable, is_value_finding
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import KINDS, described, sentence
 from fuzz.output import counted, typed

@@ -26,8 +26,6 @@ _INFINITE = 2.0**128
 
 
 class _Elements:
-    """Decoded elements, with the tiles last."""
-
     def __init__(self, bits: Array, fmt: Format, least: int | None = None) -> None:
         self.values: Floats = element_values(bits, fmt).astype(np.float64)
         magnitude = (bits >> fmt.ignored_bits) & ((1 << fmt.exponent_bits + fmt.fraction_bits) - 1)
@@ -55,12 +53,10 @@ def unusual_dot(
 def units_of(
     a: Array, b: Array, c: Array, *, multiplicand: Format, rule: TruncatedDot
 ) -> tuple[float, Sequence[float], Sequence[float]]:
-    """Return how the terms of one block of one element of D are aligned.
+    """Return how the terms of a block, (k,), (k,) and (), of one element of D are aligned.
 
-    `a`, `b`: Raw patterns of the factors, shape (k,).
-    `c`: That of the addend, of the rule's accumulator format, shape ().
     Returns unit: What terms are truncated to multiples of. values: The exact terms, the addend
-        last; not finite where one is not. counts: The truncated terms, in units.
+    last; not finite where one is not. counts: The truncated terms, in units.
     """
     with np.errstate(all="ignore"):
         left, right = (

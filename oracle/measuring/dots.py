@@ -43,7 +43,6 @@ class Dots:
     """Patterns, (count, k)."""
     b: Array
     c: Array
-    """Patterns, (count,)."""
 
     def __len__(self) -> int:
         return len(self.c)
@@ -71,7 +70,7 @@ class Dots:
 
 
 class Sheet:
-    """A collection of rows in the making, for one unit's formats and depth.
+    """Rows in the making, for one unit's formats and depth.
 
     `multiplicand` is the format of A, and, where B has another, the narrower range of both.
     """

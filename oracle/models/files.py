@@ -70,13 +70,7 @@ _NAN_ORDERS = ("a", "b", "c")
 
 
 def read_model(path: Path) -> Model:
-    """Read a model from a file.
-
-    Raises
-    ------
-    UsageError
-        If the file cannot be read, is no TOML and no JSON, or holds something that no model has.
-    """
+    """Read a model from a file, TOML or JSON; UsageError says what is wrong with it."""
     try:
         data = read_given(path, most=TOML_BYTES)
     except OSError as error:
@@ -88,10 +82,7 @@ def read_model(path: Path) -> Model:
 
 
 def parse_model(text: str, name: str) -> Model:
-    """Read a model from text; `name` says in messages where the text is from.
-
-    Raises UsageError as `read_model`.
-    """
+    """Read a model from text; `name` says in messages where the text is from."""
     return _Reader(name).model(_table(text.encode(), f"the model {name}"))
 
 
@@ -116,8 +107,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Takes tables apart, and says where something is wrong."""
-
     name: str
 
     def wrong(self, where: str, what: str) -> UsageError:
@@ -161,7 +150,6 @@ class _Reader:
         )  # fmt: skip
 
     def units(self, kind: type[AnyDot], top: Table, key: str) -> list[AnyDot]:
-        """Return the units of an array of tables, one for each of the types of a table."""
         rows = top.get(key, [])
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise self.wrong("at the top", f"{key} is no array of tables; write each as [[{key}]]")
@@ -203,7 +191,6 @@ class _Reader:
         return made
 
     def compilers(self, row: Table, where: str) -> Compilers | None:
-        """Return the compilers that a table is about; None for all."""
         if "compilers" not in row:
             return None
         given = row["compilers"]
@@ -222,7 +209,6 @@ class _Reader:
         return found
 
     def complete(self, dot: TruncatedDot, where: str) -> None:
-        """Check what depends on several figures."""
         if dot.accumulator.value == "f16" and "f32" in (dot.c_type, dot.d_type):
             raise self.wrong(where, 'accumulator is "f16", and C or D is f32; give "f32"')
         multiplicand = FORMATS[dot.multiplicand]
@@ -312,7 +298,6 @@ class _Reader:
     def parts(
         self, given: object, row: Table, top: Table, where: str, name: str
     ) -> tuple[Any, Confidence, str]:
-        """Return the value, the confidence and the source of a figure."""
         tables: tuple[Table, ...] = (row, top)
         if isinstance(given, dict):
             self.known(given, ("value", "confidence", "source"), f"{where}, {name}")

@@ -54,7 +54,6 @@ class _Compared(NamedTuple):
 
     @property
     def half(self) -> bool:
-        """Whether 9.7.7 describes it, not 9.7.6."""
         return self.fmt is not None and self.fmt.bits == 16
 
 

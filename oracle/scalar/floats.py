@@ -47,8 +47,7 @@ NANS = {
     **CANONICAL_NAN, "bf16": 0x7FFF, "tf32": 0x7FFF_E000, "e4m3": 0x7F, "e5m2": 0x7F,
     "f64": _F64_NAN.invalid,
 }  # fmt: skip
-"""The canonical NaN of a format. The ISA names none. Measured on H200, 2026-11; of f64, what an
-invalid operation gives there. tf32 has zeros in the 13 bits that do not count."""
+"""Canonical NaNs, measured on H200, 2026-11 (the ISA names none); of f64, an invalid result."""
 
 
 def values(bits: Bits, fmt: Format) -> Floats:
@@ -80,11 +79,9 @@ def _fits_single(numbers: Floats, fmt: Format) -> bool:
 
 
 def patterns_of(numbers: Floats, fmt: Format, rounding: str, overflow: str = "IEEE") -> Bits:
-    """Round doubles to a format; NaNs become canonical.
+    """Round doubles, exact or rounded to odd, to a format; NaNs become canonical.
 
-    `numbers`: Exact, or rounded to odd; infinities and NaNs, too.
-    `rounding`, `overflow`: As of `rounded`. Infinities are numbers that are too large where
-        `overflow` is "largest".
+    `rounding`, `overflow`: As of `rounded`; with "largest", infinities are too large numbers.
     """
     with np.errstate(all="ignore"):
         if rounding == "rn" and overflow == "IEEE" and _fits_single(numbers, fmt):
@@ -220,10 +217,7 @@ def _rows(
     name: str, section: str, fmt: Format, sources: int, function: Function,
     since: Since, *, nan: bool = True,
 ) -> Iterator[ScalarInstruction]:  # fmt: skip
-    """Make the row of a function of one format's patterns, and that of pairs of 16 bits.
-
-    `since` is a version and a target; `nan` tells whether NaNs come out whose bits are open.
-    """
+    """Make the row of a function of patterns, and that of pairs of 16 bits; `nan`: open bits."""
     function = in_pieces(function)
     kinds = [(fmt.name, f"b{fmt.bits}", single(function))]
     if fmt.bits == 16:

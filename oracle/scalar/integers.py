@@ -172,7 +172,6 @@ def _of_one_type(
     name: str, section: str, t: Integer, sources: int,
     evaluate: Callable[..., tuple[Bits, ...]], since: Since = FIRST, **more: Any,
 ) -> ScalarInstruction:  # fmt: skip
-    """Return a row of an instruction whose operands have one type, and may be any constants."""
     given = " ".join([t.register] * sources)
     more = {"immediates": anything(sources, t.register)} | more
     return row(f"{name}.{t.name}", section, t.register, given, evaluate, since, **more)

@@ -7,7 +7,7 @@ import pytest
 
 from corpus.known import KnownRow, load_known
 from corpus.opening import named_corpus, read_answers
-from fuzz.findings.probes import ask, words_of
+from fuzz.findings.stored import ask, words_of
 from runners.compilers import discover_assemblers
 
 PAGE = Path(__file__).parents[2] / "docs" / "record.md"
