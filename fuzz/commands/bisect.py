@@ -27,7 +27,7 @@ from fuzz.compilers.bisection import (
     repeats_for,
     shown_by,
 )
-from fuzz.compilers.matrix import ExpansionProbe
+from fuzz.compilers.matrix import expansion_asker
 from fuzz.compilers.members import Member, MemberRunner, device_of
 from fuzz.findings.case import subject_for
 from fuzz.findings.making import ReplayOptions, is_by_hand, is_runnable, replay_options
@@ -314,10 +314,10 @@ def _asking(
 ) -> Iterator[tuple[Ask, str]]:
     """Give what asks compilers about a finding, and the open device on which it does, if any."""
     if is_expansion(entry):
-        version = options.ptx_version
-        note = ExpansionProbe(entry, find_disassembler(disassembler), ptx_version=version)
-        module = f"{entry.finding.target}, {version or entry.finding.ptx_version}"
-        yield lambda member, _: (Counter([note.ask(member)]), module), ""
+        version = options.ptx_version or entry.finding.ptx_version
+        note = expansion_asker(entry, find_disassembler(disassembler), version)
+        module = f"{entry.finding.target}, {version}"
+        yield lambda member, _: (Counter([note(member)]), module), ""
     elif not is_runnable(entry):
         yield _of_module(entry, options), ""
     else:
