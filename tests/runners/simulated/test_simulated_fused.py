@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runners.simulated.binary import BF16, F16, F32, F64, Binary, Rounding
-from runners.simulated.fused import NanRule, multiply_add
+from runners.simulated.fused import BF16, F16, F32, F64, Binary, NanRule, Rounding, multiply_add
 
 CANONICAL = NanRule(canonical=None, invalid=0xABC)
 FORMATS = {"f64": F64, "f32": F32, "f16": F16, "bf16": BF16}

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from simulated_kernels import ACCUMULATORS, BITS, FRAGMENTS, SHAPES
 
 from runners.simulated.layouts import Layout, dimensions, gather, opaque_layout, scatter
+from runners.simulated.matrices import fragment_architecture
 from runners.simulated.warps import DTYPES
-from runners.simulated.wmma import fragment_architecture
 
 KINDS = [
     *((role, shape, kind) for kind, shape in FRAGMENTS for role in ("a", "b")),

@@ -10,11 +10,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from runners.simulated.binary import F32, NAMED
-from runners.simulated.products import Types, count_bits, multiply_integers, multiply_on
-from runners.simulated.silicon import chip_of
-from runners.simulated.truncated import multiply, narrowed
-from runners.simulated.units import BitOperation, BitUnit, IntegerUnit, float_unit
+from runners.simulated.fused import F32, NAMED
+from runners.simulated.products import (
+    Types,
+    count_bits,
+    multiply,
+    multiply_integers,
+    multiply_on,
+    narrowed,
+)
+from runners.simulated.silicon import BitOperation, BitUnit, IntegerUnit, chip_of, float_unit
 
 RECORDED = Path(__file__).parents[2] / "data" / "gpu_dot_products.npz"
 ARCHITECTURES = {"V100": 70, "A100": 80, "A2": 86, "Ada": 89, "L40S": 89, "H100": 90, "H200": 90}
