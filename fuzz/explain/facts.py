@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Entry, Finding
-from fuzz.findings.case import ACTUAL, EXPECTED, JUDGED, REWRITTEN, image_of, subject_of
-from fuzz.findings.making import written
+from corpus.entry import EXPECTED
+from fuzz.findings.case import ACTUAL, JUDGED, REWRITTEN, image_of, subject_of
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences
 from oracle.errors import InfrastructureError, UsageError
@@ -23,7 +23,7 @@ from oracle.program import Program
 from oracle.targets import parse_target, split_compiler
 from oracle.tracing import Trace, Written, trace
 from runners.cuda.compilation import DEFAULT_LEVEL
-from runners.front_ends.sources import Source
+from runners.front_ends.sources import Source, source_of
 from strategies.matrices import Result, results
 
 
@@ -54,7 +54,8 @@ class ValueFacts:
             parse_target(split_compiler(architecture)[0])
         except UsageError as error:
             raise InfrastructureError(f"{entry.path}: {error}") from None
-        stored = image_of(entry, EXPECTED, subject.program) if EXPECTED in files else None
+        size = subject.program.image_bytes
+        stored = image_of(entry, EXPECTED, size) if EXPECTED in files else None
         expected = (
             trace(subject.program, subject.image, target=architecture).image
             if stored is None
@@ -67,7 +68,7 @@ class ValueFacts:
                 entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else None
             ),
             expected=expected,
-            actual=image_of(entry, ACTUAL, subject.program) if ACTUAL in files else None,
+            actual=image_of(entry, ACTUAL, size) if ACTUAL in files else None,
             architecture=architecture,
         )
 
@@ -100,7 +101,10 @@ class ValueFacts:
     @cached_property
     def source(self) -> Source | None:
         """What the front end was given; None where warpfuzz wrote the PTX."""
-        return written(self.entry, self.subject.module)
+        made = self.finding.made
+        if not made.front_end:
+            return None
+        return source_of(made.front_end, self.subject.module, level=made.level)
 
     @cached_property
     def trace(self) -> Trace:

@@ -8,16 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from corpus import Entry, Finding, Kind, durable
-from corpus.entry import KERNEL
+from corpus.entry import EXPECTED, KERNEL, MODULE
 from corpus.programs import unpack
 from fuzz.explain.document import Block, Facts, Paragraph
 from fuzz.explain.facts import ValueFacts
 from fuzz.explain.machine_code import BAD, GOOD, asked_by_bisection, machine_code
 from fuzz.explain.page import page_of
 from fuzz.explain.programs import Shown
-from fuzz.findings.case import ACTUAL, MODULE, ORIGINAL, REWRITTEN, is_runnable, is_value_finding
-from fuzz.findings.making import variant_of
-from fuzz.findings.probes import HandProbe
+from fuzz.findings.case import ACTUAL, ORIGINAL, REWRITTEN, by_hand
+from fuzz.findings.making import is_runnable, is_value_finding, variant_of
 from fuzz.kinds import sentence
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import Disassembler
@@ -153,8 +152,8 @@ def _of_module(entry: Entry) -> Mapping[str, bytes]:
 
 def _of_images(entry: Entry) -> tuple[dict[str, bytes], Sequence[Block]]:
     """Return the files of a kernel with images, and how it is launched."""
-    probe, finding, files = HandProbe(entry), entry.finding, entry.finding.files
-    kernel, ptx, setup = probe.module.kernel(), probe.module.ptx, probe.setup
+    (subject, setup), finding, files = by_hand(entry), entry.finding, entry.finding.files
+    kernel, ptx = subject.module.kernel(), subject.module.ptx
     rewritten = entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else ptx
     places: tuple[int, ...] = ()
     how = "one warp"
@@ -171,7 +170,7 @@ def _of_images(entry: Entry) -> tuple[dict[str, bytes], Sequence[Block]]:
     if ORIGINAL in files:
         own[ORIGINAL] = entry.read(ORIGINAL)
     shown = _shown(
-        finding, rewritten, kernel, probe.image.tobytes(), probe.expected.tobytes(),
+        finding, rewritten, kernel, subject.image.tobytes(), unpack(entry, EXPECTED).tobytes(),
         level=finding.made.level,
     )  # fmt: skip
     commands = [("needs PyCUDA and NumPy", "python repro.py"), *shown.commands]

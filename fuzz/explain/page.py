@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from corpus import Entry, Finding, Kind, ShrinkStatus
-from corpus.entry import KERNEL
+from corpus.entry import KERNEL, MODULE
 from corpus.finding import RIGHT
 from corpus.opening import read_answers
 from fuzz.explain.document import (
@@ -23,9 +23,9 @@ from fuzz.explain.document import (
 from fuzz.explain.facts import ValueFacts
 from fuzz.explain.values import apart, number, shown, spans
 from fuzz.explain.way import Way
-from fuzz.findings.case import LAUNCH, MODULE, ORIGINAL, OTHER_KERNELS, REWRITTEN, is_value_finding
+from fuzz.findings.case import LAUNCH, ORIGINAL, OTHER_KERNELS, REWRITTEN
 from fuzz.findings.families import Asked, asked_of, who_has
-from fuzz.findings.making import SINCE, commands_of, is_runnable
+from fuzz.findings.making import SINCE, commands_of, is_runnable, is_value_finding
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import KINDS, described, sentence
 from fuzz.output import counted, typed
@@ -446,13 +446,11 @@ def _judged(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[tup
 
 def _answers(entry: Entry) -> Sequence[tuple[str, Sequence[str]]]:
     """Return what versions of ptxas answered about a finding that the record that ships has."""
-    answers = read_answers()
-    told = zip(answers.asked, answers.of(entry.id), strict=False)
     spans_: dict[str, list[str]] = {}
-    for answer, group in groupby((pair for pair in told if pair[1]), lambda pair: pair[1]):
+    for answer, group in groupby(read_answers().of(entry.id), lambda pair: pair[1]):
         versions = [f"V{version}" for version, _ in group]
         span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
-        spans_.setdefault(str(answer), []).append(span)
+        spans_.setdefault(answer, []).append(span)
     return [*spans_.items()]
 
 
