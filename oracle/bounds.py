@@ -191,7 +191,7 @@ class BoundedWarps(Warps):
             torn = (tags != EXACT).any(axis=-1, keepdims=True)
             tags[...] = np.where(torn, np.uint8(UNKNOWN), tags)
             # A byte for each element, of rows that are of one tag.
-            tags = np.resize(tags[..., :1], (*tags.shape[:-1], step.form.columns))
+            tags = np.resize(tags[..., :1], (*tags.shape[:-1], step.form.shape.n))
             registers["tag"] = words_of(tags.reshape(len(tags), -1)[:, moves(step.form)])
         return {**registers, "tag": _together(step.form, registers["tag"])}
 

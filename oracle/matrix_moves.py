@@ -170,7 +170,7 @@ def moves(form: Form, count: int = 1) -> NDArray[np.int64]:
             f"which element of {form.opcode} goes where is not known here; take a form of m8n8"
         )
     rows = np.arange(form.addresses * ROW_BYTES)
-    elements = rows.reshape(form.number, form.rows, form.columns, -1)
+    elements = rows.reshape(form.number, form.shape.m, form.shape.n, -1)
     if form.transposed:
         elements = elements.swapaxes(1, 2)
     return elements.reshape(form.registers, LANES, 4).swapaxes(0, 1).reshape(LANES, -1)
@@ -233,8 +233,8 @@ def bytes_of(registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
 
 def _widened(form: Form, rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return rows of elements narrower than a byte with a byte for each."""
-    bits = np.unpackbits(rows, axis=-1, bitorder="little")[..., : form.columns * form.element_bits]
-    elements = bits.reshape(*bits.shape[:-1], form.columns, form.element_bits)
+    bits = np.unpackbits(rows, axis=-1, bitorder="little")[..., : form.shape.n * form.element_bits]
+    elements = bits.reshape(*bits.shape[:-1], form.shape.n, form.element_bits)
     # packbits fills up with zeros at the high end
     values = np.packbits(elements, axis=-1, bitorder="little")[..., 0]
     if form.texts["dst_fmt"] == "s8":

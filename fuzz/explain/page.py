@@ -421,13 +421,11 @@ def _compilers(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[
 
 def _answers(entry: Entry) -> dict[str, list[str]]:
     """Return what versions of ptxas answered about a finding that the record that ships has."""
-    answers = read_answers()
-    told = zip(answers.asked, answers.of(entry.id), strict=False)
     found: dict[str, list[str]] = {}
-    for answer, group in groupby((pair for pair in told if pair[1]), lambda pair: pair[1]):
+    for answer, group in groupby(read_answers().of(entry.id), lambda pair: pair[1]):
         versions = [f"V{version}" for version, _ in group]
         span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
-        found.setdefault(str(answer), []).append(span)
+        found.setdefault(answer, []).append(span)
     return found
 
 
