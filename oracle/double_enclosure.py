@@ -79,12 +79,9 @@ class _Doubles:
 
 
 def double_chunk(
-    form: Form,
-    a_bits: NDArray[Any],
-    b_bits: NDArray[Any],
-    c_low_bits: NDArray[Any],
+    form: Form, a_bits: NDArray[Any], b_bits: NDArray[Any], c_low_bits: NDArray[Any],
     c_high_bits: NDArray[Any],
-) -> Bounds:
+) -> Bounds:  # fmt: skip
     """Bound one chunk; shapes (k, m, tiles), (k, n, tiles), (m, n, tiles)."""
     a, b = _Doubles.of(a_bits[:, :, None]), _Doubles.of(b_bits[:, None])
     c_low, c_high = _Doubles.of(c_low_bits), _Doubles.of(c_high_bits)

@@ -105,12 +105,9 @@ _FLOATS: dict[str, Any] = {"f16": np.float16, "f32": np.float32}
 
 
 def enclosure(
-    form: Form,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
     c_high: NDArray[Any] | None = None,
-) -> Bounds:
+) -> Bounds:  # fmt: skip
     """Return the bounds of what one floating-point multiplication may return on any target.
 
     `a`, `b`, `c`: Raw bit patterns, shapes (..., m, k), (..., k, n) and (..., m, n).
@@ -194,12 +191,9 @@ class _Numbers:
 
 
 def _chunk(
-    form: Form,
-    a_bits: NDArray[Any],
-    b_bits: NDArray[Any],
-    c_low_bits: NDArray[Any],
+    form: Form, a_bits: NDArray[Any], b_bits: NDArray[Any], c_low_bits: NDArray[Any],
     c_high_bits: NDArray[Any],
-) -> Bounds:
+) -> Bounds:  # fmt: skip
     """Bound one chunk; shapes (k, m, tiles), (k, n, tiles), (m, n, tiles)."""
     a = _Numbers.of(a_bits[:, :, None], form.a_type)
     b = _Numbers.of(b_bits[:, None], form.b_type)

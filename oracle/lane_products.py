@@ -39,14 +39,9 @@ Triple = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]
 
 
 def mma_sync(
-    opcode: str,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    *,
-    target: str = "sm_90",
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, target: str = "sm_90",
     model: Model | str | Path | None = None,
-) -> NDArray[np.uint32]:
+) -> NDArray[np.uint32]:  # fmt: skip
     """Return the registers of D, uint32 (..., 32, words), by the model of a target.
 
     `opcode`: Such as "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32".
@@ -63,16 +58,9 @@ def mma_sync(
 
 
 def mma_sp(
-    opcode: str,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    metadata: NDArray[Any],
-    selector: int,
-    *,
-    target: str = "sm_90",
-    model: Model | str | Path | None = None,
-) -> NDArray[np.uint32]:
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], metadata: NDArray[Any],
+    selector: int, *, target: str = "sm_90", model: Model | str | Path | None = None,
+) -> NDArray[np.uint32]:  # fmt: skip
     """Return the registers of D of one mma.sp (9.7.14.6.3), by the model of a target.
 
     `a`, `b`, `c`, `target`, `model`: As of `mma_sync`; A is what is stored of it.
@@ -104,13 +92,9 @@ def _selector(form: Form, selector: object) -> int:
 
 
 def permitted(
-    opcode: str,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    metadata: NDArray[Any] | None = None,
-    selector: int | None = None,
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
+    metadata: NDArray[Any] | None = None, selector: int | None = None,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:  # fmt: skip
     """Return what the ISA permits one multiplication to return, on any target.
 
     `opcode`, `a`, `b`, `c`: Of wmma.mma as `oracle.mma` takes them, else as `mma_sync` and
@@ -169,14 +153,9 @@ def _enclosed(form: Form, operands: Triple, metadata: Metadata | None) -> Sequen
 
 
 def multiply_lanes(
-    form: Form,
-    a: NDArray[np.uint32],
-    b: NDArray[np.uint32],
-    c: NDArray[np.uint32],
-    *,
-    model: Model,
-    metadata: Metadata | None = None,
-) -> NDArray[np.uint32]:
+    form: Form, a: NDArray[np.uint32], b: NDArray[np.uint32], c: NDArray[np.uint32], *,
+    model: Model, metadata: Metadata | None = None,
+) -> NDArray[np.uint32]:  # fmt: skip
     """Do what `mma_sync` and `mma_sp` do, of known form and model, on (tiles, 32, words)."""
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     result = np.empty((len(a), LANES, form.words("d")), np.uint32)
@@ -201,14 +180,9 @@ def multiply_lanes(
 
 
 def _placed_product(
-    form: Form,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    model: Model,
-    scratch: Scratch,
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
     metadata: Metadata,
-) -> NDArray[Any]:
+) -> NDArray[Any]:  # fmt: skip
     """Return A x B + C of a few tiles, (tiles, m, n), A being what is stored."""
     if not form.a_type.is_float:
         return product(form, expanded(form, a, *metadata), b, c, model, scratch, keeps_c=False)

@@ -70,14 +70,9 @@ rows start at cache lines: with 819 of them it took 1.2 times as long (2026-11-2
 
 
 def mma(
-    opcode: str,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    *,
-    target: str = "sm_90",
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, target: str = "sm_90",
     model: Model | str | Path | None = None,
-) -> NDArray[Any]:
+) -> NDArray[Any]:  # fmt: skip
     """Return the matrices D, (..., m, n), of one wmma.mma (9.7.14.4.5), by the model of a target.
 
     `opcode`: Such as "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32".
@@ -138,16 +133,9 @@ def takes_upper_halves(form: Form, model: Model) -> bool:
 
 
 def product(
-    form: Form,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    model: Model,
-    scratch: Scratch,
-    *,
-    keeps_c: bool = True,
-    rows: NDArray[np.intp] | None = None,
-) -> NDArray[Any]:
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
+    *, keeps_c: bool = True, rows: NDArray[np.intp] | None = None,
+) -> NDArray[Any]:  # fmt: skip
     """Return A x B + C of a few tiles, (tiles, m, n), unchecked; `rows` as of `dot_product`.
 
     Where `c` need not be kept, the result may be where it was.
