@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind
+from corpus.finding import WRONG_RESULT
 from fuzz.findings.verdicts import judge, worst_of
 from fuzz.reducer import Reducer, indented
 from fuzz.runner import UnsupportedError, kind_of_failure
@@ -177,7 +178,7 @@ def smallest_kernel(
     it has a launch of its own, which not every command takes. Otherwise raises as `attempt`. After
     so many seconds what was reached is returned.
     """
-    if subject.others or subject.copies > 1 or not kind.shares_cause:
+    if subject.others or subject.copies > 1 or kind.failure != WRONG_RESULT:
         return None
     named = Module.named(subject.module.target, subject.module.version)
     module = emit_single(subject.program, module=named)

@@ -407,10 +407,10 @@ class Replays(ClosedAtTheEnd):
             row["before"] = before[0]
         if told is not None:
             row["recorded"] = told.spans(entry.id)
-            latest, words = told.latest(entry.id), words_of(now)
-            if latest is not None and words is not None:
+            answers, words = told.of(entry.id), words_of(now)
+            if answers and words is not None:
                 changed = ReplayStatus.MENDED if now.kind is None else ReplayStatus.CHANGED
-                row["standing"] = ReplayStatus.KEPT if latest[1] == words else changed
+                row["standing"] = ReplayStatus.KEPT if answers[-1][1] == words else changed
         return row
 
     def _probe(self, entry: Entry, options: ReplayOptions) -> ModuleProbe:

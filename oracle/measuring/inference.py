@@ -33,6 +33,8 @@ ZERO_EXPONENTS = range(-165, 46)
 _MOST = 64
 """Hypotheses that are kept from stage to stage."""
 _ZEROS = ("zeros beside C", "zeros beside products", "zeros among tiny products")
+_MOST_MOVES = 12
+"""Figures changed one after the other where a hypothesis does not explain everything yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,11 +195,19 @@ class _Search:
         for families, variations in self.stages():
             beam = self.narrowed(beam, families, variations)
         best, count = self.best(beam)
-        for _ in range(3):
+        for _ in range(_MOST_MOVES):
             if not count:
                 break
             # A family depended on a figure that was found later: one at a time, on everything.
-            moved = [{**best, name: one} for name, all_ in self.all().items() for one in all_]
+            every = self.all()
+            moved = [{**best, name: one} for name, all_ in every.items() for one in all_]
+            # What is counted from the exponent of a product moves with what that is.
+            counted = ("fraction_bits", "zero_exponent")
+            moved += [
+                {**best, "product_exponent": one, **{name: best[name] + by for name in counted}}
+                for one, by in product(every["product_exponent"], (-1, 1))
+                if all(best[name] + by in every[name] for name in counted)
+            ]
             again, fewer = self.best([self.consistent(values) for values in moved])
             if fewer >= count:
                 break
@@ -331,11 +341,9 @@ class _Search:
                         yield change
 
     def narrowed(
-        self,
-        beam: list[dict[str, Any]],
-        families: tuple[str, ...],
+        self, beam: list[dict[str, Any]], families: tuple[str, ...],
         variations: Callable[[Values], Iterator[Values]],
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, Any]]:  # fmt: skip
         """Return the hypotheses that explain most of some families: all of them, as a rule."""
         part = self.evidence.part(families)
         if not len(part.dots):

@@ -34,7 +34,7 @@ from strategies.programs import programs
 from strategies.programs.single_instruction import buffers_of, plain_access
 from strategies.simplification.examples import Example
 from strategies.simplification.lane_code import alone, smaller_code
-from strategies.simplification.structure import dropped
+from strategies.simplification.steps import dropped
 
 MODULE = Module.named("sm_90", "8.0")
 ALONE, TESTP, SET = (
