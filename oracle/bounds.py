@@ -191,7 +191,7 @@ class BoundedWarps(Warps):
             torn = (tags != EXACT).any(axis=-1, keepdims=True)
             tags[...] = np.where(torn, np.uint8(UNKNOWN), tags)
             # A byte for each element, of rows that are of one tag.
-            tags = np.resize(tags[..., :1], (*tags.shape[:-1], step.form.columns))
+            tags = np.resize(tags[..., :1], (*tags.shape[:-1], step.form.shape.n))
             registers["tag"] = words_of(tags.reshape(len(tags), -1)[:, moves(step.form)])
         return {**registers, "tag": _together(step.form, registers["tag"])}
 
@@ -262,13 +262,9 @@ def _filled(matrix: Planes) -> Planes:
 
 
 def _bounded(
-    bits: NDArray[Any],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    nan: NDArray[np.bool_],
-    unknown: NDArray[np.bool_],
-    type_: Format,
-) -> Planes:
+    bits: NDArray[Any], low: NDArray[np.float64], high: NDArray[np.float64], nan: NDArray[np.bool_],
+    unknown: NDArray[np.bool_], type_: Format,
+) -> Planes:  # fmt: skip
     """Make a fragment of an enclosure, whose bounds are numbers of the format.
 
     A single possible number, other than zero (whose sign may be open), is exact. Where NaN alone is

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeAlias, assert_never
 
@@ -47,14 +47,11 @@ other's is undefined."""
 @cache
 def class_of(register: str) -> str:
     """Return the class of a register by name, "b16", "b32", "b64" or "pred"; else UsageError."""
-    if register in _GIVEN:
-        return "b32"
-    match = _REGISTER.fullmatch(register)
-    check(
-        match is not None,
-        f"{register!r:.80} is no register of lanes; one is h, r, d or p and a number, or {LANE!r}",
+    text = (
+        f"{register!r:.80} is no register of lanes; one is h, r, d or p and a number, or {LANE!r}"
     )
-    return _CLASSES[register[0]]
+    check(register in _GIVEN or _REGISTER.fullmatch(register) is not None, text)
+    return "b32" if register in _GIVEN else _CLASSES[register[0]]
 
 
 def most_of(kind: str) -> int:
@@ -127,12 +124,9 @@ Statement: TypeAlias = Assign | If | Repeat | Leave
 
 def inside(statement: Statement) -> Mapping[str, tuple[Statement, ...]]:
     """Return the statements inside one, by the field that has them."""
-    match statement:
-        case If():
-            return {"then": statement.then, "otherwise": statement.otherwise}
-        case Repeat():
-            return {"body": statement.body}
-    return {}
+    if isinstance(statement, If):
+        return {"then": statement.then, "otherwise": statement.otherwise}
+    return {"body": statement.body} if isinstance(statement, Repeat) else {}
 
 
 def every(statements: Sequence[Statement]) -> Iterator[Statement]:
@@ -147,26 +141,21 @@ def read_by(statement: Statement) -> set[str]:
     """Return the registers that a statement reads itself, those inside it apart."""
     match statement:
         case Assign():
-            named = {one for one in statement.sources if isinstance(one, str)}
-            return named | {statement.guard.removeprefix("!")} - {""}
+            named = {*statement.sources, statement.guard}
         case Repeat():
-            count = {statement.count} if isinstance(statement.count, str) else set[str]()
-            return count | {statement.entry.removeprefix("!")} - {""}
+            named = {statement.count, statement.entry}
         case If() | Leave():
-            return {statement.predicate.removeprefix("!")}
+            named = {statement.predicate}
         case _:
             assert_never(statement)
+    return {one.removeprefix("!") for one in named if isinstance(one, str)} - {""}
 
 
 def written_by(statement: Statement) -> set[str]:
     """Return the registers that a statement writes itself, those inside it apart."""
-    match statement:
-        case Assign():
-            return {*statement.destinations}
-        case Repeat():
-            return {statement.counter}
-        case _:
-            return set()
+    if isinstance(statement, Repeat):
+        return {statement.counter}
+    return {*statement.destinations} if isinstance(statement, Assign) else set()
 
 
 def with_another(
@@ -175,40 +164,34 @@ def with_another(
     """Return code that reads another register, or a constant, where it reads a register.
 
     `written`: Whether the other register is also written where that one is, or else no instruction
-    that writes that one is left.
+        that writes that one is left.
     """
 
-    def predicate(old: str) -> str:
-        return old.replace(name, str(other)) if old.removeprefix("!") == name else old
-
-    def operand(old: str | int) -> str | int:
-        return other if old == name else old if isinstance(old, int) else predicate(old)
-
-    def inner(block: Sequence[Statement]) -> tuple[Statement, ...]:
-        return with_another(block, name, other, written=written)
+    def renamed(old: Any, new: str | int) -> Any:
+        match old:
+            case str() if old.removeprefix("!") == name:
+                return new if old == name else f"!{new}"
+            case (Assign() | If() | Repeat() | Leave(), *_):
+                return with_another(old, name, other, written=written)
+            case tuple():
+                return tuple(renamed(one, new) for one in old)
+        return old
 
     made: list[Statement] = []
     for one in statements:
-        match one:
-            case Assign() if written or name not in one.destinations:
-                made.append(replace(
-                    one, destinations=tuple(map(predicate, one.destinations)),
-                    sources=tuple(map(operand, one.sources)), guard=predicate(one.guard),
-                ))  # fmt: skip
-            case If():
-                made.append(replace(
-                    one, predicate=predicate(one.predicate),
-                    then=inner(one.then), otherwise=inner(one.otherwise),
-                ))  # fmt: skip
-            case Repeat():
-                # Those that lanes skip at their entry may be among what is left out.
-                skipped = one.skipped if written or not one.entry else 0
-                made.append(replace(
-                    one, count=operand(one.count), entry=predicate(one.entry), skipped=skipped,
-                    body=inner(one.body),
-                ))  # fmt: skip
-            case Leave():
-                made.append(replace(one, predicate=predicate(one.predicate)))
+        if not written and isinstance(one, Assign) and name in one.destinations:
+            continue
+        changes = {
+            field.name: renamed(
+                getattr(one, field.name),
+                other if field.name in ("sources", "count") else str(other),
+            )
+            for field in fields(one)
+        }
+        if isinstance(one, Repeat) and one.entry and not written:
+            # Those that lanes skip at their entry may be among what is left out.
+            changes["skipped"] = 0
+        made.append(replace(one, **changes))
     return tuple(made)
 
 
@@ -241,17 +224,9 @@ class LaneCode(StepBase):
         check_vector(self.destination, "vector of registers")
         check_range(len(self.results), 1, MOST_LISTED, "number of results of code")
         sizes = {class_of(name) for name in self.results}
-        check(
-            sizes in ({"b32"}, {"b64"}),
-            "results of code are registers of 32 bits, or all of 64; convert the others",
-        )
-        taken = statements_taken(self.code)
-        check(
-            taken <= MAX_STATEMENTS,
-            f"a lane may take {taken} statements of the code; at most {MAX_STATEMENTS} are "
-            "possible",
-        )
-        known = _Reader().block(self.code, frozenset({*_GIVEN, *self.inputs}), depth=0, loop=None)
+        check(sizes in ({"b32"}, {"b64"}), "results of code are registers of 32 bits, or all of 64")
+        check_range(statements_taken(self.code), 0, MAX_STATEMENTS, "most statements of a lane")
+        known = _check_block(self.code, frozenset({*_GIVEN, *self.inputs}), depth=0, loop=None)
         for name in self.results:
             check(name in known, f"the result {name} is not written on every path")
 
@@ -290,9 +265,8 @@ class LaneCode(StepBase):
     @cached_property
     def opcodes(self) -> tuple[str, ...]:
         """Its instructions in the order of the text, each once."""
-        return tuple(
-            dict.fromkeys(one.opcode for one in every(self.code) if isinstance(one, Assign))
-        )
+        assigned = (one.opcode for one in every(self.code) if isinstance(one, Assign))
+        return tuple(dict.fromkeys(assigned))
 
     def __str__(self) -> str:
         number = sum(1 for _ in every(self.code))
@@ -304,131 +278,99 @@ _Known = frozenset[str]
 """Registers that every path has written."""
 
 
-class _Reader:
-    def block(
-        self, statements: Sequence[Statement], known: _Known, *, depth: int, loop: Repeat | None
-    ) -> _Known:
-        """Check statements behind which `known` can be read; return what can be behind them."""
-        check(
-            depth <= MAX_DEPTH,
-            f"statements are nested {depth} deep; at most {MAX_DEPTH} are possible",
-        )
-        for statement in statements:
-            if not isinstance(statement, Assign):
-                known -= {_CARRY, _BORROW}
-            known = self.statement(statement, known, depth, loop)
-        return known - {_CARRY, _BORROW}
-
-    def statement(
-        self, statement: Statement, known: _Known, depth: int, loop: Repeat | None
-    ) -> _Known:
-        match statement:
-            case Assign():
-                return self.assign(statement, known, depth, loop)
+def _check_block(
+    statements: Sequence[Statement], known: _Known, *, depth: int, loop: Repeat | None
+) -> _Known:
+    """Check statements behind which `known` can be read; return what can be behind them."""
+    check_range(depth, 0, MAX_DEPTH, "branches and loops around a statement")
+    for one in statements:
+        if isinstance(one, Assign):
+            known = _check_assign(one, known, alone=bool(depth or one.guard), loop=loop)
+            continue
+        known -= {_CARRY, _BORROW}
+        match one:
             case If():
-                self.predicate(statement.predicate, known)
+                _check_predicate(one.predicate, known)
                 then, otherwise = (
-                    self.block(block, known, depth=depth + 1, loop=loop)
-                    for block in (statement.then, statement.otherwise)
+                    _check_block(block, known, depth=depth + 1, loop=loop)
+                    for block in (one.then, one.otherwise)
                 )
-                return then & otherwise
+                known = then & otherwise
             case Repeat():
-                return self.repeat(statement, known, depth, loop)
+                _check_count(one, known)
+                known |= {one.counter}
+                # What the first part of the body writes, lanes that enter behind it have not
+                # written.
+                behind = one.skipped if one.entry else 0
+                for part in (one.body[:behind], one.body[behind:]):
+                    _check_block(part, known, depth=depth + 1, loop=one)
             case Leave():
                 check(loop is not None, "lanes leave a loop outside of every loop")
-                self.predicate(statement.predicate, known)
-                return known
-            case _:
-                assert_never(statement)
+                _check_predicate(one.predicate, known)
+    return known - {_CARRY, _BORROW}
 
-    def assign(self, one: Assign, known: _Known, depth: int, loop: Repeat | None) -> _Known:
-        check(one.opcode in SCALARS, f"there is no scalar instruction {one.opcode!r:.80}")
-        row = one.row
-        check(
-            tuple(map(class_of, one.destinations)) == row.destinations,
-            f"{one.opcode} writes {', '.join(row.destinations)}, not {', '.join(one.destinations)}",
-        )
-        check(
-            len(one.sources) == len(row.sources),
-            f"{one.opcode} has {len(row.sources)} sources; {len(one.sources)} given",
-        )
-        for index, (source, kind) in enumerate(zip(one.sources, row.sources, strict=True)):
-            constant = row.immediates.get(index)
-            if isinstance(source, int):
-                check(
-                    kind != "pred", f"{one.opcode} has a predicate as source {index}, no constant"
-                )
-                low, high = (constant.low, constant.high) if constant else (0, most_of(kind))
-                check_range(source, low, high, f"constant of {one.opcode}")
-                continue
-            check(
-                not (constant and constant.required),
-                f"source {index} of {one.opcode} is a constant, not {source}",
-            )
-            check(class_of(source) == kind, f"{one.opcode} reads {kind}, and {source} is none")
-            self.written(source, known)
-        check(
-            loop is None or loop.counter not in one.destinations,
-            f"the counter of a loop is written in its body by {one.opcode}",
-        )
-        given = [name for name in one.destinations if name in _GIVEN]
-        check(not given, f"{', '.join(given)} is not to be written")
-        check(len(set(one.destinations)) == len(one.destinations), "a destination repeats")
-        alone = depth or one.guard
-        check(
-            not (row.warp and alone), f"{one.opcode} needs all lanes; it stands under a condition"
-        )
-        check(not (row.carry_out and one.guard), f"{one.opcode} writes the carry under a condition")
-        flag = _BORROW if one.opcode.startswith("sub") else _CARRY
-        if row.carry_in:
-            check(
-                flag in known, f"{one.opcode} reads a {flag} that nothing just before has written"
-            )
-        if one.guard:
-            self.predicate(one.guard, known)
-            return known
-        if row.carry_out:
-            known = known - {_CARRY, _BORROW} | {flag}
-        return known | {*one.destinations}
 
-    def repeat(self, one: Repeat, known: _Known, depth: int, loop: Repeat | None) -> _Known:
-        if isinstance(one.count, int):
-            check_range(one.count, 0, MAX_TURNS, "count of a loop of lanes")
-        else:
-            check(class_of(one.count) == "b32", f"the count {one.count} is no register of 32 bits")
-            self.written(one.count, known)
-        check_range(one.mask, 0, MAX_TURNS, "mask of a loop of lanes")
-        check(
-            class_of(one.counter) == "b32", f"the counter {one.counter} is no register of 32 bits"
-        )
-        check(
-            not any(
-                isinstance(other, Repeat) and other.counter == one.counter
-                for other in every(one.body)
-            ),
-            f"two loops, one in the other, count in {one.counter}",
-        )
-        check(one.counter not in _GIVEN, "a loop counts in a register of its own")
-        check_range(one.skipped, 0, len(one.body), "statements that an entry leaves out")
-        if one.entry:
-            self.predicate(one.entry, known)
-        known |= {one.counter}
-        # What the first part of the body writes, lanes that enter behind it have not written.
-        first, rest = one.body[: one.skipped], one.body[one.skipped :]
-        if one.entry:
-            self.block(first, known, depth=depth + 1, loop=one)
-            self.block(rest, known, depth=depth + 1, loop=one)
-        else:
-            self.block(one.body, known, depth=depth + 1, loop=one)
+def _check_assign(one: Assign, known: _Known, *, alone: bool, loop: Repeat | None) -> _Known:
+    check(one.opcode in SCALARS, f"there is no scalar instruction {one.opcode!r:.80}")
+    row, opcode = one.row, one.opcode
+    given = tuple(map(class_of, one.destinations))
+    wanted, written = " ".join(row.destinations), " ".join(one.destinations)
+    check(given == row.destinations, f"{opcode} writes {wanted}, not {written}")
+    sources, most = len(row.sources), len(one.sources)
+    check(sources == most, f"{opcode} has {sources} sources; {most} given")
+    for index, (source, kind) in enumerate(zip(one.sources, row.sources, strict=True)):
+        constant = row.immediates.get(index)
+        if isinstance(source, int):
+            check(kind != "pred", f"{opcode} has a predicate as source {index}, no constant")
+            low, high = (constant.low, constant.high) if constant else (0, most_of(kind))
+            check_range(source, low, high, f"constant of {opcode}")
+            continue
+        required = constant is not None and constant.required
+        check(not required, f"source {index} of {opcode} is a constant, not {source}")
+        check(class_of(source) == kind, f"{opcode} reads {kind}, and {source} is none")
+        _check_written(source, known)
+    for name in one.destinations:
+        check(name not in _GIVEN, f"{name} is not to be written")
+        counts = loop is not None and loop.counter == name
+        check(not counts, f"the counter of a loop is written in its body by {opcode}")
+    check(len(set(one.destinations)) == len(one.destinations), "a destination repeats")
+    check(not (row.warp and alone), f"{opcode} needs all lanes; it stands under a condition")
+    check(not (row.carry_out and one.guard), f"{opcode} writes the carry under a condition")
+    flag = _BORROW if opcode.startswith("sub") else _CARRY
+    if row.carry_in:
+        check(flag in known, f"{opcode} reads a {flag} that nothing just before has written")
+    if one.guard:
+        _check_predicate(one.guard, known)
         return known
+    if row.carry_out:
+        known = known - {_CARRY, _BORROW} | {flag}
+    return known | {*one.destinations}
 
-    def predicate(self, text: str, known: _Known) -> None:
-        name = text.removeprefix("!")
-        check(class_of(name) == "pred", f"{text!r:.80} is no predicate")
-        self.written(name, known)
 
-    def written(self, name: str, known: _Known) -> None:
-        check(name in known, f"{name} is read, and not every path has written it")
+def _check_count(one: Repeat, known: _Known) -> None:
+    if isinstance(one.count, int):
+        check_range(one.count, 0, MAX_TURNS, "count of a loop of lanes")
+    else:
+        check(class_of(one.count) == "b32", f"the count {one.count} is no register of 32 bits")
+        _check_written(one.count, known)
+    check_range(one.mask, 0, MAX_TURNS, "mask of a loop of lanes")
+    check(class_of(one.counter) == "b32", f"the counter {one.counter} is no register of 32 bits")
+    counters = [other.counter for other in every(one.body) if isinstance(other, Repeat)]
+    check(one.counter not in counters, f"two loops, one in the other, count in {one.counter}")
+    check(one.counter not in _GIVEN, "a loop counts in a register of its own")
+    check_range(one.skipped, 0, len(one.body), "statements that an entry leaves out")
+    if one.entry:
+        _check_predicate(one.entry, known)
+
+
+def _check_predicate(text: str, known: _Known) -> None:
+    name = text.removeprefix("!")
+    check(class_of(name) == "pred", f"{text!r:.80} is no predicate")
+    _check_written(name, known)
+
+
+def _check_written(name: str, known: _Known) -> None:
+    check(name in known, f"{name} is read, and not every path has written it")
 
 
 Lanes = NDArray[Any]
@@ -515,10 +457,10 @@ def taken(step: LaneCode, inputs: NDArray[Any]) -> Iterator[tuple[Assign, list[T
             yield one, times
 
 
-def _executed(step: LaneCode, inputs: NDArray[Any], trail: list[Taken] | None = None) -> _State:
+def _executed(step: LaneCode, inputs: NDArray[Any], trail: list[Taken] | None = None) -> _Execution:
     words = np.ascontiguousarray(inputs, np.uint32)
     held = words if step.bits == 32 else words.view(np.uint64)
-    state = _State(held.shape[:-1], trail)
+    state = _Execution(held.shape[:-1], trail)
     for index, name in enumerate(step.inputs):
         state.registers[name] = np.ascontiguousarray(held[..., index])
     with np.errstate(all="ignore"):
@@ -541,7 +483,7 @@ def _is_nan(patterns: Lanes, kind: str) -> NDArray[np.bool_]:
     return np.asarray(found.reshape(*patterns.shape, -1).any(axis=-1))
 
 
-class _State:
+class _Execution:
     def __init__(self, shape: tuple[int, ...], trail: list[Taken] | None = None) -> None:
         self.shape = shape
         self.trail = trail

@@ -67,7 +67,7 @@ def ldmatrix(opcode: str, shared: NDArray[Any], addresses: NDArray[Any]) -> NDAr
     """
     form = ldmatrix_form(opcode)
     used = _used_addresses(form, shared, addresses)
-    leading = _leading({"shared": shared.shape[:-1], "addresses": addresses.shape[:-1]})
+    leading = _leading(shared=shared.shape[:-1], addresses=addresses.shape[:-1])
     index = _row_bytes(form, used, leading)
     memory = np.broadcast_to(shared, (*leading, shared.shape[-1]))
     rows = np.take_along_axis(memory, index, axis=-1)
@@ -88,11 +88,7 @@ def stmatrix(
     used = _used_addresses(form, shared, addresses)
     check_array("registers", registers, np.uint32, LANES, form.registers)
     leading = _leading(
-        {
-            "shared": shared.shape[:-1],
-            "addresses": addresses.shape[:-1],
-            "registers": registers.shape[:-2],
-        }
+        shared=shared.shape[:-1], addresses=addresses.shape[:-1], registers=registers.shape[:-2]
     )
     result = np.array(np.broadcast_to(shared, (*leading, shared.shape[-1])))
     # As they lie in memory: of rows at one address, the last is what stays.
@@ -134,15 +130,13 @@ def _used_addresses(form: Form, shared: NDArray[Any], addresses: NDArray[Any]) -
     return used
 
 
-def _leading(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
+def _leading(**shapes: tuple[int, ...]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
         listed = " and ".join(f"{shape} of {name}" for name, shape in shapes.items())
-        raise UsageError(
-            f"leading dimensions {listed} do not broadcast; make them equal, or leave out those "
-            "of all but one"
-        ) from None
+        text = f"leading dimensions {listed} do not broadcast; make them equal, or leave out some"
+        raise UsageError(text) from None
 
 
 def _row_bytes(form: Form, used: NDArray[np.int64], leading: tuple[int, ...]) -> NDArray[np.int64]:
@@ -170,7 +164,7 @@ def moves(form: Form, count: int = 1) -> NDArray[np.int64]:
             f"which element of {form.opcode} goes where is not known here; take a form of m8n8"
         )
     rows = np.arange(form.addresses * ROW_BYTES)
-    elements = rows.reshape(form.number, form.rows, form.columns, -1)
+    elements = rows.reshape(form.number, form.shape.m, form.shape.n, -1)
     if form.transposed:
         elements = elements.swapaxes(1, 2)
     return elements.reshape(form.registers, LANES, 4).swapaxes(0, 1).reshape(LANES, -1)
@@ -233,8 +227,8 @@ def bytes_of(registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
 
 def _widened(form: Form, rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return rows of elements narrower than a byte with a byte for each."""
-    bits = np.unpackbits(rows, axis=-1, bitorder="little")[..., : form.columns * form.element_bits]
-    elements = bits.reshape(*bits.shape[:-1], form.columns, form.element_bits)
+    bits = np.unpackbits(rows, axis=-1, bitorder="little")[..., : form.shape.n * form.element_bits]
+    elements = bits.reshape(*bits.shape[:-1], form.shape.n, form.element_bits)
     # packbits fills up with zeros at the high end
     values = np.packbits(elements, axis=-1, bitorder="little")[..., 0]
     if form.texts["dst_fmt"] == "s8":

@@ -278,7 +278,7 @@ def compared(
         at = int(np.flatnonzero(differs.any(axis=1))[0])
         sure = kind is usual and expected is not None
         both = [(first, answer), *ran[: not sure]]
-        steady = all(repeats(one, ptx, setup, images[at], its[at]) for one, its in both)
+        steady = all(_repeats(one, ptx, setup, images[at], its[at]) for one, its in both)
         if not steady:
             kind = Kind.FLAKY if sure else Kind.NOTE
         return Verdict(
@@ -296,7 +296,7 @@ def compared(
     )
 
 
-def repeats(one: Answerer, ptx: str, setup: Setup, image: Image, before: Image) -> bool:
+def _repeats(one: Answerer, ptx: str, setup: Setup, image: Image, before: Image) -> bool:
     """Whether a result comes out again, each time."""
     answer = one.answer(ptx, setup, np.repeat(image[None], REPLAYS, axis=0))
     return not isinstance(answer, Failure) and bool((answer == before).all())

@@ -54,14 +54,11 @@ def measured(value: T) -> Figure[T]:
     return Figure(value=value, confidence=Confidence.MEASURED, source="")
 
 
-@dataclass(frozen=True, init=False)
 class Words:
     """A figure that is one of some words."""
 
-    words: tuple[str, ...]
-
     def __init__(self, *words: str) -> None:
-        object.__setattr__(self, "words", words)
+        self.words = words
 
     @property
     def allowed(self) -> str:
@@ -89,28 +86,21 @@ class Whole:
 
     def accepts(self, value: object) -> bool:
         """Whether a value may be given."""
-        return (
-            isinstance(value, int)
-            and not isinstance(value, bool)
-            and self.least <= value <= self.most
-        )
+        if isinstance(value, bool) or not isinstance(value, int):
+            return False
+        return self.least <= value <= self.most
 
 
 @cache
 def allowed_of(unit: Any) -> Mapping[str, Words | Whole]:
     """Return what each figure of a unit can be, by its name; the NaNs of f64 are left out."""
     hints = get_type_hints(unit, include_extras=True)
-    found = {name: _allowed(hints[name]) for name in (field.name for field in fields(unit))}
-    return {name: allowed for name, allowed in found.items() if allowed is not None}
-
-
-def _allowed(hint: Any) -> Words | Whole | None:
-    """Return what an annotation allows, also of a figure that may be missing."""
-    for part in (hint, *get_args(hint)):
-        for extra in getattr(part, "__metadata__", ()):
-            if isinstance(extra, Words | Whole):
-                return extra
-    return None
+    return {
+        field.name: extra
+        for field in fields(unit)
+        for part in (hints[field.name], *get_args(hints[field.name]))
+        for extra in getattr(part, "__metadata__", ())
+    }
 
 
 ROUNDINGS = ("rn", "rz", "rm", "rp", "rna")
@@ -293,7 +283,7 @@ class ScalarDot(DotUnit):
     """"serial": products with rising k, then C. "pairs": C, the first pair's sum, the last's."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class NanRule:
     """Which NaN an f64 multiply-add a * b + c returns."""
 

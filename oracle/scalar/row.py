@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.errors import UsageError
 from oracle.scalar.sentences import sentence_of
 from oracle.targets import VERSIONS, Module, PtxVersion
 
@@ -27,7 +26,6 @@ CLASSES: Mapping[str, type[np.generic]] = {
     "b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_,
 }  # fmt: skip
 """Classes of registers, with the dtype of their patterns."""
-_CLASSES = frozenset(CLASSES)
 
 
 class Immediate(NamedTuple):
@@ -69,14 +67,6 @@ class ScalarInstruction:
     """First version of the PTX ISA that has it."""
     target: int = 0
     """Least number of a target that has it: 90 for sm_90."""
-
-    def __post_init__(self) -> None:
-        known = _CLASSES.issuperset(self.destinations) and _CLASSES.issuperset(self.sources)
-        if not known or not self.destinations:
-            raise UsageError(
-                f"{self.opcode}: one or more destinations and any sources, each of "
-                f"{', '.join(CLASSES)}, were expected, not {self.destinations} and {self.sources}"
-            )
 
     @property
     def family(self) -> str:
@@ -196,11 +186,7 @@ def in_pieces(function: Function) -> Function:
 
 def single(function: Function, *bound: Any) -> Callable[..., tuple[Bits, ...]]:
     """Return what evaluates a function of one result, given its first arguments."""
-
-    def evaluate(*sources: Bits) -> tuple[Bits, ...]:
-        return (function(*bound, *sources),)
-
-    return evaluate
+    return lambda *sources: (function(*bound, *sources),)
 
 
 def pieces(function: Function, bits: int, *bound: Any) -> Callable[..., tuple[Bits, ...]]:
@@ -215,13 +201,3 @@ def pieces(function: Function, bits: int, *bound: Any) -> Callable[..., tuple[Bi
         return (function(*bound, *taken).view(np.uint32),)
 
     return evaluate
-
-
-def by_opcode(*rows: ScalarInstruction) -> dict[str, ScalarInstruction]:
-    """Return rows by their opcodes, of which no two may be the same."""
-    found = {row.opcode: row for row in rows}
-    if len(found) < len(rows):
-        opcodes = [row.opcode for row in rows]
-        twice = sorted({name for name in opcodes if opcodes.count(name) > 1})
-        raise UsageError(f"there are several rows of {', '.join(twice)}; keep one of each")
-    return found

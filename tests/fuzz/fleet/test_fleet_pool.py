@@ -56,7 +56,8 @@ from fuzz.findings.families import Bucket
 from fuzz.fleet import pool as fleet_pool
 from fuzz.fleet.host import Begun, Host
 from fuzz.fleet.pool import FleetPool
-from fuzz.options import Run, check_conflicts
+from fuzz.options.conflicts import check_conflicts
+from fuzz.options.testing import Run
 from fuzz.runner import RunnerChoice
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
 from strategies.program_coverage import ProgramCoverage
