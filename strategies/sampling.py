@@ -1,119 +1,28 @@
-"""Programs with their contents, for tests of your own."""
+"""Programs with their contents, drawn by Hypothesis."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pkgutil import resolve_name
-
-import numpy as np
 from hypothesis import strategies as st
-from hypothesis.vendor.pretty import RepresentationPrinter
-from numpy.typing import NDArray
 
-from oracle.image import locate
-from oracle.permission import permitted
-from oracle.program import Program, walk
-from oracle.targets import DEFAULT_TARGET, Module
-from strategies.contents import Recipe, expand, recipes
+from oracle.program import Program
+from oracle.targets import Module
+from strategies.contents import Recipe, recipes
 from strategies.draws import Selection
 from strategies.features import Focus
 from strategies.program_draws import selected_forms
 from strategies.programs import programs
 
-_WRITER = "runners.emission:emit"
-"""What writes PTX, by its name: drawing needs no runner, and none is imported for it."""
+Strategy = st.SearchStrategy
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Sample:
-    """A program, and what fills its images."""
-
-    program: Program
-    recipe: Recipe
-    module: Module
-    """The target and the PTX ISA version that the program is for."""
-
-    def images(self, count: int = 8) -> NDArray[np.uint8]:
-        """Return what memory holds before the program: uint8 (count, program.image_bytes)."""
-        return expand(self.recipe, self.program, count)
-
-    @property
-    def ptx(self) -> str:
-        """The program as a PTX module, whose entry is `kernel`."""
-        text: str = resolve_name(_WRITER)(self.program, module=self.module).ptx
-        return text
-
-    def check(self, before: NDArray[np.uint8], after: NDArray[np.uint8]) -> None:
-        """Check that the ISA permits what a device made of images, whatever it rounds and how.
-
-        Parameters
-        ----------
-        before, after : uint8 (count, program.image_bytes)
-            Images, and the same after the program.
-
-        Raises
-        ------
-        AssertionError
-            If a byte of an image is none that the target may return; the message names the first.
-        UsageError
-            If they have another dtype or shape.
-        """
-        allowed = permitted(self.program, before, target=self.module.target.name).allows(after)
-        if allowed.all():
-            return
-        image, byte = np.argwhere(~allowed)[0].tolist()
-        place = locate(self.program, byte)
-        where = f"byte {byte}" if place is None else f"byte {place.offset} of {place.buffer}"
-        raise AssertionError(
-            f"{np.count_nonzero(~allowed.all(axis=1))} of {len(before)} images are not what the "
-            f"PTX ISA permits: image {image}, {where} is {after[image, byte]:#04x} ({self!r}; "
-            "its attribute ptx has the module)"
-        )
-
-    def __repr__(self) -> str:
-        """Return it in one line, for a test that fails; the whole of it is `program`."""
-        steps = list(walk(self.program.steps))
-        opcodes = list(dict.fromkeys(one.form.opcode for one in steps if hasattr(one, "form")))
-        more = f" and {len(opcodes) - 2} more" if len(opcodes) > 2 else ""
-        return (
-            f"<Sample: {', '.join(opcodes[:2])}{more}; {len(steps)} steps, "
-            f"{self.program.image_bytes} bytes an image, {self.module.target.name}, PTX ISA "
-            f"{self.module.version}>"
-        )
-
-    def _repr_pretty_(self, printer: RepresentationPrinter, cycle: bool) -> None:
-        """Print it as IPython and Hypothesis do (hypothesis.vendor.pretty)."""
-        printer.text(repr(self))
-
-
-def samples(
-    only: str = "*", *, target: str = DEFAULT_TARGET, ptx_version: str | None = None
-) -> st.SearchStrategy[Sample]:
-    """Draw programs that the ISA defines, each with what fills its images.
-
-    They shrink towards one instruction on matrices at the start of their buffers.
-
-    Parameters
-    ----------
-    only
-        Shell pattern of the opcodes that programs are about, such as "wmma.mma*f64".
-    target
-        Value of `.target`.
-    ptx_version
-        Value of `.version`, such as "8.4"; None: 8.0, or the first that knows the target.
-
-    Raises
-    ------
-    UsageError
-        If the target or the version is unknown, or the pattern selects nothing there.
-    """
-    module = Module.named(target, ptx_version)
-    forms = selected_forms(Selection(pattern=only), target=target, version=str(module.version))
+def filled_programs(only: str, module: Module) -> Strategy[tuple[Program, Recipe]]:
+    """Draw programs about the opcodes of a shell pattern, and what fills their images."""
+    target, version = module.target.name, str(module.version)
+    forms = selected_forms(Selection(pattern=only), target=target, version=version)
 
     @st.composite
-    def drawn(draw: st.DrawFn) -> Sample:
+    def drawn(draw: st.DrawFn) -> tuple[Program, Recipe]:
         focus = Focus(form=draw(st.sampled_from(forms)))
-        program = draw(programs(focus, module=module, forms=forms))
-        return Sample(program=program, recipe=draw(recipes()), module=module)
+        return draw(programs(focus, module=module, forms=forms)), draw(recipes())
 
     return drawn()

@@ -29,8 +29,9 @@ from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stag
 from fuzz.compilers.failures import CompilerFailure
 from fuzz.compilers.matrix import Matrix, Note
 from fuzz.compilers.members import COMPILE_SECONDS, Member, Place
-from fuzz.findings.case import TEXT_CHARACTERS, is_value_finding, made_by
+from fuzz.findings.case import TEXT_CHARACTERS, made_by
 from fuzz.findings.families import Bucket, form_name
+from fuzz.findings.making import is_value_finding
 from fuzz.findings.stored import EXPANSION
 from fuzz.kinds import BY_OUTCOME, described
 from fuzz.reducer import has_loop, instructions_in, opcodes_of, telling

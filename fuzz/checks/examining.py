@@ -26,7 +26,7 @@ from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.diagnosis.lane_code import refused_code
 from fuzz.findings import families
-from fuzz.findings.case import ACTUAL, Evidence, case_of, files_of, most_copies, subject_of
+from fuzz.findings.case import ACTUAL, Evidence, case_of, files_of, subject_of
 from fuzz.findings.families import Bucket
 from fuzz.findings.replay import (
     COPIES,
@@ -35,10 +35,10 @@ from fuzz.findings.replay import (
     Subject,
     attempt,
     conclusion,
+    most_copies,
     replays_of,
     smallest_kernel,
 )
-from fuzz.findings.verdicts import Differences
 from fuzz.kinds import KINDS, Named, described, versions_described
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import RunnerVerdicts, Verdicts, shrink
@@ -249,7 +249,7 @@ class Examiner:
             if case.shrink is not ShrinkStatus.RAW:
                 outcomes = self._now(parties.matrix, evidence.subject)
             return with_outcomes(case, outcomes)
-        subject, shown, choice = evidence.subject, evidence.shown, self._ready.choice
+        subject, shown, choice = evidence.subject, evidence.attempts[0], self._ready.choice
         if not KINDS[evidence.kind].shrinks or shown.actual is None or shown.expected is None:
             return case
         known = {}
@@ -435,7 +435,7 @@ class Examiner:
             )
         if attempts[0].failure is not None:
             return families.bucket_of_failure(kind, form, attempts[0].failure)
-        bucket = families.bucket_of_difference(kind, form, Differences())
+        bucket = families.bucket_of_difference(kind, form)
         return families.beside_other_kernels(bucket) if subject.others else bucket
 
     def _named(self, evidence: Evidence, culprit: Culprit | None) -> Evidence:

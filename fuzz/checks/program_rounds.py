@@ -308,14 +308,12 @@ class ProgramRounds(Rounds):
         judgement = judge(program, images, seen.actual, target=target, expected=seen.expected)
         kinds = list(filter(None, judgement))
         looks: dict[Kind, Bucket] = {}
-        for place, kind in enumerate(kinds):
+        for kind in kinds:
             # Images of a program are filled and run in turn: the first say what the others look
             # like, which takes longer than to judge them.
             look = batch.entry, kind
             if look not in self._looked_at:
-                self._looked_at[look] = families.bucket_of_difference(
-                    kind, batch.form, seen.differences(place), seen
-                )
+                self._looked_at[look] = seen.bucket(kind, batch.form)
             looks[kind] = self._looked_at[look]
         emitted = cache(partial(self._emitted, batch))
 
@@ -488,7 +486,7 @@ class ProgramRounds(Rounds):
             batch=launch.batch,
             image=image,
             number=int(launch.numbers[index]),
-            bucket=families.bucket_of_disagreement(its, name),
+            bucket=Bucket.of(Kind.FLAKY, f"{min(its, name)} and {max(its, name)} disagree"),
             attempt=Attempt(kind=Kind.FLAKY, actual=own[None], expected=expected, failed=1),
         )
         said = f"{name} {agrees} with the oracle; {its} gave something else"

@@ -24,7 +24,8 @@ from fuzz.console import Several, ended_by_signals, serving, watching
 from fuzz.console.report import campaign_report, write_report
 from fuzz.findings.making import check_trusted
 from fuzz.fleet.pool import FleetPool, cluster_at
-from fuzz.options import Run, check_conflicts
+from fuzz.options.conflicts import check_conflicts
+from fuzz.options.testing import Run
 from fuzz.output import (
     console,
     counted,

@@ -22,7 +22,8 @@ from fuzz.campaign.status import (
     read_figures,
 )
 from fuzz.console.dashboard import apart, device_text, outcome_words, rates
-from fuzz.options import DEFAULT_CORPUS, Status
+from fuzz.options.declared import DEFAULT_CORPUS
+from fuzz.options.operating import Status
 from fuzz.output import console, counted, duration, emit, is_watched, plain
 
 _WATCH_SECONDS = 2.0

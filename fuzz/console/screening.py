@@ -19,7 +19,7 @@ from fuzz.campaign.status import untested_words
 from fuzz.checks.protocol import DeviceStatus
 from fuzz.console.dashboard import readings, throttling
 from fuzz.kinds import sentence
-from fuzz.options import Screen as Screening
+from fuzz.options.operating import Screen as Screening
 from fuzz.output import counted, duration, emit, plain, typed
 from fuzz.output.report import Report, ReportColumn, ReportRow, Section, Test
 from fuzz.runner import RunnerChoice

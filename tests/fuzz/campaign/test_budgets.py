@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fuzz.campaign.rounds import parse_duration
 from fuzz.campaign.store import Budget, State
 from fuzz.commands.run import budget_of
-from fuzz.options import Run
+from fuzz.options.testing import Run
 from oracle.errors import UsageError
 
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}

@@ -28,7 +28,7 @@ from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import REFERENCE, RoundJob, RoundReport, Shard, Stage, nested
 from fuzz.commands.run import _resolved, resumed
 from fuzz.console.dashboard import reference_lines
-from fuzz.options import DEVICE_REFERENCE, Run
+from fuzz.options.testing import DEVICE_REFERENCE, Run
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError
 from runners import simulated_runner
