@@ -68,7 +68,8 @@ def status_view(found: Sequence[Figures]) -> RenderableType:
         lives = _counted(Counter(one.life.value for one in found))
         cases, seconds = (sum(getattr(o.status, of) for o in found) for of in ("cases", "seconds"))
         rate = sum(one.status.recent_rate for one in found if one.life is Life.RUNNING)
-        groups = {row.family or row.title for one in found for row in one.status.unknown}
+        rows = (row for one in found for row in one.status.of_causes(known=False))
+        groups = {row.family or row.title for row in rows}
         families = counted(len(groups), "different family", "different families")
         together = f"all of them: {lives} · {cases:,} cases in {duration(seconds)} together, "
         together += f"{rate:,.0f} a second now · {families} of findings"
@@ -111,13 +112,13 @@ def _fleet(status: CampaignStatus, *, runs: bool) -> list[Text]:
 
 
 def _findings(one: Figures) -> Text:
-    status, unknown = one.status, one.status.unknown
+    status, unknown = one.status, one.status.of_causes(known=False)
     families = counted(len(unknown), "family", "families")
     line = Text(f"{families} of findings", style="odd" if unknown else "")
     if verdicts := Counter(row.verdict for row in unknown):
         line.append_text(plain(f" ({_counted(verdicts)})"))
-    if status.known:
-        line.append(f", and {len(status.known):,} known")
+    if known := status.of_causes(known=True):
+        line.append(f", and {len(known):,} known")
     if status.unreplayed:
         line.append(f", {counted(status.unreplayed, 'suspect')} not replayed yet")
     if one.life is Life.RUNNING:
