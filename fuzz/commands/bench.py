@@ -24,7 +24,8 @@ from fuzz.bench.campaigns import (
     undrawn_forms,
 )
 from fuzz.bench.search import Column, Contents, Measurement, Plan, Row, chosen, measure
-from fuzz.options import Bench, Faults, check_conflicts
+from fuzz.options.conflicts import check_conflicts
+from fuzz.options.testing import Bench, Faults
 from fuzz.output import bars, counted
 from fuzz.output.report import Report, ReportColumn, ReportRow, Section, rows_of
 from fuzz.runner import RunnerChoice, cores, version_for

@@ -35,7 +35,7 @@ from fuzz.findings.making import ReplayOptions, is_by_hand, is_runnable, replay_
 from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked, by_way, probe
 from fuzz.findings.stored import ModuleProbe, is_expansion, words_of
 from fuzz.kinds import compiler_words
-from fuzz.options import Bisect
+from fuzz.options.testing import Bisect
 from fuzz.output import counted, fetcher
 from fuzz.output.report import Report, ReportColumn, ReportRow, Section, rows_of
 from fuzz.runner import OpenRunner, opened, rewriters

@@ -17,7 +17,7 @@ from corpus.opening import named_corpus, named_entry
 from corpus.upkeep import Group, compare, grouped, merge, prune, verify
 from fuzz.findings.families import accused, in_words, who_has
 from fuzz.kinds import sentence
-from fuzz.options import (
+from fuzz.options.operating import (
     CorpusCheck,
     CorpusDiff,
     CorpusExport,
@@ -27,8 +27,8 @@ from fuzz.options import (
     CorpusMerge,
     CorpusPrune,
     CorpusShow,
-    Repro,
 )
+from fuzz.options.testing import Repro
 from fuzz.output import (
     check_output,
     console,

@@ -19,7 +19,7 @@ from fuzz.judging.bringing import brought
 from fuzz.judging.judging import compare, reducer_of
 from fuzz.judging.reducing import KernelReducer
 from fuzz.kinds import BY_OUTCOME
-from fuzz.options import Judge, Reduce
+from fuzz.options.testing import Judge, Reduce
 from fuzz.output import check_output, counted, emit_summary, say, starting, typed
 from fuzz.reducer import Reducer
 from oracle.errors import InfrastructureError, UsageError

@@ -20,7 +20,8 @@ from fuzz.findings.making import NOTHING, UntrustedError, is_runnable, replay_op
 from fuzz.findings.replay import Way, by_way
 from fuzz.findings.stored import Replayed, Replays, ReplayStatus, is_expansion
 from fuzz.kinds import sentence
-from fuzz.options import Replay, check_conflicts
+from fuzz.options.conflicts import check_conflicts
+from fuzz.options.testing import Replay
 from fuzz.output import (
     console,
     counted,

@@ -22,7 +22,8 @@ from fuzz.campaign.status import (
     read_figures,
 )
 from fuzz.console.dashboard import apart, device_text, outcome_words, rates
-from fuzz.options import DEFAULT_CORPUS, Status
+from fuzz.options.declared import DEFAULT_CORPUS
+from fuzz.options.operating import Status
 from fuzz.output import console, counted, duration, emit, is_watched, plain
 
 _WATCH_SECONDS = 2.0
@@ -74,7 +75,8 @@ def status_view(found: Sequence[Figures]) -> RenderableType:
         lives = _counted(Counter(one.life.value for one in found))
         cases, seconds = (sum(getattr(one.status, of) for one in found) for of in _TOGETHER)
         rate = sum(one.status.recent_rate for one in found if one.life is Life.RUNNING)
-        groups = {row.family or row.title for one in found for row in one.status.unknown}
+        rows = (row for one in found for row in one.status.of_causes(known=False))
+        groups = {row.family or row.title for row in rows}
         lines.append(
             Text(
                 f"all of them: {lives} · {cases:,} cases in {duration(seconds)} together, "
@@ -124,15 +126,15 @@ def _fleet(status: CampaignStatus, *, runs: bool) -> list[Text]:
 
 
 def _findings(one: Figures) -> Text:
-    status, unknown = one.status, one.status.unknown
+    status, unknown = one.status, one.status.of_causes(known=False)
     line = Text(
         f"{counted(len(unknown), 'family', 'families')} of findings",
         style="odd" if unknown else "",
     )
     if verdicts := Counter(row.verdict for row in unknown):
         line.append_text(plain(f" ({_counted(verdicts)})"))
-    if status.known:
-        line.append(f", and {len(status.known):,} known")
+    if known := status.of_causes(known=True):
+        line.append(f", and {len(known):,} known")
     if status.unreplayed:
         line.append(f", {counted(status.unreplayed, 'suspect')} not replayed yet")
     if one.life is Life.RUNNING:

@@ -13,7 +13,7 @@ from fuzz.findings.launches import LaunchRows, Setup, entry_of, own_text, parse_
 from fuzz.findings.making import remember
 from fuzz.judging.guessing import guess
 from fuzz.judging.reference import Reference, forgetting, refused_by, rounded, undecided
-from fuzz.options import Judge
+from fuzz.options.testing import Judge
 from fuzz.output import counted, fetcher
 from fuzz.runner import (
     BUILT_IN,
