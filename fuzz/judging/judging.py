@@ -211,16 +211,11 @@ def compared(
     *,
     permitted: bool = False,
 ) -> Compared:
-    """Run images by all, and compare them.
+    """Run images by all, and compare them with what the reference expects.
 
-    Parameters
-    ----------
-    expected
-        What the reference says; None: they are compared with the first of them that ran. What
-        depends on approximate instructions is, too, unless the simulated device runs them all: a
-        difference there alone is a note.
-    permitted
-        Whether the ISA permits results that are not the same, where nothing is expected.
+    Where it expects nothing, they are compared with the first of them that ran, and with
+    `permitted` the ISA permits others. What depends on approximate instructions is compared so,
+    too, unless the simulated device runs them all: a difference there alone is a note.
     """
     answers: list[tuple[Answerer, Images | Failure]] = []
     unasked = []
