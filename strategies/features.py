@@ -259,6 +259,7 @@ class Has:
     CROSSING = _lanes("lanes read what others hold")
 
 
+LIVE = (Has.LIVE_8, Has.LIVE_16)
 _OF_FORMS = _of_forms(FORMS)
 _ROWS = (
     *(one for one in _OF_FORMS if one.dimension is Dimension.STEP and one.opaque),

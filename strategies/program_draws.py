@@ -28,6 +28,7 @@ from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.isa import FORMS, is_available
 from oracle.models import model_for
+from oracle.operands import Fragment
 from oracle.program import Program, requirements
 from oracle.scalar import SCALARS
 from oracle.targets import VERSIONS, Module, PtxVersion, parse_target, parse_version
@@ -43,7 +44,7 @@ from strategies.programs import (
     programs,
     undefined_programs,
 )
-from strategies.programs.forms import operand_of, served_by
+from strategies.programs.forms import operand_of
 
 PROGRAMS = 8
 """Programs of one round that are about forms; all of a round are in one module."""
@@ -254,7 +255,7 @@ def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[
     forms = tuple(form for form in selected if form.is_main and is_valued(form, module))
     if not forms:
         accesses = [form for form in selected if form.is_access and is_available(form, module)]
-        served = set(map(served_by, accesses))
+        served = {(one.matrix().operand, Fragment.of(one.matrix(), one.layout)) for one in accesses}
         forms = tuple(
             form
             for form in VALUED_FORMS

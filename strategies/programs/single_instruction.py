@@ -26,7 +26,7 @@ from oracle.program import Program
 from oracle.steps import Elementwise, PlainAccess, Step
 from oracle.storage import read, write
 from strategies.cells import Image
-from strategies.programs.forms import access_form
+from strategies.programs.forms import ACCESS_FORMS
 
 Values = NDArray[Any]
 """Raw elements of a matrix, (rows, columns)."""
@@ -58,7 +58,7 @@ def plain_access(use: Use, place: Place, *, store: bool = False) -> Access:
             loads=not store, registers=use.name, count=holds.registers, bits=holds.bits, place=place
         )
     matrix = replace(holds.matrix, operand="d") if store else holds.matrix
-    form = access_form(matrix, holds.layout or "row", "global")
+    form = ACCESS_FORMS[matrix, holds.layout or "row", "global"]
     return Op.of(form, fragment=use.name, place=place)
 
 
@@ -152,11 +152,11 @@ class SingleProduct:
         matrix = replace(load.form.matrix(), type=type_)
         # A stride or an address that suits one type may not suit another.
         if type_ != load.form.type():
-            form = access_form(matrix, load.form.layout, load.form.space)
+            form = ACCESS_FORMS[matrix, load.form.layout, load.form.space]
             load = Op.of(form=form, fragment="c", place=Place(buffer="c"))
         if type_ != store.form.type():
             matrix = replace(matrix, operand="d")
-            kept = access_form(matrix, store.form.layout, store.form.space)
+            kept = ACCESS_FORMS[matrix, store.form.layout, store.form.space]
             store = Op.of(form=kept, fragment="c", place=Place(buffer="d"))
         others = (self.loads[beside],) if beside else ()
         return _program((*others, load, store.changed(fragment="c")))
@@ -213,7 +213,7 @@ def _like(load: MatrixAccess, model: MatrixAccess) -> MatrixAccess:
     usual = load.form.matrix().default_stride(load.form.layout)
     memory = model.memory
     return load.changed(
-        form=access_form(load.form.matrix(), load.form.layout, model.form.space),
+        form=ACCESS_FORMS[load.form.matrix(), load.form.layout, model.form.space],
         # Twice the usual one: lines stay aligned.
         stride=None if memory.stride is None else 2 * usual,
         stride_in_register=memory.stride_in_register,
@@ -238,7 +238,7 @@ def apart(program: Program, step: MatrixAccess, name: str) -> MatrixAccess:
     moved = step.changed(fragment=name, place=place)
     if program.buffer(there.buffer).space == "shared" and step.form.space:
         # What held an address of shared memory may be too short for one of global memory.
-        form = access_form(step.form.matrix(), step.form.layout, "global")
+        form = ACCESS_FORMS[step.form.matrix(), step.form.layout, "global"]
         moved = moved.changed(form=form, address=None)
     return moved
 

@@ -21,8 +21,8 @@ from oracle.steps import Step, is_lane_code
 from oracle.storage import Tile, read, write
 from strategies.cells import Image
 from strategies.matrices import places_of
+from strategies.programs.builder import GUARD_BYTES
 from strategies.programs.forms import ACCESS_FORMS
-from strategies.programs.memory import GUARD_BYTES
 
 T = TypeVar("T")
 Site = tuple[int | str, ...]

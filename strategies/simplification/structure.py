@@ -15,7 +15,7 @@ from oracle.places import Buffer, Uniform, Word
 from oracle.program import Program, walk
 from oracle.registers import listed
 from oracle.steps import Barrier, Branch, Copy, Loop, Step, copies_bytes
-from strategies.programs.memory import GUARD_BYTES
+from strategies.programs.builder import GUARD_BYTES
 from strategies.simplification.examples import (
     Edits,
     Example,

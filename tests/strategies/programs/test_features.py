@@ -16,7 +16,7 @@ from oracle.program import Program
 from oracle.steps import Elementwise, Loop, Step
 from strategies.features import FEATURES, Dimension, Feature, Has, features_of
 from strategies.fragment_flow import most_live
-from strategies.programs.forms import access_form
+from strategies.programs.forms import ACCESS_FORMS
 
 FORM = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32")
 OUTER = 4096
@@ -24,7 +24,7 @@ OUTER = 4096
 
 
 def load(operand: str, *, at: int = 0, stride: int | None = None, **more: object) -> Op:
-    form = access_form(FORM.matrix(operand), "row", "global")
+    form = ACCESS_FORMS[FORM.matrix(operand), "row", "global"]
     return Op.of(
         form=form, fragment=str(more.pop("name", operand)),
         place=Place(buffer=str(more.pop("buffer", "g" + operand)), offset=at), stride=stride,
@@ -33,7 +33,7 @@ def load(operand: str, *, at: int = 0, stride: int | None = None, **more: object
 
 
 def store(name: str = "d", *, buffer: str = "gd", at: int = 0, stride: int | None = None) -> Op:
-    form = access_form(FORM.matrix("d"), "row", "global")
+    form = ACCESS_FORMS[FORM.matrix("d"), "row", "global"]
     return Op.of(form=form, fragment=name, place=Place(buffer=buffer, offset=at), stride=stride)
 
 
