@@ -17,8 +17,8 @@ from oracle.targets import DEFAULT_TARGET, Module
 from strategies.contents import Recipe, expand, recipes
 from strategies.draws import Selection
 from strategies.features import Focus
-from strategies.program_draws import selected_forms
 from strategies.programs import programs
+from strategies.rounds import selected_forms
 
 _WRITER = "runners.emission:emit"
 """What writes PTX, by its name: drawing needs no runner, and none is imported for it."""

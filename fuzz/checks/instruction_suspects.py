@@ -30,7 +30,7 @@ from runners.assemblers.judgements import Judgement, Outcome
 from runners.assemblers.judging import DEADLINE_SECONDS, judge_module
 from strategies.drafts import Draft
 from strategies.draws import Selection
-from strategies.instruction_draws import round_drafts
+from strategies.instructions import round_drafts
 from strategies.simplification.instructions import plainest, plainest_module
 
 HANG_SECONDS = 1.0

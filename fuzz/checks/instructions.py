@@ -40,7 +40,7 @@ from runners.assemblers.judging import Judge
 from strategies.coverage import Coverage, CoverageLine
 from strategies.drafts import Draft
 from strategies.draws import Selection, derived_seed
-from strategies.instruction_draws import GENERATOR_VERSION, ROUND_CASES, round_drafts
+from strategies.instructions import GENERATOR_VERSION, ROUND_CASES, round_drafts
 
 _STALL_SECONDS = 900.0
 """How long a worker may stay silent before it is killed: it is silent while an assembler judges

@@ -32,7 +32,7 @@ from oracle.errors import UsageError
 from oracle.forms import Form
 from runners.faults import CATALOGUE
 from strategies.draws import Selection
-from strategies.program_draws import selected_forms
+from strategies.rounds import selected_forms
 
 _MISSING_SHOWN = 4
 """Names of what is missing of one kind that are printed."""

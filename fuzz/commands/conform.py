@@ -71,8 +71,8 @@ from strategies.draws import Selection
 from strategies.features import stride_unit, unit_bytes
 from strategies.matrices import inputs
 from strategies.programs import is_valued
-from strategies.programs.forms import VALUED_FORMS, ACCESS_FORMS
 from strategies.programs.builder import GUARD_BYTES
+from strategies.programs.forms import ACCESS_FORMS, VALUED_FORMS
 from strategies.programs.single_instruction import exact_elements, plain_access, span_of
 
 MODEL = "bits as the model"

@@ -107,16 +107,14 @@ def drawn_rows(module: Module) -> DrawnRows:
             of_name = [row for row in some if name in (read_as(row), *row.sources[:1])]
             times = _TELLING_OFTEN if family in _TELLING else _often(family)
             reading.setdefault(name, []).extend([_by_types(of_name)] * times)
-    apart = {OF_SCALAR[row.family] for row in rows if row.carry_in or row.warp}
+    apart = {NTH_BIT, *(OF_SCALAR[row.family] for row in rows if row.carry_in or row.warp)}
     return DrawnRows(
         alike=alike,
         reading={name: tuple(groups) for name, groups in reading.items()},
         plain={family: _by_types(some) for family, some in plain.items()},
         families=tuple(name for name in plain for _ in range(_often(name))),
         every={feature: tuple(some) for feature, some in every.items()},
-        together=frozenset(
-            {NTH_BIT, *apart} - {feature for feature, some in every.items() if some}
-        ),
+        together=frozenset(feature for feature in apart if not every[feature]),
         first=tuple(r for r in rows if r.destinations == ("pred",) and {*r.sources} == {"b32"}),
         warp=tuple(row for row in rows if row.warp),
         carries=tuple(

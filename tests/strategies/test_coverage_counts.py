@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from oracle.errors import InfrastructureError
 from oracle.isa import FORMS
 from strategies.contents import ValueClass
+from strategies.coverage import Batch, ProgramCoverage, family_of
 from strategies.draws import Selection
 from strategies.features import FEATURES, WISHED, Dimension, features_of, possible_features
-from strategies.program_coverage import Batch, ProgramCoverage, family_of
-from strategies.program_draws import round_batches, selected_forms
+from strategies.rounds import round_batches, selected_forms
 
 TARGET, VERSION = "sm_100a", "8.6"
 SELECTED = selected_forms(Selection(), target=TARGET, version=VERSION)

@@ -15,14 +15,14 @@ from oracle.isa import FORMS, is_available
 from oracle.legality import Verdict, verdict_of
 from oracle.targets import Module, parse_target, parse_version
 from strategies.draws import Selection, derived_seed, draw
-from strategies.instruction_draws import round_drafts
+from strategies.instructions import round_drafts
 
 ROOT = Path(__file__).parents[2]
 TARGET, VERSION = parse_target("sm_90"), parse_version("8.0")
 
 PRINTED = """
 import hashlib
-from strategies.instruction_draws import round_drafts
+from strategies.instructions import round_drafts
 from oracle.isa import FORMS
 from oracle.targets import parse_target, parse_version
 drafts = round_drafts(

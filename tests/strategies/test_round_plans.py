@@ -14,11 +14,10 @@ from oracle.isa import is_available
 from oracle.program import requirements
 from oracle.targets import Module, PtxVersion
 from strategies import coverage
-from strategies.coverage import EPOCH, _part, epoch_known
+from strategies.coverage import EPOCH, ProgramCoverage, _part, epoch_known, family_of
 from strategies.draws import Selection
 from strategies.features import Focus
-from strategies.program_coverage import ProgramCoverage, family_of
-from strategies.program_draws import (
+from strategies.rounds import (
     PROGRAMS,
     Speed,
     Versions,

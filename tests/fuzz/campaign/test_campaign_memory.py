@@ -18,9 +18,9 @@ from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, Job, RoundJob, RoundReport
 from fuzz.runner import RunnerChoice
+from strategies.coverage import ProgramCoverage
 from strategies.draws import Selection
-from strategies.program_coverage import ProgramCoverage
-from strategies.program_draws import round_batches, round_key, selected_forms
+from strategies.rounds import round_batches, round_key, selected_forms
 
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="nothing")
 PATTERN = "*m8n8k4*"

@@ -19,8 +19,8 @@ from strategies.contents import Recipe, ValueClass, expand, recipes
 from strategies.draws import Selection, draw
 from strategies.features import Focus
 from strategies.matrices import inputs, outputs
-from strategies.program_draws import round_batches, selected_forms
 from strategies.programs import VALUED_FORMS, programs
+from strategies.rounds import round_batches, selected_forms
 
 PROGRAMS = programs(Focus(), module=Module.named("sm_90", "8.0"), forms=FORMS)
 

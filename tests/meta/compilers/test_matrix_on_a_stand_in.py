@@ -15,7 +15,7 @@ from fuzz.runner import OpenRunner, RunnerChoice
 from runners.cuda.runner import CudaRunner
 from runners.toolchains import DRIVER
 from strategies.draws import Selection
-from strategies.program_draws import Versions, selected_forms
+from strategies.rounds import Versions, selected_forms
 
 BREAKING = Path(__file__).parents[1] / "values" / "fakes"
 DRIVERS = (Member(toolchain=DRIVER, level=1), Member(toolchain=DRIVER, level=3))

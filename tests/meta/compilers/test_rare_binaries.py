@@ -17,7 +17,7 @@ from fuzz.runner import OpenRunner, RunnerChoice
 from runners.protocol import Compiled, Failure, Images, Ran
 from runners.simulated_runner import SimulatedRunner
 from strategies.draws import Selection
-from strategies.program_draws import Versions, selected_forms
+from strategies.rounds import Versions, selected_forms
 
 
 class Unsteady(SimulatedRunner):

@@ -22,7 +22,7 @@ from strategies.contents.device import device_contents, shapes
 from strategies.contents.native import header
 from strategies.contents.philox import philox
 from strategies.draws import Selection
-from strategies.program_draws import round_batches, selected_forms
+from strategies.rounds import round_batches, selected_forms
 
 HEADER = Path(__file__).parents[3] / "runners" / "reference" / "contents.h"
 DRIVER = r"""

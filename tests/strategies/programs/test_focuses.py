@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from drawn_programs import drawn
+from strategies.programs.controlling import _word
 
 from oracle.definedness import undefined
 from oracle.forms import Form
@@ -24,7 +25,6 @@ from strategies.features import (
     possible_features,
 )
 from strategies.programs import VALUED_FORMS, is_valued
-from strategies.programs.controlling import _word
 from strategies.programs.forms import everything
 
 _B16 = tuple(form for form in LDMATRIX_FORMS if form.texts["type"] == "b16")

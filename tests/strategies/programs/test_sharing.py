@@ -32,9 +32,9 @@ from runners.simulated_runner import SimulatedRunner
 from strategies.contents.provenance import readings
 from strategies.draws import Selection
 from strategies.features import FEATURES, WISHED, Feature, Focus, Has, features_of
-from strategies.program_draws import round_batches, round_key, selected_forms
 from strategies.programs import is_valued
 from strategies.programs.sharing import SHARING
+from strategies.rounds import round_batches, round_key, selected_forms
 from strategies.simplification.examples import Example, Site, edited, visit
 from strategies.simplification.registers import less_shared
 
