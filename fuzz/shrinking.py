@@ -37,7 +37,7 @@ from runners.isolation import isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Ran, Runner, Trouble
 from runners.ptx_text import with_kernel_of
-from strategies.cells import Cells, Ids, Image, cells_of
+from strategies.matrices import Cells, Ids, Image, cells_of
 from strategies.simplification.accesses import (
     plain_all,
     plain_one,

@@ -20,9 +20,6 @@ from strategies.features import Focus
 from strategies.programs import programs
 from strategies.rounds import selected_forms
 
-_WRITER = "runners.emission:emit"
-"""What writes PTX, by its name: drawing needs no runner, and none is imported for it."""
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Sample:
@@ -40,7 +37,8 @@ class Sample:
     @property
     def ptx(self) -> str:
         """The program as a PTX module, whose entry is `kernel`."""
-        text: str = resolve_name(_WRITER)(self.program, module=self.module).ptx
+        # By its name: drawing needs no runner, and none is imported for it.
+        text: str = resolve_name("runners.emission:emit")(self.program, module=self.module).ptx
         return text
 
     def check(self, before: NDArray[np.uint8], after: NDArray[np.uint8]) -> None:

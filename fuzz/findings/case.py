@@ -43,7 +43,7 @@ from oracle.steps import is_lane_code
 from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import NO_SM
-from strategies.cells import complexity
+from strategies.matrices import complexity
 from strategies.programs import GENERATOR_VERSION
 
 REWRITTEN = "rewritten.ptx"

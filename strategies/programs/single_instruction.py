@@ -25,7 +25,7 @@ from oracle.places import Buffer, Place, Span
 from oracle.program import Program
 from oracle.steps import Elementwise, PlainAccess, Step
 from oracle.storage import read, write
-from strategies.cells import Image
+from strategies.matrices import Image
 from strategies.programs.forms import ACCESS_FORMS
 
 Values = NDArray[Any]

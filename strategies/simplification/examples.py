@@ -19,8 +19,7 @@ from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.steps import Step, is_lane_code
 from oracle.storage import Tile, read, write
-from strategies.cells import Image
-from strategies.matrices import places_of
+from strategies.matrices import Image, places_of
 from strategies.programs.builder import GUARD_BYTES
 from strategies.programs.forms import ACCESS_FORMS
 

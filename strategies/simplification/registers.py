@@ -13,7 +13,7 @@ from oracle.ops import COUNTS, multiplies
 from oracle.program import Program, fresh_bank, walk
 from oracle.registers import listed
 from oracle.steps import Step, accesses_registers, set_registers
-from strategies.cells import Image
+from strategies.matrices import Image
 from strategies.simplification.examples import Example, Site, Steps, edited, visit
 from strategies.simplification.structure import tidied
 

@@ -22,8 +22,7 @@ from oracle.formats import Format
 from oracle.forms import Form
 from oracle.ops import loads_fragment, multiplies_fragments
 from oracle.registers import Register
-from strategies.cells import Cells, Ids, Image
-from strategies.matrices import Placed
+from strategies.matrices import Cells, Ids, Image, Placed
 from strategies.simplification.examples import image_places, visit
 from strategies.simplification.values import exponent, nearest, number
 

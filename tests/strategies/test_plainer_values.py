@@ -21,7 +21,7 @@ from oracle.ops import Op, Rows, memory_of
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Barrier, Copy, plain_load, plain_store
-from strategies.cells import cells_of
+from strategies.matrices import cells_of
 from strategies.programs.forms import ACCESS_FORMS
 from strategies.programs.single_instruction import _uniform, exact_elements, single_product
 from strategies.simplification.accesses import plainer_accesses
