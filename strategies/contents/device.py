@@ -50,6 +50,7 @@ from oracle.program import Program
 from strategies.contents import native
 from strategies.contents.expressions import NOISE, Code, Fill, Node, Table
 from strategies.contents.fills import fills_of
+from strategies.contents.floats import Sum
 from strategies.contents.native import CONSTANT, NOWHERE, RIGHT_OF_NUMBERS, SUM, Native
 from strategies.contents.native import Instruction as _Instruction
 from strategies.contents.native import Operand as _Value
@@ -57,7 +58,6 @@ from strategies.contents.operands import Operand, Types
 from strategies.contents.philox import sharing
 from strategies.contents.plans import BLOCK, Filling, Plan, Window, plan_of
 from strategies.contents.recipes import Recipe
-from strategies.contents.sums import Sum
 
 LEAVE = 0xFFFF
 SLOTS = 16
@@ -937,8 +937,8 @@ def _sum(one: Sum) -> tuple[int, ...]:
         signs = ((1 << t.bits - 1) * (t.kind is Kind.SIGNED) for t in (one.a, one.b))
         return 0, one.depth, one.run, *signs
     windows = (
-        (w.fields.shift, w.fields.format.ignored_bits, w.field, (1 << w.bits) - 1)
-        for w in one.windows
+        (f.shift, f.format.ignored_bits, f.window_field, (1 << f.window_bits) - 1)
+        for f in one.fields
     )
     c = one.rounded
     kind = 4 if one.a.bits == 64 else 3

@@ -14,7 +14,7 @@ from oracle.isa import is_available
 from oracle.program import requirements
 from oracle.targets import Module, PtxVersion
 from strategies import coverage
-from strategies.coverage import EPOCH, ProgramCoverage, _part, epoch_known, family_of
+from strategies.coverage import EPOCH, ProgramCoverage, epoch_known, family_of
 from strategies.draws import Selection
 from strategies.features import Focus
 from strategies.rounds import (
@@ -77,10 +77,6 @@ def test_the_focuses_of_a_round_know_nothing_of_its_own_epoch_and_the_last() -> 
     known = [epoch_known(number) for number in range(3000)]
     assert known == sorted(known)
     assert not any(number % EPOCH for number in known)
-    # What is counted together is known together.
-    for number in (*range(3000), *range(3000, 200_000, 97)):
-        assert _part(epoch_known(number)) == epoch_known(number)
-        assert _part(number) <= number
     assert all(number - EPOCH >= known[number] for number in range(EPOCH, 3000))
     assert all(256 <= number - known[number] < 512 for number in range(512, 1024))
     # As many can be run at once as a thousand GPUs ask for, but no more late in a long campaign.

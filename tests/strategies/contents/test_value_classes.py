@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from oracle import isa
 from oracle.formats import Format
 from strategies.contents import ValueClass as V
-from strategies.contents.float_fields import fields_of
+from strategies.contents.floats import fields_of
 
 Exact = NDArray[np.object_]
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from drawn_programs import drawn
-from strategies.programs.controlling import _word
+from strategies.programs.drawing import _word
 
 from oracle.definedness import undefined
 from oracle.forms import Form
