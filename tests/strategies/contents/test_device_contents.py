@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from oracle.program import Program
 from runners.reference.fresh import fill_bytes
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.contents.device import device_contents, shapes
-from strategies.contents.native import header
+from strategies.contents.device import device_contents
+from strategies.contents.native import header, shapes
 from strategies.contents.philox import philox
 from strategies.draws import Selection
 from strategies.rounds import round_batches, selected_forms
