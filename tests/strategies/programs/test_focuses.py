@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 from drawn_programs import drawn
-from strategies.programs.drawing import _word
 
 from oracle.definedness import undefined
 from oracle.forms import Form
@@ -25,6 +24,7 @@ from strategies.features import (
     possible_features,
 )
 from strategies.programs import VALUED_FORMS, is_valued
+from strategies.programs.drawing import _word
 from strategies.programs.forms import everything
 
 _B16 = tuple(form for form in LDMATRIX_FORMS if form.texts["type"] == "b16")
@@ -180,8 +180,7 @@ def test_a_word_that_decides_lies_in_the_region_that_was_chosen(start: int, end:
     span, arena = SimpleNamespace(start=start, end=end), SimpleNamespace(buffer="a")
     region = SimpleNamespace(span=span, arena=arena)
     builder = SimpleNamespace(
-        memory=SimpleNamespace(regions=lambda **_: [region]),
-        scope=SimpleNamespace(access=lambda **_: None),
+        regions=lambda **_: [region], scope=SimpleNamespace(access=lambda **_: None)
     )
     for number in range(8):
         dice = SimpleNamespace(
