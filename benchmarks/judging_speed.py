@@ -63,7 +63,7 @@ def operands(form: Form, rng: random.Random) -> str:
 def is_there(form: Form) -> bool:
     """Whether the target and version have the form."""
     if form.mnemonic == "ldmatrix":
-        return form.columns == 8
+        return form.shape.n == 8
     return not (form.mnemonic == "wmma.mma" and form.satfinite and form.a_type.name == "f16")
 
 

@@ -24,11 +24,9 @@ from typing import BinaryIO
 
 from oracle.errors import InfrastructureError
 
+_FOLDER_ITSELF = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 TEMPORARY = ".tmp-"
 """What the name of a temporary folder starts with."""
-
-_FOLDER_ITSELF = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
 FILE_BYTES = 64 << 20
 """Most bytes of one file of a finding: four images of the largest program (`oracle.program`)."""
 DESCRIPTION_BYTES = 4 << 20
@@ -37,21 +35,18 @@ JSON takes 40 times its size in memory."""
 LOCK_SECONDS = 60.0
 """How long to wait for a lock, in seconds: merging the largest corpus takes less."""
 
+_FULL = "free some space there and try again"
+_IN_THE_WAY = ("a file is in the way", "name a folder, or one that does not exist yet")
+_DENIED = ("permission denied", "change its permissions, or name another folder")
 _REMEDIES = {
-    errno.EWOULDBLOCK: (
-        "another process keeps it locked",
-        "wait for it, or end it, and try again",
-    ),
-    errno.ENOSPC: ("the disk is full", "free some space there and try again"),
-    errno.EDQUOT: ("the disk quota is used up", "free some space there and try again"),
+    errno.EWOULDBLOCK: ("another process keeps it locked", "wait for it, or end it, and try again"),
+    errno.ENOSPC: ("the disk is full", _FULL),
+    errno.EDQUOT: ("the disk quota is used up", _FULL),
     errno.EROFS: ("the file system is read-only", "name a folder that can be written to"),
-    errno.EACCES: ("permission denied", "change its permissions, or name another folder"),
-    errno.EPERM: ("permission denied", "change its permissions, or name another folder"),
-    errno.EEXIST: ("a file is in the way", "name a folder, or one that does not exist yet"),
-    errno.ENOTDIR: ("a file is in the way", "name a folder, or one that does not exist yet"),
-    errno.EMFILE: ("too many files are open", "raise the limit (ulimit -n) and try again"),
-    errno.ENFILE: ("too many files are open", "close other programs and try again"),
-    errno.ENAMETOOLONG: ("the name is too long", "name a folder with a shorter path"),
+    errno.EACCES: _DENIED,
+    errno.EPERM: _DENIED,
+    errno.EEXIST: _IN_THE_WAY,
+    errno.ENOTDIR: _IN_THE_WAY,
     errno.ELOOP: ("a link is there, and links in a corpus are not followed", "remove the link"),
     errno.ENXIO: ("it is no plain file", "remove what is there"),
     errno.EFBIG: ("it is larger than any file of warpfuzz", "remove it, or give another one"),
@@ -73,7 +68,8 @@ def explained(doing: str, path: Path) -> Iterator[None]:
         if error.errno == errno.EFBIG and error.filename is None:
             # Of a file that is written, and not of one that was opened.
             reason, remedy = "files may not become so large", "raise the limit (ulimit -f)"
-        if error.errno == errno.ENOENT and (gone := _missing(path)) is not None:
+        parts = (*reversed(path.parents), path) if error.errno == errno.ENOENT else ()
+        if gone := next((one for one in parts if not os.path.lexists(one)), None):
             raise InfrastructureError(
                 f"cannot {doing} {path}: {gone} is not there; if it was, something has removed or "
                 "moved it, with all that it held"
@@ -83,57 +79,44 @@ def explained(doing: str, path: Path) -> Iterator[None]:
         ) from error
 
 
-def _missing(path: Path) -> Path | None:
-    """Return the first part of a path that is not there; None if all is."""
-    return next((one for one in (*reversed(path.parents), path) if not os.path.lexists(one)), None)
-
-
 def is_folder(path: Path) -> bool:
-    """Whether a folder is there, and no link to one."""
-    try:
-        return stat.S_ISDIR(path.lstat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
+    """Whether a folder is there; an OSError (ELOOP, ENOTDIR) if something else is, such as a link.
 
-
-def check_folder(path: Path) -> None:
-    """Check that a path, if anything is there, is a folder and no link to one.
-
-    Raises
-    ------
-    OSError
-        ELOOP for a link, ENOTDIR for anything else that is no folder.
+    Links are not followed.
     """
     try:
-        mode = path.lstat().st_mode
+        _check(path.lstat(), stat.S_IFDIR, errno.ENOTDIR, path)
     except FileNotFoundError:
-        return
-    if stat.S_ISLNK(mode):
-        raise _refused(errno.ELOOP, path)
-    if not stat.S_ISDIR(mode):
-        raise _refused(errno.ENOTDIR, path)
+        return False
+    return True
+
+
+def _check(found: os.stat_result, kind: int, number: int, path: Path) -> None:
+    """Raise an OSError with a number, or ELOOP for a link, where something else was found."""
+    if stat.S_IFMT(found.st_mode) != kind:
+        raise _refused(errno.ELOOP if stat.S_ISLNK(found.st_mode) else number, path)
+
+
+def _refused(number: int, path: Path) -> OSError:
+    return OSError(number, os.strerror(number), str(path))
 
 
 def open_plain(path: Path, flags: int = os.O_RDONLY) -> int:
     """Open a plain file; return its descriptor.
 
-    `flags` are as for os.open; with O_CREAT the file is made where nothing is there.
-
-    Raises
-    ------
-    OSError
-        ELOOP for a link, ENXIO for anything else that is no plain file, or as os.open.
+    `flags` are as for os.open; with O_CREAT the file is made where nothing is there. An OSError is
+    ELOOP for a link, ENXIO for anything else that is no plain file, or as of os.open.
     """
     # A pipe or a device is not even opened: that alone can wait, or do something.
     try:
-        _check_plain(path.lstat(), path)
+        _check(path.lstat(), stat.S_IFREG, errno.ENXIO, path)
     except FileNotFoundError:
         if not flags & os.O_CREAT:
             raise
     extra = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(path, flags | extra, 0o666)
     try:
-        _check_plain(os.fstat(descriptor), path)
+        _check(os.fstat(descriptor), stat.S_IFREG, errno.ENXIO, path)
     except BaseException:
         os.close(descriptor)
         raise
@@ -141,14 +124,9 @@ def open_plain(path: Path, flags: int = os.O_RDONLY) -> int:
 
 
 def read_plain(path: Path, *, most: int = FILE_BYTES) -> bytes:
-    """Return the contents of a plain file.
+    """Return the contents of a plain file; an OSError is EFBIG where it has more than `most` bytes.
 
-    A file of more than `most` bytes is not read.
-
-    Raises
-    ------
-    OSError
-        EFBIG where it is larger, or as `open_plain`.
+    Others are as of `open_plain`.
     """
     with os.fdopen(open_plain(path), "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -156,17 +134,6 @@ def read_plain(path: Path, *, most: int = FILE_BYTES) -> bytes:
         if max(size, len(data)) > most:
             raise _refused(errno.EFBIG, path)
         return data
-
-
-def _check_plain(status: os.stat_result, path: Path) -> None:
-    if stat.S_ISLNK(status.st_mode):
-        raise _refused(errno.ELOOP, path)
-    if not stat.S_ISREG(status.st_mode):
-        raise _refused(errno.ENXIO, path)
-
-
-def _refused(number: int, path: Path) -> OSError:
-    return OSError(number, os.strerror(number), str(path))
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -186,8 +153,7 @@ def sync_folder(path: Path) -> None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:
-        # A folder that may be entered and not listed cannot be flushed either.
-        return
+        return  # A folder that may be entered and not listed cannot be flushed either.
     try:
         os.fsync(descriptor)
     except OSError as error:
@@ -200,7 +166,6 @@ def sync_folder(path: Path) -> None:
 
 def make_folder(path: Path) -> None:
     """Make a folder durably, unless it is there; its parent has to be, and no link stands there."""
-    check_folder(path)
     if not is_folder(path):
         path.mkdir(exist_ok=True)
         sync_folder(path.parent)
@@ -233,39 +198,52 @@ def workspace(parent: Path) -> Iterator[Path]:
     try:
         yield path
     finally:
-        try:
-            remove_tree(path)
-        finally:
-            os.close(descriptor)
+        _remove_tree(path)
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool | None:
+    """Lock what was opened; whether nobody else has it, or None where there are no locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
 
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder; its owner's death releases it.
 
-    An OSError says that somebody else holds it for longer than `LOCK_SECONDS`.
+    An OSError says that somebody else holds it for longer than `LOCK_SECONDS`. On a file system
+    without locks, one writer at a time is up to the user.
     """
     descriptor = os.open(folder, _FOLDER_ITSELF)
     try:
         give_up = time.monotonic() + LOCK_SECONDS
-        while not _locked(descriptor):
+        while _lock(descriptor) is False:
             if time.monotonic() > give_up:
-                raise OSError(errno.EWOULDBLOCK, "another process keeps it locked")
+                raise _refused(errno.EWOULDBLOCK, folder)
             time.sleep(0.02)
         yield
     finally:
         os.close(descriptor)
 
 
-def _locked(descriptor: int) -> bool:
+@contextmanager
+def claimed(path: Path) -> Iterator[bool]:
+    """Lock a temporary folder if its writer is gone; whether it is (False if nobody can tell)."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        descriptor = os.open(path, _FOLDER_ITSELF)
     except OSError:
-        # A file system without locks: as before locks, one writer at a time is up to the user.
-        return True
-    return True
+        yield False
+        return
+    try:
+        yield _lock(descriptor) is True
+    finally:
+        os.close(descriptor)
 
 
 def replace_file(path: Path, data: bytes, parent: Path) -> None:
@@ -309,21 +287,12 @@ def write_output(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def remove_tree(path: Path) -> None:
-    """Remove a folder and what is in it as far as possible; what resists is left to a sweep.
+def _remove_tree(path: Path) -> None:
+    """Remove a folder and what is in it as far as possible; links are not followed."""
+    # Imported late: it takes milliseconds that `warpfuzz --help` does not have.
+    from shutil import rmtree
 
-    A link is not followed, neither in place of the folder nor inside it.
-    """
-    if not is_folder(path):
-        return
-    with suppress(OSError):
-        for child in path.iterdir():
-            with suppress(OSError):
-                if is_folder(child):
-                    remove_tree(child)
-                else:
-                    child.unlink()
-        path.rmdir()
+    rmtree(path, ignore_errors=True)
 
 
 def sweep(parent: Path) -> None:
@@ -332,23 +301,4 @@ def sweep(parent: Path) -> None:
         with claimed(path) as abandoned:
             if abandoned:
                 # Under its lock: a writer that has just made it waits, and makes another.
-                remove_tree(path)
-
-
-@contextmanager
-def claimed(path: Path) -> Iterator[bool]:
-    """Lock a temporary folder if its writer is gone; whether it is (False if nobody can tell)."""
-    try:
-        descriptor = os.open(path, _FOLDER_ITSELF)
-    except OSError:
-        yield False
-        return
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(descriptor)
+                _remove_tree(path)

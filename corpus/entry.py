@@ -14,17 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corpus import durable
-from corpus.durable import DESCRIPTION_BYTES, FILE_BYTES, check_folder, read_plain
+from corpus.durable import DESCRIPTION_BYTES, FILE_BYTES, is_folder, read_plain
 from corpus.finding import BrokenEntryError, Case, Cause, FileRecord, Finding, Problem, decode
 from oracle.errors import UsageError
 
 DESCRIPTION = "finding.json"
 """Name of the file that describes the finding."""
-
 MODULE, PROGRAM = "module.ptx", "program.json"
 INPUT, EXPECTED = "input.npy", "expected.npy"
 """Files of a finding: what runs, and memory before and after."""
-
 KERNEL = "kernel.ptx"
 """Name of the smallest kernel that shows a program's finding. It is made of the other files and may
 come later, so that it does not count for the id."""
@@ -32,7 +30,8 @@ come later, so that it does not count for the id."""
 ID_DIGITS = 16
 """Hexadecimal digits of an id. By 64 bits, a collision among a million findings has a chance of
 about 3e-8 (birthday bound)."""
-_ID = re.compile(f"[0-9a-f]{{{ID_DIGITS}}}")
+IDS = re.compile(f"[0-9a-f]{{{ID_DIGITS}}}")
+"""What an id looks like."""
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -50,23 +49,16 @@ class Entry:
 
     def read(self, name: str) -> bytes:
         """Return the contents of one of the finding's files, if they are those that were stored."""
-        try:
-            record = self.finding.files[name]
-        except KeyError:
+        if name not in self.finding.files:
             raise UsageError(
                 f"finding {self.id} has no file {name!r}; it has "
                 f"{', '.join(sorted(self.finding.files)) or 'none'}"
-            ) from None
-        return _checked(self.path / name, record)
+            )
+        return _checked(self.path / name, self.finding.files[name])
 
     def files(self) -> dict[str, bytes]:
         """Return the contents of all of the finding's files, by name (see `read`)."""
         return {name: self.read(name) for name in sorted(self.finding.files)}
-
-
-def is_id(name: str) -> bool:
-    """Whether this is what an id looks like."""
-    return _ID.fullmatch(name) is not None
 
 
 def is_file_name(name: str) -> bool:
@@ -81,86 +73,63 @@ def read_entry(path: Path, *, checksums: bool = True) -> Entry:
     """
     description = path / DESCRIPTION
     if path.is_symlink():
-        raise BrokenEntryError(
-            path, Cause.STRANGE, "it is a link, and links in a corpus are not followed", "remove it"
-        )
-    data = _read(description, Cause.NO_DESCRIPTION, most=DESCRIPTION_BYTES)
-    finding = decode(data, description)
+        said = "it is a link, and links in a corpus are not followed"
+        raise BrokenEntryError(path, Cause.STRANGE, said, "remove it")
+    finding = decode(_read(description, Cause.NO_DESCRIPTION, DESCRIPTION_BYTES), description)
     if finding.id != path.resolve().name:
-        raise BrokenEntryError(
-            path,
-            Cause.MISNAMED,
-            f"the folder's name is not the id {finding.id} in its {DESCRIPTION}",
-            "give the folder that name again",
-        )
+        said = f"the folder's name is not the id {finding.id} in its {DESCRIPTION}"
+        raise BrokenEntryError(path, Cause.MISNAMED, said, "give the folder that name again")
     for name, record in sorted(finding.files.items()):
         # A corpus may come from anybody: a name must not lead out of the folder.
         if not is_file_name(name):
-            raise BrokenEntryError(
-                description,
-                Cause.INVALID,
-                f"it lists a file {name!r}, which is no plain file name",
-                "remove the folder",
-            )
-        (_checked if checksums else _check_size)(path / name, record)
+            said = f"it lists a file {name!r}, which is no plain file name"
+            raise BrokenEntryError(description, Cause.INVALID, said, "remove the folder")
+        _checked(path / name, record, checksums=checksums)
     digests = {name: record.sha256 for name, record in finding.files.items()}
     if finding_id(finding, digests) != finding.id:
-        raise BrokenEntryError(
-            description,
-            Cause.MISNAMED,
-            f"what it describes does not have the id {finding.id}: it was edited",
-            "undo the edit, or import it as a case of its own",
-        )
+        said = f"what it describes does not have the id {finding.id}: it was edited"
+        remedy = "undo the edit, or import it as a case of its own"
+        raise BrokenEntryError(description, Cause.MISNAMED, said, remedy)
     return Entry(path=path, finding=finding)
 
 
-def _read(path: Path, missing: Cause, *, most: int) -> bytes:
+def _read(path: Path, missing: Cause, most: int) -> bytes:
     try:
         return read_plain(path, most=most)
-    except (FileNotFoundError, NotADirectoryError):
-        raise _broken(path, missing, "the file is not there") from None
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):
-            raise _broken(path, Cause.STRANGE, "it is not a plain file") from None
-        if error.errno == errno.EFBIG:
-            raise _broken(path, Cause.INVALID, f"it has more than {most >> 20} MiB") from None
-        what = f"it cannot be read ({error.strerror})"
-        raise BrokenEntryError(
-            path, Cause.UNREADABLE, what, "mend its permissions or the disk"
-        ) from error
+        absent, strange = (missing, "the file is not there"), (Cause.STRANGE, _STRANGE)
+        unreadable = Cause.UNREADABLE, f"it cannot be read ({error.strerror})"
+        cause, said = {
+            errno.ENOENT: absent, errno.ENOTDIR: absent, errno.ELOOP: strange, errno.ENXIO: strange,
+            errno.EFBIG: (Cause.INVALID, f"it has more than {most >> 20} MiB"),
+        }.get(error.errno or 0, unreadable)  # fmt: skip
+        raise BrokenEntryError(path, cause, said) from error
 
 
-def _checked(path: Path, record: FileRecord) -> bytes:
-    _check_size(path, record)
-    data = _read(path, Cause.MISSING_FILE, most=FILE_BYTES)
-    _compare_size(path, len(data), record)
-    if digest(data) != record.sha256:
-        recorded = f"{record.sha256[:ID_DIGITS]}…"
-        raise _broken(
-            path, Cause.CHANGED_FILE, f"its SHA-256 is not the recorded {recorded}: it was changed"
-        )
-    return data
+_STRANGE = "it is not a plain file"
 
 
-def _check_size(path: Path, record: FileRecord) -> None:
+def _checked(path: Path, record: FileRecord, *, checksums: bool = True) -> bytes:
+    """Return the contents of a file if they are as recorded; without `checksums`, none."""
     try:
         found = path.lstat()
     except OSError:
-        raise _broken(path, Cause.MISSING_FILE, "the file is not there") from None
+        raise BrokenEntryError(path, Cause.MISSING_FILE, "the file is not there") from None
     if not stat.S_ISREG(found.st_mode):
-        raise _broken(path, Cause.STRANGE, "it is not a plain file")
-    _compare_size(path, found.st_size, record)
-
-
-def _compare_size(path: Path, size: int, record: FileRecord) -> None:
-    if size != record.size:
-        what = f"it has {size} bytes and not the recorded {record.size}: it was cut off or changed"
-        raise _broken(path, Cause.CHANGED_FILE, f"{what}, by core.autocrlf of git, say")
-
-
-def _broken(path: Path, cause: Cause, what: str) -> BrokenEntryError:
-    remedy = "restore the folder from a backup or another corpus"
-    return BrokenEntryError(path, cause, what, f"{remedy} (`warpfuzz corpus merge INTO FROM`)")
+        raise BrokenEntryError(path, Cause.STRANGE, _STRANGE)
+    if found.st_size != record.size:
+        said = (
+            f"it has {found.st_size} bytes and not the recorded {record.size}: it was cut off or "
+        )
+        said += "changed, by core.autocrlf of git, say"
+        raise BrokenEntryError(path, Cause.CHANGED_FILE, said)
+    if not checksums:
+        return b""
+    data = _read(path, Cause.MISSING_FILE, FILE_BYTES)
+    if digest(data) != record.sha256:
+        said = f"its SHA-256 is not the recorded {record.sha256[:ID_DIGITS]}…: it was changed"
+        raise BrokenEntryError(path, Cause.CHANGED_FILE, said)
+    return data
 
 
 def finding_id(case: Case, digests: Mapping[str, str]) -> str:
@@ -172,16 +141,13 @@ def finding_id(case: Case, digests: Mapping[str, str]) -> str:
     status, the version of warpfuzz and of the schema. `digests` has the SHA-256 of each file, in
     hexadecimal.
     """
-    runners = sorted(
-        (verdict.runner, verdict.version, verdict.options, verdict.outcome)
-        for verdict in case.runners
-    )
+    runners = sorted((*verdict.build, verdict.outcome) for verdict in case.runners)
     parts = (
         str(case.kind),
         case.text,
         case.target,
         case.ptx_version,
-        _listed(_listed(runner) for runner in runners),
+        _listed(map(_listed, runners)),
         _listed(_listed(item) for item in sorted(digests.items()) if item[0] != KERNEL),
     )
     return digest(_listed(parts).encode(errors="surrogatepass"))[:ID_DIGITS]
@@ -201,30 +167,18 @@ def _listed(parts: Iterable[str]) -> str:
     return "".join(f"{len(part)}:{part}," for part in parts)
 
 
-def ids_in(folder: Path) -> list[str]:
-    """Return the ids of the findings in a folder, sound or not; none where it does not exist."""
-    return sorted(child.name for child in _children(folder) if is_id(child.name))
-
-
 def scan_folders(*folders: Path, checksums: bool) -> Iterator[Entry | Problem]:
     """Yield every finding in some folders, by id, or what is wrong with it.
 
-    Parameters
-    ----------
-    folders
-        Such as `findings/`; where one does not exist, there are none. A finding that is sound in
-        an earlier one is left out of the later ones.
-    checksums
-        Whether the contents of the files are checked, and not only their size.
+    Where a folder does not exist, there are none; a finding that is sound in an earlier one is left
+    out of the later ones. Without `checksums`, files have only to be there in their size.
     """
-    paths = [path for folder in folders for path in _children(folder)]
+    paths = [path for folder in folders for path in children(folder)]
     last = ""
     # Sorting is stable: among equal names, the earlier folder comes first.
     for path in sorted(paths, key=lambda path: path.name):
-        if not is_id(path.name):
-            problem = _stranger(path)
-            if problem is not None:
-                yield problem
+        if not IDS.fullmatch(path.name):
+            yield from _stranger(path)
         elif path.name != last:
             try:
                 entry = read_entry(path, checksums=checksums)
@@ -237,31 +191,20 @@ def scan_folders(*folders: Path, checksums: bool) -> Iterator[Entry | Problem]:
                 yield entry
 
 
-def _children(folder: Path) -> list[Path]:
+def children(folder: Path) -> list[Path]:
+    """Return what is in a folder, which may be missing, and is no link."""
     with durable.explained("read", folder):
-        check_folder(folder)
-        try:
-            return list(folder.iterdir())
-        except FileNotFoundError:
-            return []
+        return list(folder.iterdir()) if is_folder(folder) else []
 
 
-def _stranger(path: Path) -> Problem | None:
+def _stranger(path: Path) -> Iterator[Problem]:
     if path.name.startswith(durable.TEMPORARY):
         with durable.claimed(path) as abandoned:
             if not abandoned:
-                return None
-        return Problem.of(
-            path,
-            Cause.LEFTOVER,
-            "half written when its campaign was killed; it is nothing that was reported as saved, "
-            "and the next campaign in this corpus removes it",
-        )
-    if path.name.startswith("."):
-        return None
-    return Problem.of(
-        path,
-        Cause.STRANGE,
-        "no finding has this name; move it out of the corpus, or import it if it is a case "
-        "written by hand",
-    )
+                return
+        said = "half written when its campaign was killed; it is nothing that was reported as "
+        said += "saved, and the next campaign in this corpus removes it"
+        yield Problem(path, Cause.LEFTOVER, said)
+    elif not path.name.startswith("."):
+        said = "no finding has this name; move it out of the corpus, or import it if it is a case "
+        yield Problem(path, Cause.STRANGE, f"{said}written by hand")

@@ -22,22 +22,21 @@ from corpus.durable import FILE_BYTES, read_plain
 from corpus.entry import (
     DESCRIPTION,
     EXPECTED,
+    IDS,
     INPUT,
     MODULE,
     PROGRAM,
     Entry,
     is_file_name,
-    is_id,
 )
 from corpus.finding import (
     WRONG_RESULT,
     BrokenEntryError,
     Case,
-    Document,
     Kind,
     encode,
     explain,
-    from_2,
+    migrated,
     read_document,
 )
 from corpus.opening import MANIFEST, manifest, open_corpus
@@ -45,9 +44,6 @@ from corpus.programs import array_of
 from corpus.store import FINDINGS, RAW, Corpus
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.statements import directives, matrix_instructions, without_comments
-
-_EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The earliest time that a ZIP file can name (APPNOTE.TXT, 4.4.6)."""
 
 
 def export_zip(corpus: Corpus, entries: Iterable[Entry], path: Path) -> None:
@@ -58,31 +54,28 @@ def export_zip(corpus: Corpus, entries: Iterable[Entry], path: Path) -> None:
     it is there.
     """
     chosen = {entry.id: (FINDINGS, entry) for entry in entries}
-    for entry in [entry for _, entry in chosen.values()]:
+    for _, entry in list(chosen.values()):
         origin = entry.finding.shrunk_from
-        while origin is not None and origin not in chosen:
-            raw = corpus.sound(origin)
-            if raw is None:
-                break
+        while origin is not None and origin not in chosen and (raw := corpus.sound(origin)):
             chosen[origin] = RAW, raw
             origin = raw.finding.shrunk_from
     with (
         durable.output_file(path) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
     ):
-        _write(archive, MANIFEST, manifest(corpus.generator))
+
+        def write(name: str, data: bytes) -> None:
+            member = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))  # the earliest (APPNOTE, 4.4.6)
+            member.create_system = 3  # Unix, wherever it is made (APPNOTE.TXT, 4.4.2)
+            member.external_attr = 0o644 << 16
+            archive.writestr(member, data)
+
+        write(MANIFEST, manifest(corpus.generator))
         # One finding after the other, so that memory does not grow with the corpus.
-        for _, (folder, entry) in sorted(chosen.items(), key=lambda one: (one[1][0], one[0])):
+        for folder, entry in sorted(chosen.values(), key=lambda one: (one[0], one[1].id)):
             contents = {DESCRIPTION: encode(entry.finding), **entry.files()}
             for name, data in sorted(contents.items()):
-                _write(archive, f"{folder}/{entry.id}/{name}", data)
-
-
-def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
-    member = zipfile.ZipInfo(name, _EPOCH)
-    member.create_system = 3  # Unix, wherever it is made (APPNOTE.TXT, 4.4.2)
-    member.external_attr = 0o644 << 16
-    archive.writestr(member, data)
+                write(f"{folder}/{entry.id}/{name}", data)
 
 
 def json_lines(entries: Iterable[Entry]) -> Iterator[str]:
@@ -95,14 +88,11 @@ ARCHIVE_BYTES = 512 << 20
 """Most bytes of an archive, unpacked; a finding of a program has about 10 KB (2026-11)."""
 DIRECTORY_BYTES = 16 << 20
 """Most bytes of an archive's list of its files, which is held in memory: about 150,000 files."""
-
 _PLACE = re.compile(rf"(?:{FINDINGS}|{RAW})/([^/]+)/([^/]+)")
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # The end of central directory record and the locator of its ZIP64 form (APPNOTE.TXT, 4.3.16 and
 # 4.3.15): signature, and, at a distance, the size of the central directory.
 _END, _END_BYTES, _SIZE_AT = b"PK\x05\x06", 22, 12
 _LOCATOR, _LOCATOR_BYTES = b"PK\x06\x07", 20
-_COMMENT_BYTES = 0xFFFF
 
 
 def is_archive(path: Path) -> bool:
@@ -143,47 +133,46 @@ def opened_archive(path: Path) -> Iterator[Corpus]:
 def _check_directory(path: Path) -> None:
     """Check the size of the list of files before it is read."""
     with path.open("rb") as file:
-        size = file.seek(0, 2)
-        file.seek(max(0, size - _COMMENT_BYTES - _END_BYTES - _LOCATOR_BYTES))
+        # A comment may follow.
+        file.seek(max(0, file.seek(0, 2) - 0xFFFF - _END_BYTES - _LOCATOR_BYTES))
         ending = file.read()
     at = len(ending) - _END_BYTES
-    if at < 0 or ending[at : at + 4] != _END:
+    if not ending.startswith(_END, max(0, at)):
         at = ending.rfind(_END)
     if at < 0 or at + _END_BYTES > len(ending):
         raise zipfile.BadZipFile("it has no list of its files")
     (listed,) = struct.unpack_from("<I", ending, at + _SIZE_AT)
-    if listed > DIRECTORY_BYTES or ending[max(0, at - _LOCATOR_BYTES) :].startswith(_LOCATOR):
+    if listed > DIRECTORY_BYTES or ending.startswith(_LOCATOR, max(0, at - _LOCATOR_BYTES)):
         raise _too_much(path)
 
 
 def _unpack(archive: zipfile.ZipFile, path: Path, folder: Path) -> None:
     room = ARCHIVE_BYTES
     for member in archive.infolist():
-        name = member.filename
         if member.is_dir():
             continue
-        if not _belongs(name) or (folder / name).exists():
+        name = member.filename
+        place, target = _PLACE.fullmatch(name), folder / name
+        belongs = name == MANIFEST or (
+            place is not None
+            and IDS.fullmatch(place[1])
+            and (place[2] == DESCRIPTION or is_file_name(place[2]))
+        )
+        if not belongs or target.exists():
             raise UsageError(
                 f"{path} is no exported corpus: {name[:100]!r} is in it, or is in it twice; unpack "
                 "it yourself, and merge the folder if you know what it is"
             )
-        if member.compress_type not in _METHODS:
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise zipfile.BadZipFile(f"it is packed by method {member.compress_type}")
+        most = min(room, FILE_BYTES)
         with archive.open(member) as source:
-            data = source.read(min(room, FILE_BYTES) + 1)
-        if len(data) > min(room, FILE_BYTES):
+            data = source.read(most + 1)
+        if len(data) > most:
             raise _too_much(path)
         room -= len(data)
-        place = folder / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(data)
-
-
-def _belongs(name: str) -> bool:
-    place = _PLACE.fullmatch(name)
-    if place is None:
-        return name == MANIFEST
-    return is_id(place[1]) and (place[2] == DESCRIPTION or is_file_name(place[2]))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
 
 
 def _too_much(path: Path) -> UsageError:
@@ -195,7 +184,6 @@ def _too_much(path: Path) -> UsageError:
 
 CASE_FILE = "case.json"
 """Name of the file that describes the case."""
-
 _CASE_BYTES = 16 << 20
 """Most bytes of all files of a case together."""
 
@@ -225,48 +213,43 @@ def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
         )
     try:
         document = read_document(contents.pop(CASE_FILE), path)
-        fields = {**_from_module(folder, contents), **_fields(document, path)}
-        if "identity" not in fields and fields.get("instructions"):
-            kind = document.get("kind")
-            failure = Kind(kind).failure if kind in set(Kind) else WRONG_RESULT
-            opcode = fields["instructions"][0].split()[0]
-            fields["identity"] = {"failure": failure, "instructions": [opcode]}
-        if "instructions" not in fields:
+        modules = [name for name in contents if name.endswith(".ptx")]
+        if not modules:
+            raise UsageError(f"{folder} has no PTX module; put it there, as module.ptx, say")
+        text = without_comments(contents[modules[0]].decode(errors="replace"))
+        named = zip(("target", "ptx_version"), directives(text), strict=True)
+        fields: dict[str, Any] = {name: value for name, value in named if value is not None}
+        if instructions := [instruction for _, instruction in matrix_instructions(text)]:
+            fields["instructions"] = instructions
+        fields |= migrated(document, 2)
+        if not fields.get("instructions"):
             raise UsageError(
                 f"{path}: the module has no matrix instruction to call the case after; write "
                 'instructions there, such as {"instructions": ["ld.global.u32", "st.global.u32"]}'
             )
+        if "identity" not in fields:
+            kind, opcode = document.get("kind"), fields["instructions"][0].split()[0]
+            failure = Kind(kind).failure if kind in set(Kind) else WRONG_RESULT
+            fields["identity"] = {"failure": failure, "instructions": [opcode]}
         case = msgspec.convert(fields, Case)
     except BrokenEntryError as error:
         raise UsageError(str(error)) from error
-    except msgspec.ValidationError as error:
-        raise UsageError(
-            f"{path}: {explain(error)}; its fields are {', '.join(Case.__struct_fields__)}"
-        ) from error
-    _check_images(folder, contents)
-    if MODULE not in contents:
-        # What is replayed and reproduced has this name.
-        (name, *_) = (name for name in contents if name.endswith(".ptx"))
-        contents[MODULE] = contents.pop(name)
-    return case, contents
-
-
-def _fields(document: Document, path: Path) -> Document:
-    """Return the fields of a `case.json` as a finding has them now."""
-    try:
-        return from_2(document)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except (msgspec.ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(
             f"{path} is not what a case asks for: {explain(error)}; its fields are "
             f"{', '.join(Case.__struct_fields__)}"
         ) from error
+    if PROGRAM not in contents and {INPUT, EXPECTED} <= contents.keys():
+        _check_images(folder, contents)
+    if MODULE not in contents:
+        # What is replayed and reproduced has this name.
+        contents[MODULE] = contents.pop(modules[0])
+    return case, contents
 
 
 def _check_images(folder: Path, contents: dict[str, bytes]) -> None:
     """Raise UsageError if there are images that the module cannot run on."""
-    if PROGRAM in contents or not {INPUT, EXPECTED} <= contents.keys():
-        return
-    first: tuple[int, ...] = ()
+    shapes = []
     for name in (INPUT, EXPECTED):
         try:
             image = array_of(contents[name])
@@ -279,12 +262,12 @@ def _check_images(folder: Path, contents: dict[str, bytes]) -> None:
                 f"{folder / name} holds {image.dtype} of shape {image.shape}; both images are "
                 "uint8 of shape (1, bytes)"
             )
-        first = first or image.shape
-        if image.shape != first:
-            raise UsageError(
-                f"{folder / name} has {image.shape[1]:,} bytes, and {INPUT} {first[1]:,}; "
-                "they are the same memory, before and after"
-            )
+        shapes.append(image.shape)
+    if shapes[0] != shapes[1]:
+        raise UsageError(
+            f"{folder / EXPECTED} has {shapes[1][1]:,} bytes, and {INPUT} {shapes[0][1]:,}; "
+            "they are the same memory, before and after"
+        )
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
@@ -301,16 +284,3 @@ def _contents(folder: Path) -> dict[str, bytes]:
                 "and a description"
             )
     return contents
-
-
-def _from_module(folder: Path, contents: dict[str, bytes]) -> dict[str, Any]:
-    modules = [name for name in contents if name.endswith(".ptx")]
-    if not modules:
-        raise UsageError(f"{folder} has no PTX module; put the module there, as module.ptx, say")
-    text = without_comments(contents[modules[0]].decode(errors="replace"))
-    found: dict[str, Any] = {}
-    instructions = [instruction for _, instruction in matrix_instructions(text)]
-    if instructions:
-        found["instructions"] = instructions
-    named = zip(("target", "ptx_version"), directives(text), strict=True)
-    return found | {field: value for field, value in named if value is not None}

@@ -1,29 +1,33 @@
 """Known findings: rows of a TOML file, and the findings of the record that ships.
 
-A row has an identity and the builds that have it. A finding is known if each of its builds has it,
-by a row or because the record's finding of that identity fails with it too; with any other build
-the finding is new, and `Known.like` says which one it resembles.
+A row has an identity and the builds (compiler, version, level) that have it. A finding is known if
+each of its builds has it, by a row or because the record's finding of that identity fails with it
+too; with any other build the finding is new, and `Known.like` says which one it resembles. Rows of
+schema 1, which users have, match a family's key and instructions by patterns instead.
 """
 
 from __future__ import annotations
 
 import json
+import operator
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import cache
 from importlib.resources import files
 from itertools import permutations
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta, Struct
 
 from corpus import durable
-from corpus.builds import DEFAULT_LEVEL, Build, wrong_builds
 from corpus.finding import (
+    RIGHT,
     WRONG_RESULT,
     WRONG_STEP,
     Case,
@@ -33,38 +37,144 @@ from corpus.finding import (
     NonEmpty,
     explain,
 )
-from corpus.known_patterns import Match, PatternRow, check_patterns, parse_range, wildcards, within
 from corpus.opening import FOLDER, MANIFEST, open_corpus, read_answers
 from oracle.errors import UsageError
 from oracle.given_files import TOML_BYTES, parse_toml, read_given
+from oracle.targets import TARGETS
 
 SCHEMA = 2
 """Version of the file that this module writes; it reads 1, too."""
 PACKAGED = "known.toml"
 """Name of the file that comes with warpfuzz."""
-_MOST_INSTRUCTIONS = 6
-"""Of an identity that a row matches: their orders are tried one by one, 720 of six."""
+COMPILERS = ("ptxas", "driver")
+"""Names of compilers: NVIDIA's assembler, and what the driver has of it."""
+DEFAULT_LEVEL = 3
+"""Of ptxas (`ptxas --help`), which what the driver has of it is taken for, too."""
+
+
+class Build(NamedTuple):
+    """What something was compiled and run with."""
+
+    compiler: str
+    """One of `COMPILERS`, or another one by its name. With planted faults, a pass, a front end or
+    a runner of somebody else's these are part of the name: it is no compiler of NVIDIA's alone."""
+    version: str
+    """Such as "13.5.37", with options behind it; of the driver's compiler that of CUDA."""
+    level: int
+
+
+def wrong_builds(case: Case) -> frozenset[Build]:
+    """Return the builds that a case shows to be wrong: of those compared, and its own."""
+    made, said = case.made, str(case.details.get("compiler", ""))
+    given = [*(("fault", name) for name in made.faults), ("ptx-pass", made.ptx_pass)]
+    planted = "".join(f" --{w} {v}" for w, v in (*given, ("front-end", made.front_end)) if v)
+
+    def build(compiler: str, version: str, options: str) -> Build:
+        if compiler == "driver":  # How a runner's device names its release.
+            cuda = re.search(r"\bCUDA (\d+\.\d+)", version)
+            version = cuda[1] if cuda else ""
+        level = re.search(r"-O([0-3])", options)
+        number = int(level[1]) if level else DEFAULT_LEVEL
+        return Build(compiler + planted, version.removeprefix("V"), number)
+
+    # Of what should have been rejected, and of what two assemblers do not agree about.
+    right = {Kind.ACCEPTED: ("rejected",), Kind.DIFFER: ()}.get(case.kind, RIGHT)
+    found = {
+        build(one.runner, one.device if one.runner == "driver" else one.version, one.options)
+        for one in case.asked
+        if one.outcome not in right
+        and (one.runner == "ptxas" or re.fullmatch(r"-O[0-3]", one.options))
+    }
+    own = case.runners[-1] if case.runners else None
+    if own is not None and made.runner not in ("", "cuda", "ptxas"):
+        found.add(build(own.runner, own.version, own.options))
+    elif said.startswith("ptxas "):
+        found.add(build("ptxas", said.split()[1], said))
+    elif said.startswith("the driver") and own is not None:
+        found.add(build("driver", own.device, said))
+    elif not said and not found and own is not None and made.runner == "cuda":
+        # It came to nothing that was compiled.
+        name = "ptxas" if made.assembler else "driver"
+        found.add(build(name, made.assembler or own.device, f"-O{made.level}"))
+    elif said and not found:
+        found.add(build(said, "", said))
+    return frozenset(found)
+
+
+_VERSION = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,9}", re.ASCII)
+_OPERATORS = {
+    ">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne,
+    ">": operator.gt, "<": operator.lt,
+}  # fmt: skip
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+@cache
+def parse_range(text: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Return the bounds, each a sign and numbers, that a text such as ">=12.0,<13.2" names.
+
+    Raises ValueError if it names none.
+    """
+    bounds = []
+    for part in text.split(","):
+        found = re.fullmatch(rf"\s*({'|'.join(_OPERATORS)})\s*({_VERSION.pattern})\s*", part, re.A)
+        if found is None:
+            raise ValueError(
+                f"{text!r:.80} is no range of versions: {part.strip()!r:.80} has to be one of "
+                f"{', '.join(_OPERATORS)} and a version; write it like '>=12.0,<13.2'"
+            )
+        bounds.append((found[1], _numbers(found[2])))
+    return tuple(bounds)
+
+
+def within(version: str, bounds: str | None) -> bool:
+    """Whether a version, such as "V13.5.37", keeps all bounds; any does where there are none.
+
+    It is compared by as many numbers as a bound has, so that "<=12.8" and "==12.8" hold for
+    12.8.93: bounds name releases, and assemblers name builds. Numbers that it lacks count as zero;
+    one without numbers keeps no bound. Raises ValueError as `parse_range`.
+    """
+    asked, found = parse_range(bounds) if bounds else (), _VERSION.search(version)
+    if not asked or found is None:
+        return not asked
+    numbers = (*_numbers(found[0]), *(0,) * 10)
+    return all(_OPERATORS[sign](numbers[: len(bound)], bound) for sign, bound in asked)
+
+
+@cache
+def _wildcards(text: str, special: str) -> re.Pattern[str]:
+    # Not fnmatch: its [...] is a set of characters, and instructions have [addresses] in them.
+    parts = {"*": ".*", "?": ".", "|": "|"}
+    signs = (parts[sign] if sign in special else re.escape(sign) for sign in text)
+    return re.compile("".join(signs), re.DOTALL)
+
+
+def _fits(pattern: str, text: str) -> bool:
+    return _wildcards(pattern, "*?|").fullmatch(text) is not None
 
 
 class Span(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Versions of a compiler."""
 
-    name: NonEmpty
-    """One of `corpus.builds.COMPILERS`, or as `corpus.builds.Build.compiler` has it."""
-    first: str = ""
-    """The first version that has it, such as "11.8"; "": any before the last."""
-    last: str = ""
-    """The last version that has it; "": any after the first."""
+    name: NonEmpty  # one of `COMPILERS`, or as `Build.compiler` has it
+    first: str = ""  # the first version that has it, such as "11.8"; "": any before the last
+    last: str = ""  # the last version that has it; "": any after the first
     levels: tuple[Annotated[int, Meta(ge=0, le=3)], ...] = (0, 1, 2, 3)
+
+    def __post_init__(self) -> None:
+        parse_range(self._range or ">0")
+
+    @property
+    def _range(self) -> str:
+        return ",".join(f"{s}{v}" for s, v in ((">=", self.first), ("<=", self.last)) if v)
 
     def covers(self, build: Build) -> bool:
         """Whether a build is one of these."""
-        return (
-            build.compiler == self.name
-            and build.level in self.levels
-            and within(build.version, f">={self.first}" if self.first else None)
-            and within(build.version, f"<={self.last}" if self.last else None)
-        )
+        ours = build.compiler == self.name and build.level in self.levels
+        return ours and within(build.version, self._range)
 
 
 class KnownRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,17 +189,17 @@ class KnownRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     message: str = ""
     program: NonEmpty | None = None
     """A pattern of which one of the finding's instructions is, as its module has them."""
-    ptx_versions: NonEmpty | None = None
-    """A range such as ">=7.0,<8.1"."""
+    ptx_versions: NonEmpty | None = None  # a range such as ">=7.0,<8.1"
     compilers: Annotated[tuple[Span, ...], Meta(min_length=1)]
-    cause: NonEmpty
-    """In at most three sentences."""
-    finding: str = ""
-    """Id of a finding that shows it."""
-    evidence: str = ""
-    """What else shows it."""
-    expires: date | None = None
-    """The last day on which it holds; None for good."""
+    cause: NonEmpty  # in at most three sentences
+    finding: str = ""  # id of a finding that shows it
+    evidence: str = ""  # what else shows it
+    expires: date | None = None  # the last day on which it holds; None for good
+
+    def __post_init__(self) -> None:
+        if not (self.finding or self.evidence):
+            raise ValueError("nothing shows it; give finding, an id, or evidence, a text")
+        within("", self.ptx_versions)
 
     def fits(self, case: Case) -> bool:
         """Whether a case has this identity, whatever build shows it."""
@@ -98,17 +208,16 @@ class KnownRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             self.failure == identity.failure
             and _fits(self.condition, identity.condition)
             and _fits(self.message, identity.message)
-            and self._names(identity.instructions)
+            and (self.instructions == ("*",) or self._names(identity.instructions))
             and (self.program is None or any(_fits(self.program, one) for one in case.instructions))
             and within(case.ptx_version, self.ptx_versions)
         )
 
     def _names(self, instructions: tuple[str, ...]) -> bool:
-        if self.instructions == ("*",):
-            return True
-        if len(instructions) != len(self.instructions) or len(instructions) > _MOST_INSTRUCTIONS:
-            return False
-        return any(all(map(_fits, self.instructions, some)) for some in permutations(instructions))
+        # Their orders are tried one by one, 720 of six.
+        return len(instructions) == len(self.instructions) <= 6 and any(
+            all(map(_fits, self.instructions, some)) for some in permutations(instructions)
+        )
 
     def covers(self, build: Build) -> bool:
         """Whether it is known of a build."""
@@ -128,21 +237,126 @@ class RecordRow:
 
     def fits(self, case: Case) -> bool:
         """Whether a case has this identity."""
-        return case.identity == self.identity and (
-            self.telling or (isinstance(case, Finding) and case.id == self.id)
-        )
+        this = self.telling or (isinstance(case, Finding) and case.id == self.id)
+        return this and case.identity == self.identity
 
     def covers(self, build: Build) -> bool:
         """Whether the finding of the record fails with a build."""
         return build in self.builds
 
 
+Texts = NonEmpty | tuple[NonEmpty, ...]
+
+
+class Match(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a finding has to look like by a row of schema 1: all that is given has to hold."""
+
+    family: NonEmpty | None = None
+    """What the family's key fits, whole; * is any text, ? any character."""
+    family_regex: NonEmpty | None = None
+    instruction: NonEmpty | None = None
+    """What one and the same instruction of the finding fits, as the regular expression does."""
+    instruction_regex: NonEmpty | None = None
+    every_instruction_regex: NonEmpty | None = None
+    """What all instructions of the finding fit: what is named by its first word alone may be any of
+    those that begin with it."""
+    runner: Texts | None = None
+    """Whose verdicts it is about; None for anybody's."""
+    versions: NonEmpty | None = None
+    """Range that the version of every verdict's runner has to be in."""
+    compilers: Texts | None = None
+    """Names of compilers, each with a range or for all of its versions: whatever came out wrong,
+    one of these has compiled; None for any."""
+    ptx_versions: NonEmpty | None = None
+    targets: tuple[NonEmpty, ...] | None = None
+    """Patterns of targets, one of which has to fit; None: any target."""
+
+    def __post_init__(self) -> None:
+        if not (self.family or self.instruction or self.family_regex or self.instruction_regex):
+            raise ValueError(
+                "it names neither a family nor an instruction; give family, family_regex, "
+                "instruction or instruction_regex"
+            )
+        for name in ("family_regex", "instruction_regex", "every_instruction_regex"):
+            regex = getattr(self, name) or ""
+            try:
+                re.compile(regex)
+            except (re.error, RecursionError, OverflowError) as error:
+                raise ValueError(
+                    f"{name}: {regex!r:.200} is no regular expression ({error}); mend it, or use "
+                    "family or instruction with * and ?"
+                ) from None
+        for text in self.targets or ():
+            if not any(_matches(target, text, None) for target in TARGETS):
+                raise ValueError(f"targets: {text!r:.80} fits no target: {', '.join(TARGETS)}")
+        for text in _several(self.compilers):
+            name, _, bounds = text.partition(" ")
+            if name not in COMPILERS:
+                raise ValueError(
+                    f"compilers: {text!r:.80} names no compiler that is known here "
+                    f"({', '.join(COMPILERS)}); write it like 'ptxas >=12.4,<=13.5' or 'driver'"
+                )
+            within("", bounds)
+        within("", self.versions)
+        within("", self.ptx_versions)
+
+
+class PatternRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A row of schema 1."""
+
+    id: NonEmpty
+    kind: Kind | tuple[Kind, ...]
+    """One of them: of a defect, wrong values may be forbidden or happen to be permitted."""
+    match: Match
+    reason: NonEmpty
+    evidence: NonEmpty  # a text, or the path of a finding or a page
+    expires: date | None = None  # the last day on which it holds; None for good
+
+    def fits(self, case: Case) -> bool:
+        """Whether a finding is what this is about.
+
+        A finding with several verdicts is explained only if all of them are: a known discrepancy
+        of one assembler must not hide what another one does.
+        """
+        match, instructions = self.match, case.instructions
+        named = [text.partition(" ") for text in _several(match.compilers)]
+        wrong = wrong_builds(case) if named else ()
+        return (
+            case.kind in (self.kind if isinstance(self.kind, tuple) else (self.kind,))
+            and any(_matches(key, match.family, match.family_regex) for key in case.keys)
+            and any(_matches(i, match.instruction, match.instruction_regex) for i in instructions)
+            and all(_matches(i, None, match.every_instruction_regex) for i in instructions)
+            and any(_matches(case.target, one, None) for one in match.targets or ("*",))
+            and within(case.ptx_version, match.ptx_versions)
+            and (not named or bool(wrong))
+            and all(
+                any(one.compiler == who and within(one.version, bounds) for who, _, bounds in named)
+                for one in wrong
+            )
+            and (bool(case.runners) or (match.runner is None and match.versions is None))
+            and all(
+                (match.runner is None or verdict.runner in _several(match.runner))
+                and within(verdict.version, match.versions)
+                for verdict in case.runners
+            )
+        )
+
+    def covers(self, build: Build) -> bool:
+        """Whether it is known of a build: of all, where it fits."""
+        return True
+
+
+def _several(texts: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return (texts,) if isinstance(texts, str) else texts or ()
+
+
+def _matches(text: str, pattern: str | None, regex: str | None) -> bool:
+    fits = pattern is None or _wildcards(pattern, "*?").fullmatch(text) is not None
+    return fits and (regex is None or re.fullmatch(regex, text, re.DOTALL) is not None)
+
+
 Row = KnownRow | RecordRow | PatternRow
 """What a finding may be known as."""
-
-
-def _fits(pattern: str, text: str) -> bool:
-    return any(wildcards(one).fullmatch(text) for one in pattern.split("|"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,8 +371,7 @@ class Known:
 
         The day to judge by is the current one in UTC if none is given.
         """
-        like = self._like(case, today)
-        builds = wrong_builds(case)
+        like, builds = self._like(case, today), wrong_builds(case)
         known = bool(like) and all(any(one.covers(each) for one in like) for each in builds)
         # What names no build, such as a case by hand, is known by rows that ask for none.
         return like[0] if known and (builds or isinstance(like[0], PatternRow)) else None
@@ -168,16 +381,17 @@ class Known:
         return next(iter(self._like(case, today)), None)
 
     def _like(self, case: Case, today: date | None) -> list[Row]:
-        rows = [one for one in self.entries if not _over(one, today) and one.fits(case)]
-        return [*rows, *(one for one in self.recorded.get(case.identity, ()) if one.fits(case))]
+        over = self.expired(today=today)
+        rows = (
+            *(one for one in self.entries if one not in over),
+            *self.recorded.get(case.identity, ()),
+        )
+        return [one for one in rows if one.fits(case)]
 
     def expired(self, *, today: date | None = None) -> tuple[Row, ...]:
         """Return the rows whose last day has passed: to renew or to remove."""
-        return tuple(one for one in self.entries if _over(one, today))
-
-
-def _over(row: Row, today: date | None) -> bool:
-    return row.expires is not None and row.expires < (today or datetime.now(UTC).date())
+        day = today or datetime.now(UTC).date()
+        return tuple(one for one in self.entries if one.expires is not None and one.expires < day)
 
 
 def load_known(path: Path | None = None) -> Known:
@@ -208,57 +422,37 @@ def known_with(path: Path | None, *, nothing: bool = False) -> Known:
     return Known(entries=(*load_known().entries, *own), recorded=recorded())
 
 
-def recorded() -> Mapping[Identity, tuple[RecordRow, ...]]:
-    """Return the findings of the record that ships by identity; none where it is not installed."""
-    found: dict[Identity, tuple[RecordRow, ...]] = {}
-    if (FOLDER / MANIFEST).is_file():
-        told = read_answers()
-        for entry in open_corpus(FOLDER).entries(checksums=False):
-            finding = entry.finding
-            builds = {finding.identity: set(wrong_builds(finding))}
-            for version, answer in zip(told.asked, told.of(finding.id), strict=False):
-                kind = _kind_of(answer or "", finding)
-                if kind is not None:
-                    identity = msgspec.structs.replace(finding.identity, failure=kind.failure)
-                    builds.setdefault(identity, set()).add(Build("ptxas", version, DEFAULT_LEVEL))
-            for identity, some in builds.items():
-                row = RecordRow(
-                    id=finding.id,
-                    identity=identity,
-                    builds=frozenset(some),
-                    telling=_tells(finding),
-                )
-                found[identity] = (*found.get(identity, ()), row)
-    return found
-
-
 _VAGUE = ("scalar code", "a predicate", "a branch", "a loop", "branch or loop")
 """What names of several causes begin with: nothing else was found to be wrong."""
 
 
-def _tells(finding: Finding) -> bool:
-    """Whether experiments told more of a wrong result than what the program is about."""
-    names = finding.identity.instructions
-    vague = WRONG_STEP not in finding.details or all(one.startswith(_VAGUE) for one in names)
-    return finding.kind.failure != WRONG_RESULT or not vague
-
-
-_FAILING = {
-    "crash": Kind.CRASH,
-    "hang": Kind.HANG,
-    "internal error": Kind.INTERNAL,
-    "unreadable": Kind.UNREADABLE,
-}
-
-
-def _kind_of(answer: str, finding: Finding) -> Kind | None:
-    """Return what an answer of the record is called; None where it is as the ISA says.
-
-    A module at which one ptxas crashes may be another one's internal error.
-    """
-    if answer == ("accepted" if finding.oracle.verdict == "illegal" else "rejected"):
-        return Kind.ACCEPTED if answer == "accepted" else Kind.REJECTED
-    return _FAILING.get(answer)
+def recorded() -> Mapping[Identity, tuple[RecordRow, ...]]:
+    """Return the findings of the record that ships by identity; none where it is not installed."""
+    found: defaultdict[Identity, tuple[RecordRow, ...]] = defaultdict(tuple)
+    if not (FOLDER / MANIFEST).is_file():
+        return found
+    told = read_answers()
+    for entry in open_corpus(FOLDER).entries(checksums=False):
+        finding = entry.finding
+        builds = defaultdict(set, {finding.identity: set(wrong_builds(finding))})
+        for version, answer in told.of(finding.id):
+            # A module at which one ptxas crashes may be another one's internal error.
+            wrong = Kind.ACCEPTED if finding.oracle.verdict == "illegal" else Kind.REJECTED
+            failing = (Kind.CRASH, Kind.HANG, Kind.INTERNAL, Kind.UNREADABLE)
+            for kind in (wrong, *failing):
+                if kind.startswith(answer):
+                    identity = msgspec.structs.replace(finding.identity, failure=kind.value)
+                    builds[identity].add(Build("ptxas", version, DEFAULT_LEVEL))
+        # Whether experiments told more of a wrong result than what the program is about.
+        names = finding.identity.instructions
+        vague = WRONG_STEP not in finding.details or all(one.startswith(_VAGUE) for one in names)
+        telling = finding.kind.failure != WRONG_RESULT or not vague
+        for identity, some in builds.items():
+            row = RecordRow(
+                id=finding.id, identity=identity, builds=frozenset(some), telling=telling
+            )
+            found[identity] = (*found[identity], row)
+    return found
 
 
 def mark_known(
@@ -276,8 +470,7 @@ def mark_known(
         The last day on which it holds; None for good.
     """
     # The folder's lock, and not the file's, which is another one after each writing.
-    folder = path.resolve().parent
-    with durable.explained("write", path), durable.exclusive(folder):
+    with durable.explained("write", path), durable.exclusive(path.resolve().parent):
         before = f"schema = {SCHEMA}\n".encode()
         if os.path.lexists(path):
             with durable.explained("read", path):
@@ -285,47 +478,41 @@ def mark_known(
             parse_known(before, str(path))
             # Rows of schema 1 may stand in a file of schema 2.
             before = re.sub(rb"(?m)^schema\s*=\s*1\b", b"schema = 2", before, count=1)
-        identity, builds = finding.identity, wrong_builds(finding)
-        if not builds:
+        levels: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        for compiler, version, level in sorted(wrong_builds(finding)):
+            levels[compiler, version].append(level)
+        if not levels:
             raise UsageError(
                 f"finding {finding.id} names no compiler or runner that showed it, and a finding "
                 "is known of builds; write a row with compilers by hand"
             )
-        row = KnownRow(
-            id=finding.id,
-            failure=identity.failure,
-            instructions=tuple(map(_pattern, identity.instructions)),
-            condition=_pattern(identity.condition),
-            message=_pattern(identity.message),
-            compilers=tuple(_spans(builds)),
-            cause=cause,
-            finding=finding.id,
-            evidence=evidence,
-            expires=until,
-        )
-        added = f"\n[[known]]\n{_toml_row(row)}"
-        whole = before.rstrip() + b"\n" + added.encode()
+        identity = finding.identity
+        try:
+            row = KnownRow(
+                id=finding.id,
+                failure=identity.failure,
+                instructions=tuple(one.replace("|", "?") for one in identity.instructions),
+                condition=identity.condition.replace("|", "?"),
+                message=identity.message.replace("|", "?"),
+                compilers=tuple(
+                    Span(name=compiler, first=version, last=version, levels=tuple(own))
+                    for (compiler, version), own in levels.items()
+                ),
+                cause=cause,
+                finding=finding.id,
+                evidence=evidence,
+                expires=until,
+            )
+        except ValueError as error:
+            raise UsageError(f"finding {finding.id}: {error}; write a row by hand") from None
+        fields = msgspec.to_builtins(row, builtin_types=(date,))
+        added = [
+            f"{name} = {_toml(value)}\n" for name, value in fields.items() if value or value == []
+        ]
+        whole = before.rstrip() + f"\n\n[[known]]\n{''.join(added)}".encode()
         parse_known(whole, str(path))
         durable.write_output(path, whole)
     return row
-
-
-def _pattern(text: str) -> str:
-    return text.replace("|", "?")
-
-
-def _spans(builds: Iterable[Build]) -> Iterator[Span]:
-    levels: dict[tuple[str, str], list[int]] = {}
-    for compiler, version, level in sorted(builds):
-        levels.setdefault((compiler, version), []).append(level)
-    for (compiler, version), own in levels.items():
-        yield Span(name=compiler, first=version, last=version, levels=tuple(own))
-
-
-def _toml_row(row: KnownRow) -> str:
-    given = msgspec.to_builtins(row, builtin_types=(date,))
-    shown = {name: value for name, value in given.items() if value not in (None, "")}
-    return "".join(f"{name} = {_toml(value)}\n" for name, value in shown.items())
 
 
 def _toml(value: object) -> str:
@@ -344,61 +531,29 @@ def _toml(value: object) -> str:
 def parse_known(data: bytes, name: str) -> Known:
     """Return what a TOML text says is known, as `load_known`; messages name the file."""
     document = parse_toml(data, name)
-    unknown = sorted(document.keys() - {"schema", "known"})
-    if unknown:
+    if unknown := sorted(document.keys() - {"schema", "known"}):
         raise UsageError(
             f"{name}: there is no field {unknown[0]!r:.80}; at the top stand schema and [[known]]"
         )
-    schema = document.get("schema")
+    schema, rows = document.get("schema"), document.get("known", [])
     if schema not in (1, SCHEMA):
         raise UsageError(
             f"{name}: its schema is {schema!r:.80}, and this warpfuzz reads 1 and {SCHEMA}; write "
             f"schema = {SCHEMA} at its top, or upgrade warpfuzz"
         )
-    rows = document.get("known", [])
     if not isinstance(rows, list):
         raise UsageError(f"{name}: known is no list of tables; write each as [[known]]")
     by_id: dict[str, Row] = {}
-    for number, document in enumerate(rows, 1):
-        label = f"{name}, entry {number}"
-        if isinstance(document, Mapping) and isinstance(document.get("id"), str):
-            label += f" ({document['id']:.80})"
-        old = isinstance(document, Mapping) and "match" in document
-        row: Row = (_pattern_row if old or schema == 1 else _row)(document, label)
-        if row.id in by_id:
-            raise UsageError(f"{name}: two entries have the id {row.id!r}; rename one of them")
-        by_id[row.id] = row
-    return Known(entries=tuple(by_id.values()))
-
-
-def _row(document: object, label: str) -> KnownRow:
-    row = _converted(document, KnownRow, label)
-    if not (row.finding or row.evidence):
-        raise UsageError(f"{label}: nothing shows it; give finding, an id, or evidence, a text")
-    bounds = [row.ptx_versions] if row.ptx_versions else []
-    for span in row.compilers:
-        bounds += [f">={one}" for one in (span.first, span.last) if one]
-    for text in bounds:
+    for number, given in enumerate(rows, 1):
+        shown = given if isinstance(given, dict) else {}
+        old = schema == 1 or "match" in shown
         try:
-            parse_range(text)
-        except UsageError as error:
-            raise UsageError(f"{label}: {error}") from error
-    return row
-
-
-def _pattern_row(document: object, label: str) -> PatternRow:
-    matches = f", and its match may have {', '.join(Match.__struct_fields__)}"
-    row = _converted(document, PatternRow, label, matches)
-    check_patterns(row.match, f"{label}, field match")
-    return row
-
-
-_Row = TypeVar("_Row", KnownRow, PatternRow)
-
-
-def _converted(document: object, kind: type[_Row], label: str, more: str = "") -> _Row:
-    try:
-        return msgspec.convert(document, kind)
-    except msgspec.ValidationError as error:
-        fields = ", ".join(kind.__struct_fields__)
-        raise UsageError(f"{label}: {explain(error)}; an entry has {fields}{more}") from error
+            row = msgspec.convert(given, PatternRow) if old else msgspec.convert(given, KnownRow)
+        except msgspec.ValidationError as error:
+            called = f" ({shown['id']:.80})" if isinstance(shown.get("id"), str) else ""
+            own = f"an entry has {', '.join((PatternRow if old else KnownRow).__struct_fields__)}"
+            own += f", and its match may have {', '.join(Match.__struct_fields__)}" if old else ""
+            raise UsageError(f"{name}, entry {number}{called}: {explain(error)}; {own}") from error
+        if by_id.setdefault(row.id, row) is not row:
+            raise UsageError(f"{name}: two entries have the id {row.id!r}; rename one of them")
+    return Known(entries=tuple(by_id.values()))

@@ -2,20 +2,22 @@
 
 `corpus/record` has findings of many campaigns and is a corpus like any other. `answers.json` in it
 holds, for every finding of an assembler, the answer of each version of ptxas that was asked, at -O3
-and as `ask` of `fuzz.findings.probes` puts it.
+and as `ask` of `fuzz.findings.stored` puts it.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from corpus import durable
-from corpus.durable import DESCRIPTION_BYTES, check_folder, read_plain
+from corpus.durable import DESCRIPTION_BYTES, read_plain
 from corpus.entry import DESCRIPTION, Entry, read_entry
 from corpus.finding import BrokenEntryError, explain, read_document
 from corpus.store import BROKEN, FINDINGS, RAW, Corpus
@@ -24,8 +26,6 @@ from oracle.errors import InfrastructureError, UsageError
 MANIFEST = "corpus.json"
 LAYOUT = 1
 """Version of the folder's layout, which `corpus.json` names."""
-
-_MAY_BE_THERE = ("readme", "license")
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,19 +44,31 @@ def open_corpus(path: Path | str) -> Corpus:
                 f"there is no folder {folder}; name a corpus, such as the folder given to "
                 "`warpfuzz run --corpus FOLDER`"
             )
-        if not folder.is_dir():
-            raise UsageError(f"{folder} is a file, and a corpus is a folder; name the folder")
-    with durable.explained("open", folder / MANIFEST):
+        _check_folder(folder)
+    file = folder / MANIFEST
+    with durable.explained("open", file):
         try:
-            data = read_plain(folder / MANIFEST, most=DESCRIPTION_BYTES)
+            data = read_plain(file, most=DESCRIPTION_BYTES)
         except FileNotFoundError:
             raise UsageError(
                 f"{folder} is no corpus: it has no {MANIFEST}; name the folder that has it"
             ) from None
     for name in (FINDINGS, RAW, BROKEN):
         with durable.explained("open", folder / name):
-            check_folder(folder / name)
-    return Corpus(folder, _read_manifest(data, folder / MANIFEST).generator)
+            durable.is_folder(folder / name)
+    try:
+        row = msgspec.convert(read_document(data, file), _Manifest)
+    except (msgspec.ValidationError, BrokenEntryError) as error:
+        raise InfrastructureError(
+            f"{file} is broken ({explain(error)}); restore it from a backup, or remove it: the "
+            "next campaign writes it anew"
+        ) from error
+    if row.schema > LAYOUT:
+        raise InfrastructureError(
+            f"{file}: a later warpfuzz made this corpus (schema {row.schema}; this one knows "
+            f"{LAYOUT}); upgrade warpfuzz, or name another folder"
+        )
+    return Corpus(folder, row.generator)
 
 
 def create_corpus(path: Path | str, *, generator: str) -> Corpus:
@@ -71,56 +83,43 @@ def create_corpus(path: Path | str, *, generator: str) -> Corpus:
     """
     folder = Path(path)
     with durable.explained("write to", folder):
-        if folder.exists() and not folder.is_dir():
-            raise UsageError(f"{folder} is a file, and a corpus is a folder; name another one")
+        if folder.exists():
+            _check_folder(folder)
         if not os.path.lexists(folder / MANIFEST):
-            _make(folder, generator)
-    open_corpus(folder)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            durable.make_folder(folder)
+            ours = (FINDINGS, RAW, BROKEN)
+            foreign = sorted(
+                child.name
+                for child in folder.iterdir()
+                if child.name not in ours
+                and not child.name.lower().startswith((".", "readme", "license"))
+            )
+            if foreign:
+                raise UsageError(
+                    f"{folder} is no corpus, and not empty ({', '.join(foreign[:3])}…); name an "
+                    "empty folder or one that does not exist"
+                )
+            durable.make_folder(folder / FINDINGS)
+            durable.replace_file(folder / MANIFEST, manifest(generator), folder / FINDINGS)
+    opened = open_corpus(folder)
     with durable.explained("write to", folder):
-        durable.make_folder(folder / FINDINGS)
-        durable.sweep(folder / FINDINGS)
-        with durable.workspace(folder / FINDINGS) as probe:
+        durable.make_folder(opened.findings)
+        durable.sweep(opened.findings)
+        with durable.workspace(opened.findings) as probe:
             durable.write_file(probe / "probe", b"can this be written?\n")
-    return open_corpus(folder)
+    return opened
+
+
+def _check_folder(path: Path) -> None:
+    if not path.is_dir():
+        raise UsageError(f"{path} is a file, and a corpus is a folder; name the folder")
 
 
 def manifest(generator: str) -> bytes:
     """Return the contents of `corpus.json`."""
     row = _Manifest(schema=LAYOUT, generator=generator)
     return msgspec.json.format(msgspec.json.encode(row, order="sorted"), indent=2) + b"\n"
-
-
-def _make(folder: Path, generator: str) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    durable.make_folder(folder)
-    foreign = [
-        child.name
-        for child in folder.iterdir()
-        if child.name not in (FINDINGS, RAW, BROKEN)
-        and not child.name.startswith(".")
-        and not child.name.lower().startswith(_MAY_BE_THERE)
-    ]
-    if foreign:
-        raise UsageError(
-            f"{folder} is no corpus, and not empty ({', '.join(sorted(foreign)[:3])}…); name an "
-            "empty folder or one that does not exist"
-        )
-    durable.make_folder(folder / FINDINGS)
-    durable.replace_file(folder / MANIFEST, manifest(generator), folder / FINDINGS)
-
-
-def _read_manifest(data: bytes, path: Path) -> _Manifest:
-    remedy = "restore it from a backup, or remove it: the next campaign writes it anew"
-    try:
-        row = msgspec.convert(read_document(data, path), _Manifest)
-    except (msgspec.ValidationError, BrokenEntryError) as error:
-        raise InfrastructureError(f"{path} is broken ({explain(error)}); {remedy}") from error
-    if row.schema > LAYOUT:
-        raise InfrastructureError(
-            f"{path}: a later warpfuzz made this corpus (schema {row.schema}; this one knows "
-            f"{LAYOUT}); upgrade warpfuzz, or name another folder"
-        )
-    return row
 
 
 ANSWERS = "answers.json"
@@ -178,29 +177,18 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     answers: Mapping[str, tuple[str | None, ...]]
     """By a finding's id, one for each version: "accepted", "crash"; None if it was not asked."""
 
-    def of(self, identity: str) -> tuple[str | None, ...]:
-        """Return the answers about a finding; none where no assembler was asked."""
-        return self.answers.get(identity, ())
+    def of(self, identity: str) -> list[tuple[str, str]]:
+        """Return versions with their answers about a finding, of those that were asked."""
+        told = zip(self.asked, self.answers.get(identity, ()), strict=False)
+        return [(version, answer) for version, answer in told if answer is not None]
 
     def spans(self, identity: str) -> str:
         """Return the answers with the releases that gave them: "crash 12.3; rejected 12.4–13.5"."""
-        told: list[tuple[str, list[str]]] = []
-        for version, answer in zip(self.asked, self.of(identity), strict=False):
-            if answer is None:
-                continue
-            release = version.rpartition(".")[0]
-            if not told or told[-1][0] != answer:
-                told.append((answer, []))
-            told[-1][1].append(release)
-        return "; ".join(
-            f"{answer} {'–'.join(dict.fromkeys((releases[0], releases[-1])))}"
-            for answer, releases in told
-        )
-
-    def latest(self, identity: str) -> tuple[str, str] | None:
-        """Return the newest version that was asked about a finding, and its answer."""
-        told = [pair for pair in zip(self.asked, self.of(identity), strict=False) if pair[1]]
-        return (told[-1][0], told[-1][1] or "") if told else None
+        spans = []
+        for answer, told in groupby(self.of(identity), key=itemgetter(1)):
+            releases = [version.rpartition(".")[0] for version, _ in told]
+            spans.append(f"{answer} {'–'.join(dict.fromkeys((releases[0], releases[-1])))}")
+        return "; ".join(spans)
 
 
 def read_answers(folder: Path = FOLDER) -> Answers:
@@ -212,15 +200,3 @@ def read_answers(folder: Path = FOLDER) -> Answers:
         raise InfrastructureError(
             f"{path} cannot be read ({error}); install warpfuzz anew"
         ) from error
-
-
-def write_answers(answers: Answers, folder: Path) -> None:
-    """Write the answers of a record, a line for each finding."""
-    encode = msgspec.json.encode
-    rows = ",\n".join(
-        f"{encode(identity).decode()}: {encode(told).decode()}"
-        for identity, told in sorted(answers.answers.items())
-    )
-    asked = encode(answers.asked).decode()
-    text = f'{{\n"asked": {asked},\n"answers": {{\n{rows}\n}}\n}}\n'
-    (folder / ANSWERS).write_text(text)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import fields
 from functools import partial
-from typing import Any, get_type_hints
+from typing import Any, Literal, Union, get_type_hints
 
 import msgspec
+from msgspec import UNSET, Struct, UnsetType
 from numpy.typing import NDArray
 
 from corpus.entry import Entry
@@ -18,14 +19,12 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.formats import format_named
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
-from oracle.instructions.row import Instruction
 from oracle.isa import SHAPES, form_of
 from oracle.lane_code import MAX_DEPTH, Assign, If, LaneCode, Leave, Repeat, Statement
 from oracle.matrices import Matrix
 from oracle.operands import StepBase
-from oracle.operations import Operation
 from oracle.ops import Op, is_repeated, memory_of, operands_of
-from oracle.places import Buffer, Place, Uniform, Word
+from oracle.places import Buffer, Place, Word
 from oracle.program import Program
 from oracle.steps import (
     MAX_NESTING,
@@ -64,7 +63,7 @@ def encode_program(program: Program) -> bytes:
     document = {
         "format": _FORMAT,
         "buffers": [_row(buffer) for buffer in program.buffers],
-        "steps": [_step(step) for step in program.steps],
+        "steps": _value(program.steps),
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
 
@@ -79,20 +78,21 @@ def decode_program(data: bytes, source: str) -> Program:
     try:
         if len(data) > _BYTES:
             raise UsageError(f"it has {len(data)} bytes; at most {_BYTES} are read")
-        document = _object(msgspec.json.decode(data))
-        if document.get("format") != _FORMAT:
-            raise UsageError(
-                f"its format is {document.get('format')!r:.80}, and {_FORMAT} is known here"
-            )
-        return Program(
-            buffers=tuple(_made(_BUFFER, row) for row in _listed(document.get("buffers"))),
-            steps=_steps(document.get("steps"), 0),
-        )
+        document = msgspec.json.decode(data, type=_Document)
+        if document.format != _FORMAT:
+            raise UsageError(f"its format is {document.format!r:.80}, and {_FORMAT} is known here")
+        return Program(buffers=document.buffers, steps=_rows(document.steps, "step"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, UsageError) as error:
         raise InfrastructureError(
             f"{source} describes no program ({error!s:.300}); restore it from a backup, or read it "
             "with the version of warpfuzz that wrote it"
         ) from error
+
+
+class _Document(Struct, frozen=True):
+    format: int
+    buffers: tuple[Buffer, ...]
+    steps: list[Any]
 
 
 def _row(value: Any) -> dict[str, object]:
@@ -108,9 +108,23 @@ def _row(value: Any) -> dict[str, object]:
     }
 
 
-def _step(step: StepBase) -> dict[str, object]:
-    form = step.instruction
-    return {"step": _named(step.action) if form is None else _name(form), **_row(step)}
+def _value(value: Any) -> object:
+    match value:
+        case Form():
+            return value.opcode
+        case Matrix():
+            return {"operand": value.operand, "shape": value.shape.name, "type": value.type.name}
+        case Place() | Word():
+            return _row(value)
+        case Assign() | If() | Repeat() | Leave():
+            return {"statement": type(value).__name__, **_row(value)}
+        case StepBase():
+            form = value.instruction
+            name = _named(value.action) if form is None else _name(form)
+            return {"step": name, **_row(value)}
+        case tuple():
+            return [_value(one) for one in value]
+    return value
 
 
 def _name(form: Form) -> str:
@@ -122,194 +136,109 @@ def _named(action: str) -> str:
     return action.title().replace("_", "")
 
 
-def _value(value: Any) -> object:
-    if isinstance(value, Form):
-        return value.opcode
-    if isinstance(value, Matrix):
-        return {"operand": value.operand, "shape": value.shape.name, "type": value.type.name}
-    if isinstance(value, Place | Word):
-        return _row(value)
-    if isinstance(value, Statement):
-        return {"statement": type(value).__name__, **_row(value)}
-    if isinstance(value, tuple) and any(isinstance(one, Statement) for one in value):
-        return [_value(one) for one in value]
-    if isinstance(value, tuple):
-        return [_step(one) if isinstance(one, StepBase) else one for one in value]
+# Rows are read by structs of msgspec, which check names and types. What is nested, and what is told
+# by a name, is made of their fields afterwards.
+
+_KINDS: dict[str, Any] = {"step": [], "statement": []}
+_MAKERS: dict[type[Struct], tuple[Callable[..., Any], Mapping[str, Any]]] = {}
+"""By the struct of a row: what makes it, and the types of its fields; of a form, its mnemonic."""
+
+
+class _Matrix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    operand: Literal["a", "b", "c", "d"]
+    shape: str
+    type: str
+
+
+def _rows(value: object, word: str, depth: int = 0) -> tuple[Any, ...]:
+    """Return the steps or the statements of a list."""
+    if depth > MAX_NESTING + 1 + MAX_DEPTH:  # a program's own checks bound each of the two
+        raise UsageError(f"its {word}s are nested more than {MAX_NESTING + 1 + MAX_DEPTH} deep")
+    made = []
+    for row in msgspec.convert(value, list[Union[tuple(_KINDS[word])]]):  # type: ignore[misc] # noqa: UP007
+        make, hints = _MAKERS[type(row)]
+        given = {name: getattr(row, name) for name in hints if getattr(row, name) is not UNSET}
+        made.append(make(**{k: _field(hints[k], one, depth) for k, one in given.items()}))
+    return tuple(made)
+
+
+def _field(hint: Any, value: Any, depth: int) -> object:
+    if hint == tuple[Step, ...]:
+        return _rows(value, "step", depth + 1)
+    if hint == tuple[Statement, ...]:
+        return _rows(value, "statement", depth + 1)
+    if isinstance(hint, str):
+        return form_of(value, hint)
+    if hint is Matrix:
+        if value.shape not in SHAPES:
+            raise UsageError(f"there is no matrix of shape {value.shape!r:.40}")
+        type_ = format_named(value.type)
+        return Matrix(operand=value.operand, shape=SHAPES[value.shape], type=type_)
     return value
 
 
-def _steps(value: object, depth: int) -> tuple[Step, ...]:
-    if depth > MAX_NESTING:
-        raise UsageError(f"its steps are nested more than {MAX_NESTING} deep")
-    return tuple(_made_step(_object(row), depth) for row in _listed(value))
+def _add(
+    word: str,
+    name: str,
+    make: Callable[..., Any],
+    told: Mapping[str, Any],
+    optional: Collection[str] = (),
+) -> None:
+    """Add a kind of row, made from these fields."""
+    shallow = {tuple[Step, ...]: list, tuple[Statement, ...]: list, Matrix: _Matrix}
+    rows: list[Any] = []
+    for field, hint in told.items():
+        type_ = str if isinstance(hint, str) else shallow.get(hint, hint)
+        rows.append((field, type_ | UnsetType, UNSET) if field in optional else (field, type_))
+    struct = msgspec.defstruct(
+        name, rows, tag_field=word, tag=name, kw_only=True, forbid_unknown_fields=True
+    )
+    _KINDS[word].append(struct)
+    _MAKERS[struct] = make, told
 
 
-def _statements(value: object, depth: int) -> tuple[Statement, ...]:
-    # The statements of a step are one deeper than the step.
-    if depth > MAX_NESTING + 1 + MAX_DEPTH:
-        raise UsageError(f"its statements are nested more than {MAX_DEPTH} deep")
-    return tuple(_statement(_object(row), depth) for row in _listed(value))
+def _fields_of(row: type[Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the types of a row's fields, and the names of those that may be left out."""
+    hints = get_type_hints(row)
+    found = {one.name: hints[one.name] for one in fields(row)}
+    return found, [name for name in found if hasattr(row, name)]
 
 
-def _statement(row: dict[str, object], depth: int) -> Statement:
-    kind = _STATEMENTS.get(str(row.get("statement")))
-    if kind is None:
-        raise UsageError(f"there is no statement {row.get('statement')!r:.80}")
-    made: Statement = _made(kind, {k: v for k, v in row.items() if k != "statement"}, depth)
-    return made
+def _add_all() -> None:
+    for instruction in INSTRUCTIONS.values():
+        # The fields of its memory are among its own.
+        form = instruction.forms[0]
+        access = memory_of(form)
+        memory, optional = _fields_of(access) if access else ({}, [])
+        told: dict[str, Any] = {"form": instruction.mnemonic}
+        told |= {name: str for name, *_ in operands_of(form)} | memory
+        told |= {"address": int | None} if form.is_load else {}
+        told |= {"count": int} if is_repeated(form) else {}
+        told |= {"selector": int} if "selector" in form.operands else {}
+        _add("step", _name(form), Op.of, told, ("address", *optional))
+    own, optional = _fields_of(PlainAccess)
+    for name, make, other in (
+        ("LoadRegisters", plain_load, "lanes"), ("StoreRegisters", plain_store, "address"),
+    ):  # fmt: skip
+        left = {field: hint for field, hint in own.items() if field not in ("loads", other)}
+        _add("step", name, make, left, optional)
+    own, _ = _fields_of(Scalar)
+    for action, row in SCALARS.items():
+        names = {_STORED.get(action, {}).get(name, name): name for name in row.fields}
+        told = {name: own[field] for name, field in names.items()}
+        _add("step", _named(action), partial(_scalar, action, names), told, ("constant", "bits"))
+    steps: Sequence[type[Any]] = (Elementwise, LaneCode, Copy, Barrier, Branch, Loop)
+    statements: Sequence[type[Any]] = (Assign, If, Repeat, Leave)
+    for word, kinds in (("step", steps), ("statement", statements)):
+        for kind in kinds:
+            _add(word, kind.__name__, kind, *_fields_of(kind))
 
 
-def _operand(value: object) -> str | int:
-    return value if isinstance(value, str) else int(_whole(value))
+def _scalar(action: str, names: Mapping[str, str], **given: Any) -> Scalar:
+    return Scalar(operation=action, **{names[name]: one for name, one in given.items()})
 
 
-def _made_step(row: dict[str, object], depth: int) -> Step:
-    kind = _STEPS.get(str(row.get("step")))
-    if kind is None:
-        raise UsageError(f"there is no step {row.get('step')!r:.80}")
-    made: Step = _made(kind, {k: v for k, v in row.items() if k != "step"}, depth)
-    return made
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Kind:
-    """How a row of `oracle` is made from its fields."""
-
-    name: str
-    make: Callable[..., Any]
-    fields: Mapping[str, Any]
-    """Their types; of a form, its mnemonic."""
-    optional: Collection[str]
-
-
-def _made(kind: _Kind, value: object, depth: int = 0) -> Any:
-    row = _object(value)
-    for name in row:
-        if name not in kind.fields:
-            raise UsageError(f"{kind.name} has no field {name!r:.80}")
-    try:
-        made = {name: _field(kind.fields[name], one, depth) for name, one in row.items()}
-    except UsageError as error:
-        raise UsageError(f"{kind.name}: {error}") from None
-    missing = [name for name in kind.fields if name not in made and name not in kind.optional]
-    if missing:
-        raise UsageError(f"{kind.name} lacks its field {missing[0]}")
-    return kind.make(**made)
-
-
-def _field(hint: Any, value: object, depth: int) -> object:
-    if hint == tuple[Step, ...]:
-        return _steps(value, depth + 1)
-    if hint == tuple[Statement, ...]:
-        return _statements(value, depth + 1)
-    if hint == Uniform:
-        return _made(_WORD, value) if isinstance(value, dict) else _whole(value)
-    return form_of(_text(value), hint) if isinstance(hint, str) else _FIELDS[hint](value)
-
-
-def _kind(row: type[Any]) -> _Kind:
-    fields = get_type_hints(row)
-    fields = {name: fields[name] for name in row.__dataclass_fields__}
-    optional = [name for name in fields if hasattr(row, name)]
-    return _Kind(name=row.__name__, make=row, fields=fields, optional=optional)
-
-
-def _op_kind(row: Instruction) -> _Kind:
-    """Return how the step of an instruction is made, its memory's fields among its own."""
-    form = row.forms[0]
-    access = memory_of(form)
-    memory = _kind(access) if access else None
-    fields: dict[str, Any] = {"form": row.mnemonic}
-    fields |= {name: str for name, *_ in operands_of(form)}
-    fields |= memory.fields if memory else {}
-    fields |= {"address": int | None} if form.is_load else {}
-    fields |= {"count": int} if is_repeated(form) else {}
-    fields |= {"selector": int} if "selector" in form.operands else {}
-    optional = {"address", *(memory.optional if memory else ())}
-    return _Kind(name=_name(form), make=Op.of, fields=fields, optional=optional)
-
-
-def _plain_kind(make: partial[PlainAccess]) -> _Kind:
-    own, loads = _kind(PlainAccess), make.keywords["loads"]
-    left_out = {"loads", "lanes" if loads else "address"}
-    fields = {name: hint for name, hint in own.fields.items() if name not in left_out}
-    name = _named("load_registers" if loads else "store_registers")
-    return _Kind(name=name, make=make, fields=fields, optional=own.optional)
-
-
-def _scalar_kind(action: str) -> _Kind:
-    own, stored = _kind(Scalar), _STORED.get(action, {})
-    names = {stored.get(name, name): name for name in SCALARS[action].fields}
-
-    def made(**given: Any) -> Scalar:
-        return Scalar(operation=action, **{names[name]: one for name, one in given.items()})
-
-    fields = {name: own.fields[field] for name, field in names.items()}
-    return _Kind(name=_named(action), make=made, fields=fields, optional=("constant", "bits"))
-
-
-def _exactly(kind: type, name: str) -> Callable[[object], Any]:
-    def checked(value: object) -> Any:
-        if type(value) is not kind:
-            raise UsageError(f"{value!r:.80} is no {name}")
-        return value
-
-    return checked
-
-
-_whole = _exactly(int, "whole number")
-_text = _exactly(str, "text")
-_object: Callable[[object], dict[str, Any]] = _exactly(dict, "object")
-_listed: Callable[[object], list[Any]] = _exactly(list, "list")
-
-
-def _matrix(value: object) -> Matrix:
-    row = _object(value)
-    operand, shape, type_ = (_text(row.get(name)) for name in ("operand", "shape", "type"))
-    if shape not in SHAPES or operand not in ("a", "b", "c", "d"):
-        raise UsageError(f"there is no matrix {operand!r:.40} of shape {shape!r:.40}")
-    return Matrix(operand=operand, shape=SHAPES[shape], type=format_named(type_))
-
-
-def _operation(value: object) -> Operation:
-    try:
-        return Operation(_text(value))
-    except ValueError:
-        raise UsageError(f"there is no operation {value!r:.80}") from None
-
-
-_FIELDS: dict[Any, Callable[[Any], object]] = {
-    int: _whole,
-    int | None: lambda value: None if value is None else _whole(value),
-    str: _text,
-    bool: _exactly(bool, "truth value"),
-    tuple[int, ...]: lambda value: tuple(map(_whole, _listed(value))),
-    tuple[str, ...]: lambda value: tuple(map(_text, _listed(value))),
-    str | int: _operand,
-    tuple[str | int, ...]: lambda value: tuple(map(_operand, _listed(value))),
-    Place: lambda value: _made(_PLACE, value),
-    Matrix: _matrix,
-    Operation: _operation,
-}
-"""How a value is made, by the type that a field of a row declares."""
-_BUFFER = _kind(Buffer)
-_PLACE: _Kind = _kind(Place)
-_WORD = _kind(Word)
-_KINDS = [
-    *map(_op_kind, INSTRUCTIONS.values()),
-    *map(_plain_kind, (plain_load, plain_store)),
-    *map(_scalar_kind, SCALARS),
-    *map(
-        _kind,
-        (
-            Elementwise, LaneCode, Copy, Barrier, Branch, Loop,
-        ),
-    ),
-]  # fmt: skip
-_STATEMENTS = {kind.name: kind for kind in map(_kind, (Assign, If, Repeat, Leave))}
-"""How statements of code of lanes are made."""
-_STEPS = {kind.name: kind for kind in _KINDS}
-"""How steps are made, by what they are called in a file."""
+_add_all()
 
 
 # The `.npy` format, version 1.0 (NumPy reference, numpy.lib.format): magic, version, the length

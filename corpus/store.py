@@ -17,20 +17,21 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from corpus import durable
-from corpus.durable import DESCRIPTION_BYTES, is_folder, read_plain
+from corpus.durable import DESCRIPTION_BYTES, read_plain
 from corpus.entry import (
     DESCRIPTION,
+    IDS,
     KERNEL,
     Entry,
+    children,
     digest,
     finding_id,
-    ids_in,
     is_file_name,
     read_entry,
     scan_folders,
@@ -50,16 +51,12 @@ from oracle.errors import UsageError
 FINDINGS, RAW, BROKEN = "findings", "raw", "broken"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Saved:
+class Saved(NamedTuple):
     """What became of a finding that was added."""
 
-    id: str
-    """Its id, or that of the smaller form that has replaced it."""
-    path: Path
-    """The folder that holds it."""
-    new: bool
-    """False where the corpus had it already."""
+    id: str  # its own, or that of the smaller form that has replaced it
+    path: Path  # the folder that holds it
+    new: bool  # False where the corpus had it already
 
 
 class Corpus:
@@ -69,16 +66,10 @@ class Corpus:
         self.path = path
         self.generator = generator
         """What made the corpus, such as "warpfuzz 0.1.0"."""
-
-    @property
-    def findings(self) -> Path:
+        self.findings = path / FINDINGS
         """Folder of the findings."""
-        return self.path / FINDINGS
-
-    @property
-    def raw(self) -> Path:
+        self.raw = path / RAW
         """Folder of the raw findings that a smaller form has replaced."""
-        return self.path / RAW
 
     def add(self, case: Case, files: Mapping[str, bytes]) -> Saved:
         """Store a finding, unless it is there; when this returns, it is on the disk.
@@ -87,11 +78,11 @@ class Corpus:
         differs from one time to the next. Raises UsageError if the description or a file's name is
         not what the schema allows.
         """
-        return self.deposit(_finding(case, files, None), files)
+        return self.deposit(_finding(case, files), files)
 
     def identity(self, case: Case, files: Mapping[str, bytes]) -> str:
         """Return the id that `add` would give a finding."""
-        return _finding(case, files, None).id
+        return _finding(case, files).id
 
     def replace(self, raw: str, case: Case, files: Mapping[str, bytes]) -> Saved:
         """Store the smaller form of a finding, and move the raw one to `raw/` once it is there.
@@ -100,9 +91,9 @@ class Corpus:
         there is no finding `raw`. `raw` is the full id of the finding that was shrunk; if it was
         shrunk before, its smaller form is replaced.
         """
-        shrunk = _finding(case, files, raw)
-        if shrunk.id == raw:
-            shrunk = msgspec.structs.replace(shrunk, shrunk_from=None)
+        shrunk = _finding(case, files)
+        if shrunk.id != raw:
+            shrunk = replace(shrunk, shrunk_from=raw)
         with self.exclusively():
             before = self.get(raw)
             if before.id != raw:
@@ -112,13 +103,11 @@ class Corpus:
             if shown.id != shrunk.id:
                 # The link first: it means nothing until the smaller form is there, and from
                 # then on it hides this one.
-                linked = msgspec.structs.replace(shown.finding, shrunk_to=shrunk.id)
-                self.rewrite(shown, linked)
+                self.rewrite(shown, replace(shown.finding, shrunk_to=shrunk.id))
             saved = self.deposit(shrunk, files)
             there = self.sound(shrunk.id)
             if there is not None and not saved.new:
-                better = preferred(there.finding, shrunk)
-                better = msgspec.structs.replace(better, files=there.finding.files)
+                better = _preferred(there.finding, shrunk)
                 with durable.explained("read", there.path):
                     stored = read_plain(there.path / DESCRIPTION, most=DESCRIPTION_BYTES)
                 if stored != encode(better):  # be it of an older schema
@@ -136,10 +125,10 @@ class Corpus:
         """
         wanted = prefix.strip().lower()
         paths = {
-            name: folder / name
+            path.name: path
             for folder in (self.raw, self.findings)
-            for name in ids_in(folder)
-            if wanted and name.startswith(wanted)
+            for path in children(folder)
+            if wanted and path.name.startswith(wanted) and IDS.fullmatch(path.name)
         }
         if not paths:
             raise UsageError(
@@ -169,14 +158,12 @@ class Corpus:
         That is the last one that its links lead to. Where they lead in a ring, the smallest
         member of the ring is shown.
         """
-        path = {entry.id: entry}
-        last = entry
-        while last.finding.shrunk_to is not None:
-            found = self.sound(last.finding.shrunk_to)
-            if found is None or found.id in path:
-                break
-            path[found.id] = last = found
-        return Links(path.values()).shown(entry)
+        path: dict[str, Entry] = {}
+        last: Entry | None = entry
+        while last is not None and last.id not in path:
+            path[last.id] = last
+            last = self.sound(last.finding.shrunk_to) if last.finding.shrunk_to else None
+        return shown_forms(path.values())[entry.id]
 
     def scan(self, *, checksums: bool = True) -> Iterator[Entry | Problem]:
         """Yield every finding, by id, and in between what is wrong with those that are broken.
@@ -185,14 +172,14 @@ class Corpus:
         a finding have only to be there in their size.
         """
         found = list(scan_folders(self.findings, self.raw, checksums=checksums))
-        links = Links(one for one in found if isinstance(one, Entry))
+        shown = shown_forms(one for one in found if isinstance(one, Entry))
         for one in found:
-            if isinstance(one, Problem) or not links.is_replaced(one):
+            if isinstance(one, Problem) or shown[one.id] is one:
                 yield one
 
-    def sound_entries(self, *, checksums: bool = True) -> list[Entry]:
+    def sound_entries(self) -> list[Entry]:
         """Return every sound finding, raw ones included, by id."""
-        found = scan_folders(self.findings, self.raw, checksums=checksums)
+        found = scan_folders(self.findings, self.raw, checksums=True)
         return [one for one in found if isinstance(one, Entry)]
 
     def entries(
@@ -210,12 +197,11 @@ class Corpus:
 
         Whoever calls this holds the lock (`exclusively`).
         """
-        if is_folder(self.findings):
-            durable.sweep(self.findings)
+        durable.sweep(self.findings)
         found = self.sound_entries()
-        links = Links(found)
+        shown = shown_forms(found)
         for entry in found:
-            self._move(entry.id, self.raw if links.is_replaced(entry) else self.findings)
+            self._move(entry.id, self.findings if shown[entry.id] is entry else self.raw)
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
@@ -233,42 +219,37 @@ class Corpus:
 
     def add_bisected(self, entry: Entry, answers: Iterable[RunnerVerdict]) -> None:
         """Keep what compilers did of a stored finding, in place of what they did before."""
-        given = tuple(answers)
-        named = {(one.runner, one.version, one.options) for one in given}
+
+        def age(verdict: RunnerVerdict) -> tuple[bool, list[int], str]:
+            numbers = [int(one) for one in re.findall(r"\d+", verdict.version)]
+            return verdict.runner != "ptxas", numbers, verdict.options
+
+        given = {one.build: one for one in answers}
         with self.exclusively():
             there = self.sound(entry.id) or entry
-            kept = (
-                one for one in there.finding.bisected
-                if (one.runner, one.version, one.options) not in named
-            )  # fmt: skip
-            every = sorted((*kept, *given), key=_age)
-            self.rewrite(there, msgspec.structs.replace(there.finding, bisected=tuple(every)))
+            every = {one.build: one for one in there.finding.bisected} | given
+            bisected = tuple(sorted(every.values(), key=age))
+            self.rewrite(there, replace(there.finding, bisected=bisected))
 
     def attach_kernel(self, entry: Entry, ptx: str) -> None:
         """Store the smallest kernel that shows a finding beside it, in place of an older one."""
         data = ptx.encode()
-        record = FileRecord(sha256=digest(data), size=len(data))
-        files = {**entry.finding.files, KERNEL: record}
+        files = {**entry.finding.files, **_records({KERNEL: data})}
         with self.exclusively(), durable.explained("update", entry.path):
             durable.replace_file(entry.path / KERNEL, data, self.findings)
-            self.rewrite(entry, msgspec.structs.replace(entry.finding, files=files))
+            self.rewrite(entry, replace(entry.finding, files=files))
 
     def learn(self, case: Case, files: Mapping[str, bytes]) -> None:
         """Write down what is known by now of a stored finding: its identity and its details.
 
         Nothing happens if the case is not stored here.
         """
-        wider = _finding(case, files, None)
         with self.exclusively():
-            there = self.sound(wider.id)
+            there = self.sound(self.identity(case, files))
             if there is None:
                 return
-            known = msgspec.structs.replace(
-                there.finding,
-                identity=wider.identity,
-                details=wider.details,
-                suspected=wider.suspected,
-            )
+            told = {name: getattr(case, name) for name in ("identity", "details", "suspected")}
+            known = replace(there.finding, **told)
             if known != there.finding:
                 self.rewrite(there, known)
 
@@ -282,9 +263,14 @@ class Corpus:
     def deposit(self, finding: Finding, files: Mapping[str, bytes]) -> Saved:
         """Store what already is a finding, of another corpus say, as `add` does."""
         data = encode(finding)
-        there = self._stored(finding.id)
-        if there is not None:
-            return there
+        for there in (self.findings / finding.id, self.raw / finding.id):
+            try:
+                shown = self.smaller_form(read_entry(there))
+            except BrokenEntryError as error:
+                if error.problem.cause is Cause.NEWER:
+                    return Saved(finding.id, there, new=False)
+            else:
+                return Saved(shown.id, shown.path, new=False)
         place = self.findings / finding.id
         with durable.explained("store a finding in", self.path):
             durable.make_folder(self.findings)
@@ -295,9 +281,10 @@ class Corpus:
                 durable.sync_folder(folder)
                 new = self._move_in(folder, place)
             durable.sync_folder(self.findings)
-        return Saved(id=finding.id, path=place, new=new)
+        return Saved(finding.id, place, new)
 
     def _move_in(self, folder: Path, place: Path) -> bool:
+        """Move a whole finding to its place; False where it is there already."""
         try:
             folder.rename(place)
         except OSError as error:
@@ -319,21 +306,9 @@ class Corpus:
         # Another campaign stored the same finding a moment ago.
         return False
 
-    def _stored(self, identity: str) -> Saved | None:
-        for folder in (self.findings, self.raw):
-            try:
-                entry = read_entry(folder / identity)
-            except BrokenEntryError as error:
-                if error.problem.cause is Cause.NEWER:
-                    return Saved(id=identity, path=folder / identity, new=False)
-                continue
-            shown = self.smaller_form(entry)
-            return Saved(id=shown.id, path=shown.path, new=False)
-        return None
-
     def _move(self, identity: str, folder: Path) -> None:
         source = (self.findings if folder == self.raw else self.raw) / identity
-        if not is_folder(source):
+        if source.is_symlink() or not source.is_dir():
             return
         with durable.explained("move a finding in", self.path):
             durable.make_folder(folder)
@@ -344,76 +319,48 @@ class Corpus:
             durable.sync_folder(self.findings)
 
 
-def _age(verdict: RunnerVerdict) -> tuple[bool, list[int], str]:
-    """Return what orders compilers by version, the driver's last."""
-    numbers = [int(one) for one in re.findall(r"\d+", verdict.version)]
-    return verdict.runner != "ptxas", numbers, verdict.options
-
-
-def _finding(case: Case, files: Mapping[str, bytes], shrunk_from: str | None) -> Finding:
+def _finding(case: Case, files: Mapping[str, bytes]) -> Finding:
     for name in files:
         if not is_file_name(name):
             raise UsageError(
                 f"a finding's file cannot be called {name!r}; allowed are letters, digits, "
                 f"'.', '_' and '-', a letter or digit first, and not {DESCRIPTION}"
             )
-    records = {
-        name: FileRecord(sha256=digest(data), size=len(data)) for name, data in files.items()
-    }
+    records = _records(files)
     fields = {name: getattr(case, name) for name in Case.__struct_fields__}
     identity = finding_id(case, {name: record.sha256 for name, record in records.items()})
-    return Finding(**fields, id=identity, files=records, shrunk_from=shrunk_from)
+    return Finding(**fields, id=identity, files=records)
 
 
-class Links:
-    """The links among the findings of a corpus, each followed once.
+def _records(files: Mapping[str, bytes]) -> dict[str, FileRecord]:
+    return {name: FileRecord(sha256=digest(data), size=len(data)) for name, data in files.items()}
 
-    `entries` are all that are sound, raw or not.
+
+def shown_forms(entries: Iterable[Entry]) -> dict[str, Entry]:
+    """Map the id of each finding to the one that is shown in its place: itself, or a smaller form.
+
+    That is the last one that its links lead to. Where they lead in a ring, which merged campaigns
+    may have made, it is the smallest of the ring. Each link is followed once.
     """
-
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        self._entries = {entry.id: entry for entry in entries}
-        self._shown: dict[str, Entry] = {}
-
-    def shown(self, entry: Entry) -> Entry:
-        """Return the finding that is shown in place of one of these: itself, or a smaller form.
-
-        That is the last one that its links lead to. Where they lead in a ring, which merged
-        campaigns may have made, it is the smallest of the ring.
-        """
+    by_id = {entry.id: entry for entry in entries}
+    shown: dict[str, Entry] = {}
+    for entry in by_id.values():
         path: dict[str, Entry] = {}
-        while entry.id not in self._shown and entry.id not in path:
-            path[entry.id] = entry
-            entry = self._entries.get(entry.finding.shrunk_to or "", entry)
-        last = self._shown.get(entry.id)
+        at = entry
+        while at.id not in shown and at.id not in path:
+            path[at.id] = at
+            at = by_id.get(at.finding.shrunk_to or "", at)
+        last = shown.get(at.id)
         if last is None:
             ids = list(path)
-            ring = ids[ids.index(entry.id) :]
-            last = min((path[one] for one in ring), key=lambda one: one.finding.size)
-        self._shown |= dict.fromkeys(path, last)
-        return last
-
-    def is_replaced(self, entry: Entry) -> bool:
-        """Whether another finding is shown in place of this one."""
-        return self.shown(entry).id != entry.id
-
-    def origins(self, entries: Iterable[Entry]) -> list[tuple[Entry, Entry]]:
-        """Return what some findings were shrunk from, over all steps, each once.
-
-        They come in pairs of a raw finding and the one of `entries` that came from it first.
-        """
-        found: dict[str, tuple[Entry, Entry]] = {}
-        for entry in entries:
-            origin = entry.finding.shrunk_from
-            while origin in self._entries and origin != entry.id and origin not in found:
-                raw = self._entries[origin]
-                found[origin] = raw, entry
-                origin = raw.finding.shrunk_from
-        return list(found.values())
+            ring = (path[one] for one in ids[ids.index(at.id) :])
+            last = min(ring, key=lambda one: one.finding.size)
+        shown |= dict.fromkeys(path, last)
+    return shown
 
 
-def preferred(one: Finding, other: Finding) -> Finding:
-    """Return the description that was shrunk furthest, or else was made first.
+def _preferred(stored: Finding, other: Finding) -> Finding:
+    """Return the description that was shrunk furthest, or else was made first, with stored files.
 
     A link to a smaller form is kept from either. All of it is a minimum under a total order, so
     that neither order nor grouping nor repetition counts.
@@ -421,8 +368,9 @@ def preferred(one: Finding, other: Finding) -> Finding:
 
     def rank(finding: Finding) -> tuple[int, float, bytes]:
         files = {name: record for name, record in finding.files.items() if name != KERNEL}
-        unlinked = msgspec.structs.replace(finding, shrunk_to=None, files=files)
-        return -finding.shrink.progress, finding.created.timestamp(), encode(unlinked)
+        unlinked = encode(replace(finding, shrunk_to=None, files=files))
+        return -finding.shrink.progress, finding.created.timestamp(), unlinked
 
-    links = [link for link in (one.shrunk_to, other.shrunk_to) if link is not None]
-    return msgspec.structs.replace(min(one, other, key=rank), shrunk_to=min(links, default=None))
+    links = [one.shrunk_to for one in (stored, other) if one.shrunk_to is not None]
+    better = min(stored, other, key=rank)
+    return replace(better, shrunk_to=min(links, default=None), files=stored.files)

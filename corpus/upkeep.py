@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import chain
+from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
-from corpus import durable
-from corpus.builds import wrong_builds
-from corpus.entry import DESCRIPTION, Entry, scan_folders
+from corpus.entry import DESCRIPTION, Entry, children, scan_folders
 from corpus.finding import BrokenEntryError, Cause, Finding, Identity, Kind, Problem
-from corpus.store import BROKEN, Corpus, Links
+from corpus.known import wrong_builds
+from corpus.store import BROKEN, Corpus, shown_forms
 from oracle.errors import UsageError
 
 
-@dataclass(frozen=True, kw_only=True)
-class Group:
+class Group(NamedTuple):
     """Findings of one identity."""
 
     identity: Identity
@@ -51,93 +48,71 @@ def grouped(
     groups = []
     for (identity, _), found in members.items():
         found.sort(key=lambda one: (-one.finding.kind.severity, *one.finding.size))
-        groups.append(Group(identity=identity, members=tuple(found)))
+        groups.append(Group(identity, tuple(found)))
     return sorted(groups, key=lambda group: (-group.kind.severity, group.identity.text))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Difference:
+class Difference(NamedTuple):
     """Two corpora, compared by the identities of their findings."""
 
-    only_left: tuple[Group, ...]
-    """Findings of an identity of which the right one has none."""
-    only_right: tuple[Group, ...]
-    common: tuple[str, ...]
-    """Ids of the findings in both."""
-    problems: tuple[Problem, ...]
-    """Broken entries, which were left out."""
+    only_left: list[Group]  # of an identity of which the right one has none
+    only_right: list[Group]
+    common: list[str]  # ids of the findings in both
+    problems: list[Problem]  # broken entries, which were left out
 
 
 def compare(left: Corpus, right: Corpus) -> Difference:
     """Compare two corpora; raw findings whose smaller form is stored do not count."""
     problems: list[Problem] = []
-    ours = {entry.id: entry for entry in left.entries(problems.append)}
-    theirs = {entry.id: entry for entry in right.entries(problems.append)}
-    return Difference(
-        only_left=_missing(ours, theirs),
-        only_right=_missing(theirs, ours),
-        common=tuple(sorted(ours.keys() & theirs.keys())),
-        problems=tuple(problems),
+    ours, theirs = (
+        {entry.id: entry for entry in corpus.entries(problems.append)} for corpus in (left, right)
     )
 
+    def only(these: Mapping[str, Entry], those: Mapping[str, Entry]) -> list[Group]:
+        there = {entry.finding.identity for entry in those.values()}
+        return [group for group in grouped(these.values()) if group.identity not in there]
 
-def _missing(these: Mapping[str, Entry], those: Mapping[str, Entry]) -> tuple[Group, ...]:
-    there = {entry.finding.identity for entry in those.values()}
-    return tuple(group for group in grouped(these.values()) if group.identity not in there)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Merged:
-    """What merging changed."""
-
-    added: tuple[str, ...]
-    """Ids of the findings that were not there."""
-    problems: tuple[Problem, ...]
-    """What could not be read in the others."""
+    common = sorted(ours.keys() & theirs.keys())
+    return Difference(only(ours, theirs), only(theirs, ours), common, problems)
 
 
-def merge(destination: Corpus, sources: Iterable[Corpus]) -> Merged:
+def merge(destination: Corpus, sources: Iterable[Corpus]) -> tuple[list[str], list[Problem]]:
     """Copy the findings of other corpora, raw ones included, into `destination`.
 
     In any order the same findings are there in the end. Where several have a finding, the
     description of the first stays, `destination` before all: titles, comments and links are
-    anybody's word, and no hash of them is part of the id.
+    anybody's word, and no hash of them is part of the id. Returns the ids of the findings that
+    were not there, and what could not be read in the others.
     """
     added: list[str] = []
     problems: list[Problem] = []
     with destination.exclusively():
-        for found in chain.from_iterable(
-            scan_folders(source.findings, source.raw, checksums=True) for source in sources
-        ):
-            if isinstance(found, Problem):
-                if found.cause is not Cause.LEFTOVER:
-                    problems.append(found)
-            elif destination.sound(found.id) is None:
-                try:
-                    new = destination.deposit(found.finding, found.files()).new
-                except BrokenEntryError as error:  # changed in the meantime
-                    problems.append(error.problem)
-                except UsageError as error:
-                    problems.append(Problem.of(found.path, Cause.INVALID, str(error)))
-                else:
-                    added.extend([found.id] if new else [])
+        for source in sources:
+            for found in scan_folders(source.findings, source.raw, checksums=True):
+                if isinstance(found, Problem):
+                    problems += [found] if found.cause is not Cause.LEFTOVER else []
+                elif destination.sound(found.id) is None:
+                    try:
+                        new = destination.deposit(found.finding, found.files()).new
+                    except BrokenEntryError as error:  # changed in the meantime
+                        problems.append(error.problem)
+                    except UsageError as error:
+                        problems.append(Problem(found.path, Cause.INVALID, str(error)))
+                    else:
+                        added += [found.id] if new else []
         destination.settle()
-    return Merged(added=tuple(added), problems=tuple(problems))
+    return added, problems
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pruned:
+class Pruned(NamedTuple):
     """What pruning kept and removed, or would."""
 
-    kept: tuple[Entry, ...]
-    """The smallest of each family."""
-    removed: tuple[Entry, ...]
-    """Findings that are removed: the others of each family, and raw findings from which none of
-    the kept ones came (raw ones first)."""
-    raw: tuple[Entry, ...]
-    """Removed findings in place of which another one is shown."""
-    problems: tuple[Problem, ...]
-    """Broken entries; they are left alone."""
+    kept: list[Entry]  # the smallest of each family
+    removed: list[Entry]
+    """The others of each family, and raw findings from which none of the kept ones came (raw ones
+    first)."""
+    raw: set[str]  # ids of removed findings in place of which another one is shown
+    problems: list[Problem]  # broken entries; they are left alone
 
 
 def prune(corpus: Corpus, *, dry_run: bool = False) -> Pruned:
@@ -149,7 +124,16 @@ def prune(corpus: Corpus, *, dry_run: bool = False) -> Pruned:
         return _plan(corpus)
     with corpus.exclusively():
         plan = _plan(corpus)
-        _relink(corpus, plan.kept)
+        # What is kept stays shown, and what it came from stays hidden, whatever other findings
+        # their links lead to now: those are about to be removed.
+        for entry in plan.kept:
+            if entry.finding.shrunk_to is not None:
+                corpus.rewrite(entry, replace(entry.finding, shrunk_to=None))
+        everything, ids = corpus.sound_entries(), {entry.id for entry in plan.kept}
+        shown = shown_forms(everything)
+        for raw, entry in _origins(plan.kept, everything):
+            if shown[raw.id].id not in ids:
+                corpus.rewrite(raw, replace(raw.finding, shrunk_to=entry.id))
         for entry in plan.removed:
             corpus.remove(entry)
         corpus.settle()
@@ -158,76 +142,57 @@ def prune(corpus: Corpus, *, dry_run: bool = False) -> Pruned:
 
 def _plan(corpus: Corpus) -> Pruned:
     problems: list[Problem] = []
-    kept: list[Entry] = []
-    others: list[Entry] = []
-    for group in grouped(corpus.entries(problems.append), wrong_builds):
-        kept.append(group.smallest)
-        others.extend(group.members[1:])
+    groups = grouped(corpus.entries(problems.append), wrong_builds)
+    kept = [group.smallest for group in groups]
     everything = corpus.sound_entries()
-    links = Links(everything)
-    needed = {raw.id for raw, _ in links.origins(kept)}
-    raw = [one for one in everything if one.id not in needed and links.is_replaced(one)]
+    shown = shown_forms(everything)
+    needed = {raw.id for raw, _ in _origins(kept, everything)}
+    raw = [one for one in everything if one.id not in needed and shown[one.id] is not one]
+    others = [one for group in groups for one in group.members[1:] if one.id not in needed]
     # Raw ones first: without its smaller form, a raw finding would show again.
-    return Pruned(
-        kept=tuple(kept),
-        removed=(*raw, *(entry for entry in others if entry.id not in needed)),
-        raw=tuple(raw),
-        problems=tuple(problems),
-    )
+    return Pruned(kept, [*raw, *others], {one.id for one in raw}, problems)
 
 
-def _relink(corpus: Corpus, kept: tuple[Entry, ...]) -> None:
-    # What is kept stays shown, and what it came from stays hidden, whatever other findings their
-    # links lead to now: those are about to be removed.
-    ids = {entry.id for entry in kept}
+def _origins(kept: list[Entry], everything: list[Entry]) -> list[tuple[Entry, Entry]]:
+    """Return what some findings were shrunk from, over all steps, each once.
+
+    They come in pairs of a raw finding and the one of `kept` that came from it first.
+    """
+    by_id = {entry.id: entry for entry in everything}
+    found: dict[str, tuple[Entry, Entry]] = {}
     for entry in kept:
-        if entry.finding.shrunk_to is not None:
-            corpus.rewrite(entry, msgspec.structs.replace(entry.finding, shrunk_to=None))
-    links = Links(corpus.sound_entries())
-    for raw, entry in links.origins(kept):
-        if links.shown(raw).id not in ids:
-            corpus.rewrite(raw, msgspec.structs.replace(raw.finding, shrunk_to=entry.id))
+        origin = entry.finding.shrunk_from
+        while origin in by_id and origin != entry.id and origin not in found:
+            found[origin] = by_id[origin], entry
+            origin = by_id[origin].finding.shrunk_from
+    return list(found.values())
 
 
-def verify(corpus: Corpus) -> list[Problem]:
-    """Return everything that is wrong with a corpus, by finding; nothing is changed.
+def verify(corpus: Corpus) -> Iterator[Problem]:
+    """Yield everything that is wrong with a corpus, by finding; nothing is changed.
 
     Beyond what a scan reports: files that no description lists, smaller forms whose raw finding
     is gone, and broken entries that were set aside.
     """
-    problems: list[Problem] = []
+    unlisted = (
+        f"the finding's {DESCRIPTION} does not list it, and merging and exporting leave it out; "
+        "move it out of the corpus"
+    )
     for folder in (corpus.findings, corpus.raw):
         for found in scan_folders(folder, checksums=True):
-            problems += [found] if isinstance(found, Problem) else _odd_in(corpus, found)
-    aside = corpus.path / BROKEN
-    with durable.explained("read", aside):
-        problems += [
-            Problem.of(
-                path,
-                Cause.STRANGE,
-                "a broken entry, set aside when the same finding was stored again; remove it when "
-                "nobody needs it",
-            )
-            for path in (sorted(aside.iterdir()) if aside.is_dir() else ())
-        ]
-    return problems
-
-
-def _odd_in(corpus: Corpus, entry: Entry) -> Iterator[Problem]:
-    with durable.explained("read", entry.path):
-        for path in sorted(entry.path.iterdir()):
-            if path.name != DESCRIPTION and path.name not in entry.finding.files:
-                yield Problem.of(
-                    path,
-                    Cause.STRANGE,
-                    f"the finding's {DESCRIPTION} does not list it, and merging and exporting "
-                    "leave it out; move it out of the corpus",
+            if isinstance(found, Problem):
+                yield found
+                continue
+            for path in sorted(children(found.path)):
+                if path.name != DESCRIPTION and path.name not in found.finding.files:
+                    yield Problem(path, Cause.STRANGE, unlisted)
+            raw = found.finding.shrunk_from
+            if raw is not None and corpus.sound(raw) is None:
+                said = (
+                    f"the raw finding {raw} that it was shrunk from is not there; merge a corpus "
                 )
-    raw = entry.finding.shrunk_from
-    if raw is not None and corpus.sound(raw) is None:
-        yield Problem.of(
-            entry.path,
-            Cause.DANGLING,
-            f"the raw finding {raw} that it was shrunk from is not there; merge a corpus that has "
-            "it, or leave it: the smaller form is whole",
-        )
+                said += "that has it, or leave it: the smaller form is whole"
+                yield Problem(found.path, Cause.DANGLING, said)
+    for path in sorted(children(corpus.path / BROKEN)):
+        said = "a broken entry, set aside when the same finding was stored again; remove it when "
+        yield Problem(path, Cause.STRANGE, f"{said}nobody needs it")

@@ -17,12 +17,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
+
 from corpus import Entry, Kind
 from corpus.finding import WRONG_RESULT
 from corpus.known import KnownRow, Span, load_known
-from corpus.opening import FOLDER, RECORD, Answers, named_corpus, read_answers, write_answers
+from corpus.opening import ANSWERS, FOLDER, RECORD, Answers, named_corpus, read_answers
 from fuzz.findings.families import accused
-from fuzz.findings.probes import ask, words_of
+from fuzz.findings.stored import ask, words_of
 from fuzz.kinds import KINDS, compiler_words, level_words
 from oracle.isa import SHAPES
 from runners.assemblers.assembler import Assembler
@@ -213,14 +215,26 @@ def with_answers_of(
     with ThreadPoolExecutor(jobs) as pool:
         said = list(pool.map(lambda entry: words_of(ask(assembler, entry)), entries))
     told = {
-        entry.id: dict(zip(answers.asked, answers.of(entry.id), strict=True)) | {name: one}
+        entry.id: dict(answers.of(entry.id)) | {name: one}
         for entry, one in zip(entries, said, strict=True)
     }
     order = sorted({*answers.asked, name}, key=lambda one: [int(part) for part in one.split(".")])
     return Answers(
         asked=tuple(order),
-        answers={id_: tuple(row[one] for one in order) for id_, row in told.items()},
+        answers={id_: tuple(row.get(one) for one in order) for id_, row in told.items()},
     )
+
+
+def text_of(answers: Answers) -> str:
+    """Return the answers as the record has them, a line for each finding."""
+    rows = ",\n".join(
+        f"{_json(key)}: {_json(told)}" for key, told in sorted(answers.answers.items())
+    )
+    return f'{{\n"asked": {_json(answers.asked)},\n"answers": {{\n{rows}\n}}\n}}\n'
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def main() -> None:
@@ -229,7 +243,7 @@ def main() -> None:
     answers = read_answers()
     for name in sys.argv[1:]:
         answers = with_answers_of(find_assembler(name), answers, entries, jobs=os.cpu_count() or 1)
-        write_answers(answers, FOLDER)
+        (FOLDER / ANSWERS).write_text(text_of(answers))
     RECORD_PAGE.write_text("\n".join(record_page(entries, answers)) + "\n")
     head, _, rest = TROPHIES.read_text().partition(MARKS[0])
     tail = rest.partition(MARKS[1])[2]

@@ -166,6 +166,8 @@ def sentence(case: Case, *, who: str = "", gives: str = "") -> str:
     if not gives:
         return f"{kind}: {what_is_wrong(case, who=who)}"
     builds = compiler_words(who.removeprefix("only ")) or str(case.details.get("compiler", kind))
+    if len(case.identity.instructions) > 1:
+        gives = gives.replace(" gives ", " give ", 1)
     return f"{builds}: {what_is_wrong(case)}{gives}"
 
 
@@ -175,7 +177,7 @@ def what_is_wrong(case: Case, *, who: str = "") -> str:
     `who` are the compilers that have it (`fuzz.findings.families.who_has`).
     """
     identity = case.identity
-    what = " and ".join(identity.instructions)
+    what = listed(identity.instructions)
     if is_provisional(case):
         what = f"a program with {what} ({PROVISIONAL})" if what else PROVISIONAL
     elif identity.condition:
@@ -211,7 +213,12 @@ def level_words(levels: Sequence[str]) -> str:
     """Say levels, lowest first: "at -O0 and -O2", "at -O1 to -O3"."""
     if len(levels) > 2 and int(levels[-1][2]) - int(levels[0][2]) == len(levels) - 1:
         return f"at {levels[0]} to {levels[-1]}"
-    return f"at {' and '.join(filter(None, (', '.join(levels[:-1]), levels[-1])))}"
+    return f"at {listed(levels)}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as a sentence has them: "a", "a and b", "a, b and c"."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 class Named(Protocol):

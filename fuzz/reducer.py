@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from itertools import groupby, islice, takewhile
+from itertools import accumulate, groupby, islice, takewhile
 
 from corpus import ShrinkStatus
 from oracle.errors import UsageError
@@ -191,7 +191,10 @@ class Reducer:
     def _pass(self) -> None:
         self._drop_functions()
         self._drop_parts()
-        self._simplify()
+        place = 0
+        while place < len(self._pieces):
+            # What something became may be simpler still.
+            place += not any(map(self._try, self._rewritten(place)))
         self._declare_less()
 
     def _takes(self, text: str) -> bool:
@@ -220,27 +223,26 @@ class Reducer:
         self._pieces, self.text = list(pieces), text
         return True
 
+    def _with(self, start: int, end: int, *pieces: Piece) -> Sequence[Piece]:
+        """Return the pieces with others in place of some."""
+        return [*self._pieces[:start], *pieces, *self._pieces[end:]]
+
     def _drop_functions(self) -> None:
         """Take away other entries and functions, each as a whole, and empty blocks."""
         place = 0
         while place < len(self._pieces):
+            end, step = place, 1
             if _FUNCTION.match(self._pieces[place][0]):
-                end, depth = place + 1, 0
-                while end < len(self._pieces):
-                    depth += {"{": 1, "}": -1}.get(self._pieces[end][0], 0)
-                    end += 1
-                    if depth == 0:
-                        break
-                if self._try(self._pieces[:place] + self._pieces[end:]):
-                    continue
-                place += 2
-            elif [each for each, _ in self._pieces[place : place + 2]] == ["{", "}"] and self._try(
-                self._pieces[:place] + self._pieces[place + 2 :]
-            ):
+                signs = accumulate({"{": 1, "}": -1}.get(one, 0) for one, _ in self._pieces[place:])
+                depths = [*signs, 0][1:]
+                end, step = place + 2 + depths.index(0), 2
+            elif [words for words, _ in self._pieces[place : place + 2]] == ["{", "}"]:
+                end = place + 2
+            if end == place or not self._try(self._with(place, end)):
+                place += step
+            elif step == 1:
                 # A block in which nothing is left, of several one in the other.
                 place = max(0, place - 2)
-            else:
-                place += 1
 
     def _drop_parts(self) -> None:
         """Take away runs of parts, halves first, until no single one can go."""
@@ -248,80 +250,52 @@ class Reducer:
         while True:
             dropped, last = False, len(self._pieces)
             # From the end: what a part is made for goes before it.
-            while last > 0:
-                free = [at for at, piece in enumerate(self._pieces[:last]) if piece[1]][-size:]
-                if not free:
-                    break
-                gone = set(free)
-                fewer = [piece for at, piece in enumerate(self._pieces) if at not in gone]
-                last = free[0]
-                dropped |= self._try(fewer)
-            if size > 1:
-                size = (size + 1) // 2
-            elif not dropped:
+            while free := [at for at, piece in enumerate(self._pieces[:last]) if piece[1]][-size:]:
+                gone, last = set(free), free[0]
+                dropped |= self._try([p for at, p in enumerate(self._pieces) if at not in gone])
+            if size == 1 and not dropped:
                 return
+            size = (size + 1) // 2
 
-    def _simplify(self) -> None:
-        """Replace instructions by moves, operands by constants, and constants by smaller ones."""
-        place = 0
-        while place < len(self._pieces):
-            words, free = self._pieces[place]
-            if free and _INSTRUCTION.fullmatch(words):
-                if self._forward(place) or self._thread(place) or self._guard(place):
-                    continue
-                for simpler in self._simpler(words):
-                    if self._try(
-                        [*self._pieces[:place], (simpler, True), *self._pieces[place + 1 :]]
-                    ):
-                        # What it became may be simpler still.
-                        place -= 1
-                        break
-            place += 1
+    def _rewritten(self, place: int) -> Iterator[Sequence[Piece]]:
+        """Yield pieces of which the instruction at a place is gone or simpler."""
+        words, free = self._pieces[place]
+        if not free or not _INSTRUCTION.fullmatch(words):
+            return
+        # A move, or a sum for addresses, goes: what it is stands wherever it is named.
+        for copies, front, behind in ((_MOVE, "", ""), (_SUM, r"(?<=\[)", "+")):
+            if copy := copies.fullmatch(words):
+                named = re.compile(rf"{front}{re.escape(copy[1])}(?![\w$.])")
+                meant = behind.join(copy.groups()[1:])
+                yield [
+                    (one if one.startswith(".reg") else named.sub(meant, one), its)
+                    for one, its in self._with(place, place + 1)
+                ]
+        if jump := _JUMP.fullmatch(words):
+            yield from self._without_jump(place, jump)
+        for simpler in self._simpler(words):
+            yield self._with(place, place + 1, (simpler, True))
 
-    def _forward(self, place: int) -> bool:
-        """Take a move away, or a sum for addresses, and name what it is wherever it is named."""
-        move, total = (one.fullmatch(self._pieces[place][0]) for one in (_MOVE, _SUM))
-        if move is not None:
-            named, meant = re.compile(rf"{re.escape(move[1])}(?![\w$.])"), move[2]
-        elif total is not None:
-            named = re.compile(rf"(?<=\[){re.escape(total[1])}(?![\w$.])")
-            meant = f"{total[2]}+{total[3]}"
-        else:
-            return False
-        return self._try(
-            [
-                (words if words.startswith(".reg") else named.sub(meant, words), free)
-                for at, (words, free) in enumerate(self._pieces)
-                if at != place
-            ]
-        )
-
-    def _thread(self, place: int) -> bool:
-        """Let branches that lead to a branch lead to where that leads."""
-        jump, before = _JUMP.fullmatch(self._pieces[place][0]), self._pieces[place - 1][0]
-        if jump is None or jump["when"] or not before.endswith(":"):
-            return False
-        label = re.compile(rf"(\bbra(?:\.uni)? ){re.escape(before[:-1].strip())};")
-        others = [
-            (label.sub(rf"\g<1>{jump['goal']};", words), free) for words, free in self._pieces
-        ]
-        return others != self._pieces and self._try(others)
-
-    def _guard(self, place: int) -> bool:
-        """Guard instructions over which a branch leads, and take the branch away."""
-        jump = _JUMP.fullmatch(self._pieces[place][0])
-        if jump is None or not jump["when"]:
-            return False
-        guard = f"@!{jump['when']} ".replace("!!", "")
-        end = place + 1
+    def _without_jump(self, place: int, jump: re.Match[str]) -> Iterator[Sequence[Piece]]:
+        """Yield pieces in which branches to a branch lead to where that leads, or guards do it."""
+        before, end = self._pieces[place - 1][0], place + 1
+        if not jump["when"]:
+            if before.endswith(":"):
+                label = re.compile(rf"(\bbra(?:\.uni)? ){re.escape(before[:-1].strip())};")
+                others = [
+                    (label.sub(rf"\g<1>{jump['goal']};", one), its) for one, its in self._pieces
+                ]
+                if others != self._pieces:
+                    yield others
+            return
         while end < len(self._pieces) and (
             (match := _INSTRUCTION.fullmatch(self._pieces[end][0])) and not match["guard"]
         ):
             end += 1
-        if end == len(self._pieces) or self._pieces[end][0].rstrip(" :") != jump["goal"]:
-            return False
-        inside = [(guard + words, free) for words, free in self._pieces[place + 1 : end]]
-        return self._try([*self._pieces[:place], *inside, *self._pieces[end:]])
+        if end < len(self._pieces) and self._pieces[end][0].rstrip(" :") == jump["goal"]:
+            guard = f"@!{jump['when']} ".replace("!!", "")
+            inside = [(guard + one, its) for one, its in self._pieces[place + 1 : end]]
+            yield self._with(place, end, *inside)
 
     def _simpler(self, words: str) -> Iterator[str]:
         match = _INSTRUCTION.fullmatch(words)

@@ -14,7 +14,7 @@ choices behind it. What may be simpler is proposed by `strategies.simplification
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -35,275 +35,26 @@ from oracle.targets import Module
 from runners.emission import emit, emit_all
 from runners.isolation import isolate
 from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, Ran, Runner, Trouble
+from runners.protocol import Compiled, Failure, Runner, Trouble
 from runners.ptx_text import with_kernel_of
 from strategies.matrices import Cells, Ids, Image, cells_of
-from strategies.simplification.accesses import (
-    plain_all,
-    plain_one,
-    plainer_accesses,
-)
 from strategies.simplification.examples import Example, shows_something, visit
 from strategies.simplification.isolation import isolated, loaded, stored
 from strategies.simplification.lane_code import code_alone, smaller_code
-from strategies.simplification.registers import (
+from strategies.simplification.steps import (
+    drops,
     is_costly,
     less_shared,
     metadata_words,
-    plainer_metadata,
-    with_plain_metadata,
-)
-from strategies.simplification.structure import drops, trims, unwraps
-from strategies.simplification.terms import (
-    CHOICES,
-    SIZES,
-    Dot,
-    at_the_ends,
-    dots,
-    gathered,
-    proposed,
-)
-from strategies.simplification.values import simpler_values
-
-_SIMPLIFIED = 32
-"""Most cells whose values are simplified; more than a person reads anyway."""
-
-
-def simplify_values(trials: Trials, cells: Cells) -> None:
-    """Replace values of the smallest example by the simplest that do, as many as go together."""
-    simpler = True
-    while simpler:
-        image = trials.best.image
-        left = cells.nonzero(image).tolist()
-        simpler = len(left) <= _SIMPLIFIED and _together(
-            trials,
-            [
-                (cell, partial(cells.with_value, cell=cell, value=value))
-                for cell in left
-                for value in simpler_values(cells.types[cell], cells.value(image, cell))
-            ],
-        )
-
-
-_DRAWN = 2048
-"""Sums of each size that are drawn: about a second on the simulated device."""
-_DOTS = 2
-"""Most dot products for which sums are drawn; of a fault in one there is rarely a second."""
-
-
-def shrink_contents(trials: Trials) -> bool:
-    """Make the image of the smallest example smaller until no change of one cell does.
-
-    In the end no cell alone can become zero. Raises OutOfTimeError if
-    the time is over; the smallest example is what was reached. Returns whether anything was
-    changed.
-    """
-    cells = cells_of(trials.best.program)
-    before = trials.best
-    # What is large goes first.
-    for parts in cells.groups():
-        _zero(trials, cells, parts)
-    while True:
-        at, apart = trials.best, trials.apart
-        _plain_metadata(trials)
-        zero_cells(trials)
-        _gather_terms(trials, cells)
-        simplify_values(trials, cells)
-        if trials.best is at:
-            _propose_terms(trials, cells)
-        if trials.best is at and trials.apart is apart:
-            return trials.best is not before
-
-
-def zero_cells(trials: Trials) -> bool:
-    """Zero halves, quarters, … and in the end single cells, until no single one can go.
-
-    Returns whether any was.
-    """
-    cells, before = cells_of(trials.best.program), trials.best
-    left = cells.nonzero(trials.best.image)
-    size = max(1, len(left) // 2)
-    while len(left):
-        parts = [left[start : start + size] for start in range(0, len(left), size)]
-        taken = _zero(trials, cells, parts)
-        if size == 1 and not taken:
-            break
-        size = max(1, size // 2)
-        left = cells.nonzero(trials.best.image)
-    for width in (4, 2):
-        _zero(trials, cells, cells.runs(width))
-    return trials.best is not before
-
-
-def _zero(trials: Trials, cells: Cells, groups: Sequence[Ids]) -> bool:
-    left = np.zeros(len(cells.starts), np.bool_)
-    left[cells.nonzero(trials.best.image)] = True
-    return _change(trials, cells.without, [group for group in groups if left[group].any()])
-
-
-def _plain_metadata(trials: Trials) -> None:
-    """Let metadata that the image holds be plain: all words, halves, and in the end single ones."""
-    words = metadata_words(trials.best.program)
-    size = len(words)
-    while size:
-        left = words[is_costly(trials.best.image)[words].any(axis=1)]
-        parts = [left[start : start + size].ravel() for start in range(0, len(left), size)]
-        _change(trials, with_plain_metadata, parts)
-        size //= 2
-
-
-def _change(trials: Trials, change: Callable[[Image, Ids], Image], groups: Sequence[Ids]) -> bool:
-    """Change groups of cells or bytes, as many of them as go together; return whether any did."""
-    return _together(trials, [*enumerate(partial(_with, change, group) for group in groups)])
-
-
-def _with(change: Callable[[Image, Ids], Image], group: Ids, image: Image) -> Image:
-    return change(image, group)
-
-
-def _together(trials: Trials, changes: Sequence[tuple[int, Callable[[Image], Image]]]) -> bool:
-    """Change the image of the smallest example in as many ways as go; return whether any did.
-
-    Of ways with one number the first that goes is taken.
-    """
-    image = trials.best.image
-    good: dict[int, Callable[[Image], Image]] = {}
-    alone = trials.images_fail([change(image) for _, change in changes])
-    for (number, change), fails in zip(changes, alone, strict=True):
-        if fails:
-            good.setdefault(number, change)
-    if not good:
-        return False
-    # What can go alone need not be able to go together: the longest run that can, does.
-    runs = [*accumulate(good.values(), lambda made, change: change(made), initial=image)][1:]
-    # The first run is the first change alone.
-    together = [True, *trials.images_fail(runs[1:])]
-    longest = max(index for index, fails in enumerate(together) if fails)
-    return trials.take(trials.best.with_image(runs[longest]))
-
-
-def _gather_terms(trials: Trials, cells: Cells) -> None:
-    """Take terms out of the dot products of the smallest example while the failure stays.
-
-    Every step leaves fewer elements that are not zero.
-    """
-    for dot in dots(cells, trials.best.image):
-        for choose in CHOICES:
-            while _take_first(trials, gathered(cells, trials.best.image, dot, choose)):
-                pass
-
-
-def _propose_terms(trials: Trials, cells: Cells) -> None:
-    """Put a smaller dot product in the place of one, if some fails in the same way."""
-    for dot in islice(dots(cells, trials.best.image), _DOTS):
-        if not dot.form.a_type.is_float:
-            if dot.form.op is None:
-                _take_first(trials, list(at_the_ends(cells, dot, trials.best.image)))
-        else:
-            for products, with_c, size in SIZES:
-                left = set(cells.nonzero(trials.best.image).tolist())
-                if dot.size(left) <= size or len(dot.held(left)) < products:
-                    break
-                if _propose(trials, cells, dot, products, with_c=with_c):
-                    break
-
-
-def _propose(trials: Trials, cells: Cells, dot: Dot, products: int, *, with_c: bool) -> bool:
-    drawn = proposed(cells, trials.best.image, dot, products, with_c=with_c)
-    return any(
-        _take_first(trials, list(islice(drawn, trials.at_once)))
-        for _ in range(_DRAWN // trials.at_once)
-    )
-
-
-def _take_first(trials: Trials, images: Sequence[Image]) -> bool:
-    for smaller, fails in zip(images, trials.images_fail(images), strict=True):
-        if fails and trials.take(trials.best.with_image(smaller)):
-            return True
-    return False
-
-
-Reduction = Callable[[Example], Iterator[Example]]
-"""Smaller examples in place of one, the most promising first."""
-
-_SINGLE: tuple[Reduction, ...] = (
     plain_all,
-    partial(drops, size=1),
-    unwraps,
-    smaller_code,
-    less_shared,
-    plainer_metadata,
     plain_one,
     plainer_accesses,
-    stored,
+    plainer_metadata,
     trims,
+    unwraps,
+    with_plain_metadata,
 )
-_COMPILED = 16
-"""Most programs of one module; what follows a success is compiled in vain."""
-
-
-def shrink_program(trials: Trials) -> bool:
-    """Make the program of the smallest example smaller until no single change does.
-
-    In the end no step can go, and no stride, offset, layout or state space can become the default.
-    Every change takes away a step, something that is not the default, or bytes. Raises
-    OutOfTimeError if the time is over; the smallest example is what was reached. Returns whether
-    anything was changed.
-    """
-    before = trials.best
-    alone: Reduction = partial(isolated, target=trials.target)
-    given: Reduction = partial(loaded, target=trials.target)
-    code: Reduction = partial(code_alone, target=trials.target)
-    for reduction in (code, alone, given, plain_all):
-        _reduce(trials, reduction)
-    size = sum(1 for _ in visit(trials.best.program.steps)) // 2
-    while size > 1:
-        _reduce(trials, partial(drops, size=size))
-        size //= 2
-    while True:
-        at, apart = trials.best, trials.apart
-        for reduction in (alone, given, *_SINGLE):
-            _reduce(trials, reduction)
-        if trials.best is at and trials.apart is apart:
-            return trials.best is not before
-
-
-def _reduce(trials: Trials, reduction: Reduction) -> None:
-    begin: int | None = 0
-    while begin is not None:
-        # What stands before the last success did not do then; it comes last.
-        begin = _first(trials, _candidates(trials, reduction, begin))
-
-
-def _candidates(trials: Trials, reduction: Reduction, begin: int) -> Iterator[tuple[int, Example]]:
-    """Iterate over what a reduction offers, each once and numbered, from a number on."""
-    best, found = trials.best, set[object]()
-    before: list[tuple[int, Example]] = []
-    for index, example in enumerate(reduction(best)):
-        if example.program == best.program or example.key in found:
-            continue
-        found.add(example.key)
-        if index < begin:
-            before.append((index, example))
-        else:
-            yield index, example
-    yield from before
-
-
-def _first(trials: Trials, examples: Iterator[tuple[int, Example]]) -> int | None:
-    """Return the number of the first example that takes the smallest one's place."""
-    # Most are never asked for: they are made and looked at as late as possible.
-    allowed = (each for each in examples if trials.allows(each[1].program))
-    size = 1
-    while part := [*islice(allowed, size)]:
-        for (index, example), fails in zip(
-            part, trials.fail([example for _, example in part]), strict=False
-        ):
-            if fails and trials.take(example):
-                return index
-        size = min(2 * size, _COMPILED)
-    return None
-
+from strategies.simplification.values import CHOICES, dots, gathered, replaced, simpler_values
 
 SECONDS = 20.0
 """Time for one case where none is given; on the simulated device the median case takes 2 s."""
@@ -362,9 +113,221 @@ def _to_the_end(trials: Trials) -> None:
                 return
             # What was asked in company may have been answered so because of it.
             trials.go_apart()
-            if not (zero_cells(trials) or shrink_program(trials)):
+            _zero_cells(trials, cells_of(at.program))
+            if trials.best is at and not shrink_program(trials):
                 return
 
+
+# The program
+
+Reduction = Callable[[Example], Iterator[Example]]
+"""Smaller examples in place of one, the most promising first."""
+
+_SINGLE: tuple[Reduction, ...] = (
+    plain_all,
+    partial(drops, size=1),
+    unwraps,
+    smaller_code,
+    less_shared,
+    plainer_metadata,
+    plain_one,
+    plainer_accesses,
+    stored,
+    trims,
+)
+_COMPILED = 16
+"""Most programs of one module; what follows a success is compiled in vain."""
+
+
+def shrink_program(trials: Trials) -> bool:
+    """Make the program of the smallest example smaller until no single change does.
+
+    In the end no step can go, and no stride, offset, layout or state space can become the default.
+    Every change takes away a step, something that is not the default, or bytes. Raises
+    OutOfTimeError if the time is over; the smallest example is what was reached. Returns whether
+    anything was changed.
+    """
+    before = trials.best
+    alone: Reduction = partial(isolated, target=trials.target)
+    given: Reduction = partial(loaded, target=trials.target)
+    code: Reduction = partial(code_alone, target=trials.target)
+    for reduction in (code, alone, given, plain_all):
+        _reduce(trials, reduction)
+    size = sum(1 for _ in visit(trials.best.program.steps)) // 2
+    while size > 1:
+        _reduce(trials, partial(drops, size=size))
+        size //= 2
+    while True:
+        at, apart = trials.best, trials.apart
+        for reduction in (alone, given, *_SINGLE):
+            _reduce(trials, reduction)
+        if trials.best is at and trials.apart is apart:
+            return trials.best is not before
+
+
+def _reduce(trials: Trials, reduction: Reduction) -> None:
+    """Take what a reduction offers until nothing of it fails."""
+    begin: int | None = 0
+    while begin is not None:
+        # What stands before the last success did not do then; it comes last.
+        offers = _offered(trials.best, reduction, begin)
+        # Most are never asked for: they are made and looked at as late as possible.
+        allowed = (each for each in offers if trials.allows(each[1].program))
+        begin, size = None, 1
+        while begin is None and (part := [*islice(allowed, size)]):
+            fails = trials.fail([example for _, example in part])
+            begin = next(
+                (
+                    at
+                    for (at, one), bad in zip(part, fails, strict=True)
+                    if bad and trials.take(one)
+                ),
+                None,
+            )
+            size = min(2 * size, _COMPILED)
+
+
+def _offered(best: Example, reduction: Reduction, begin: int) -> Iterator[tuple[int, Example]]:
+    """Iterate over what a reduction offers, each once and numbered, from a number on."""
+    found = set[object]()
+    before: list[tuple[int, Example]] = []
+    for index, example in enumerate(reduction(best)):
+        if example.program == best.program or example.key in found:
+            continue
+        found.add(example.key)
+        if index < begin:
+            before.append((index, example))
+        else:
+            yield index, example
+    yield from before
+
+
+# The contents
+
+_SIMPLIFIED = 32
+"""Most cells whose values are simplified; more than a person reads anyway."""
+_DOTS = 2
+"""Most dot products for which sums are drawn; of a fault in one there is rarely a second."""
+
+
+def shrink_contents(trials: Trials) -> bool:
+    """Make the image of the smallest example smaller until no change of one cell does.
+
+    In the end no cell alone can become zero. Raises OutOfTimeError if
+    the time is over; the smallest example is what was reached. Returns whether anything was
+    changed.
+    """
+    cells, before = cells_of(trials.best.program), trials.best
+    # What is large goes first.
+    for parts in cells.groups():
+        _zero(trials, cells, parts)
+    while True:
+        at, apart = trials.best, trials.apart
+        _plain_metadata(trials)
+        _zero_cells(trials, cells)
+        # Terms go while the failure stays; every step leaves fewer elements that are not zero.
+        for dot in dots(cells, trials.best.image):
+            for choose in CHOICES:
+                while _first_of(trials, gathered(replace(dot, image=trials.best.image), choose)):
+                    pass
+        _simplify_values(trials, cells)
+        if trials.best is at:
+            for dot in islice(dots(cells, at.image), _DOTS):
+                ways = replaced(replace(dot, image=trials.best.image))
+                any(_first_of(trials, images) for images in ways)
+        if trials.best is at and trials.apart is apart:
+            return trials.best is not before
+
+
+def _zero_cells(trials: Trials, cells: Cells) -> None:
+    """Zero halves, quarters, … and in the end single cells, until no single one can go."""
+    left = cells.nonzero(trials.best.image)
+    size = max(1, len(left) // 2)
+    while len(left):
+        parts = [left[start : start + size] for start in range(0, len(left), size)]
+        taken = _zero(trials, cells, parts)
+        if size == 1 and not taken:
+            break
+        size = max(1, size // 2)
+        left = cells.nonzero(trials.best.image)
+    for width in (4, 2):
+        _zero(trials, cells, cells.runs(width))
+
+
+def _zero(trials: Trials, cells: Cells, groups: Sequence[Ids]) -> bool:
+    left = np.zeros(len(cells.starts), np.bool_)
+    left[cells.nonzero(trials.best.image)] = True
+    return _change(trials, cells.without, [group for group in groups if left[group].any()])
+
+
+def _plain_metadata(trials: Trials) -> None:
+    """Let metadata that the image holds be plain: all words, halves, and in the end single ones."""
+    words = metadata_words(trials.best.program)
+    size = len(words)
+    while size:
+        left = words[is_costly(trials.best.image)[words].any(axis=1)]
+        parts = [left[start : start + size].ravel() for start in range(0, len(left), size)]
+        _change(trials, with_plain_metadata, parts)
+        size //= 2
+
+
+def _simplify_values(trials: Trials, cells: Cells) -> None:
+    """Replace values of the smallest example by the simplest that do, as many as go together."""
+    simpler = True
+    while simpler:
+        image = trials.best.image
+        left = cells.nonzero(image).tolist()
+        simpler = len(left) <= _SIMPLIFIED and _together(
+            trials,
+            [
+                (cell, partial(cells.with_value, cell=cell, value=value))
+                for cell in left
+                for value in simpler_values(cells.types[cell], cells.value(image, cell))
+            ],
+        )
+
+
+def _change(trials: Trials, change: Callable[[Image, Ids], Image], groups: Sequence[Ids]) -> bool:
+    """Change groups of cells or bytes, as many of them as go together; return whether any did."""
+
+    def changed(group: Ids) -> Callable[[Image], Image]:
+        return lambda image: change(image, group)
+
+    return _together(trials, [*enumerate(map(changed, groups))])
+
+
+def _together(trials: Trials, changes: Sequence[tuple[int, Callable[[Image], Image]]]) -> bool:
+    """Change the image of the smallest example in as many ways as go; return whether any did.
+
+    Of ways with one number the first that goes is taken.
+    """
+    image = trials.best.image
+    good: dict[int, Callable[[Image], Image]] = {}
+    alone = trials.images_fail([change(image) for _, change in changes])
+    for (number, change), fails in zip(changes, alone, strict=True):
+        if fails:
+            good.setdefault(number, change)
+    if not good:
+        return False
+    # What can go alone need not be able to go together: the longest run that can, does.
+    runs = [*accumulate(good.values(), lambda made, change: change(made), initial=image)][1:]
+    # The first run is the first change alone.
+    together = [True, *trials.images_fail(runs[1:])]
+    longest = max(index for index, fails in enumerate(together) if fails)
+    return trials.take(trials.best.with_image(runs[longest]))
+
+
+def _first_of(trials: Trials, images: Iterable[Image]) -> bool:
+    """Take the first of some images that fails, if there is one."""
+    offers = iter(images)
+    while part := [*islice(offers, trials.at_once)]:
+        for smaller, fails in zip(part, trials.images_fail(part), strict=True):
+            if fails and trials.take(trials.best.with_image(smaller)):
+                return True
+    return False
+
+
+# What fails
 
 _FAILED_RUNS = 12
 """Failed runs of one batch after which what is undecided counts as a match: one image among 64
@@ -393,27 +356,19 @@ class RunnerVerdicts:
             groups.setdefault((subject.program, subject.module.ptx), []).append(index)
         kinds: list[Kind | None] = [None] * len(candidates)
         firsts = [candidates[members[0]] for members in groups.values()]
-        for members, (code, entry) in zip(groups.values(), self._compiled(firsts), strict=True):
-            subjects = [candidates[index] for index in members]
-            for index, kind in zip(members, self._run(subjects, code, entry), strict=True):
+        together = self._together(firsts) if len(firsts) > 1 else None
+        for number, members in enumerate(groups.values()):
+            module = firsts[number].module
+            code, entry = together or self._runner.compile(module), module.kernels[0].entry
+            entry = entry if together is None else f"kernel_{number}"
+            found = self._run([candidates[index] for index in members], code, entry)
+            for index, kind in zip(members, found, strict=True):
                 kinds[index] = kind
         return kinds
 
-    def _compiled(self, subjects: Sequence[Subject]) -> list[tuple[Compiled | Failure, str]]:
-        names = [subject.module.kernels[0].entry for subject in subjects]
-        if len(subjects) > 1:
-            together = self._together(subjects)
-            if together is not None:
-                return [(together, f"kernel_{index}") for index in range(len(subjects))]
-        return [
-            (self._runner.compile(subject.module), name)
-            for subject, name in zip(subjects, names, strict=True)
-        ]
-
     def _together(self, subjects: Sequence[Subject]) -> Compiled | None:
         """Compile programs as kernels of one module; None if that is not to be had."""
-        first = subjects[0].module
-        into = Module.named(first.target, first.version)
+        into = Module.named(subjects[0].module.target, subjects[0].module.version)
         for one in subjects:
             if emit(one.program, module=into, entry=one.module.kernels[0].entry) != one.module:
                 return None
@@ -423,38 +378,36 @@ class RunnerVerdicts:
 
     def _run(
         self, subjects: Sequence[Subject], code: Compiled | Failure, entry: str
-    ) -> list[Kind | None]:
+    ) -> Sequence[Kind | None]:
         if isinstance(code, Failure):
             return [_kind(code)] * len(subjects)
-        program = subjects[0].program
         if any(subject.copies > 1 for subject in subjects):
             # What fails in some places only needs the launch in which it was seen.
-            found: list[Kind | None] = []
-            for subject in subjects:
-                ran = self._runner.run(code, subject.images, entry=entry)
-                if isinstance(ran, Failure):
-                    found.append(_kind(ran))
-                    continue
-                different = np.unique(ran.images, axis=0)
-                images = subject.images[: len(different)]
-                kinds = judge(program, images, different, target=code.oracle_target)
-                found.append(worst_of(kinds))
-            return found
+            return [self._copies(subject, code, entry) for subject in subjects]
+        program, target = subjects[0].program, code.oracle_target
         images = np.stack([subject.image for subject in subjects])
         ran = self._runner.run(code, images, entry=entry)
-        if isinstance(ran, Ran):
-            return list(judge(program, images, ran.images, target=code.oracle_target))
+        if not isinstance(ran, Failure):
+            return judge(program, images, ran.images, target=target)
         if len(images) == 1:
             return [_kind(ran)]
         isolation = isolate(self._runner, code, images, entry=entry, limit=_FAILED_RUNS)
-        found = [None] * len(subjects)
+        found: list[Kind | None] = [None] * len(subjects)
         sound = np.flatnonzero(isolation.ran)
-        verdicts = judge(program, images[sound], isolation.images[sound], target=code.oracle_target)
+        verdicts = judge(program, images[sound], isolation.images[sound], target=target)
         for index, verdict in zip(sound.tolist(), verdicts, strict=True):
             found[index] = verdict
         for culprit in isolation.culprits:
             found[culprit.index] = _kind(culprit.failure)
         return found
+
+    def _copies(self, subject: Subject, code: Compiled, entry: str) -> Kind | None:
+        ran = self._runner.run(code, subject.images, entry=entry)
+        if isinstance(ran, Failure):
+            return _kind(ran)
+        different = np.unique(ran.images, axis=0)
+        images = subject.images[: len(different)]
+        return worst_of(judge(subject.program, images, different, target=code.oracle_target))
 
 
 def _kind(failure: Failure) -> Kind | None:
@@ -495,10 +448,9 @@ class Trials:
         was known, FLAKY until what is left has failed every time by itself."""
         self._subject, self._verdicts, self._wanted, self._end = subject, verdicts, wanted, end
         self._modules: dict[Program, KernelModule | None] = {subject.program: subject.module}
+        self._alone: dict[tuple[Program, bytes], bool] = {}
+        """Whether examples failed by themselves."""
         self._rejected: set[tuple[Program, bytes]] = set()
-        self._rejected_alone: set[tuple[Program, bytes]] = set()
-        self._sure: set[tuple[Program, bytes]] = set()
-        """Examples that failed by themselves."""
         self.apart = False
         """Whether examples are asked for one by one: company changed what became of one."""
 
@@ -521,17 +473,17 @@ class Trials:
 
     def allows(self, program: Program) -> bool:
         """Whether a program may take the first one's place: it is defined, and shows something."""
-        module, divergence = self._subject.module, self._wanted is Kind.DIVERGENCE
+        divergence = self._wanted is Kind.DIVERGENCE
         return (
             shows_something(program, self._subject.program, any_warp_level=divergence)
-            and not undefined(program, target=module.target)
+            and not undefined(program, target=self.target)
             and self._module(program) is not None
         )
 
     def go_apart(self) -> None:
         """Ask for examples one by one from now on; forget what was answered in company."""
         self.apart = True
-        self._rejected = self._rejected_alone.copy()
+        self._rejected = {key for key, failed in self._alone.items() if not failed}
 
     def take(self, example: Example) -> bool:
         """Make an example that failed the smallest one, if it fails by itself as well.
@@ -541,7 +493,7 @@ class Trials:
         OutOfTimeError if the time is over before that is known, and StoppedFailingError if the
         smallest example so far does not fail any more either.
         """
-        if example.key not in self._sure and not self._ask([example])[0]:
+        if not self._alone.get(example.key) and not self._ask([example])[0]:
             if not self._ask([self.best])[0]:
                 raise StoppedFailingError
             self.go_apart()
@@ -550,6 +502,10 @@ class Trials:
             self.best = example
         return True
 
+    def images_fail(self, images: Sequence[Image]) -> list[bool]:
+        """Return which images fail with the program of the smallest example. Raises as `fail`."""
+        return self.fail([self.best.with_image(image) for image in images])
+
     def fail(self, examples: Sequence[Example]) -> list[bool]:
         """Return which examples fail as the first one did.
 
@@ -557,9 +513,7 @@ class Trials:
         """
         fails = [False] * len(examples)
         asked = [i for i, example in enumerate(examples) if example.key not in self._rejected]
-        largest = (
-            max((len(example.image) for example in examples), default=1) * self._subject.copies
-        )
+        largest = max((len(one.image) for one in examples), default=1) * self._subject.copies
         size = max(1, min(self.at_once, _BYTES_AT_ONCE // largest))
         for start in range(0, len(asked), size):
             part = asked[start : start + size]
@@ -573,18 +527,11 @@ class Trials:
         found = self._verdicts([self._made(example) for example in examples])
         self.tried += len(examples)
         fails = [kind is self._wanted for kind in found]
-        rejected = {
-            example.key for example, failed in zip(examples, fails, strict=True) if not failed
-        }
-        self._rejected |= rejected
+        told = {example.key: failed for example, failed in zip(examples, fails, strict=True)}
+        self._rejected |= {key for key, failed in told.items() if not failed}
         if len(examples) == 1:
-            self._rejected_alone |= rejected
-            self._sure |= {example.key for example in examples} - rejected
+            self._alone |= told
         return fails
-
-    def images_fail(self, images: Sequence[Image]) -> list[bool]:
-        """Return which images fail with the program of the smallest example. Raises as `fail`."""
-        return self.fail([self.best.with_image(image) for image in images])
 
     def _made(self, example: Example) -> Subject:
         module = self._module(example.program)
@@ -597,15 +544,14 @@ class Trials:
     def _module(self, program: Program) -> KernelModule | None:
         """Return the module of a program, None if there is none; that of the first as it came."""
         if program not in self._modules:
-            given = self._subject.module
-            try:
+            given, module = self._subject.module, None
+            with suppress(UsageError):
                 entry = given.kernels[0].entry
                 into = Module.named(given.target, given.version)
-                module = emit(program, module=into, entry=entry)
+                made = emit(program, module=into, entry=entry)
                 if self._subject.others:
-                    module = replace(module, ptx=with_kernel_of(given.ptx, module.ptx, entry))
-            except UsageError:
-                module = None
+                    made = replace(made, ptx=with_kernel_of(given.ptx, made.ptx, entry))
+                module = made
             if len(self._modules) >= _MODULES:
                 self._modules = {self._subject.program: given}
             self._modules[program] = module

@@ -1,18 +1,16 @@
 """Warps whose floating-point results are bounds, not bits: what the ISA permits on any target.
 
-Beside its bits, every byte and element has a tag (`oracle.tags`) and, if it is tagged as
-bounded, a low and a high bound, kept as bit patterns of its format. Bounds come from products
-and move with every load, store, copy and ldmatrix. They stay sound on their way:
+Beside its bits, every byte and element has a tag (`oracle.tags`) and, if it is bounded, a low and
+a high bound, patterns of its format, which move with every load, store, copy and ldmatrix:
 
 - A product whose C is bounded is bounded by what `oracle.enclosure` proves for such C.
 - A product whose A or B is not exact is unknown in the rows and columns that it reaches. So is a
-  row of A whose metadata are not exact, or have no meaning.
+row of A whose metadata are not exact, or have no meaning.
 - An element-wise operation on a bounded element is monotone, exactly rounded, and thus bounded
-  by its results on the bounds.
-- A NaN that `mul` or `add` returns has unspecified bits (PTX ISA 9.7.3).
+by its results on the bounds. A NaN of `mul` or `add` has open bits (PTX ISA 9.7.3).
 - An element that is torn apart, or read as another format, is unknown.
 - A warp that takes a branch or a loop on a word that is not exact is lost: every byte that its
-  program can write is unknown.
+program can write is unknown.
 """
 
 from __future__ import annotations
@@ -43,10 +41,7 @@ from oracle.warps import Planes, Warps, packed
 
 
 class BoundedWarps(Warps):
-    """A batch of warps, with bounds. Parameters as those of Warps.
-
-    The bits of what is not exact are those of the model, which nothing depends on.
-    """
+    """A batch of warps, with bounds; bits of what is not exact are the model's, and not used."""
 
     PLANES: ClassVar[tuple[str, ...]] = ("bits", "low", "high", "tag")
 
@@ -127,10 +122,7 @@ class BoundedWarps(Warps):
         return _bounded(bits, low, high, nan, unknown, form.d_type)
 
     def _placed_product(self, step: Product, matrices: tuple[Planes, ...], e: Planes) -> Planes:
-        """Return the matrices D of an A that metadata place, row by row.
-
-        A row whose metadata are not exact, or have no meaning, is unknown.
-        """
+        """Return the matrices D of an A that metadata place: unknown where these are unclear."""
         form, selector = step.form, step.selector or 0
         metadata = e["bits"][..., 0]
         a, c, d = ({name: by_row(one) for name, one in matrices[i].items()} for i in (0, 2, 3))
@@ -174,10 +166,7 @@ class BoundedWarps(Warps):
         }
 
     def lane_code(self, step: LaneCode, source: Planes | None = None) -> Planes:
-        """Return what each lane computes: unknown in lanes that read what is not exact.
-
-        Images in which lanes come to bits that PTX leaves open are undefined.
-        """
+        """Return what lanes compute: unknown where they read what is not exact; note open bits."""
         if source is None:
             source = _exactly(np.zeros((self.count, LANES, 0), np.uint32), np.uint32)
         bits, unknown = run_lanes(step, source["bits"])
@@ -202,7 +191,7 @@ class BoundedWarps(Warps):
             torn = (tags != EXACT).any(axis=-1, keepdims=True)
             tags[...] = np.where(torn, np.uint8(UNKNOWN), tags)
             # A byte for each element, of rows that are of one tag.
-            tags = np.resize(tags[..., :1], (*tags.shape[:-1], step.form.columns))
+            tags = np.resize(tags[..., :1], (*tags.shape[:-1], step.form.shape.n))
             registers["tag"] = words_of(tags.reshape(len(tags), -1)[:, moves(step.form)])
         return {**registers, "tag": _together(step.form, registers["tag"])}
 
@@ -273,17 +262,13 @@ def _filled(matrix: Planes) -> Planes:
 
 
 def _bounded(
-    bits: NDArray[Any],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    nan: NDArray[np.bool_],
-    unknown: NDArray[np.bool_],
-    type_: Format,
-) -> Planes:
-    """Make a fragment from an enclosure, whose bounds are numbers of the format.
+    bits: NDArray[Any], low: NDArray[np.float64], high: NDArray[np.float64], nan: NDArray[np.bool_],
+    unknown: NDArray[np.bool_], type_: Format,
+) -> Planes:  # fmt: skip
+    """Make a fragment of an enclosure, whose bounds are numbers of the format.
 
-    A result that can be one number only, other than zero (whose sign may be open), is exact.
-    Where NaN alone is permitted, the bounds become empty.
+    A single possible number, other than zero (whose sign may be open), is exact. Where NaN alone is
+    permitted, the bounds become empty.
     """
     floats = FLOATS[type_.name]
     only_nan = np.isnan(low)

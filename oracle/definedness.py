@@ -1,14 +1,12 @@
 """What the ISA leaves undefined in a program, recognised before anything runs it.
 
 A program counts as undefined if some path through its branches and loops is, whatever the image
-holds; a constant condition or count leaves only the paths that it allows. Joins are sound, and
-loop bodies are gone through twice: each step sets what it writes and keeps the rest, so a third
-time would meet what the second met.
+holds; a constant condition or count leaves only the paths that it allows. Loop bodies are gone
+through twice: each step sets what it writes and keeps the rest, so a third time adds nothing.
 
 Two accesses by different lanes to one byte, of which one writes, race unless a barrier lies
-between them (PTX ISA, chapter 8). Which lane touches which byte of a matrix is unspecified, so
-every two steps race that touch one byte, one of them writing, without a Barrier between. That is
-also asked of plain stores and copies, where the lanes are the emitter's business.
+between them (PTX ISA, chapter 8). Which lane touches which byte is unspecified, of plain stores
+and copies the emitter's business, so every two such steps race without a Barrier between.
 """
 
 from __future__ import annotations
@@ -57,12 +55,10 @@ STATE_SPACES = "5.1"
 VECTORS = "6.4.3"
 """Section "Vectors as Operands": a vector lists registers; that they differ it does not ask."""
 ADDRESSES = "6.4"
-"""Section "Using Addresses, Arrays, and Vectors": an access that is not aligned to its size, or
-lies outside of every object, is undefined."""
+""""Using Addresses, Arrays, and Vectors": unaligned or outside of objects is undefined."""
 
 LAST_WITH_ALL_ADDRESSES = 75
-"""Number of the last target on which every lane of ldmatrix needs a valid address
-(9.7.14.5.15, note under the table of threads)."""
+"""Last target on which every lane of ldmatrix needs a valid address (9.7.14.5.15, a note)."""
 
 
 class Cause(StrEnum):
@@ -88,11 +84,8 @@ class Reason:
     """Why a program is undefined."""
 
     cause: Cause
-    """The sort of it, for counting."""
     text: str
-    """What was found and what is needed."""
     section: str
-    """Section of the PTX ISA that says so."""
     step: str
     """Where: the position of the step, as in "3" or "3.then.0"."""
 
@@ -102,12 +95,7 @@ class Reason:
 
 @lru_cache(maxsize=1024)
 def undefined(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[Reason, ...]:
-    """Return every reason why a program is undefined on a target; none if it is defined.
-
-    Whether the target has the forms that the program uses is not asked here.
-
-    Raises UsageError if the target is unknown.
-    """
+    """Return every reason why a program is undefined on a target, forms that it lacks apart."""
     analysis = _Analysis(program, parse_target(split_compiler(target)[0]).number)
     analysis.steps(program.steps, "", _State.initial(program))
     return tuple(analysis.reasons)
@@ -115,16 +103,12 @@ def undefined(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[Reason
 
 def check_defined(program: Program, *, target: str = DEFAULT_TARGET) -> None:
     """Raise UndefinedProgramError, with every reason, if a program is undefined on a target."""
-    reasons = undefined(program, target=target)
-    if reasons:
-        raise UndefinedProgramError(
-            "the ISA leaves this program undefined; " + "; ".join(str(reason) for reason in reasons)
-        )
+    if reasons := undefined(program, target=target):
+        words = "; ".join(map(str, reasons))
+        raise UndefinedProgramError(f"the ISA leaves this program undefined; {words}")
 
 
 class _Mixed(StrEnum):
-    """What registers hold that is not one value."""
-
     CONFLICTING = "what not every path to this step has written, or has written alike"
     PIECES = "registers of several fragments, a part of one, or one in another order"
 
@@ -136,9 +120,7 @@ class _Cell(NamedTuple):
     """What is equal for what one step, or the same ones, wrote."""
     holds: Held | _Mixed
     part: int
-    """Which register of it."""
     constant: int | None
-    """The number that it holds in every lane, if that is known."""
 
     def join(self, other: _Cell | None) -> _Cell:
         if self == other:
@@ -151,33 +133,25 @@ class _Cell(NamedTuple):
 
 @dataclass
 class _State:
-    """What is known where two steps meet."""
-
     registers: dict[Register, _Cell]
     reads: dict[str, NDArray[np.bool_]]
     """For each space, the bytes that were read since the last barrier."""
     writes: dict[str, NDArray[np.bool_]]
-    """For each space, the bytes that were written since the last barrier."""
     filled: NDArray[np.bool_]
     """The bytes of shared memory that every path has written."""
 
     @staticmethod
     def initial(program: Program) -> _State:
         sizes = {"global": program.image_bytes, "shared": program.shared_bytes}
-        return _State(
-            registers={},
-            reads={space: np.zeros(sizes[space], dtype=bool) for space in SPACES},
-            writes={space: np.zeros(sizes[space], dtype=bool) for space in SPACES},
-            filled=np.zeros(sizes["shared"], dtype=bool),
-        )
+        reads, writes = ({space: np.zeros(sizes[space], bool) for space in SPACES} for _ in "rw")
+        return _State({}, reads, writes, np.zeros(sizes["shared"], bool))
 
     def copy(self) -> _State:
-        return _State(
-            registers=dict(self.registers),
-            reads={space: mask.copy() for space, mask in self.reads.items()},
-            writes={space: mask.copy() for space, mask in self.writes.items()},
-            filled=self.filled.copy(),
+        reads, writes = (
+            {space: mask.copy() for space, mask in masks.items()}
+            for masks in (self.reads, self.writes)
         )
+        return _State(dict(self.registers), reads, writes, self.filled.copy())
 
     def join(self, other: _State) -> _State:
         registers = {
@@ -187,10 +161,10 @@ class _State:
         for register in other.registers.keys() - self.registers.keys():
             registers[register] = other.registers[register].join(None)
         return _State(
-            registers=registers,
-            reads={space: self.reads[space] | other.reads[space] for space in SPACES},
-            writes={space: self.writes[space] | other.writes[space] for space in SPACES},
-            filled=self.filled & other.filled,
+            registers,
+            {space: self.reads[space] | other.reads[space] for space in SPACES},
+            {space: self.writes[space] | other.writes[space] for space in SPACES},
+            self.filled & other.filled,
         )
 
 
@@ -210,17 +184,12 @@ def _repeats(constant: int, holds: Fragment) -> bool:
     return constant == replicated(element, bits, holds.bits)
 
 
-def _kind(step: Straight) -> str:
-    return "write" if step.stores else "read"
-
-
 class _Analysis:
     def __init__(self, program: Program, target: int) -> None:
         self.program = program
         self.target = target
         self.reasons: list[Reason] = []
         self.at = ""
-        """The position of the step that is looked at."""
 
     def report(self, cause: Cause, section: str, text: str) -> None:
         reason = Reason(cause=cause, text=text, section=section, step=self.at)
@@ -250,7 +219,7 @@ class _Analysis:
                 self.uses(step, LDMATRIX, state)
                 what = f"a lane's {step.bits}-bit registers"
                 if self.aligned(step.place, step.bits // 8, what):
-                    self.run_of_bytes(step.place, step.size, _kind(step), state)
+                    self.run_of_bytes(step.place, step.size, step.stores, state)
             case Scalar() | LaneCode():
                 self.uses(step, MMA_SYNC, state)
             case Copy():
@@ -259,9 +228,20 @@ class _Analysis:
                 for mask in (*state.reads.values(), *state.writes.values()):
                     mask[...] = False
             case Branch():
-                return self.branch(step, state)
+                at = self.at
+                least, most = self.bounds(step.condition, state)
+                ends = []
+                if most > 0:
+                    ends.append(self.steps(step.then, f"{at}.then.", state.copy()))
+                if least == 0:
+                    ends.append(self.steps(step.otherwise, f"{at}.otherwise.", state.copy()))
+                return ends[0].join(ends[-1])
             case Loop():
-                return self.loop(step, state)
+                at = self.at
+                least, most = self.bounds(step.count, state)
+                for _ in range(min(most, 2)):
+                    after = self.steps(step.body, f"{at}.body.", state.copy())
+                    state = after if least > 0 else state.join(after)
             case _:
                 assert_never(step)
         return state
@@ -269,55 +249,29 @@ class _Analysis:
     def metadata(self, step: AnyOp, selector: int, before: _State) -> None:
         """Check the selector, and metadata that are one number in every lane.
 
-        Other metadata are what an image holds; rows whose metadata have no meaning may be anything
-        (`oracle.bounds`).
+        Other metadata are in images; their rows may be anything (`oracle.bounds`).
         """
         form, known = step.form, selectors_of(step.form)
         section = INSTRUCTIONS[form.mnemonic].metadata.section
+        of = f"of {form.mnemonic} {form.shape.name} with .{form.a_type.name}"
         if selector not in known:
-            self.report(
-                Cause.SELECTOR,
-                section,
-                f"the sparsity selector is {selector}; of {form.shape.name} with "
-                f".{form.a_type.name} it is {' or '.join(map(str, known))}",
-            )
+            text = f"the sparsity selector is {selector}; {of} it is {' or '.join(map(str, known))}"
+            self.report(Cause.SELECTOR, section, text)
         cell = before.registers.get(step.uses[-1].registers[0])
-        constant = None if cell is None else cell.constant
-        if constant is None:
+        if cell is None or cell.constant is None:
             return
-        pairs = {constant >> bit & 15 for bit in range(0, 32, 4)}
+        pairs = {cell.constant >> bit & 15 for bit in range(0, 32, 4)}
         if pairs - {*chunks_of(form)}:
-            self.report(
-                Cause.METADATA,
-                section,
-                f"the metadata are {constant:#010x}; of {form.mnemonic} with .{form.a_type.name} "
-                f"4 bits are {', '.join(f'{one:#x}' for one in chunks_of(form))}",
-            )
-
-    def branch(self, step: Branch, state: _State) -> _State:
-        at = self.at
-        least, most = self.bounds(step.condition, state)
-        ends = []
-        if most > 0:
-            ends.append(self.steps(step.then, f"{at}.then.", state.copy()))
-        if least == 0:
-            ends.append(self.steps(step.otherwise, f"{at}.otherwise.", state.copy()))
-        return ends[0].join(ends[-1])
-
-    def loop(self, step: Loop, state: _State) -> _State:
-        at = self.at
-        least, most = self.bounds(step.count, state)
-        for _ in range(min(most, 2)):
-            after = self.steps(step.body, f"{at}.body.", state.copy())
-            state = after if least > 0 else state.join(after)
-        return state
+            allowed = ", ".join(map(hex, chunks_of(form)))
+            text = f"the metadata are {cell.constant:#010x}; {of} 4 bits are {allowed}"
+            self.report(Cause.METADATA, section, text)
 
     def bounds(self, value: Uniform, state: _State) -> tuple[int, int]:
         """Check the reading of a uniform value; return the least and the most that it can be."""
         if isinstance(value, int):
             return value, value
         if self.aligned(value.place, 4, "a 32-bit word"):
-            self.run_of_bytes(value.place, 4, "read", state)
+            self.run_of_bytes(value.place, 4, False, state)
         return 0, value.mask
 
     def uses(self, step: Straight, section: str, state: _State) -> None:
@@ -337,28 +291,18 @@ class _Analysis:
         registers = made.registers
         if len(set(registers)) != len(registers):
             twice = next(one for one in registers if registers.count(one) > 1)
-            self.report(
-                Cause.TWICE,
-                VECTORS,
-                f"register {twice} stands more than once in the destination {made.name}; which "
-                "result it holds afterwards is said nowhere, so give each a register of its own",
-            )
+            text = f"register {twice} stands more than once in the destination {made.name}; which "
+            text += "result it holds is said nowhere, so give each a register of its own"
+            self.report(Cause.TWICE, VECTORS, text)
         if step.address is not None and made.holds.bits == 32:
-            self.own_address(step)
+            space = space_of(self.program, step)
+            if not space.startswith("shared"):
+                text = "the address stands in a register of 32 bits and the access is "
+                text += f"{f'.{space}' if space else 'generic'}; only .shared has such addresses"
+                self.report(Cause.SHORT_ADDRESS, ADDRESSES, text)
         constant = _constant(step, state)
         for index, register in enumerate(registers):
             state.registers[register] = _Cell(self.at, made.holds, index, constant)
-
-    def own_address(self, step: Straight) -> None:
-        """Check that an address in a destination's register of 32 bits can name what is read."""
-        space = space_of(self.program, step)
-        if not space.startswith("shared"):
-            self.report(
-                Cause.SHORT_ADDRESS,
-                ADDRESSES,
-                "the address stands in a register of 32 bits and the access is "
-                f"{'.' + space if space else 'generic'}; only .shared has addresses of 32 bits",
-            )
 
     def content(self, use: Use, state: _State) -> Held | _Mixed | None:
         """Return what the registers of an operand hold; None if one was never written."""
@@ -386,89 +330,60 @@ class _Analysis:
         return needed if lanes else _Mixed.PIECES
 
     def use(self, name: str, needed: Held, held: Held | _Mixed | None, section: str) -> None:
+        if held == needed:
+            return
+        text = f"{name} holds {held}; it must hold {needed}"
         if held is None:
-            self.report(
-                Cause.CONTENT,
-                section,
-                f"{name} is used before anything writes it; it must hold {needed}",
-            )
-        elif held != needed:
-            floats = {"f16", "f32"}
-            if (
-                isinstance(held, Fragment)
-                and isinstance(needed, Fragment)
-                and {held.matrix.type.name, needed.matrix.type.name} == floats
-                and held.matrix.operand == needed.matrix.operand == "c"
-            ):
-                self.report(
-                    Cause.CONTENT,
-                    FRAGMENTS,
-                    f"{name} holds {held} and is used as {needed}; there "
-                    "is no conversion between .f16 and .f32 accumulators",
-                )
-            else:
-                self.report(Cause.CONTENT, section, f"{name} holds {held}; it must hold {needed}")
+            text = f"{name} is used before anything writes it; it must hold {needed}"
+        elif isinstance(held, Fragment) and isinstance(needed, Fragment):
+            kinds = {(one.matrix.operand, one.matrix.type.name) for one in (held, needed)}
+            if kinds == {("c", "f16"), ("c", "f32")}:
+                text += "; there is no conversion between .f16 and .f32 accumulators"
+                section = FRAGMENTS
+        self.report(Cause.CONTENT, section, text)
 
     def tile(self, step: MatrixAccess, state: _State) -> None:
-        """Check stride, alignment, bounds and races of a load or a store of a matrix."""
-        form, matrix, memory = step.form, step.form.matrix(), step.memory
-        place = memory.place
+        form, matrix, place = step.form, step.form.matrix(), step.memory.place
         self.space(form.space, place.buffer, form.section)
-        least = matrix.default_stride(form.layout)
-        stride = least if memory.stride is None else memory.stride
+        least, size = matrix.default_stride(form.layout), matrix.fragment_bytes
+        stride = least if step.memory.stride is None else step.memory.stride
         if stride < least:
-            self.report(
-                Cause.STRIDE, LOAD, f"stride {stride} is below the default {least}; raise it"
-            )
-            return
-        size = matrix.fragment_bytes
-        if not matrix.has_aligned_lines(form.layout, stride):
-            self.report(
-                Cause.PITCH,
-                STORAGE,
-                f"stride {stride} puts lines {stride * matrix.type.bits} bits apart; that must be "
-                f"a multiple of the fragment's {size} bytes",
-            )
-            return
-        if self.aligned(place, size, "the fragment", STORAGE):
-            tile = step.tile
-            if self.inside(place, tile.extent):
-                bytes_ = self.start(place) + tile.byte_offsets.ravel()
-                self.access(place.buffer, bytes_, _kind(step), state)
+            text = f"stride {stride} is below the default {least}; raise it"
+            self.report(Cause.STRIDE, LOAD, text)
+        elif not matrix.has_aligned_lines(form.layout, stride):
+            apart = stride * matrix.type.bits
+            text = f"stride {stride} puts lines {apart} bits apart, no multiple of the fragment's "
+            self.report(Cause.PITCH, STORAGE, f"{text}{size} bytes")
+        elif self.aligned(place, size, "the fragment", STORAGE) and self.inside(
+            place, step.tile.extent
+        ):
+            bytes_ = self.start(place) + step.tile.byte_offsets.ravel()
+            self.access(place.buffer, bytes_, step.stores, state)
 
     def rows(self, step: RowAccess, state: _State) -> None:
-        """Check space, alignment, bounds and races of a load or a store of rows."""
-        form, buffer, kind = step.form, step.memory.buffer, _kind(step)
+        form, buffer = step.form, step.memory.buffer
         self.space(form.space or "shared", buffer, form.section)
-        every = kind == "read" and self.target <= LAST_WITH_ALL_ADDRESSES
+        every = form.is_load and self.target <= LAST_WITH_ALL_ADDRESSES
         addresses = step.memory.addresses[: None if every else form.addresses]
-        if kind == "read" and self.read_rows(step, addresses, state):
+        if form.is_load and self.read_rows(step, addresses, state):
             return
         size = form.row_bytes
         written: dict[int, int] = {}
         for lane, address in enumerate(addresses):
             place = Place(buffer=buffer, offset=address)
             what = f"the row of lane {lane}"
-            if not (
-                self.aligned(place, size, what, form.section) and self.inside(place, size, what)
+            if not self.aligned(place, size, what, form.section) or not self.inside(
+                place, size, what
             ):
                 continue
-            if kind == "write" and written.setdefault(address, lane) != lane:
-                self.report(
-                    Cause.RACE,
-                    CONSISTENCY,
-                    f"lanes {written[address]} and {lane} name the same row; which is written "
-                    "last is open, so part them",
-                )
+            if step.stores and (first := written.setdefault(address, lane)) != lane:
+                text = f"lanes {first} and {lane} name the same row; which is written last is open"
+                self.report(Cause.RACE, CONSISTENCY, f"{text}, so part them")
             elif lane < form.addresses:
-                start = self.start(place)
-                self.access(buffer, slice(start, start + size), kind, state)
+                self.run_of_bytes(place, size, step.stores, state)
 
     def read_rows(self, step: RowAccess, addresses: Sequence[int], state: _State) -> bool:
-        """Note rows as read if nothing is wrong with any address; tell whether it is so.
-
-        Programs are drawn to be right, and this is many times faster than lane by lane.
-        """
+        """Note rows as read if no address is wrong, much faster than lane by lane; tell if so."""
         own, size = self.program.buffer(step.memory.buffer), step.form.row_bytes
         if min(addresses) < 0 or max(addresses) > own.size - size:
             return False
@@ -483,93 +398,70 @@ class _Analysis:
         return True
 
     def copy(self, step: Copy, state: _State) -> None:
-        inside = [self.inside(place, step.size) for place in (step.source, step.destination)]
+        places = step.source, step.destination
+        inside = [self.inside(place, step.size) for place in places]
         if not all(inside):
             return
-        source, destination = self.start(step.source), self.start(step.destination)
-        spaces = {self.program.buffer(p.buffer).space for p in (step.source, step.destination)}
-        if len(spaces) == 1 and abs(source - destination) < step.size:
-            self.report(
-                Cause.OVERLAP, CONSISTENCY, "source and destination of a copy overlap; part them"
-            )
+        starts = [self.start(place) for place in places]
+        spaces = {self.program.buffer(place.buffer).space for place in places}
+        if len(spaces) == 1 and abs(starts[0] - starts[1]) < step.size:
+            text = "source and destination of a copy overlap; part them"
+            self.report(Cause.OVERLAP, CONSISTENCY, text)
             return
-        self.run_of_bytes(step.source, step.size, "read", state)
-        self.run_of_bytes(step.destination, step.size, "write", state)
+        self.run_of_bytes(step.source, step.size, False, state)
+        self.run_of_bytes(step.destination, step.size, True, state)
 
-    def run_of_bytes(self, place: Place, size: int, kind: str, state: _State) -> None:
+    def run_of_bytes(self, place: Place, size: int, stores: bool, state: _State) -> None:
         if self.inside(place, size):
             start = self.start(place)
-            self.access(place.buffer, slice(start, start + size), kind, state)
+            self.access(place.buffer, slice(start, start + size), stores, state)
 
     def space(self, space: str, buffer: str, section: str) -> None:
         """Check that the space of an instruction is that of the buffer ("": generic)."""
         actual = self.program.buffer(buffer).space
         if space and space.partition("::")[0] != actual:
-            self.report(
-                Cause.SPACE,
-                section,
-                f"buffer {buffer} is {actual}, the instruction accesses "
-                f".{space}; make them the same",
-            )
+            text = f"buffer {buffer} is {actual}, the instruction accesses .{space}"
+            self.report(Cause.SPACE, section, f"{text}; make them the same")
 
     def start(self, place: Place) -> int:
         return self.program.offset(place.buffer) + place.offset
 
     def aligned(self, place: Place, size: int, what: str, section: str = ADDRESSES) -> bool:
-        if self.start(place) % size == 0:
-            return True
-        self.report(
-            Cause.ADDRESS,
-            section,
-            f"address {self.start(place)} ({place.buffer}+{place.offset}) is "
-            f"not a multiple of {size} bytes, the size of {what}; align it",
-        )
-        return False
+        start = self.start(place)
+        if start % size:
+            text = (
+                f"address {start} ({place.buffer}+{place.offset}) is not a multiple of {size} bytes"
+            )
+            self.report(Cause.ADDRESS, section, f"{text}, the size of {what}; align it")
+        return start % size == 0
 
     def inside(self, place: Place, size: int, what: str = "the access") -> bool:
         available = self.program.buffer(place.buffer).size
-        if place.offset >= 0 and place.offset + size <= available:
-            return True
-        self.report(
-            Cause.OUTSIDE,
-            ADDRESSES,
-            f"{what}, bytes {place.offset} to {place.offset + size - 1}, "
-            f"leaves buffer {place.buffer} of {available} bytes",
-        )
-        return False
+        within = place.offset >= 0 and place.offset + size <= available
+        if not within:
+            text = f"{what}, bytes {place.offset} to {place.offset + size - 1}, leaves buffer "
+            self.report(Cause.OUTSIDE, ADDRESSES, f"{text}{place.buffer} of {available} bytes")
+        return within
 
     def access(
-        self, buffer: str, bytes_: slice | NDArray[np.int64], kind: str, state: _State
+        self, buffer: str, bytes_: slice | NDArray[np.int64], stores: bool, state: _State
     ) -> None:
-        """Check for races and for reading what nothing wrote; then note the access.
-
-        `bytes_`: Of the space in which the buffer lies, in order.
-        """
+        """Check for races and for reading what nothing wrote; then note bytes of the space."""
         space = self.program.buffer(buffer).space
         reads, writes = state.reads[space], state.writes[space]
-        racing = writes[bytes_]
-        if kind == "write":
-            racing = racing | reads[bytes_]
+        racing = writes[bytes_] | reads[bytes_] if stores else writes[bytes_]
         if racing.any():
-            self.report(
-                Cause.RACE,
-                CONSISTENCY,
-                f"byte {self.first(buffer, bytes_, racing)} of {buffer} was accessed since the "
-                "last barrier, perhaps by another lane; put a barrier between",
-            )
-        if space == "shared" and kind == "read" and not (filled := state.filled[bytes_]).all():
-            self.report(
-                Cause.UNWRITTEN,
-                STATE_SPACES,
-                f"byte {self.first(buffer, bytes_, ~filled)} of shared {buffer} is read before "
-                "anything writes it on every path; write it first",
-            )
-        if kind == "write":
-            writes[bytes_] = True
-            if space == "shared":
-                state.filled[bytes_] = True
-        else:
-            reads[bytes_] = True
+            text = f"byte {self.first(buffer, bytes_, racing)} of {buffer} was accessed since the "
+            text += "last barrier, perhaps by another lane; put a barrier between"
+
+            self.report(Cause.RACE, CONSISTENCY, text)
+        if space == "shared" and not stores and not (filled := state.filled[bytes_]).all():
+            text = f"byte {self.first(buffer, bytes_, ~filled)} of shared {buffer} is read before "
+            text += "anything writes it on every path; write it first"
+            self.report(Cause.UNWRITTEN, STATE_SPACES, text)
+        (writes if stores else reads)[bytes_] = True
+        if stores and space == "shared":
+            state.filled[bytes_] = True
 
     def first(
         self, buffer: str, bytes_: slice | NDArray[np.int64], marked: NDArray[np.bool_]

@@ -1,11 +1,10 @@
 """The enclosure of f64 multiplications: see oracle.enclosure for what an enclosure is.
 
 The page (9.7.14.4.5) gives the rounding mode and nothing else: neither an order, nor whether
-products are rounded on their own. It says nothing of subnormal f64 inputs, so they are kept.
+products are rounded on their own. It says nothing of subnormal inputs, so they are kept.
 
 Assumptions: the result is the value of some tree of exact or rounded products and sums of two or
-more values, each rounded in the instruction's mode to binary64 or a wider format with at least
-its precision and range, or not rounded. Overflow is as in oracle.enclosure.
+more values, each rounded in the instruction's mode to binary64 or a wider format, or not rounded.
 
 Bound: the argument of oracle.enclosure holds with p = 52 and the subnormal grid of 2^-1074; a
 product that is rounded on its own is a node with one child. With .rm no operation increases
@@ -13,8 +12,7 @@ anything, so the exact sum is an upper bound; with .rp it is a lower one.
 
 Computation: every output has a frame, the largest exponent of its leaves. In it, products are
 unevaluated sums of two doubles, and so is their sum, to which a margin of 2^-95 of the sum of
-magnitudes is given, more than its rounding errors can make (each is below 2^-104 of it, and there
-are less than 100).
+magnitudes is given, more than its less than 100 rounding errors below 2^-104 can make.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ _GROWTH = 1 + 2.0**-45
 
 
 @dataclass(frozen=True)
-class _Elements:
+class _Doubles:
     """Elements of one operand; infinite and NaN ones count as 0, but have their class."""
 
     decoded: Decoded
@@ -57,7 +55,7 @@ class _Elements:
     classes: NDArray[np.float32]
 
     @classmethod
-    def of(cls, bits: NDArray[np.uint64]) -> _Elements:
+    def of(cls, bits: NDArray[np.uint64]) -> _Doubles:
         values = bits.view(np.float64)
         finite = np.isfinite(values)
         decoded = Decoded.of(np.where(finite, bits, np.uint64(0)))
@@ -81,15 +79,12 @@ class _Elements:
 
 
 def double_chunk(
-    form: Form,
-    a_bits: NDArray[Any],
-    b_bits: NDArray[Any],
-    c_low_bits: NDArray[Any],
+    form: Form, a_bits: NDArray[Any], b_bits: NDArray[Any], c_low_bits: NDArray[Any],
     c_high_bits: NDArray[Any],
-) -> Bounds:
+) -> Bounds:  # fmt: skip
     """Bound one chunk; shapes (k, m, tiles), (k, n, tiles), (m, n, tiles)."""
-    a, b = _Elements.of(a_bits[:, :, None]), _Elements.of(b_bits[:, None])
-    c_low, c_high = _Elements.of(c_low_bits), _Elements.of(c_high_bits)
+    a, b = _Doubles.of(a_bits[:, :, None]), _Doubles.of(b_bits[:, None])
+    c_low, c_high = _Doubles.of(c_low_bits), _Doubles.of(c_high_bits)
     frame = np.maximum(c_low.decoded.exponent, c_high.decoded.exponent)
     for left, right in zip(a.decoded.exponent, b.decoded.exponent, strict=True):
         frame = np.maximum(frame, left + right)
@@ -156,10 +151,7 @@ def are_apart(low: Classes, high: Classes) -> Bools:
 
 
 def class_sum(a: Classes, b: Classes, c_low: Classes, c_high: Classes) -> Classes:
-    """Return the sum over k of a * b, and of c where that is of one class.
-
-    Shapes (k, m, 1, tiles), (k, 1, n, tiles) and (m, n, tiles).
-    """
+    """Sum over k of a * b (k, m, 1, tiles), (k, 1, n, tiles), and c where that is of one class."""
     total = np.where(are_apart(c_low, c_high), np.float32(0), c_low)
     for left, right in zip(a, b, strict=True):
         total += left * right
@@ -171,9 +163,7 @@ def with_special(
 ) -> Bounds:
     """Put what special operands permit in the place of bounds of finite ones.
 
-    `bounds`: Low, high and nan_ok of the finite operands.
-    `over`, `under`: Whether a partial sum of the finite operands may overflow, upwards or
-        downwards.
+    `over`, `under`: Whether a partial sum of the finite operands may overflow.
     `kept`, `flushed`: Class sums with subnormal operands as they are, and flushed to zero.
     """
     low, high, nan_ok = bounds

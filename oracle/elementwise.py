@@ -1,8 +1,4 @@
-"""Element-wise operations on fragments ("Manipulating fragment contents", PTX ISA 9.7.14.4.1).
-
-Applying one operation to every register of a fragment applies it to every element of the matrix,
-so matrices are all that is needed here.
-"""
+"""Element-wise operations on fragments ("Manipulating fragment contents", PTX ISA 9.7.14.4.1)."""
 
 from __future__ import annotations
 
@@ -23,22 +19,17 @@ FLOATS: dict[str, type[np.floating[Any]]] = {
 
 CANONICAL_NAN = {"f16": 0x7FFF, "f32": 0x7FFF_FFFF, "f64": 0xFFF8_0000_0000_0000}
 """What `mul` and `add` return for an invalid operation, and, in f16 and f32, for NaN operands.
-PTX leaves it open in f32 ("an unspecified NaN", 9.7.3). f16 and f32: as wmma.mma returns them on
-an H200; f64: what its fused multiply-add returns for 0 x inf (2026-11). Not measured for `mul`
-and `add` themselves."""
+PTX leaves it open (9.7.3). f16, f32: as wmma.mma returns them on an H200; f64: what its fused
+multiply-add returns for 0 x inf (2026-11). Not measured for `mul` and `add` themselves."""
 
 
 def apply(
     operation: Operation, type_: Format, values: NDArray[Any], constant: int = 0
 ) -> NDArray[Any]:
-    """Apply an operation to every element.
+    """Apply an operation to every element, raw patterns of `type_`, with a raw constant.
 
-    `operation`: One that accepts `type_`.
-    `values`: any shape, dtype `type_.raw`. Raw bit patterns (s4 sign-extended, u4 and b1
-        zero-extended).
-    `constant`: Raw bit pattern of one element, unsigned.
-    Returns the same shape and dtype as `values`. NaNs of floats are those of `CANONICAL_NAN`; in
-        f64, a NaN operand comes back quieted, the element before the constant.
+    NaNs of floats become `CANONICAL_NAN`; in f64, a NaN operand comes back quieted, the element
+    before the constant.
     """
     if operation is Operation.COPY:
         return values
@@ -94,9 +85,8 @@ def _arithmetic(
 ) -> NDArray[Any]:
     """Multiply by or add a constant, rounded to nearest even, subnormals kept.
 
-    NumPy computes f16 in f32 and rounds again. That is exact for products, and for sums the
-    second rounding does no harm: 24 >= 2 * 11 + 2 (Figueroa, "When is double rounding
-    innocuous?", 1995), and sums that are subnormal in f16 are exact.
+    NumPy computes f16 in f32 and rounds again: exact for products, and harmless for sums: 24 >= 2 *
+    11 + 2 (Figueroa, "When is double rounding innocuous?", 1995); subnormal f16 sums are exact.
     """
     floats = FLOATS[type_.name]
     operand = np.array(constant, dtype=type_.raw).view(floats)

@@ -1,18 +1,17 @@
 """What the ISA permits a floating-point multiplication to return on any target: an enclosure.
 
-The page (9.7.14.4.5) promises for `.f16` that products are formed "with at least single
-precision", and accumulated with at least single precision, or at least half precision where both
-`.ctype` and `.dtype` are `.f16`; for `.bf16` and `.tf32` products "with specified precision",
-accumulated with at least single precision. "The accumulation order, rounding and handling of
-subnormal inputs is unspecified." mma.sync (9.7.14.5.14) promises the same, and of `.e4m3` and
-`.e5m2` what it promises of `.bf16`; an f16 result of theirs is given the half precision that an
-H200 has there. This is read as follows.
+The page (9.7.14.4.5) promises for `.f16` products "with at least single precision", and sums with
+at least single precision, or at least half precision where both `.ctype` and `.dtype` are `.f16`;
+for
+`.bf16` and `.tf32` products "with specified precision", sums with at least single precision. "The
+accumulation order, rounding and handling of subnormal inputs is unspecified." mma.sync
+(9.7.14.5.14) promises the same, and of `.e4m3` and `.e5m2` what it promises of `.bf16`; an f16
+result of theirs is given the half precision that an H200 has there.
 
 Ada breaks the promise: it adds products of `.e4m3` and `.e5m2` in f32 with 13 bits below the
 largest exponent, C among them (oracle/models/sm_89.toml; so does wgmma of an H200). What exactly
-this arithmetic returns is permitted besides, of these types with f32 sums alone. Bounds are one
-interval, and so what lies between it and the others is in them, too. Where C may be several
-numbers, and A x B is a later one of a chain, they are those of p = 13 below.
+this returns is permitted besides; where C may be several numbers, and A x B is a later one of a
+chain, the bounds of these types are those of p = 13 below.
 
 Assumptions
 -----------
@@ -20,73 +19,68 @@ Assumptions
 2. Every subnormal element of A, B and C may be replaced by zero, or not, each time it is used.
 3. The result is the value of some tree whose leaves are the K products and the element of C. A
    node adds two or more values. Before it adds, it may move each to a neighbouring multiple of
-   A = 2^(E - p), E being at least the largest exponent among them (exponents of products need not
-   be normalised: the sum of the operands' exponents counts); it adds exactly; then it rounds to
-   either neighbour with a significand of p + 1 bits or more, or not at all. p is 23 for single,
-   10 for half precision. Fused and separate operations, every association, every rounding mode,
-   wider accumulators and the truncating blocks of tensor cores are all of this kind.
-4. A sum is an input of the next one, so a subnormal one may be flushed as well: that moves a value
-   below 2^q, q the format's least normal exponent, to a multiple of 2^q, namely 0. Rounding on
-   the subnormal grid moves it by less.
+   A = 2^(E - p), E being at least the largest exponent among them (of products, the sum of the
+   operands' exponents counts); it adds exactly; then it rounds to either neighbour with a
+   significand of p + 1 bits or more, or not at all. p is 23 for single, 10 for half precision.
+   Fused and separate operations, every association and rounding mode, wider accumulators and the
+   truncating blocks of tensor cores are all of this kind.
+4. A subnormal sum may be flushed as well: that moves a value below 2^q, q the format's least normal
+   exponent, to a multiple of 2^q, namely 0. Rounding on the subnormal grid moves it by less.
 5. A value beyond the largest finite number becomes infinite or the largest finite number.
 6. The bits of a NaN are unspecified.
 
 Bound
 -----
 Let t_i be the leaves (i = 1 ... m, m = K + 1), g_i the largest power of two that divides t_i
-(infinite for 0), P the sum of the positive leaves, N minus the sum of the negative ones. Call a
-power of two that divides a computed value its *grid*. Every movement in 3 and 4 takes a value from
-grid G to a neighbour on a coarser grid G' and thus by less than, hence (both being multiples of G)
-by at most, G' - G; and it only happens if G < G'. Let U be a power of two that no G' exceeds.
+(infinite for 0), P the sum of the positive leaves, N minus that of the negative ones. A power of
+two that divides a computed value is its *grid*. Every movement in 3 and 4 takes a value from grid G
+to a neighbour on a coarser grid G' and thus, both being multiples of G, by at most G' - G; and it
+only happens if G < G'. Let U be a power of two that no G' exceeds.
 
 At a node with r children of grids G_1 ... G_r <= U (take min(g_i, U) for a leaf), let alignment
-coarsen them to H_1 ... H_r, and rounding take the sum, which has grid min H, to grid G. The error
-made here is at most
+coarsen them to H_1 ... H_r, and rounding take the sum, of grid min H, to grid G. The error is at
+most
 
     sum(H_i - G_i) + (G - min H) = G - sum(G_i) + (sum(H_i) - min H)
                                 <= G - sum(G_i) + (r - 1) U.
 
-Add this up over the tree. Each G of an inner node appears once as a G and once among its parent's
-G_i and cancels; the (r - 1) add up to m - 1. What is left is at most
+Over the tree each G of an inner node appears once as a G and once among its parent's G_i and
+cancels; the (r - 1) add up to m - 1. What is left is at most
 
     W = U - sum_i(min(g_i, U)) + (m - 1) U = sum_i max(U - g_i, 0).
 
-So every result lies within W of the exact sum: a leaf costs one unit at most, and costs nothing if
-it already lies on the coarse grid. (Rounding a product once on its own, before it is added, is a
-node with r = 1, and is covered.)
+So every result lies within W of the exact sum. (A product rounded on its own is a node with r = 1.)
 
-U: partial sums of computed values lie within [-N - W, P + W]. With x = m 2^-p and
-B = max(P, N) (1 + 2 x), by induction over the tree no computed value exceeds max(B, 2^E), because
-W <= m U. So U = 2^(e - p), e = max(floor(log2 B), E), raised to 2^q, bounds all spacings and all
-alignments. E, the largest unnormalised exponent, exceeds log2 of the largest leaf only if an
-operand is subnormal.
+U: partial sums lie within [-N - W, P + W]. With x = m 2^-p and B = max(P, N) (1 + 2 x), by
+induction no computed value exceeds max(B, 2^E), because W <= m U. So U = 2^(e - p), e =
+max(floor(log2 B), E), raised to 2^q, bounds all spacings and alignments. E, the largest
+unnormalised exponent, exceeds log2 of the largest leaf only if an operand is subnormal.
 
-Flushed leaves: leaf i is t_i or 0 (assumption 2), so the exact sum lies between the sum of the
-lesser and the sum of the greater choices; P and N are bounds for all choices.
+Flushed leaves: leaf i is t_i or 0, so the exact sum lies between the sum of the lesser and that of
+the greater choices; P and N are bounds for all choices.
 
 Overflow: if P (1 + 2 x) exceeds the largest finite number, a partial sum may become infinite or
 stick at the largest number; then every result is between -N (1 + 2 x) and infinity. If both sides
 can overflow, NaN is possible as well.
 
-Infinite and NaN operands follow IEEE 754: a NaN, 0 * inf, and infinities of both signs give NaN;
-otherwise infinities give an infinity. inf times a subnormal is an infinity or, flushed, a NaN.
+Infinite and NaN operands follow IEEE 754; inf times a subnormal is an infinity or, flushed, a NaN.
 
 Computation: products are exact in float64; sums of float64 are given a margin of 2^-46 of the sum
-of magnitudes, more than their roundings can make (and none where W = 0); at the end the bounds are
-moved inwards to numbers of the format of D, which every result is. With C f32 and D f16, the
-single-precision result is rounded once more, to either neighbour.
+of magnitudes (none where W = 0); at the end the bounds are moved inwards to numbers of the format
+of D. With C f32 and D f16, the single-precision result is rounded once more, to either neighbour.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic.dots import dot_product
-from oracle.batches import chunks, matrices
+from oracle.batches import check_operands, chunks
 from oracle.double_enclosure import (
     Bools,
     Bounds,
@@ -111,40 +105,30 @@ _FLOATS: dict[str, Any] = {"f16": np.float16, "f32": np.float32}
 
 
 def enclosure(
-    form: Form,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
     c_high: NDArray[Any] | None = None,
-) -> Bounds:
+) -> Bounds:  # fmt: skip
     """Return the bounds of what one floating-point multiplication may return on any target.
 
-    `form`: A form whose multiplicands are floats.
     `a`, `b`, `c`: Raw bit patterns, shapes (..., m, k), (..., k, n) and (..., m, n).
-    `c_high`: If given, each element of C may be any number from `c` to `c_high`, of its format.
-        (The bounds at both ends do not bound the inside: the error depends on the last bits of C.)
-    Returns low, high: float64, shape (..., m, n): the least and greatest permitted numbers, which
-        are numbers of the format of D; both NaN where only NaN is permitted. nan_ok: Whether NaN,
-        of any payload, is permitted.
-    Raises UsageError if a shape or dtype is not the form's.
+    `c_high`: If given, each element of C may be any number from `c` to `c_high`. (Bounds at both
+    ends do not bound the inside: the error depends on the last bits of C.)
+    Returns low, high (float64, numbers of the format of D; NaN where only NaN is permitted), and
+    whether NaN is permitted, each (..., m, n).
     """
     upper = c if c_high is None else c_high
-    batch = matrices(form, a, b, c)
-    second = matrices(form, a, b, upper)
-    size = (batch.tiles, form.shape.m, form.shape.n)
+    leading = check_operands(form, a, b, c)
+    check_operands(form, a, b, upper)
+    size = (prod(leading), form.shape.m, form.shape.n)
     low, high, nan_ok = np.empty(size), np.empty(size), np.empty(size, np.bool_)
     chunk = double_chunk if form.a_type.name == "f64" else _chunk
     short = _short_sums(form)
-    pairs = zip(chunks(batch, _CHUNK_TILES), chunks(second, _CHUNK_TILES), strict=True)
+    pairs = (chunks(form, _CHUNK_TILES, a, b, addend) for addend in (c, upper))
     with np.errstate(all="ignore"):
-        for (part, left, right, least), (_, _, _, most) in pairs:
-            bounds = chunk(
-                form,
-                np.ascontiguousarray(left.transpose(2, 1, 0)),
-                np.ascontiguousarray(right.transpose(1, 2, 0)),
-                np.ascontiguousarray(least.transpose(1, 2, 0)),
-                np.ascontiguousarray(most.transpose(1, 2, 0)),
-            )
+        for (part, left, right, least), (_, _, _, most) in zip(*pairs, strict=True):
+            others = (one.transpose(1, 2, 0) for one in (right, least, most))
+            turned = map(np.ascontiguousarray, (left.transpose(2, 1, 0), *others))
+            bounds = chunk(form, *turned)
             for whole, piece in zip((low, high, nan_ok), bounds, strict=True):
                 whole[part] = piece.transpose(2, 0, 1)
             if short is not None:
@@ -152,7 +136,7 @@ def enclosure(
                 also = d.transpose(2, 0, 1).view(np.float32)
                 np.fmin(low[part], also, out=low[part], where=~np.isnan(low[part]))
                 np.fmax(high[part], also, out=high[part], where=~np.isnan(high[part]))
-    shape = (*batch.leading, form.shape.m, form.shape.n)
+    shape = (*leading, *size[1:])
     return low.reshape(shape), high.reshape(shape), nan_ok.reshape(shape)
 
 
@@ -165,7 +149,7 @@ def _short_sums(form: Form) -> TruncatedDot | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Elements:
+class _Numbers:
     values: Floats
     """Finite elements; 0 for infinite and NaN ones."""
     classes: NDArray[np.float32]
@@ -176,10 +160,9 @@ class _Elements:
     """2^exponent, a subnormal's being the least normal exponent; 0 for 0."""
     subnormal: Bools
     special: bool
-    """Whether any element is infinite or NaN."""
 
     @classmethod
-    def of(cls, bits: NDArray[Any], fmt: Format) -> _Elements:
+    def of(cls, bits: NDArray[Any], fmt: Format) -> _Numbers:
         magnitude = (bits.astype(np.int64) & ((1 << (fmt.bits - 1)) - 1)) >> fmt.ignored_bits
         field = magnitude >> fmt.fraction_bits
         fraction = magnitude & ((1 << fmt.fraction_bits) - 1)
@@ -208,17 +191,14 @@ class _Elements:
 
 
 def _chunk(
-    form: Form,
-    a_bits: NDArray[Any],
-    b_bits: NDArray[Any],
-    c_low_bits: NDArray[Any],
+    form: Form, a_bits: NDArray[Any], b_bits: NDArray[Any], c_low_bits: NDArray[Any],
     c_high_bits: NDArray[Any],
-) -> Bounds:
+) -> Bounds:  # fmt: skip
     """Bound one chunk; shapes (k, m, tiles), (k, n, tiles), (m, n, tiles)."""
-    a = _Elements.of(a_bits[:, :, None], form.a_type)
-    b = _Elements.of(b_bits[:, None], form.b_type)
-    c_low = _Elements.of(c_low_bits, form.c_type)
-    c_high = _Elements.of(c_high_bits, form.c_type)
+    a = _Numbers.of(a_bits[:, :, None], form.a_type)
+    b = _Numbers.of(b_bits[:, None], form.b_type)
+    c_low = _Numbers.of(c_low_bits, form.c_type)
+    c_high = _Numbers.of(c_high_bits, form.c_type)
     half = form.c_type.name == form.d_type.name == "f16"
     accumulator = FORMATS["f16" if half else "f32"]
     short = _short_sums(form)
@@ -238,8 +218,8 @@ def _chunk(
     error = leaves.error(unit)
     # Without an error all leaves are multiples of `unit`, and float64 adds them exactly.
     error = np.where(error > 0.0, (error + total * _MARGIN) * (1 + _MARGIN), 0.0)
-    low = _inward(leaves.low - error, accumulator, np.inf)
-    high = _inward(leaves.high + error, accumulator, -np.inf)
+    low = _toward(leaves.low - error, accumulator, np.inf)
+    high = _toward(leaves.high + error, accumulator, -np.inf)
 
     greatest = float(np.finfo(_FLOATS[accumulator.name]).max)
     over, under = positive > greatest, negative > greatest
@@ -247,11 +227,11 @@ def _chunk(
     low = np.where(over, np.where(under, -np.inf, -negative), np.where(under, -np.inf, low))
     high = np.where(under, np.where(over, np.inf, positive), np.where(over, np.inf, high))
     if form.d_type != accumulator:
-        low = _outward(low, form.d_type, -np.inf)
-        high = _outward(high, form.d_type, np.inf)
+        low = _toward(low, form.d_type, -np.inf)
+        high = _toward(high, form.d_type, np.inf)
     elif over.any() or under.any():
-        low = _inward(low, accumulator, np.inf)
-        high = _inward(high, accumulator, -np.inf)
+        low = _toward(low, accumulator, np.inf)
+        high = _toward(high, accumulator, -np.inf)
     if a.special or b.special or c_low.special or c_high.special:
         kept = class_sum(a.classes, b.classes, c_low.classes, c_high.classes)
         flushed = class_sum(a.flushed, b.flushed, c_low.classes, c_high.classes)
@@ -262,14 +242,12 @@ def _chunk(
 class _Leaves:
     """The products and C of every output: their sums, magnitudes and grids."""
 
-    def __init__(self, a: _Elements, b: _Elements, c_low: _Elements, c_high: _Elements) -> None:
+    def __init__(self, a: _Numbers, b: _Numbers, c_low: _Numbers, c_high: _Numbers) -> None:
         self.a, self.b = a, b
         self.low = np.where(c_low.subnormal, np.minimum(c_low.values, 0.0), c_low.values)
         """Least exact sum over all choices of flushing."""
         self.high = np.where(c_high.subnormal, np.maximum(c_high.values, 0.0), c_high.values)
-        """Greatest exact sum."""
         self.positive = np.maximum(c_high.values, 0.0)
-        """Sum of the positive leaves."""
         self.negative = np.maximum(-c_low.values, 0.0)
         """Minus the sum of the negative leaves."""
         apart = are_apart(c_low.classes, c_high.classes) | (c_low.values != c_high.values)
@@ -307,13 +285,9 @@ class _Leaves:
         return error
 
 
-def _inward(values: Floats, fmt: Format, toward: float) -> Floats:
+def _toward(values: Floats, fmt: Format, toward: float) -> Floats:
     """Return the nearest numbers of a format in one direction; infinities are kept."""
     narrowed = values.astype(_FLOATS[fmt.name])
     short = narrowed < values if toward > 0 else narrowed > values
     direction = np.asarray(toward, narrowed.dtype)
     return np.where(short, np.nextafter(narrowed, direction), narrowed).astype(np.float64)
-
-
-# Rounding to the neighbour below, or above, is the same operation seen from the other side.
-_outward = _inward

@@ -2,10 +2,7 @@
 
 
 class WarpfuzzError(Exception):
-    """A request that warpfuzz cannot carry out.
-
-    The message says what was given, what is allowed, and what to do.
-    """
+    """A request that cannot be carried out: the message has what was given, is allowed, to do."""
 
 
 class UsageError(WarpfuzzError):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from oracle.definedness import check_defined
 from oracle.image import check_images
 from oracle.models import NO_FIGURES, Confidence, Model, model_for, model_of, weakest
-from oracle.places import Uniform, Word
+from oracle.places import Word
 from oracle.program import Program, requirements
 from oracle.steps import Branch, Loop, Step
 from oracle.targets import DEFAULT_TARGET
@@ -24,8 +24,7 @@ CHUNK_IMAGES = 512
 """Images that go through a program together: as many as `oracle.multiply` computes at once."""
 
 CHUNK_BYTES = 1 << 24
-"""Most bytes of images that go through a program together; bounds the copies that branches and
-fragments take, whatever the size of an image."""
+"""Most bytes of images that go through a program together: bounds copies of branches, fragments."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,34 +44,15 @@ class Expectation:
 
 
 def execute(
-    program: Program,
-    images: NDArray[Any],
-    *,
-    target: str = DEFAULT_TARGET,
+    program: Program, images: NDArray[Any], *, target: str = DEFAULT_TARGET,
     model: Model | str | Path | None = None,
-) -> Expectation:
-    """Execute a program on a batch of images.
+) -> Expectation:  # fmt: skip
+    """Execute a program on images, uint8 (count, image_bytes), which are left as they are.
 
-    Parameters
-    ----------
-    program : Program
-    images : uint8 (count, image_bytes)
-        What memory holds before; left as it is.
-    target : str
-        Whose model computes the products: "sm_90", ...
-    model
-        A model in place of the target's, or its file, TOML or JSON (`oracle.models.files`).
-
-    Returns
-    -------
-    Expectation
-
-    Raises
-    ------
-    UsageError
-        If the target is unknown or lacks a form, or the images have a wrong dtype or shape.
-    UndefinedProgramError
-        If the ISA leaves the program undefined.
+    `target`: Whose model computes the products: "sm_90", ...
+    `model`: A model in place of the target's, or its file, TOML or JSON (`oracle.models.files`).
+    Raises UsageError if the target is unknown or lacks a form, or the images have a wrong dtype or
+    shape; UndefinedProgramError if the ISA leaves the program undefined.
     """
     check_defined(program, target=target)
     check_images(program, images)
@@ -86,11 +66,8 @@ def execute(
 def expansions(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[str, ...]:
     """Say by which figures each multiplication of a program is expected, in their order.
 
-    Those of one compiler ("12.4 to 12.6"), of all ("all"), or NO_FIGURES where there are some, and
-    none for the compiler that `target` names: then its results can be anything that the ISA
-    permits. Where two targets say the same, `execute` gives the same for them.
-
-    Raises UsageError if the target is unknown or lacks a form.
+    Those of one compiler ("12.4 to 12.6"), of all ("all"), or NO_FIGURES: then its results can be
+    anything that the ISA permits. For targets that say the same, `execute` gives the same.
     """
     model = model_for(target)
     forms = [form for form in requirements(program) if form.is_product]
@@ -113,27 +90,25 @@ def run(steps: tuple[Step, ...], warps: Warps) -> None:
     """Take a batch of warps through steps."""
     for step in steps:
         match step:
-            case Branch():
-                taken = _uniform(step.condition, warps) != 0
-                _where(taken, warps, step.then, step.otherwise)
-            case Loop():
-                counts = _uniform(step.count, warps)
-                for iteration in range(int(counts.max(initial=0))):
-                    _where(counts > iteration, warps, step.body, ())
+            case Branch() | Loop():
+                value = step.uniform
+                numbers = (
+                    warps.word(value)
+                    if isinstance(value, Word)
+                    else np.full(warps.count, value, dtype=np.uint32)
+                )
+                if isinstance(step, Branch):
+                    _where(numbers != 0, warps, step.then, step.otherwise)
+                    continue
+                for iteration in range(int(numbers.max(initial=0))):
+                    _where(numbers > iteration, warps, step.body, ())
             case step:
                 warps.take(step)
-
-
-def _uniform(value: Uniform, warps: Warps) -> NDArray[np.uint32]:
-    if isinstance(value, Word):
-        return warps.word(value)
-    return np.full(warps.count, value, dtype=np.uint32)
 
 
 def _where(
     mask: NDArray[np.bool_], warps: Warps, then: tuple[Step, ...], otherwise: tuple[Step, ...]
 ) -> None:
-    """Take the warps for which the mask is set through some steps, the rest through others."""
     if mask.all():
         run(then, warps)
     elif not mask.any():

@@ -1,8 +1,4 @@
-"""Element formats of the warp-level matrix instructions, as data.
-
-Source of the set: PTX ISA 9.7.14.4.1 (Matrix Fragments for WMMA), 9.7.14.5.14 (mma) and
-9.7.14.5.15 (ldmatrix).
-"""
+"""Element formats of the matrix instructions (PTX ISA 9.7.14.4.1, 9.7.14.5.14 and .15), as data."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,21 +17,19 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """One element format.
+    """One element format; floats are IEEE 754-like.
 
-    Floats are IEEE 754-like: sign, `exponent_bits`, `fraction_bits`, with subnormals, signed
-    zeros, infinities and NaN; e4m3 has no infinity, and one NaN of each sign (S.1111.111).
+    e4m3 has no infinity, and one NaN of each sign (S.1111.111).
     """
 
     name: str
     """Spelling of the type qualifier, without the dot."""
     kind: Kind
     bits: int
-    """Size of one element in memory, in bits (tf32 occupies a 32-bit word)."""
+    """Of one element in memory (tf32 occupies a 32-bit word)."""
     exponent_bits: int = 0
-    """Width of the exponent field, in bits; 0 unless a float."""
     fraction_bits: int = 0
-    """Width of the stored fraction that takes part in arithmetic, in bits; 0 unless a float."""
+    """Width of the stored fraction that takes part in arithmetic; 0 unless a float."""
     raw: str
     """NumPy dtype that holds one element's raw bit pattern at the Python interface."""
 
@@ -103,10 +97,7 @@ FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}
 
 
 def format_named(name: str) -> Format:
-    """Return the format with this name.
-
-    Raises UsageError if there is none; the message lists those that exist.
-    """
+    """Return the format with this name; UsageError lists those that exist."""
     try:
         return FORMATS[name]
     except KeyError:

@@ -10,8 +10,7 @@ from oracle.formats import FORMATS, Format
 from oracle.matrices import LANES, Matrix, Shape, Vector
 
 ROW_BYTES = 16
-"""Bytes that a row of matrices which are moved occupies in shared memory, padding included: 8 x 16
-bits, 16 x 8 bits, 16 x 6 bits + 32, 16 x 4 bits + 64."""
+"""Bytes of a row of moved matrices in shared memory, padding included."""
 _ELEMENT_BITS = {"b16": 16, "b8": 8, "b6x16_p32": 6, "b4x16_p64": 4, "s4": 4}
 _KINDS = {
     "alayout": "layout", "blayout": "layout", "dtype": "type", "atype": "type",
@@ -32,23 +31,35 @@ class Slot(NamedTuple):
     """ "" where it is left out."""
 
 
+def _text_in(slot: str) -> cached_property[str]:
+    return cached_property(lambda form: form.texts.get(slot, ""))
+
+
+def _text_or_none(slot: str) -> cached_property[str | None]:
+    return cached_property(lambda form: form.texts.get(slot) or None)
+
+
+def _is_written(slot: str) -> cached_property[bool]:
+    return cached_property(lambda form: form.texts[slot] != "")
+
+
+def _type_of(operand: str) -> cached_property[Format]:
+    return cached_property(lambda form: form.matrices[operand].type)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Form:
     """One instruction with all of its qualifiers fixed.
 
-    Operands are called as on the page: "d", "a", "b" and "c" of a product, "r" of what is loaded
-    or stored. What the pages say of the whole instruction is in its row, `oracle.instructions`.
+    Operands are called as on the page: "d", "a", "b" and "c" of a product, "r" of what is moved.
     """
 
     mnemonic: str
     section: str
-    """Section of the PTX ISA that describes the instruction."""
     operands: tuple[str, ...]
-    """As in the row."""
     opaque: bool
-    """As in the row."""
     slots: tuple[Slot, ...]
-    """Qualifiers in the order of the page's syntax."""
+    """In the order of the page's syntax."""
     page_family: str
     """Heading of the page, or line of the syntax, under which the form stands."""
 
@@ -116,52 +127,14 @@ class Form:
         """Dimensions: of a product, or of one of the matrices that are moved."""
         return Shape.named(self.texts["shape"])
 
-    @property
-    def space(self) -> str:
-        """State space; "" is generic addressing, or none."""
-        return self.texts.get("space", "")
-
-    @property
-    def layout(self) -> str:
-        """Layout in memory of the matrix that is loaded or stored."""
-        return self.texts["layout"]
-
-    @property
-    def a_layout(self) -> str:
-        """Layout of the first multiplicand."""
-        return self.texts["alayout"]
-
-    @property
-    def b_layout(self) -> str:
-        """Layout of the second multiplicand."""
-        return self.texts["blayout"]
-
-    @property
-    def transposed(self) -> bool:
-        """Whether `.trans` is written."""
-        return self.texts["trans"] != ""
-
-    @property
-    def rounding(self) -> str | None:
-        """`.rnd` of the f64 forms; None where none is given."""
-        return self.texts.get("rnd") or None
-
-    @property
-    def satfinite(self) -> bool:
-        """Whether `.satfinite` is written."""
-        return self.texts["satfinite"] != ""
-
-    @property
-    def op(self) -> str | None:
-        """`.op` of the single-bit forms: "xor" or "and"."""
-        return self.texts.get("op") or None
+    space, layout, a_layout, b_layout = map(_text_in, ("space", "layout", "alayout", "blayout"))
+    rounding, op = map(_text_or_none, ("rnd", "op"))
+    transposed, satfinite = map(_is_written, ("trans", "satfinite"))
+    d_type, a_type, b_type, c_type = map(_type_of, "dabc")
 
     @cached_property
     def matrices(self) -> dict[str, Matrix]:
-        """The matrix of each operand that is one; of a product, one of the multiplications.
-
-        An A that metadata place is what is stored of it.
-        """
+        """The matrix of each operand, of one multiplication; of a sparse A what is stored."""
         if self.is_product:
             # "For wmma.mma without explicit .atype and .btype: implicitly .f16" (9.7.14.4.5)
             types = {name: self.texts[f"{name}type"] or "f16" for name in "dabc"}
@@ -190,32 +163,9 @@ class Form:
         """Element types of D, A, B and C: "f32.f16.f16.f32"."""
         return ".".join(self.type(operand).name for operand in "dabc")
 
-    @cached_property
-    def d_type(self) -> Format:
-        """Element type of D."""
-        return self.type("d")
-
-    @cached_property
-    def a_type(self) -> Format:
-        """Element type of A."""
-        return self.type("a")
-
-    @cached_property
-    def b_type(self) -> Format:
-        """Element type of B."""
-        return self.type("b")
-
-    @cached_property
-    def c_type(self) -> Format:
-        """Element type of C."""
-        return self.type("c")
-
     @property
     def groups(self) -> int:
-        """Multiplications that the instruction does.
-
-        Four in m8n8k4 of f16 of mma, one for each quad pair of lanes (9.7.14.5.1), else one.
-        """
+        """Multiplications: in m8n8k4 of f16 of mma one for each quad pair of lanes (9.7.14.5.1)."""
         quad_pairs = not self.opaque and self.texts["shape"] == "m8n8k4"
         return 4 if quad_pairs and self.a_type.name == "f16" else 1
 
@@ -245,16 +195,6 @@ class Form:
         """Matrices that are moved: `.num`."""
         return int(self.texts["num"][1:])
 
-    @property
-    def rows(self) -> int:
-        """Rows of one of the matrices that are moved."""
-        return self.shape.m
-
-    @property
-    def columns(self) -> int:
-        """Columns of one of the matrices that are moved."""
-        return self.shape.n
-
     @cached_property
     def element_bits(self) -> int:
         """Size of an element in memory, in bits, of the matrices that are moved."""
@@ -266,21 +206,15 @@ class Form:
 
         16 with padding; rows of s4 have none (measured on H200, 2026-11-28).
         """
-        return self.columns * 4 // 8 if self.texts.get("src_fmt") == "s4" else ROW_BYTES
+        return self.shape.n * 4 // 8 if self.texts.get("src_fmt") == "s4" else ROW_BYTES
 
     @cached_property
     def registers(self) -> int:
-        """Registers of 32 bits in each lane that moved matrices take.
-
-        What is smaller than a byte in memory has a byte in them.
-        """
-        return self.number * self.rows * self.columns * max(8, self.element_bits) // (LANES * 32)
+        """Registers in each lane of moved matrices; elements take at least a byte in them."""
+        return self.number * self.shape.m * self.shape.n * max(8, self.element_bits) // (LANES * 32)
 
     @cached_property
     def addresses(self) -> int:
-        """Row addresses of moved matrices that are used: those of the first lanes.
-
-        A row fills `ROW_BYTES`, but for padding behind elements that are smaller than a byte.
-        """
+        """Row addresses of moved matrices that are used, those of the first lanes."""
         bits = 8 * ROW_BYTES
-        return self.number * self.rows * self.columns * max(8, self.element_bits) // bits
+        return self.number * self.shape.m * self.shape.n * max(8, self.element_bits) // bits

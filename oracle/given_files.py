@@ -26,8 +26,7 @@ _LONG_KEY = re.compile(rb"(?:" + _KEY + rb"[ \t]*\.[ \t]*){64}")
 def read_given(path: Path, *, most: int = GIVEN_BYTES) -> bytes:
     """Return the contents of a file that the user named: a link or a device may be meant.
 
-    Raises OSError eFBIG where there is more than `most` bytes, ENXIO for a pipe with a name, at
-        which one would wait until somebody writes, or as open.
+    Raises OSError: EFBIG for more than `most` bytes, ENXIO for a named pipe, which would wait.
     """
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         found = os.fstat(file.fileno())
@@ -44,10 +43,7 @@ def read_given(path: Path, *, most: int = GIVEN_BYTES) -> bytes:
 
 
 def read_text(path: Path, what: str) -> str:
-    """Return the text of a file that the user named; UsageError if it has none.
-
-    `what`: What the file is to be, such as "kernel".
-    """
+    """Return the text of a file that the user named as a `what`, "kernel"; else UsageError."""
     try:
         return read_given(path).decode()
     except OSError as error:
@@ -57,12 +53,7 @@ def read_text(path: Path, what: str) -> str:
 
 
 def parse_toml(data: bytes, name: str) -> dict[str, Any]:
-    """Return what a TOML text says.
-
-    `name`: Where the text is from, for messages.
-    Raises UsageError if it is none, or is nested deeper, or has longer keys or numbers, than
-        anybody writes.
-    """
+    """Return what a TOML text says; UsageError if it is none, or as nobody writes it."""
     try:
         if _LONG_KEY.search(data):
             raise ValueError("a key has more than 64 parts")

@@ -1,8 +1,4 @@
-"""Where things lie in a memory image.
-
-An image is a row of bytes: the global buffers of a program (see `oracle.program`). A batch of
-images is an array uint8 (count, image_bytes), contiguous, one warp per row.
-"""
+"""Where things lie in a memory image; a batch is uint8 (count, image_bytes), one warp a row."""
 
 from __future__ import annotations
 
@@ -22,10 +18,7 @@ def position(program: Program, place: Place) -> int:
 
 
 def locate(program: Program, byte: int) -> Place | None:
-    """Return the place of a byte of the image, or None for padding between buffers.
-
-    Raises UsageError if the image has no such byte.
-    """
+    """Return the place of a byte of the image, None for padding; UsageError beyond its end."""
     if not 0 <= byte < program.image_bytes:
         raise UsageError(
             f"byte {byte} is not in the image; its bytes are 0 to {program.image_bytes - 1}"
@@ -38,13 +31,7 @@ def locate(program: Program, byte: int) -> Place | None:
 
 
 def writable(program: Program) -> NDArray[np.bool_]:
-    """Return which bytes of the image some step writes, whatever path is taken.
-
-    Every byte outside of these must come out as it went in.
-
-    `program`: Defined (see `oracle.definedness`).
-    Returns bool (image_bytes,).
-    """
+    """Return which bytes of the image steps of a defined program write, bool (image_bytes,)."""
     mask = np.zeros(program.image_bytes, dtype=bool)
     for step in walk(program.steps):
         for span in step.bytes_written:
@@ -54,10 +41,7 @@ def writable(program: Program) -> NDArray[np.bool_]:
 
 
 def check_images(program: Program, images: NDArray[Any]) -> None:
-    """Check that an array is a batch of images of a program.
-
-    Raises UsageError if its dtype or shape is wrong.
-    """
+    """Raise UsageError unless an array is a batch of images of a program."""
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
         given = images.dtype if isinstance(images, np.ndarray) else type(images).__name__
         raise UsageError(f"images are {given}; they must be an array of uint8, so convert them")

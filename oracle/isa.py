@@ -1,19 +1,14 @@
-"""Every documented form of the warp-level matrix instructions, and which forms a module may use.
-
-A form is one instruction with all of its qualifiers fixed. What the pages say is in the rows
-(`oracle.instructions`); registers, strides, alignment and the versions and targets that a form
-needs are derived from them.
-"""
+"""Every documented form of the warp-level matrix instructions, and which forms a module may use."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 from oracle.errors import UsageError
 from oracle.forms import Form, Slot, kind_of
 from oracle.instructions import INSTRUCTIONS
-from oracle.instructions.row import Metadata, Note
+from oracle.instructions.row import Metadata, Note, describes
 from oracle.targets import Module
 
 LOAD_FORMS = INSTRUCTIONS["wmma.load"].forms
@@ -27,11 +22,10 @@ FORMS: tuple[Form, ...] = tuple(form for row in INSTRUCTIONS.values() for form i
 
 
 def spellings(form: Form) -> tuple[tuple[Slot, ...], ...]:
-    """Return the orders in which the pages write the qualifiers of a form.
+    """Return the orders in which the pages write the qualifiers of a form, the syntax's first.
 
-    The first is that of the syntax. The examples of the wmma page put the shape before the
-    layout, and the state space between the two (`.m16n16k16.global.row.f16`), so these orders
-    are documented as well. No other is, although ptxas takes more of them (`form_spelt`).
+    The examples of the wmma page put the shape before the layout, and the state space between the
+    two (`.m16n16k16.global.row.f16`). ptxas takes more orders (`form_spelt`).
     """
     slots = form.slots
     if not form.opaque:
@@ -121,9 +115,8 @@ def form_spelt(opcode: str) -> Form | None:
 
 
 def form_of(opcode: str, mnemonic: str | None = None) -> Form:
-    """Return the form that an opcode (an instruction without operands) spells (`form_spelt`).
+    """Return the form that an opcode spells (`form_spelt`), of a mnemonic if one is given.
 
-    `mnemonic`: The instruction of which it has to be a form; None for any.
     Raises UsageError if no documented form is spelled so, or another instruction's.
     """
     # Whoever hands over something else than text is told so in the same words.
@@ -148,19 +141,9 @@ def another_needed(form: Form, mnemonic: str) -> UsageError:
     )
 
 
-def mma_form(opcode: str) -> Form:
-    """Return the form of wmma.mma that an opcode spells; else raise UsageError."""
-    return form_of(opcode, "wmma.mma")
-
-
-def ldmatrix_form(opcode: str) -> Form:
-    """Return the form of ldmatrix that an opcode spells; else raise UsageError."""
-    return form_of(opcode, "ldmatrix")
-
-
-def mma_sync_form(opcode: str) -> Form:
-    """Return the form of mma.sync that an opcode spells; else raise UsageError."""
-    return form_of(opcode, "mma")
+mma_form = partial(form_of, mnemonic="wmma.mma")
+ldmatrix_form = partial(form_of, mnemonic="ldmatrix")
+mma_sync_form = partial(form_of, mnemonic="mma")
 
 
 def figures_of(form: Form) -> str:
@@ -186,7 +169,8 @@ def chunks_of(form: Form) -> tuple[int, ...]:
 @cache
 def notes_of(form: Form) -> tuple[Note, ...]:
     """Return the notes that apply to a form, in the order of the page."""
-    return INSTRUCTIONS[form.mnemonic].notes_of(form)
+    notes = INSTRUCTIONS[form.mnemonic].notes
+    return tuple(note for note in notes if describes(note.where, form))
 
 
 def refusals(form: Form, module: Module) -> tuple[tuple[str, str], ...]:

@@ -1,17 +1,16 @@
 """Code of lanes: scalar instructions, branches and loops that each lane takes by itself.
 
-A piece of code begins and ends with all lanes together. It works on registers of its own, of which
-each is known by its name: `h0` has 16 bits, `r0` 32, `d0` 64, and `p0` is a predicate. Its inputs
-are `r0`, `r1`, ... (`d0`, `d1`, ... of 64 bits); `LANE` is the number of the lane. What a register
-holds that some path to it has not written cannot be read, and loops end after at most
-`MAX_TURNS` turns, so that all code is defined.
+A piece of code begins and ends with all lanes together. It works on registers of its own: `h0` has
+16 bits, `r0` 32, `d0` 64, and `p0` is a predicate. Its inputs are `r0`, `r1`, ... (`d0`, ... of 64
+bits). What some path has not written cannot be read, and loops end after at most `MAX_TURNS` turns,
+so that all code is defined.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeAlias, assert_never
 
@@ -30,7 +29,6 @@ ZERO = "zero"
 """0 as a compiler cannot know it, 32 bits."""
 _GIVEN = (LANE, ZERO)
 MAX_TURNS = 15
-"""Most turns of one loop."""
 MAX_DEPTH = 6
 """Most branches and loops around a statement: drawn ones have 4 (2026-11)."""
 MAX_STATEMENTS = 2048
@@ -48,18 +46,12 @@ other's is undefined."""
 
 @cache
 def class_of(register: str) -> str:
-    """Return the class of a register by its name: "b16", "b32", "b64" or "pred".
-
-    Raises UsageError if nothing has such a name.
-    """
-    if register in _GIVEN:
-        return "b32"
-    match = _REGISTER.fullmatch(register)
-    check(
-        match is not None,
-        f"{register!r:.80} is no register of lanes; one is h, r, d or p and a number, or {LANE!r}",
+    """Return the class of a register by name, "b16", "b32", "b64" or "pred"; else UsageError."""
+    text = (
+        f"{register!r:.80} is no register of lanes; one is h, r, d or p and a number, or {LANE!r}"
     )
-    return _CLASSES[register[0]]
+    check(register in _GIVEN or _REGISTER.fullmatch(register) is not None, text)
+    return "b32" if register in _GIVEN else _CLASSES[register[0]]
 
 
 def most_of(kind: str) -> int:
@@ -90,7 +82,6 @@ class If:
     """Lanes with a predicate take some statements, the others others."""
 
     predicate: str
-    """Such as "p0" or "!p0"."""
     then: tuple[Statement, ...]
     otherwise: tuple[Statement, ...] = ()
 
@@ -103,14 +94,12 @@ class Repeat:
     """A register of 32 bits, of which `mask` is what counts, or a constant."""
     mask: int = MAX_TURNS
     counter: str
-    """The register that holds the number of the turn: 0, 1, ..., or with `down` what is left:
-    count, count - 1, .... The body may read it, but not write it."""
+    """Register with the turn: 0, 1, ..., or with `down` what is left: count, count - 1, ..."""
     down: bool = False
     late: bool = False
     """Whether the end of a turn asks for another, so that the first is always taken."""
     entry: str = ""
-    """A predicate with which lanes begin their first turn within the body, whatever the count; ""
-    for none."""
+    """With this predicate lanes begin within the body, whatever the count; "": none."""
     skipped: int = 0
     """Statements of the body that those lanes leave out in that turn."""
     body: tuple[Statement, ...]
@@ -126,9 +115,8 @@ class Leave:
     """Lanes with a predicate leave the loop around, or go on to its next turn."""
 
     predicate: str
-    """Such as "p0" or "!p0"."""
     turn: bool = False
-    """Whether they leave the turn only."""
+    """Whether they leave the turn only, and go on with the next."""
 
 
 Statement: TypeAlias = Assign | If | Repeat | Leave
@@ -136,12 +124,9 @@ Statement: TypeAlias = Assign | If | Repeat | Leave
 
 def inside(statement: Statement) -> Mapping[str, tuple[Statement, ...]]:
     """Return the statements inside one, by the field that has them."""
-    match statement:
-        case If():
-            return {"then": statement.then, "otherwise": statement.otherwise}
-        case Repeat():
-            return {"body": statement.body}
-    return {}
+    if isinstance(statement, If):
+        return {"then": statement.then, "otherwise": statement.otherwise}
+    return {"body": statement.body} if isinstance(statement, Repeat) else {}
 
 
 def every(statements: Sequence[Statement]) -> Iterator[Statement]:
@@ -156,70 +141,57 @@ def read_by(statement: Statement) -> set[str]:
     """Return the registers that a statement reads itself, those inside it apart."""
     match statement:
         case Assign():
-            named = {one for one in statement.sources if isinstance(one, str)}
-            return named | {statement.guard.removeprefix("!")} - {""}
+            named = {*statement.sources, statement.guard}
         case Repeat():
-            count = {statement.count} if isinstance(statement.count, str) else set[str]()
-            return count | {statement.entry.removeprefix("!")} - {""}
+            named = {statement.count, statement.entry}
         case If() | Leave():
-            return {statement.predicate.removeprefix("!")}
+            named = {statement.predicate}
         case _:
             assert_never(statement)
+    return {one.removeprefix("!") for one in named if isinstance(one, str)} - {""}
 
 
 def written_by(statement: Statement) -> set[str]:
     """Return the registers that a statement writes itself, those inside it apart."""
-    match statement:
-        case Assign():
-            return {*statement.destinations}
-        case Repeat():
-            return {statement.counter}
-        case _:
-            return set()
+    if isinstance(statement, Repeat):
+        return {statement.counter}
+    return {*statement.destinations} if isinstance(statement, Assign) else set()
 
 
 def with_another(
     statements: Sequence[Statement], name: str, other: str | int, *, written: bool
 ) -> tuple[Statement, ...]:
-    """Return code that reads something else where it reads a register.
+    """Return code that reads another register, or a constant, where it reads a register.
 
-    `name`: Such as "r3" or "p0".
-    `other`: Another register of its class, or a constant.
     `written`: Whether the other register is also written where that one is, or else no instruction
         that writes that one is left.
     """
 
-    def predicate(old: str) -> str:
-        return old.replace(name, str(other)) if old.removeprefix("!") == name else old
-
-    def operand(old: str | int) -> str | int:
-        return other if old == name else old if isinstance(old, int) else predicate(old)
-
-    def inner(block: Sequence[Statement]) -> tuple[Statement, ...]:
-        return with_another(block, name, other, written=written)
+    def renamed(old: Any, new: str | int) -> Any:
+        match old:
+            case str() if old.removeprefix("!") == name:
+                return new if old == name else f"!{new}"
+            case (Assign() | If() | Repeat() | Leave(), *_):
+                return with_another(old, name, other, written=written)
+            case tuple():
+                return tuple(renamed(one, new) for one in old)
+        return old
 
     made: list[Statement] = []
     for one in statements:
-        match one:
-            case Assign() if written or name not in one.destinations:
-                made.append(replace(
-                    one, destinations=tuple(map(predicate, one.destinations)),
-                    sources=tuple(map(operand, one.sources)), guard=predicate(one.guard),
-                ))  # fmt: skip
-            case If():
-                made.append(replace(
-                    one, predicate=predicate(one.predicate),
-                    then=inner(one.then), otherwise=inner(one.otherwise),
-                ))  # fmt: skip
-            case Repeat():
-                # Those that lanes skip at their entry may be among what is left out.
-                skipped = one.skipped if written or not one.entry else 0
-                made.append(replace(
-                    one, count=operand(one.count), entry=predicate(one.entry), skipped=skipped,
-                    body=inner(one.body),
-                ))  # fmt: skip
-            case Leave():
-                made.append(replace(one, predicate=predicate(one.predicate)))
+        if not written and isinstance(one, Assign) and name in one.destinations:
+            continue
+        changes = {
+            field.name: renamed(
+                getattr(one, field.name),
+                other if field.name in ("sources", "count") else str(other),
+            )
+            for field in fields(one)
+        }
+        if isinstance(one, Repeat) and one.entry and not written:
+            # Those that lanes skip at their entry may be among what is left out.
+            changes["skipped"] = 0
+        made.append(replace(one, **changes))
     return tuple(made)
 
 
@@ -238,9 +210,7 @@ class LaneCode(StepBase):
     source: str = ""
     """Registers that are read; "" of code that reads none."""
     count: int = 0
-    """How many: at most 8."""
     bits: int = 32
-    """Size of one: 32 or 64."""
     destination: str
     results: tuple[str, ...]
     """Registers of the code that the destination gets, all of 32 or all of 64 bits."""
@@ -254,17 +224,9 @@ class LaneCode(StepBase):
         check_vector(self.destination, "vector of registers")
         check_range(len(self.results), 1, MOST_LISTED, "number of results of code")
         sizes = {class_of(name) for name in self.results}
-        check(
-            sizes in ({"b32"}, {"b64"}),
-            "results of code are registers of 32 bits, or all of 64; convert the others",
-        )
-        taken = statements_taken(self.code)
-        check(
-            taken <= MAX_STATEMENTS,
-            f"a lane may take {taken} statements of the code; at most {MAX_STATEMENTS} are "
-            "possible",
-        )
-        known = _Reader().block(self.code, frozenset({*_GIVEN, *self.inputs}), depth=0, loop=None)
+        check(sizes in ({"b32"}, {"b64"}), "results of code are registers of 32 bits, or all of 64")
+        check_range(statements_taken(self.code), 0, MAX_STATEMENTS, "most statements of a lane")
+        known = _check_block(self.code, frozenset({*_GIVEN, *self.inputs}), depth=0, loop=None)
         for name in self.results:
             check(name in known, f"the result {name} is not written on every path")
 
@@ -303,9 +265,8 @@ class LaneCode(StepBase):
     @cached_property
     def opcodes(self) -> tuple[str, ...]:
         """Its instructions in the order of the text, each once."""
-        return tuple(
-            dict.fromkeys(one.opcode for one in every(self.code) if isinstance(one, Assign))
-        )
+        assigned = (one.opcode for one in every(self.code) if isinstance(one, Assign))
+        return tuple(dict.fromkeys(assigned))
 
     def __str__(self) -> str:
         number = sum(1 for _ in every(self.code))
@@ -317,133 +278,99 @@ _Known = frozenset[str]
 """Registers that every path has written."""
 
 
-class _Reader:
-    """Checks statements, and finds out what they write on every path."""
-
-    def block(
-        self, statements: Sequence[Statement], known: _Known, *, depth: int, loop: Repeat | None
-    ) -> _Known:
-        """Check statements behind which `known` can be read; return what can be behind them."""
-        check(
-            depth <= MAX_DEPTH,
-            f"statements are nested {depth} deep; at most {MAX_DEPTH} are possible",
-        )
-        for statement in statements:
-            if not isinstance(statement, Assign):
-                known -= {_CARRY, _BORROW}
-            known = self.statement(statement, known, depth, loop)
-        return known - {_CARRY, _BORROW}
-
-    def statement(
-        self, statement: Statement, known: _Known, depth: int, loop: Repeat | None
-    ) -> _Known:
-        match statement:
-            case Assign():
-                return self.assign(statement, known, depth, loop)
+def _check_block(
+    statements: Sequence[Statement], known: _Known, *, depth: int, loop: Repeat | None
+) -> _Known:
+    """Check statements behind which `known` can be read; return what can be behind them."""
+    check_range(depth, 0, MAX_DEPTH, "branches and loops around a statement")
+    for one in statements:
+        if isinstance(one, Assign):
+            known = _check_assign(one, known, alone=bool(depth or one.guard), loop=loop)
+            continue
+        known -= {_CARRY, _BORROW}
+        match one:
             case If():
-                self.predicate(statement.predicate, known)
+                _check_predicate(one.predicate, known)
                 then, otherwise = (
-                    self.block(block, known, depth=depth + 1, loop=loop)
-                    for block in (statement.then, statement.otherwise)
+                    _check_block(block, known, depth=depth + 1, loop=loop)
+                    for block in (one.then, one.otherwise)
                 )
-                return then & otherwise
+                known = then & otherwise
             case Repeat():
-                return self.repeat(statement, known, depth, loop)
+                _check_count(one, known)
+                known |= {one.counter}
+                # What the first part of the body writes, lanes that enter behind it have not
+                # written.
+                behind = one.skipped if one.entry else 0
+                for part in (one.body[:behind], one.body[behind:]):
+                    _check_block(part, known, depth=depth + 1, loop=one)
             case Leave():
                 check(loop is not None, "lanes leave a loop outside of every loop")
-                self.predicate(statement.predicate, known)
-                return known
-            case _:
-                assert_never(statement)
+                _check_predicate(one.predicate, known)
+    return known - {_CARRY, _BORROW}
 
-    def assign(self, one: Assign, known: _Known, depth: int, loop: Repeat | None) -> _Known:
-        check(one.opcode in SCALARS, f"there is no scalar instruction {one.opcode!r:.80}")
-        row = one.row
-        check(
-            tuple(map(class_of, one.destinations)) == row.destinations,
-            f"{one.opcode} writes {', '.join(row.destinations)}, not {', '.join(one.destinations)}",
-        )
-        check(
-            len(one.sources) == len(row.sources),
-            f"{one.opcode} has {len(row.sources)} sources; {len(one.sources)} given",
-        )
-        for index, (source, kind) in enumerate(zip(one.sources, row.sources, strict=True)):
-            constant = row.immediates.get(index)
-            if isinstance(source, int):
-                check(
-                    kind != "pred", f"{one.opcode} has a predicate as source {index}, no constant"
-                )
-                low, high = (constant.low, constant.high) if constant else (0, most_of(kind))
-                check_range(source, low, high, f"constant of {one.opcode}")
-                continue
-            check(
-                not (constant and constant.required),
-                f"source {index} of {one.opcode} is a constant, not {source}",
-            )
-            check(class_of(source) == kind, f"{one.opcode} reads {kind}, and {source} is none")
-            self.written(source, known)
-        check(
-            loop is None or loop.counter not in one.destinations,
-            f"the counter of a loop is written in its body by {one.opcode}",
-        )
-        given = [name for name in one.destinations if name in _GIVEN]
-        check(not given, f"{', '.join(given)} is not to be written")
-        check(len(set(one.destinations)) == len(one.destinations), "a destination repeats")
-        alone = depth or one.guard
-        check(
-            not (row.warp and alone), f"{one.opcode} needs all lanes; it stands under a condition"
-        )
-        check(not (row.carry_out and one.guard), f"{one.opcode} writes the carry under a condition")
-        flag = _BORROW if one.opcode.startswith("sub") else _CARRY
-        if row.carry_in:
-            check(
-                flag in known, f"{one.opcode} reads a {flag} that nothing just before has written"
-            )
-        if one.guard:
-            self.predicate(one.guard, known)
-            return known
-        if row.carry_out:
-            known = known - {_CARRY, _BORROW} | {flag}
-        return known | {*one.destinations}
 
-    def repeat(self, one: Repeat, known: _Known, depth: int, loop: Repeat | None) -> _Known:
-        if isinstance(one.count, int):
-            check_range(one.count, 0, MAX_TURNS, "count of a loop of lanes")
-        else:
-            check(class_of(one.count) == "b32", f"the count {one.count} is no register of 32 bits")
-            self.written(one.count, known)
-        check_range(one.mask, 0, MAX_TURNS, "mask of a loop of lanes")
-        check(
-            class_of(one.counter) == "b32", f"the counter {one.counter} is no register of 32 bits"
-        )
-        check(
-            not any(
-                isinstance(other, Repeat) and other.counter == one.counter
-                for other in every(one.body)
-            ),
-            f"two loops, one in the other, count in {one.counter}",
-        )
-        check(one.counter not in _GIVEN, "a loop counts in a register of its own")
-        check_range(one.skipped, 0, len(one.body), "statements that an entry leaves out")
-        if one.entry:
-            self.predicate(one.entry, known)
-        known |= {one.counter}
-        # What the first part of the body writes, lanes that enter behind it have not written.
-        first, rest = one.body[: one.skipped], one.body[one.skipped :]
-        if one.entry:
-            self.block(first, known, depth=depth + 1, loop=one)
-            self.block(rest, known, depth=depth + 1, loop=one)
-        else:
-            self.block(one.body, known, depth=depth + 1, loop=one)
+def _check_assign(one: Assign, known: _Known, *, alone: bool, loop: Repeat | None) -> _Known:
+    check(one.opcode in SCALARS, f"there is no scalar instruction {one.opcode!r:.80}")
+    row, opcode = one.row, one.opcode
+    given = tuple(map(class_of, one.destinations))
+    wanted, written = " ".join(row.destinations), " ".join(one.destinations)
+    check(given == row.destinations, f"{opcode} writes {wanted}, not {written}")
+    sources, most = len(row.sources), len(one.sources)
+    check(sources == most, f"{opcode} has {sources} sources; {most} given")
+    for index, (source, kind) in enumerate(zip(one.sources, row.sources, strict=True)):
+        constant = row.immediates.get(index)
+        if isinstance(source, int):
+            check(kind != "pred", f"{opcode} has a predicate as source {index}, no constant")
+            low, high = (constant.low, constant.high) if constant else (0, most_of(kind))
+            check_range(source, low, high, f"constant of {opcode}")
+            continue
+        required = constant is not None and constant.required
+        check(not required, f"source {index} of {opcode} is a constant, not {source}")
+        check(class_of(source) == kind, f"{opcode} reads {kind}, and {source} is none")
+        _check_written(source, known)
+    for name in one.destinations:
+        check(name not in _GIVEN, f"{name} is not to be written")
+        counts = loop is not None and loop.counter == name
+        check(not counts, f"the counter of a loop is written in its body by {opcode}")
+    check(len(set(one.destinations)) == len(one.destinations), "a destination repeats")
+    check(not (row.warp and alone), f"{opcode} needs all lanes; it stands under a condition")
+    check(not (row.carry_out and one.guard), f"{opcode} writes the carry under a condition")
+    flag = _BORROW if opcode.startswith("sub") else _CARRY
+    if row.carry_in:
+        check(flag in known, f"{opcode} reads a {flag} that nothing just before has written")
+    if one.guard:
+        _check_predicate(one.guard, known)
         return known
+    if row.carry_out:
+        known = known - {_CARRY, _BORROW} | {flag}
+    return known | {*one.destinations}
 
-    def predicate(self, text: str, known: _Known) -> None:
-        name = text.removeprefix("!")
-        check(class_of(name) == "pred", f"{text!r:.80} is no predicate")
-        self.written(name, known)
 
-    def written(self, name: str, known: _Known) -> None:
-        check(name in known, f"{name} is read, and not every path has written it")
+def _check_count(one: Repeat, known: _Known) -> None:
+    if isinstance(one.count, int):
+        check_range(one.count, 0, MAX_TURNS, "count of a loop of lanes")
+    else:
+        check(class_of(one.count) == "b32", f"the count {one.count} is no register of 32 bits")
+        _check_written(one.count, known)
+    check_range(one.mask, 0, MAX_TURNS, "mask of a loop of lanes")
+    check(class_of(one.counter) == "b32", f"the counter {one.counter} is no register of 32 bits")
+    counters = [other.counter for other in every(one.body) if isinstance(other, Repeat)]
+    check(one.counter not in counters, f"two loops, one in the other, count in {one.counter}")
+    check(one.counter not in _GIVEN, "a loop counts in a register of its own")
+    check_range(one.skipped, 0, len(one.body), "statements that an entry leaves out")
+    if one.entry:
+        _check_predicate(one.entry, known)
+
+
+def _check_predicate(text: str, known: _Known) -> None:
+    name = text.removeprefix("!")
+    check(class_of(name) == "pred", f"{text!r:.80} is no predicate")
+    _check_written(name, known)
+
+
+def _check_written(name: str, known: _Known) -> None:
+    check(name in known, f"{name} is read, and not every path has written it")
 
 
 Lanes = NDArray[Any]
@@ -458,22 +385,17 @@ class Taken(NamedTuple):
     """What an instruction was given; the predicate of a branch or of a way out of a loop, with its
     sign; the count of a loop as lanes come to it, nothing behind each turn."""
     results: Sequence[Lanes]
-    """What an instruction gave, the carry flag last; the counter of a loop before the first turn,
-    and behind each."""
+    """What an instruction gave, carry last; a counter before the first turn, and behind each."""
     came: NDArray[np.bool_]
-    """Lanes that came to it."""
     lanes: NDArray[np.bool_]
     """Those of them that executed it: without those whose predicate guards an instruction."""
 
 
 def run_lanes(step: LaneCode, inputs: NDArray[Any]) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-    """Execute code in every lane of some warps.
+    """Execute code in every lane; inputs and results are uint32 (count, 32, words), low first.
 
-    `inputs`: uint32 (count, 32, words). What the code reads; a register of 64 bits is two words,
-        the low one first.
-    Returns results : uint32 (count, 32, words). open : bool (count, 32): Lanes whose results PTX
-        leaves open: they took bits of a NaN that are open for something other than a number, or
-        gave an instruction a source that it does not take.
+    Returns also which lanes' results PTX leaves open, bool (count, 32): they took open bits of a
+    NaN for something other than a number, or gave an instruction a source that it does not take.
     """
     state = _executed(step, inputs)
     for name in step.results:
@@ -520,10 +442,7 @@ def _takes_open_bits(code: Sequence[Statement], nans: _Nans) -> bool:
 
 
 def trail(step: LaneCode, inputs: NDArray[Any]) -> list[Taken]:
-    """Return what lanes come to, in the order of execution.
-
-    `inputs`: uint32 (count, 32, words). What the code reads.
-    """
+    """Return what lanes come to, in the order of execution; `inputs` as of `run_lanes`."""
     found: list[Taken] = []
     _executed(step, inputs, found)
     return found
@@ -538,10 +457,10 @@ def taken(step: LaneCode, inputs: NDArray[Any]) -> Iterator[tuple[Assign, list[T
             yield one, times
 
 
-def _executed(step: LaneCode, inputs: NDArray[Any], trail: list[Taken] | None = None) -> _State:
+def _executed(step: LaneCode, inputs: NDArray[Any], trail: list[Taken] | None = None) -> _Execution:
     words = np.ascontiguousarray(inputs, np.uint32)
     held = words if step.bits == 32 else words.view(np.uint64)
-    state = _State(held.shape[:-1], trail)
+    state = _Execution(held.shape[:-1], trail)
     for index, name in enumerate(step.inputs):
         state.registers[name] = np.ascontiguousarray(held[..., index])
     with np.errstate(all="ignore"):
@@ -564,13 +483,10 @@ def _is_nan(patterns: Lanes, kind: str) -> NDArray[np.bool_]:
     return np.asarray(found.reshape(*patterns.shape, -1).any(axis=-1))
 
 
-class _State:
-    """The registers of all lanes; statements are done for all of them at once, under masks."""
-
+class _Execution:
     def __init__(self, shape: tuple[int, ...], trail: list[Taken] | None = None) -> None:
         self.shape = shape
         self.trail = trail
-        """What lanes come to is appended to it; None: nobody asks."""
         lanes = np.arange(LANES, dtype=np.uint32)
         self.registers: dict[str, Lanes] = {
             LANE: np.broadcast_to(lanes, shape),

@@ -31,10 +31,9 @@ from oracle.scratch import Scratch
 
 @cache
 def places(form: Form, operand: str) -> NDArray[np.int64]:
-    """Return where the elements of the lanes belong.
+    """Return the multiplication, row and column of each element of the lanes, (32, elements, 3).
 
-    Returns int64 (32, elements, 3): Multiplication (of `form.groups`), row and column of each
-        element that a lane holds, in the order of its registers and, within them, of the bits.
+    In the order of a lane's registers and, within them, of the bits.
     """
     lane = np.arange(LANES)[:, None]
     count = form.words(operand) * 32 // form.type(operand).bits
@@ -79,22 +78,16 @@ def _quad_pair_places(
 
 
 def unpack(
-    form: Form,
-    operand: str,
-    words: NDArray[np.uint32],
-    scratch: Scratch | None = None,
-    *,
+    form: Form, operand: str, words: NDArray[np.uint32], scratch: Scratch | None = None, *,
     upper: bool = False,
-) -> NDArray[Any]:
-    """Gather matrices from the registers of the lanes.
+) -> NDArray[Any]:  # fmt: skip
+    """Gather matrices, (form.groups * tiles, rows, columns), from registers (tiles, 32, words).
 
-    `words`: uint32 (tiles, 32, words).
     `scratch`: Working memory for floats, which are then good until the next call for the operand.
     `upper`: Whether floats of 16 bits are wanted in the upper halves of uint32.
-    Returns (form.groups * tiles, rows, columns), dtype of the format, or uint32: All tiles of the
-        first multiplication, then those of the second. They lie in memory as the arithmetic wants
-        them: floats with the tiles last and, of multiplicands, k first; integers with the tiles
-        first and, of multiplicands, k last.
+    All tiles of the first multiplication come first. They lie in memory as the arithmetic wants
+    them: floats with the tiles last and, of multiplicands, k first; integers with the tiles first
+    and, of multiplicands, k last.
     """
     type_ = form.type(operand)
     rows, columns = form.matrix(operand).rows, form.matrix(operand).columns
@@ -140,18 +133,10 @@ def _gather(
 
 
 def pack(
-    form: Form,
-    matrices: NDArray[Any],
-    target: NDArray[np.uint32],
-    operand: str = "d",
+    form: Form, matrices: NDArray[Any], target: NDArray[np.uint32], operand: str = "d",
     scratch: Scratch | None = None,
-) -> None:
-    """Deal matrices out to the registers of the lanes: the reverse of `unpack`.
-
-    `matrices`: (form.groups * tiles, rows, columns), raw patterns of the operand's format.
-    `target`: uint32 (tiles, 32, words), C-contiguous. Is written.
-    `scratch`: Working memory.
-    """
+) -> None:  # fmt: skip
+    """Deal matrices out to registers, `target` (tiles, 32, words): the reverse of `unpack`."""
     tiles, type_ = len(target), form.type(operand)
     if type_.is_float:
         turned = matrices.T if operand == "a" else matrices.transpose(1, 2, 0)
@@ -165,11 +150,7 @@ def pack(
 
 
 def _by_lane(form: Form, operand: str, elements: NDArray[Any]) -> NDArray[Any]:
-    """Return a view of floats in which they follow each other as in the registers of the lanes.
-
-    `elements`: (elements, tiles). In the order of `unpack`.
-    Returns (tiles, 2, 2, ..., 2): an axis for each bit of an element's number in the lanes.
-    """
+    """View floats (elements, tiles) in the order of the lanes: (tiles, 2, ..., 2), of bits."""
     axes = _place_bits(form, operand)
     bits = len(axes)
     return elements.reshape((2,) * bits + elements.shape[1:]).transpose(bits, *axes)
@@ -188,8 +169,7 @@ def _joined(elements: NDArray[Any], bits: int) -> NDArray[np.uint32]:
 def _place_bits(form: Form, operand: str) -> tuple[int, ...]:
     """Return where floats of the lanes lie in the order of `unpack`.
 
-    Their numbers in the lanes are a permutation of the bits of their places: for each bit of a
-    number, the highest first, which bit of the place it is, the highest being 0.
+    For each bit of a number in the lanes, the highest first: which bit of the place it is.
     """
     place = np.argsort(_order(form, operand))
     bits = len(place).bit_length() - 1
@@ -216,10 +196,7 @@ def _order(form: Form, operand: str) -> NDArray[np.int64]:
 
 @cache
 def _register_order(form: Form, operand: str) -> NDArray[np.int64]:
-    """Return, for each register of integers in the order of `unpack`, its place in the lanes.
-
-    The elements of a register are neighbours in that order.
-    """
+    """Return the place in the lanes of each register of integers in the order of `unpack`."""
     elements = 32 // form.type(operand).bits
     return _order(form, operand)[::elements] // elements
 

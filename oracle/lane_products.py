@@ -34,92 +34,44 @@ _CHUNKS_OF_ROWS = 4
 long as of all (2026-11-23)."""
 Metadata = tuple[NDArray[np.uint32], int]
 """Metadata of each lane, (tiles, 32), and the sparsity selector."""
+Triple = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]
+"""Registers of A, B and C, (tiles, 32, words)."""
 
 
 def mma_sync(
-    opcode: str,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    *,
-    target: str = "sm_90",
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, target: str = "sm_90",
     model: Model | str | Path | None = None,
-) -> NDArray[np.uint32]:
-    """Return the registers that the model of a target gives for one mma.sync.
+) -> NDArray[np.uint32]:  # fmt: skip
+    """Return the registers of D, uint32 (..., 32, words), by the model of a target.
 
-    Parameters
-    ----------
-    opcode
-        Such as "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32".
-    a, b, c : uint32 (..., 32, words)
-        Registers of each lane, lanes in order, registers in the order of the operand; one of f64
-        is two words, the low one first. Leading dimensions are equal.
-    target
-        Such as "sm_90".
-    model
-        A model in place of the target's, or its file, TOML or JSON (`oracle.models.files`).
-
-    Returns
-    -------
-    uint32 (..., 32, words): the registers of D.
-
-    Raises
-    ------
-    UsageError
-        If the opcode, the target, a shape or a dtype is not allowed, or nothing is known of what
-        the target returns.
+    `opcode`: Such as "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32".
+    `a`, `b`, `c`: uint32 (..., 32, words). Lanes in order, registers in the order of the operand;
+    one of f64 is two words, the low one first. Leading dimensions are equal.
+    `model`: In place of the target's, or its file, TOML or JSON (`oracle.models.files`).
+    Raises UsageError if the opcode, target, a shape or dtype is not allowed, or nothing is known of
+    what the target returns.
     """
     form = mma_sync_form(opcode)
-    leading = _leading(form, a=a, b=b, c=c)
-    operands = (words.reshape(-1, LANES, words.shape[-1]) for words in (a, b, c))
+    leading, operands, _ = _flat(form, a, b, c)
     d = multiply_lanes(form, *operands, model=model_of(target, model))
     return d.reshape(*leading, LANES, form.words("d"))
 
 
 def mma_sp(
-    opcode: str,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    metadata: NDArray[Any],
-    selector: int,
-    *,
-    target: str = "sm_90",
-    model: Model | str | Path | None = None,
-) -> NDArray[np.uint32]:
-    """Return the registers that the model of a target gives for one mma.sp (9.7.14.6.3).
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], metadata: NDArray[Any],
+    selector: int, *, target: str = "sm_90", model: Model | str | Path | None = None,
+) -> NDArray[np.uint32]:  # fmt: skip
+    """Return the registers of D of one mma.sp (9.7.14.6.3), by the model of a target.
 
-    Parameters
-    ----------
-    opcode
-        Such as "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", or of
-        "mma.sp::ordered_metadata".
-    a, b, c : uint32 (..., 32, words)
-        As of `mma_sync`; A is what is stored of it.
-    metadata : uint32 (..., 32)
-        One word of each lane. What an index chooses it chooses also where the ISA leaves the
-        metadata undefined (`oracle.metadata`).
-    selector
-        The sparsity selector, one that the ISA defines for the form.
-    target, model
-        As of `mma_sync`.
-
-    Returns
-    -------
-    uint32 (..., 32, words): the registers of D.
-
-    Raises
-    ------
-    UsageError
-        If the opcode, the target, a shape, a dtype or the selector is not allowed, or nothing is
-        known of what the target returns.
+    `a`, `b`, `c`, `target`, `model`: As of `mma_sync`; A is what is stored of it.
+    `metadata`: uint32 (..., 32). An index chooses also where the ISA leaves it undefined.
+    `selector`: The sparsity selector, one that the ISA defines for the form.
+    Raises UsageError as `mma_sync`, and for another selector.
     """
     form = form_of(opcode)
     if not form.has_metadata:
         raise another_needed(form, "mma.sp")
-    leading = _leading(form, a=a, b=b, c=c, metadata=metadata)
-    operands = (words.reshape(-1, LANES, words.shape[-1]) for words in (a, b, c))
-    chosen = metadata.reshape(-1, LANES), _selector(form, selector)
+    leading, operands, chosen = _flat(form, a, b, c, metadata, selector)
     d = multiply_lanes(form, *operands, model=model_of(target, model), metadata=chosen)
     return d.reshape(*leading, LANES, form.words("d"))
 
@@ -140,37 +92,19 @@ def _selector(form: Form, selector: object) -> int:
 
 
 def permitted(
-    opcode: str,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    metadata: NDArray[Any] | None = None,
-    selector: int | None = None,
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
+    metadata: NDArray[Any] | None = None, selector: int | None = None,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:  # fmt: skip
     """Return what the ISA permits one multiplication to return, on any target.
 
-    Parameters
-    ----------
-    opcode, a, b, c
-        Of wmma.mma as `oracle.mma` takes them, else as `mma_sync` and `mma_sp`.
-    metadata, selector
-        Of mma.sp, as `mma_sp` takes them.
-
-    Returns
-    -------
-    low, high
-        Least and greatest permitted values: float64 (see `oracle.enclosure`), both NaN where only
-        NaN is permitted; int64 for integers and bits, where both are the result, because the page
-        is exact. Of wmma.mma the shape is (..., m, n). Else it is (..., 32, elements): those of
-        each lane's registers of D, in order, of a register with two the lower one first. Rows of
-        D whose metadata have no meaning may be anything: from the least to the greatest number.
-    nan_ok
-        Whether NaN is permitted, bool of the same shape.
-
-    Raises
-    ------
-    UsageError
-        If the opcode, a shape, a dtype, an element or the selector is not allowed.
+    `opcode`, `a`, `b`, `c`: Of wmma.mma as `oracle.mma` takes them, else as `mma_sync` and
+    `mma_sp`.
+    `metadata`, `selector`: Of mma.sp, as `mma_sp` takes them.
+    Returns low and high: float64 (`oracle.enclosure`), NaN where only NaN is permitted; int64 of
+    integers and bits, where both are the result. Of wmma.mma (..., m, n), else (..., 32,
+    elements): those of each lane's registers of D, the lower of a register first. Rows of D
+    whose metadata have no meaning may be anything. nan_ok: Whether NaN is permitted, bool.
+    Raises UsageError if the opcode, a shape, a dtype, an element or the selector is not allowed.
     """
     form = form_of(opcode)
     if not form.is_product:
@@ -185,23 +119,17 @@ def permitted(
             return enclosure(form, a, b, c)
         numbers = multiply(form, a, b, c, model=exact).astype(np.int64)
         return numbers, numbers.copy(), np.zeros(numbers.shape, np.bool_)
-    chosen: Metadata | None = None
-    if metadata is None:
-        leading = _leading(form, a=a, b=b, c=c)
-    else:
-        leading = _leading(form, a=a, b=b, c=c, metadata=metadata)
-        chosen = metadata.reshape(-1, LANES), _selector(form, selector)
-    left, right, addend = (words.reshape(-1, LANES, words.shape[-1]) for words in (a, b, c))
+    leading, operands, chosen = _flat(form, a, b, c, metadata, selector)
     ends: list[NDArray[Any]]
     if form.a_type.is_float:
         # Of several multiplications side by side all tiles of the first come first.
         group, row, column = np.moveaxis(places(form, "d"), -1, 0)
         ends = [
             end.reshape(form.groups, -1, *end.shape[1:]).swapaxes(0, 1)[:, group, row, column]
-            for end in _enclosed(form, left, right, addend, chosen)
+            for end in _enclosed(form, operands, chosen)
         ]
     else:
-        d = multiply_lanes(form, left, right, addend, model=exact, metadata=chosen)
+        d = multiply_lanes(form, *operands, model=exact, metadata=chosen)
         numbers = d.view(np.int32).astype(np.int64)
         ends = [numbers, numbers.copy(), np.zeros(numbers.shape, np.bool_)]
     if chosen is not None:
@@ -213,36 +141,22 @@ def permitted(
     return low, high, nan_ok
 
 
-def _enclosed(
-    form: Form,
-    a: NDArray[np.uint32],
-    b: NDArray[np.uint32],
-    c: NDArray[np.uint32],
-    metadata: Metadata | None,
-) -> Sequence[NDArray[Any]]:
+def _enclosed(form: Form, operands: Triple, metadata: Metadata | None) -> Sequence[NDArray[Any]]:
     """Return the bounds of the matrices D of floats, each (form.groups * tiles, m, n)."""
-    matrices = [unpack(form, name, words) for name, words in (("a", a), ("b", b), ("c", c))]
+    left, right, addend = (
+        unpack(form, name, words) for name, words in zip("abc", operands, strict=True)
+    )
     if metadata is None:
-        return enclosure(form, *matrices)
-    left, right, addend = matrices
+        return enclosure(form, left, right, addend)
     rows = by_row(left), met(form, right, *metadata), by_row(addend)
     return [of_rows(end, form.shape.m) for end in enclosure(row_form(form), *rows)]
 
 
 def multiply_lanes(
-    form: Form,
-    a: NDArray[np.uint32],
-    b: NDArray[np.uint32],
-    c: NDArray[np.uint32],
-    *,
-    model: Model,
-    metadata: Metadata | None = None,
-) -> NDArray[np.uint32]:
-    """Return what `mma_sync` and `mma_sp` do, for a form that is already known and a model.
-
-    `a`, `b`, `c`: uint32 (tiles, 32, words).
-    `metadata`: Of mma.sp, with the selector.
-    """
+    form: Form, a: NDArray[np.uint32], b: NDArray[np.uint32], c: NDArray[np.uint32], *,
+    model: Model, metadata: Metadata | None = None,
+) -> NDArray[np.uint32]:  # fmt: skip
+    """Do what `mma_sync` and `mma_sp` do, of known form and model, on (tiles, 32, words)."""
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     result = np.empty((len(a), LANES, form.words("d")), np.uint32)
     scratch = own_scratch()
@@ -266,14 +180,9 @@ def multiply_lanes(
 
 
 def _placed_product(
-    form: Form,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    model: Model,
-    scratch: Scratch,
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
     metadata: Metadata,
-) -> NDArray[Any]:
+) -> NDArray[Any]:  # fmt: skip
     """Return A x B + C of a few tiles, (tiles, m, n), A being what is stored."""
     if not form.a_type.is_float:
         return product(form, expanded(form, a, *metadata), b, c, model, scratch, keeps_c=False)
@@ -287,22 +196,27 @@ def _placed_product(
 
 
 def _meets_lines(form: Form, model: Model) -> bool:
-    """Whether `product` can be told which rows of B a sparse A of floats meets.
-
-    An element of tf32 may meet halves of two of them.
-    """
+    """Whether `product` can be told which rows of B a sparse A of floats meets; not of tf32."""
     return form.a_type.bits < 32 and model.dot_for(form).is_usual
 
 
-def _leading(form: Form, **operands: NDArray[Any]) -> tuple[int, ...]:
-    """Check registers against a form; return their leading dimensions."""
+def _flat(
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
+    metadata: NDArray[Any] | None = None, selector: int | None = None,
+) -> tuple[tuple[int, ...], Triple, Metadata | None]:  # fmt: skip
+    """Check registers; return leading dimensions, and operands and metadata with one of them."""
+    given: dict[str, Any] = {"a": a, "b": b, "c": c}
     found = {}
-    for name, words in operands.items():
+    all_ = {**given, "metadata": metadata} if form.has_metadata else given
+    for name, words in all_.items():
         size = (LANES,) if name == "metadata" else (LANES, form.words(name))
         check_array(name, words, np.uint32, *size)
         found[name] = words.shape[: -len(size)]
-    leading = found["a"]
-    if any(one != leading for one in found.values()):
+    if len({*found.values()}) > 1:
         listed = ", ".join(f"{name} {one}" for name, one in found.items())
         raise UsageError(f"the leading dimensions differ: {listed}; give the same to all")
-    return leading
+    left, right, addend = (words.reshape(-1, LANES, words.shape[-1]) for words in given.values())
+    chosen = None
+    if metadata is not None:
+        chosen = metadata.reshape(-1, LANES), _selector(form, selector)
+    return found["a"], (left, right, addend), chosen

@@ -33,8 +33,7 @@ class Verdict(StrEnum):
     """Well formed, but its behaviour is left undefined."""
     ILLEGAL = "illegal"
     NOT_JUDGED = "not judged"
-    """One of the ISA's instructions that are not known here, or what stands between instructions:
-    a directive, a label, a brace."""
+    """An instruction that is not known here, a directive, a label, a brace."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,10 @@ class Explanation:
     instruction: str
     verdict: Verdict
     reasons: tuple[Reason, ...]
-    """Every reason why it is illegal, undefined or not judged; empty if legal."""
-    remarks: tuple[Reason, ...]
-    """What is worth knowing of a legal one: deprecated, a target that the version lacks, an order
-    of qualifiers that is not the page's."""
-    form: Form | None
+    """Why it is illegal, undefined or not judged; empty if legal."""
+    remarks: tuple[Reason, ...] = ()
+    """On a legal one: deprecated, target unknown to the version, another order than the page's."""
+    form: Form | None = None
     """The documented form, where the text spells one."""
 
     @property
@@ -93,28 +91,16 @@ def explain(
 ) -> Explanation:
     """Say whether one instruction is legal, and why not.
 
-    The instruction is judged without declarations: the number of registers counts, their
-    declared types cannot. Addresses and strides in registers are taken to be as they should be.
+    It is judged without declarations: the number of registers counts, their types cannot. Addresses
+    and strides in registers are taken to be as they should be.
 
-    Parameters
-    ----------
-    instruction
-        Text such as ``wmma.load.a.sync.aligned.row.m16n16k16.f16 {a0, …, a7}, [p], 16;``, the
-        final semicolon optional.
-    target, ptx_version
-        What the module's `.target` and `.version` would be.
-
-    Raises
-    ------
-    UsageError
-        If the target or the version does not exist, or the instruction is no text at all.
-        Malformed text is a verdict, not an error.
+    `instruction`: ``wmma.load.a.sync.aligned.row.m16n16k16.f16 {a0, …, a7}, [p], 16;``; the
+        semicolon is optional.
+    `target`, `ptx_version`: What the module's `.target` and `.version` would be.
+    Raises UsageError if one of these does not exist. Malformed text is a verdict, not an error.
     """
     if not isinstance(instruction, str):
-        raise UsageError(
-            f"the instruction is a {type(instruction).__name__}; give text, such as "
-            '"wmma.load.a.sync.aligned.row.m16n16k16.f16 {a0, a1, …}, [p];"'
-        )
+        raise UsageError(f"the instruction is a {type(instruction).__name__}; give text")
     return _explain(instruction, Module(parse_target(target), parse_version(ptx_version)))
 
 
@@ -138,32 +124,37 @@ def verdict_of(
     """Return the verdict of `explain` alone, which costs a tenth where the opcode is illegal."""
     text = _statement(instruction)
     match = _HEAD.match(text)
-    if _beside(text) is not None:
+    if _beside(text, match) is not None:
         return Verdict.NOT_JUDGED
-    if match is None:
+    if match is None or form_spelt(match[1]) is None:
         return Verdict.ILLEGAL
-    if form_spelt(match[1]) is None:
-        return Verdict.NOT_JUDGED if is_unjudged(match[1]) else Verdict.ILLEGAL
     return explain(instruction, target=target, ptx_version=ptx_version).verdict
 
 
 def _statement(instruction: str) -> str:
-    """Return the instruction without comments, spaces around it, labels, and its semicolon."""
     text = _COMMENT.sub(_without_comment, instruction)
     text = text.strip(_SPACES).removesuffix(";").rstrip(_SPACES)
     labels = _LABELS.match(text)
     return text if labels is None else text[labels.end() :] or text
 
 
-def _beside(text: str) -> tuple[str, str] | None:
-    """Return what a statement is that is no instruction, and the section of the PTX ISA on it."""
+def _beside(text: str, head: re.Match[str] | None) -> Reason | None:
+    """Say why a statement is not judged: it is no instruction, or one that is not known here."""
     if (directive := _DIRECTIVE.match(text)) is not None:
-        return f"{directive[0]} is a directive", DIRECTIVES
-    if text in ("{", "}"):
-        return f"{text!r} is a brace", _SYNTAX
-    if _LABELS.fullmatch(text):
-        return f"{text[:80]!r} is a label", _SYNTAX
-    return None
+        what, section = f"{directive[0]} is a directive", DIRECTIVES
+    elif text in ("{", "}"):
+        what, section = f"{text!r} is a brace", _SYNTAX
+    elif _LABELS.fullmatch(text):
+        what, section = f"{text[:80]!r} is a label", _SYNTAX
+    elif head is not None and is_unjudged(head[1]):
+        what, section = f"{head[1][:80]!r} is an instruction", KEYWORDS
+    else:
+        return None
+    text = (
+        f"{what} that is not judged here; the instructions that are: {', '.join(INSTRUCTIONS)} "
+        "(without .kind and .block_scale)"
+    )
+    return Reason(text, section, Rule.INSTRUCTION)
 
 
 def _without_comment(match: re.Match[str]) -> str:
@@ -173,34 +164,21 @@ def _without_comment(match: re.Match[str]) -> str:
 def _explain(instruction: str, module: Module) -> Explanation:
     text = _statement(instruction)
     match = _HEAD.match(text)
-    if (beside := _beside(text)) is not None:
-        return _not_judged(instruction, *beside)
-    if match is not None and is_unjudged(match[1]):
-        return _not_judged(instruction, f"{match[1][:80]!r} is an instruction", KEYWORDS)
+    if (beside := _beside(text, match)) is not None:
+        return Explanation(instruction, Verdict.NOT_JUDGED, (beside,))
     if match is None:
-        what = "an empty line" if not text else f"{text[:80]!r}"
-        text = f"{what} is not one instruction with its operands"
-        reason = Reason(text, _SYNTAX, Rule.SYNTAX)
-        return Explanation(instruction, Verdict.ILLEGAL, (reason,), (), None)
-    operands = text[match.end() :]
+        what = f"{text[:80]!r}" if text else "an empty line"
+        reason = Reason(f"{what} is no instruction with its operands", _SYNTAX, Rule.SYNTAX)
+        return Explanation(instruction, Verdict.ILLEGAL, (reason,))
     resolution, reasons, remarks = _judge_opcode(match[1], module)
-    undefined: list[Reason] = []
+    form, undefined = resolution.form, list[Reason]()
     if resolution.mnemonic is not None:
-        wrong, undefined = _judge_operands(resolution, resolution.mnemonic, operands)
+        wrong, undefined = _judge_operands(resolution, resolution.mnemonic, text[match.end() :])
         reasons = (*reasons, *wrong)
     if reasons:
-        return Explanation(instruction, Verdict.ILLEGAL, reasons, (), resolution.form)
+        return Explanation(instruction, Verdict.ILLEGAL, reasons, (), form)
     verdict = Verdict.UNDEFINED if undefined else Verdict.LEGAL
-    return Explanation(instruction, verdict, tuple(undefined), remarks, resolution.form)
-
-
-def _not_judged(instruction: str, what: str, section: str) -> Explanation:
-    text = (
-        f"{what} that is not judged here; the instructions that are: {', '.join(INSTRUCTIONS)} "
-        "(without .kind and .block_scale)"
-    )
-    reason = Reason(text, section, Rule.INSTRUCTION)
-    return Explanation(instruction, Verdict.NOT_JUDGED, (reason,), (), None)
+    return Explanation(instruction, verdict, tuple(undefined), remarks, form)
 
 
 _SHORT_SUMS = 89
@@ -211,55 +189,50 @@ _ARE_SHORT = (
 )
 
 
-def _sums_bytes(form: Form) -> bool:
-    floats = form.is_product and form.a_type.is_float and form.a_type.bits == 8
-    return floats and form.d_type.name == "f32"
-
-
 @lru_cache(maxsize=65536)
 def _judge_opcode(
     opcode: str, module: Module
 ) -> tuple[Resolution, tuple[Reason, ...], tuple[Reason, ...]]:
     """Return what the opcode spells, what is wrong with it, and what is worth knowing of it."""
     resolution = resolve(opcode)
-    reasons = list(resolution.faults)
-    candidates = resolution.candidates
-    # A note counts where it applies to everything that the opcode may have meant.
-    for text, section in refusals(candidates[0], module) if candidates else ():
-        if all((text, section) in refusals(other, module) for other in candidates[1:]):
-            reasons.append(Reason(text, section, Rule.AVAILABILITY))
-    remarks: list[Reason] = []
-    if candidates and not resolution.aligned and needs_aligned(candidates[0], module):
-        row = INSTRUCTIONS[candidates[0].mnemonic]
-        since = f" from PTX ISA version {row.aligned_since} onwards" if row.aligned_since else ""
-        reasons.append(
-            Reason(f"Modifier .aligned is required{since}.", row.section, Rule.MISSING_QUALIFIER)
-        )
-    if resolution.form is not None:
-        if opcode not in forms_by_opcode():
-            remarks.append(order_of(resolution.form))
-        if module.target.number == _SHORT_SUMS and _sums_bytes(resolution.form):
-            remarks.append(Reason(_ARE_SHORT, resolution.form.section, Rule.PRECISION))
-        remarks += [
-            Reason(text, section, Rule.DEPRECATED)
-            for text, section in deprecations(resolution.form, module)
+    reasons, remarks, form = list(resolution.faults), list[Reason](), resolution.form
+    first, *others = resolution.candidates or (None,)
+    if first is not None:
+        # A note counts where it applies to everything that the opcode may have meant.
+        shared = set(refusals(first, module)).intersection(*(refusals(f, module) for f in others))
+        reasons += [
+            Reason(text, section, Rule.AVAILABILITY)
+            for text, section in refusals(first, module)
+            if (text, section) in shared
         ]
-        if not module.exists:
-            remarks.append(
-                Reason(
-                    f"target {module.target.name} itself is unknown to PTX ISA version "
-                    f"{module.version}",
-                    "11",
-                    Rule.AVAILABILITY,
-                )
+        if not resolution.aligned and needs_aligned(first, module):
+            since = INSTRUCTIONS[first.mnemonic].aligned_since
+            text = (
+                f"Modifier .aligned is required{f' from PTX ISA {since} onwards' if since else ''}."
             )
+            reasons.append(Reason(text, first.section, Rule.MISSING_QUALIFIER))
+    if form is None:
+        return resolution, tuple(reasons), ()
+    if opcode not in forms_by_opcode():
+        remarks.append(order_of(form))
+    if (
+        module.target.number == _SHORT_SUMS
+        and form.is_product
+        and form.a_type.is_float
+        and (form.a_type.bits, form.d_type.name) == (8, "f32")
+    ):
+        remarks.append(Reason(_ARE_SHORT, form.section, Rule.PRECISION))
+    for text, section in deprecations(form, module):
+        remarks.append(Reason(text, section, Rule.DEPRECATED))
+    if not module.exists:
+        text = f"target {module.target.name} is unknown to PTX ISA version {module.version}"
+        remarks.append(Reason(text, "11", Rule.AVAILABILITY))
     return resolution, tuple(reasons), tuple(remarks)
 
 
 def _judge_operands(
     resolution: Resolution, mnemonic: str, text: str
 ) -> tuple[list[Reason], list[Reason]]:
-    """Return what is wrong with the operands, and what they leave undefined."""
     section = resolution.section
     operands = _split(text)
     if operands is None:
@@ -299,59 +272,48 @@ def _split(text: str) -> list[str] | None:
 
 
 def _faults(kind: str, operand: str, resolution: Resolution) -> Iterator[Reason]:
-    """Say what is wrong with an operand by itself."""
     section = resolution.section
+    value, is_register = _integer(operand), _REGISTER.fullmatch(operand) is not None
     match kind:
         case "p":
             if (fault := _address_fault(operand)) is not None:
                 yield Reason(fault, ADDRESSES, Rule.ADDRESS)
         case "stride":
-            value = _integer(operand)
-            if _REGISTER.fullmatch(operand):
-                return
-            if value is None:
-                text = f"the stride {operand!r} is neither a register nor an integer"
-                yield Reason(text, section, Rule.STRIDE)
             # "stride is an optional 32-bit integer operand" (9.7.14.4.3, 9.7.14.4.4)
-            elif not -(1 << 31) <= value < 1 << 32:
-                text = f"the stride {operand} does not fit the 32-bit operand"
+            if not is_register and (value is None or not -(1 << 31) <= value < 1 << 32):
+                text = f"the stride {operand!r} is neither a register nor an integer of 32 bits"
                 yield Reason(text, section, Rule.STRIDE)
         case "selector":
-            value = _integer(operand)
             # "operand f is a 32-bit integer constant with values in the range 0..3" (9.7.14.6.3)
             if value is None or not 0 <= value <= 3:
                 text = f"the sparsity selector {operand!r} is no integer constant from 0 to 3"
                 yield Reason(text, section, Rule.SELECTOR)
         case "to" | "from" | "e":
-            if not _REGISTER.fullmatch(operand):
+            if not is_register:
                 yield Reason(f"{operand!r} is not the name of a register", section, Rule.REGISTER)
         case _ if not (operand.startswith("{") and operand.endswith("}")):
             text = f"operand {kind} is a brace-enclosed vector, not {operand!r}"
             yield Reason(text, section, Rule.VECTOR)
         case _:
-            yield from _vector_faults(kind, operand, resolution)
-
-
-def _vector_faults(kind: str, operand: str, resolution: Resolution) -> Iterator[Reason]:
-    inside = operand[1:-1].strip(_SPACES)
-    registers = [item.strip(_SPACES) for item in inside.split(",")] if inside else []
-    for item in registers:
-        if not _REGISTER.fullmatch(item):
-            text = f"{item!r} in operand {kind} is not the name of a register"
-            yield Reason(text, resolution.section, Rule.REGISTER)
-    counts = sorted({form.vectors[kind].registers for form in resolution.candidates})
-    if counts and len(registers) not in counts:
-        given = f"{len(registers)} register{'s' if len(registers) != 1 else ''}"
-        text = f"operand {kind} has {given}; the fragment has {' or '.join(map(str, counts))}"
-        yield Reason(text, resolution.fragments, Rule.REGISTERS)
+            inside = operand[1:-1].strip(_SPACES)
+            registers = [item.strip(_SPACES) for item in inside.split(",")] if inside else []
+            for item in registers:
+                if not _REGISTER.fullmatch(item):
+                    text = f"{item!r} in operand {kind} is not the name of a register"
+                    yield Reason(text, section, Rule.REGISTER)
+            counts = sorted({form.vectors[kind].registers for form in resolution.candidates})
+            if counts and len(registers) not in counts:
+                given = f"{len(registers)} register{'s' if len(registers) != 1 else ''}"
+                known = " or ".join(map(str, counts))
+                text = f"operand {kind} has {given}; the fragment has {known}"
+                yield Reason(text, resolution.fragments, Rule.REGISTERS)
 
 
 def _address_fault(operand: str) -> str | None:
     match = _ADDRESS.fullmatch(operand)
     if match is None:
         return (
-            f"{operand!r} is not an address: [register], [variable], [immediate], or one of the "
-            "first two + a constant"
+            f"{operand!r} is not an address: [register], [variable], both + constant, [immediate]"
         )
     if match[2] and not 0 <= (_integer(match[2]) or 0) < 1 << 32:
         return f"the immediate address {match[2]} is not an unsigned 32-bit integer"
@@ -385,17 +347,12 @@ def _undefined(form: Form, operands: dict[str, str]) -> Iterator[Reason]:
         alignment, section = matrix.fragment_bytes, STORAGE
         stride, default = _integer(operands.get("stride", "")), matrix.default_stride(form.layout)
         if stride is not None and stride < default:
-            text = (
-                f"stride {stride} is below the default of {default} elements, which is undefined "
-                "behavior"
-            )
+            text = f"stride {stride} is below the default of {default} elements, which is undefined"
             yield Reason(text, form.section, Rule.STRIDE_BELOW_DEFAULT)
         elif stride is not None and not matrix.has_aligned_lines(form.layout, stride):
-            text = (
-                f"stride {stride} puts rows {stride * matrix.type.bits / 8:g} bytes apart, not a "
-                f"multiple of the fragment's {matrix.fragment_bytes} bytes"
-            )
-            yield Reason(text, STORAGE, Rule.ALIGNMENT)
+            apart = f"{stride * matrix.type.bits / 8:g}"
+            text = f"stride {stride} puts rows {apart} bytes apart, not a multiple of {alignment}"
+            yield Reason(f"{text}, the fragment's size", STORAGE, Rule.ALIGNMENT)
     if "selector" in operands:
         selector, known = _integer(operands["selector"]), selectors_of(form)
         if selector not in known:

@@ -16,10 +16,7 @@ _SIZES = re.compile(r"([mnk])(\d+)")
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """Dimensions of one matrix multiply-accumulate: A is m x k, B is k x n, C and D are m x n.
-
-    Of matrices that are only moved m x n, and k is 0.
-    """
+    """Dimensions: A is m x k, B k x n, C and D m x n; of matrices that are only moved m x n."""
 
     m: int
     n: int
@@ -46,9 +43,8 @@ class Vector:
     """Registers of an operand that is no fragment of wmma."""
 
     registers: int
-    """Registers in each lane."""
+    """In each lane."""
     register_type: str = "b32"
-    """PTX type in which they are declared, without the dot."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +70,9 @@ class Matrix:
     def registers(self) -> int:
         """Registers of the fragment in each lane (tables of 9.7.14.4.1).
 
-        The f16 multiplicands have eight `.f16x2` registers in every shape: the fragment of an
-        m16n16k16 matrix holds each element twice. Everywhere else the elements are dealt out
-        once. The f64 accumulator has two registers, as the examples of the page have it (its
-        table says one; ptxas wants two).
+        f16 multiplicands have eight in every shape: the fragment of an m16n16k16 matrix holds each
+        element twice. The f64 accumulator has two, as the page's examples have it (its table says
+        one; ptxas wants two).
         """
         if self.type.name == "f16" and self.operand in "ab":
             return 8
@@ -90,10 +85,7 @@ class Matrix:
 
     @property
     def register_type(self) -> str:
-        """PTX type in which the fragment's registers are declared, without the dot.
-
-        `.b32` where the table names a packed or an untyped register.
-        """
+        """PTX type of the registers; `.b32` where the table names a packed or an untyped one."""
         return self.type.name if self.type.name in ("f32", "f64", "s32") else "b32"
 
     @property
@@ -106,11 +98,10 @@ class Matrix:
         return self.columns if layout == "row" else self.rows
 
     def has_aligned_lines(self, layout: str, stride: int) -> bool:
-        """Whether a stride, in elements, puts lines a multiple of the fragment's size apart.
+        """Whether a stride puts lines a multiple of the fragment's size apart, or is the default.
 
-        The default stride always counts as such: the page lists default strides that break its own
-        rule of alignment (f16 A of m8n32k16 column-major, B of m32n8k16 row-major), and the
-        hardware runs them (measured on H200, 2026-11).
+        The page lists default strides that break its own rule (f16 A of m8n32k16 column-major, B of
+        m32n8k16 row-major), and the hardware runs them (measured on H200, 2026-11).
         """
         aligned = stride * self.type.bits % (8 * self.fragment_bytes) == 0
         return aligned or stride == self.default_stride(layout)

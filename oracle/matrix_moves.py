@@ -56,32 +56,18 @@ from oracle.matrices import LANES
 
 
 def ldmatrix(opcode: str, shared: NDArray[Any], addresses: NDArray[Any]) -> NDArray[np.uint32]:
-    """Return the registers that ldmatrix loads.
+    """Return the registers that ldmatrix loads, uint32 (..., 32, registers).
 
-    Parameters
-    ----------
-    opcode : str
-        Such as `"ldmatrix.sync.aligned.m8n8.x4.shared.b16"`.
-    shared : uint8 (..., bytes)
-        Shared memory.
-    addresses : uint32 (..., 32)
-        Byte offset into `shared` that each lane gives. Only those that the form uses are looked
-        at (as on sm_80 and later). Leading dimensions broadcast with those of `shared`.
-
-    Returns
-    -------
-    uint32 (..., 32, registers)
-
-    Raises
-    ------
-    UsageError
-        If the opcode is no form of ldmatrix, or a dtype or shape is wrong.
-    UndefinedProgramError
-        If a row is not aligned to its size (`Form.row_bytes`) or not inside the memory.
+    `opcode`: Such as "ldmatrix.sync.aligned.m8n8.x4.shared.b16".
+    `shared`: uint8 (..., bytes).
+    `addresses`: uint32 (..., 32). Byte offset that each lane gives. Only those that the form uses
+    are looked at (as on sm_80 and later). Leading dimensions broadcast.
+    Raises UsageError if the opcode is no form of ldmatrix, or a dtype or shape is wrong;
+    UndefinedProgramError if a row is not aligned to its size, or not inside the memory.
     """
     form = ldmatrix_form(opcode)
     used = _used_addresses(form, shared, addresses)
-    leading = _leading({"shared": shared.shape[:-1], "addresses": addresses.shape[:-1]})
+    leading = _leading(shared=shared.shape[:-1], addresses=addresses.shape[:-1])
     index = _row_bytes(form, used, leading)
     memory = np.broadcast_to(shared, (*leading, shared.shape[-1]))
     rows = np.take_along_axis(memory, index, axis=-1)
@@ -91,42 +77,18 @@ def ldmatrix(opcode: str, shared: NDArray[Any], addresses: NDArray[Any]) -> NDAr
 def stmatrix(
     opcode: str, shared: NDArray[Any], addresses: NDArray[Any], registers: NDArray[Any]
 ) -> NDArray[np.uint8]:
-    """Return shared memory after stmatrix.
+    """Return shared memory after stmatrix, uint8 (..., bytes).
 
-    Parameters
-    ----------
-    opcode : str
-        Such as `"stmatrix.sync.aligned.m8n8.x4.shared.b16"`.
-    shared : uint8 (..., bytes)
-        Shared memory before; left as it is.
-    addresses : uint32 (..., 32)
-        Byte offset into `shared` that each lane gives. Only those that the form uses are looked
-        at. Where two are the same, the row of the later lane is written: the page leaves that
-        open.
-    registers : uint32 (..., 32, registers)
-        Leading dimensions of all three broadcast.
-
-    Returns
-    -------
-    uint8 (..., bytes)
-
-    Raises
-    ------
-    UsageError
-        If the opcode is no form of stmatrix whose layout is known here (that of .m16n8 is not), or
-        a dtype or shape is wrong.
-    UndefinedProgramError
-        If a row is not aligned to its size (`Form.row_bytes`) or not inside the memory.
+    `opcode`, `shared`, `addresses`: As of `ldmatrix`; of lanes with one address the last is
+    written, which the page leaves open.
+    `registers`: uint32 (..., 32, registers). Leading dimensions of all three broadcast.
+    Raises as `ldmatrix`, and UsageError of .m16n8, whose layout is not known here.
     """
     form = form_of(opcode, "stmatrix")
     used = _used_addresses(form, shared, addresses)
     check_array("registers", registers, np.uint32, LANES, form.registers)
     leading = _leading(
-        {
-            "shared": shared.shape[:-1],
-            "addresses": addresses.shape[:-1],
-            "registers": registers.shape[:-2],
-        }
+        shared=shared.shape[:-1], addresses=addresses.shape[:-1], registers=registers.shape[:-2]
     )
     result = np.array(np.broadcast_to(shared, (*leading, shared.shape[-1])))
     # As they lie in memory: of rows at one address, the last is what stays.
@@ -138,23 +100,10 @@ def stmatrix(
 
 
 def movmatrix(opcode: str, registers: NDArray[Any]) -> NDArray[np.uint32]:
-    """Return the registers that movmatrix gives: an 8 x 8 matrix of 16 bits, transposed.
+    """Return what movmatrix makes of registers, uint32 (..., 32, 1): 8 x 8 b16 transposed.
 
-    Parameters
-    ----------
-    opcode : str
-        `"movmatrix.sync.aligned.m8n8.trans.b16"`.
-    registers : uint32 (..., 32, 1)
-        Lane t holds the elements of row t / 4 in columns 2 (t mod 4) and the next.
-
-    Returns
-    -------
-    uint32 (..., 32, 1)
-
-    Raises
-    ------
-    UsageError
-        If the opcode is no form of movmatrix, or the dtype or shape is wrong.
+    Lane t holds the elements of row t / 4 in columns 2 (t mod 4) and the next.
+    Raises UsageError if the opcode is no form of movmatrix, or the dtype or shape is wrong.
     """
     form = form_of(opcode, "movmatrix")
     check_array("registers", registers, np.uint32, LANES, 1)
@@ -181,16 +130,13 @@ def _used_addresses(form: Form, shared: NDArray[Any], addresses: NDArray[Any]) -
     return used
 
 
-def _leading(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """Return what the leading dimensions of arrays broadcast to."""
+def _leading(**shapes: tuple[int, ...]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
         listed = " and ".join(f"{shape} of {name}" for name, shape in shapes.items())
-        raise UsageError(
-            f"leading dimensions {listed} do not broadcast; make them equal, or leave out those "
-            "of all but one"
-        ) from None
+        text = f"leading dimensions {listed} do not broadcast; make them equal, or leave out some"
+        raise UsageError(text) from None
 
 
 def _row_bytes(form: Form, used: NDArray[np.int64], leading: tuple[int, ...]) -> NDArray[np.int64]:
@@ -202,13 +148,11 @@ def _row_bytes(form: Form, used: NDArray[np.int64], leading: tuple[int, ...]) ->
 
 @cache
 def moves(form: Form, count: int = 1) -> NDArray[np.int64]:
-    """Return which byte each byte of the lanes' registers is.
+    """Return which byte each byte of the lanes' registers is, int64 (32, bytes).
 
-    `count`: Registers of movmatrix, each of which is moved by itself.
-    Returns int64 (32, bytes): Of ldmatrix and stmatrix, a byte of the rows in the order of the
-        lanes that give their addresses, packed elements widened to bytes; of movmatrix, a byte of
-        the source's registers, lane by lane.
-    Raises UsageError if the layout of the form is not known here.
+    Of ldmatrix and stmatrix, a byte of the rows in the order of the lanes that give their
+    addresses, packed elements widened to bytes; of movmatrix, of which `count` registers are moved,
+    a byte of the source's registers, lane by lane. UsageError if the form's layout is not known.
     """
     if not form.vectors:
         lane, byte = np.divmod(np.arange(4 * LANES).reshape(8, 8, 2).swapaxes(0, 1), 4)
@@ -220,7 +164,7 @@ def moves(form: Form, count: int = 1) -> NDArray[np.int64]:
             f"which element of {form.opcode} goes where is not known here; take a form of m8n8"
         )
     rows = np.arange(form.addresses * ROW_BYTES)
-    elements = rows.reshape(form.number, form.rows, form.columns, -1)
+    elements = rows.reshape(form.number, form.shape.m, form.shape.n, -1)
     if form.transposed:
         elements = elements.swapaxes(1, 2)
     return elements.reshape(form.registers, LANES, 4).swapaxes(0, 1).reshape(LANES, -1)
@@ -240,24 +184,14 @@ def is_packed(form: Form) -> bool:
 
 
 def distribute(form: Form, rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    """Deal rows out to the lanes' registers.
-
-    `rows`: uint8 (..., form.addresses, form.row_bytes). The bytes at the row addresses, in the
-        order of the lanes that give them.
-    Returns uint32 (..., 32, form.registers).
-    """
+    """Deal rows, uint8 (..., form.addresses, form.row_bytes), out to (..., 32, form.registers)."""
     if is_packed(form):
         rows = _widened(form, rows)
     return words_of(_joined(rows)[..., moves(form)])
 
 
 def load_rows(form: Form, memory: NDArray[np.uint8], rows: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Return the registers into which rows of memory are loaded.
-
-    `memory`: uint8 (count, bytes).
-    `rows`: int64 (form.addresses, form.row_bytes). Every byte of the rows.
-    Returns uint32 (count, 32, form.registers).
-    """
+    """Load rows (form.addresses, form.row_bytes) of memory (count, bytes) into registers."""
     if is_packed(form):
         return distribute(form, np.take(memory, rows, axis=1))
     return words_of(np.take(memory, rows.ravel()[moves(form)], axis=1))
@@ -277,7 +211,6 @@ def moved(form: Form, registers: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 def _joined(bytes_: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return the bytes of rows, or of lanes, one behind the other."""
     *leading, rows, size = bytes_.shape
     return bytes_.reshape(*leading, rows * size)
 
@@ -294,8 +227,8 @@ def bytes_of(registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
 
 def _widened(form: Form, rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return rows of elements narrower than a byte with a byte for each."""
-    bits = np.unpackbits(rows, axis=-1, bitorder="little")[..., : form.columns * form.element_bits]
-    elements = bits.reshape(*bits.shape[:-1], form.columns, form.element_bits)
+    bits = np.unpackbits(rows, axis=-1, bitorder="little")[..., : form.shape.n * form.element_bits]
+    elements = bits.reshape(*bits.shape[:-1], form.shape.n, form.element_bits)
     # packbits fills up with zeros at the high end
     values = np.packbits(elements, axis=-1, bitorder="little")[..., 0]
     if form.texts["dst_fmt"] == "s8":

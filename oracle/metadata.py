@@ -36,11 +36,7 @@ def holders(form: Form, selector: int) -> NDArray[np.intp]:
 
 
 def indices(form: Form, metadata: NDArray[np.uint32], selector: int) -> NDArray[np.uint8]:
-    """Return the index of each unit of A.
-
-    `metadata`: uint32 (tiles, 32). Of each lane.
-    Returns uint8 (units, m, tiles): 0 to 3.
-    """
+    """Return the index of each unit of A, uint8 (units, m, tiles), of metadata (tiles, 32)."""
     lane, bit = np.divmod(index_bits(form, selector).T, 32)
     words = metadata.T[lane] >> bit[:, :, None].astype(np.uint32)
     return (words & np.uint32(3)).astype(np.uint8)
@@ -69,10 +65,9 @@ def rows_met(form: Form, metadata: NDArray[np.uint32], selector: int) -> NDArray
 def expanded(
     form: Form, a: NDArray[Any], metadata: NDArray[np.uint32], selector: int
 ) -> NDArray[Any]:
-    """Return the A of integers that stored elements stand for: the sum of those at each place.
+    """Return the A of integers, (tiles, m, K), whose places hold the sum of what is stored there.
 
-    `a`: (tiles, m, K / 2).
-    Returns (tiles, m, K), int16 of elements of 8 bits, int8 of those of 4 bits.
+    int16 of elements of 8 bits, int8 of those of 4 bits; `a` is (tiles, m, K / 2).
     """
     # The places of four units are the digits of a word, 16 bits each, to which each unit is added
     # where its index says. A digit of 4-bit elements is two of 8 bits.
@@ -96,11 +91,10 @@ def expanded(
 
 
 def met(form: Form, b: NDArray[Any], metadata: NDArray[np.uint32], selector: int) -> NDArray[Any]:
-    """Return the elements of a B of floats that each row of A meets.
+    """Return the elements of a B of floats, (tiles, K, n), that each row of A meets.
 
-    `b`: (tiles, K, n). Fastest with tiles last in memory.
-    Returns (m * tiles, K / 2, n), all tiles of the first row of A first; in memory as (K / 2, n, m,
-        tiles).
+    Fastest with tiles last in memory. Returns (m * tiles, K / 2, n), all tiles of the first row of
+    A first; in memory as (K / 2, n, m, tiles).
     """
     tiles, depth, n = b.shape
     lines = np.ascontiguousarray(b.transpose(1, 2, 0))
@@ -126,10 +120,9 @@ def row_form(form: Form) -> Form:
 
 
 def by_row(matrices: NDArray[Any]) -> NDArray[Any]:
-    """Return the rows of matrices as matrices of one row, in the order of `met`.
+    """Return the rows of matrices (tiles, m, columns) as matrices of one row, ordered as by `met`.
 
-    `matrices`: (tiles, m, columns).
-    Returns (m * tiles, 1, columns), in memory as (columns, m, tiles).
+    (m * tiles, 1, columns), in memory as (columns, m, tiles).
     """
     turned = np.ascontiguousarray(matrices.transpose(2, 1, 0))
     return turned.reshape(1, len(turned), -1).transpose(2, 0, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.dots import dot_product, scalar_dot
 from oracle.arithmetic.double_chain import chain
-from oracle.batches import chunks, matrices
+from oracle.batches import check_operands, chunks
 from oracle.forms import Form
 from oracle.isa import mma_form
 from oracle.models import Model, model_of
@@ -25,8 +26,7 @@ S32_GREATEST = 2**31 - 1
 def integer_products(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.int32]:
     """Return a @ b exactly; shapes (tiles, m, k) and (tiles, k, n), 8-bit elements.
 
-    float32 holds every partial sum exactly, in any order of summation: the largest is
-    16 * 255 * 255 = 1,040,400 for u8, far below 2^24.
+    float32 holds every partial sum: the largest is 16 * 255 * 255, far below 2^24.
     """
     products: NDArray[np.float32] = np.matmul(a.astype(np.float32), b.astype(np.float32))
     return products.astype(np.int32)
@@ -35,8 +35,8 @@ def integer_products(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.int32]:
 def bit_counts(a: NDArray[np.uint8], b: NDArray[np.uint8], op: str) -> NDArray[np.int32]:
     """Return the set bits of `a op b` for each row of a and column of b; op is "xor" or "and".
 
-    The bits of an AND are counted by the product. With 1 and -1 in place of 0 and 1, each of the k
-    bits that differ takes 1 from the product, and each of the others adds 1.
+    With 1 and -1 in place of 0 and 1, each of the k bits that differ takes 1 from the product, and
+    each of the others adds 1.
     """
     if op == "and":
         return integer_products(a, b)
@@ -58,51 +58,29 @@ def accumulate(
 
 
 _CHUNK_PRODUCTS = 512 * 16 * 16 * 16
-"""Products computed together: enough to make the cost of a NumPy call negligible, and few enough
-that the working arrays stay below 16 MiB whatever the size of the batch. Of mma.sync twice as many,
-because gathering and dealing out take calls of their own: 3 to 5 % less time (2026-11-22)."""
+"""Products computed together: NumPy's calls cost little, and arrays stay below 16 MiB. Of mma.sync
+twice as many, for gathering takes calls of its own: 3 to 5 % less time (2026-11-22)."""
 _CHUNK_STEP = 64
 """Tiles of a chunk are a multiple of this, so that every row of elements starts at a cache line."""
 _CHUNK_BYTES = 4 << 20
 """Elements of all operands that are taken together."""
 _CHUNK_DOUBLES_BYTES = 8 << 20
-"""Elements of all operands of f64 that are taken together, at most. Their tiles are a power of two,
-so that rows start at cache lines: with 819 of them it took 1.2 times as long (2026-11-22)."""
+"""Elements of all f64 operands that are taken together, at most. Tiles are a power of two, so that
+rows start at cache lines: with 819 of them it took 1.2 times as long (2026-11-22)."""
 
 
 def mma(
-    opcode: str,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    *,
-    target: str = "sm_90",
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, target: str = "sm_90",
     model: Model | str | Path | None = None,
-) -> NDArray[Any]:
-    """Return the bits that the model of a target gives for one wmma.mma (9.7.14.4.5).
+) -> NDArray[Any]:  # fmt: skip
+    """Return the matrices D, (..., m, n), of one wmma.mma (9.7.14.4.5), by the model of a target.
 
-    Parameters
-    ----------
-    opcode
-        Such as "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32".
-    a, b, c
-        Raw bit patterns of the logical matrices, whatever the layout qualifiers: shapes
-        (..., m, k), (..., k, n) and (..., m, n) with equal leading dimensions, dtypes those of
-        the formats (`oracle.formats.Format.raw`).
-    target
-        Such as "sm_90" or "sm_90a"; `oracle.models.model_for(target)` says how sure its figures
-        are.
-    model
-        A model in place of the target's, or its file, TOML or JSON (`oracle.models.files`).
-
-    Returns
-    -------
-    The matrices D, shape (..., m, n), raw bit patterns.
-
-    Raises
-    ------
-    UsageError
-        If the opcode, the target, a shape, a dtype or an element is not allowed.
+    `opcode`: Such as "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32".
+    `a`, `b`, `c`: Raw patterns of the logical matrices, whatever the layouts: (..., m, k),
+    (..., k, n), (..., m, n), dtypes those of the formats (`oracle.formats.Format.raw`).
+    `target`: Such as "sm_90" or "sm_90a".
+    `model`: In place of the target's, or its file, TOML or JSON (`oracle.models.files`).
+    Raises UsageError if the opcode, the target, a shape, a dtype or an element is not allowed.
     """
     d = multiply(mma_form(opcode), a, b, c, model=model_of(target, model))
     return d if d.ndim != 3 else in_order(d, (0, 1, 2))
@@ -111,24 +89,24 @@ def mma(
 def multiply(
     form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, model: Model
 ) -> NDArray[Any]:
-    """Return what `mma` does, for a form that is already known and a model.
+    """Do what `mma` does, for a form that is already known and a model.
 
     With one leading dimension the result has in memory the order in which it was computed: with
     the tiles last for floating point. As an accumulator it then need not be transposed.
     """
-    batch = matrices(form, a, b, c)
-    size = (batch.tiles, form.shape.m, form.shape.n)
+    leading = check_operands(form, a, b, c)
+    size = (prod(leading), form.shape.m, form.shape.n)
     if form.a_type.is_float:
         result = np.empty((*size[1:], size[0]), form.d_type.raw).transpose(2, 0, 1)
     else:
         result = np.empty(size, form.d_type.raw)
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     scratch = own_scratch()
-    for part, left, right, start in chunks(batch, chunk_tiles(form)):
+    for part, left, right, start in chunks(form, chunk_tiles(form), a, b, c):
         result[part] = product(form, left, right, start, model, scratch)
-    if len(batch.leading) == 1:
+    if len(leading) == 1:
         return result
-    return in_order(result, (0, 1, 2)).reshape((*batch.leading, *size[1:]))
+    return in_order(result, (0, 1, 2)).reshape((*leading, *size[1:]))
 
 
 def chunk_tiles(form: Form) -> int:
@@ -155,19 +133,12 @@ def takes_upper_halves(form: Form, model: Model) -> bool:
 
 
 def product(
-    form: Form,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    model: Model,
-    scratch: Scratch,
-    *,
-    keeps_c: bool = True,
-    rows: NDArray[np.intp] | None = None,
-) -> NDArray[Any]:
-    """Return A x B + C of a few tiles, (tiles, m, n): what `multiply` does, unchecked.
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
+    *, keeps_c: bool = True, rows: NDArray[np.intp] | None = None,
+) -> NDArray[Any]:  # fmt: skip
+    """Return A x B + C of a few tiles, (tiles, m, n), unchecked; `rows` as of `dot_product`.
 
-    Where `c` need not be kept, the result may be where it was. `rows` are as of `dot_product`.
+    Where `c` need not be kept, the result may be where it was.
     """
     if not form.a_type.is_float:
         clamped = model.exact_for(form).value == "clamp"

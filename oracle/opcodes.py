@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
 
 from oracle.forms import Form, kind_of
 from oracle.instructions import INSTRUCTIONS
+from oracle.instructions.row import Instruction
 from oracle.isa import form_spelt, mnemonic_of, spellings, vocabulary
 from oracle.reasons import Reason, Rule
 
@@ -27,17 +28,15 @@ _UNJUDGED = frozenset(
     vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vote vset vset2 vset4 vshl vshr vsub vsub2 vsub4
     wgmma xor""".split()  # noqa: SIM905
 )
-"""Instructions of the PTX ISA that are none of these: their opcodes up to the first dot (4.3.2,
-and chapter 9 of PTX ISA 9.0)."""
+"""Other instructions of the PTX ISA: opcodes up to the first dot (4.3.2; 9.0, chapter 9)."""
 KEYWORDS = "4.3.2"
 """Section of the PTX ISA that lists the names of its instructions."""
 _UNJUDGED_QUALIFIERS = re.compile(r"kind::\w+|block_scale|scale_vec::\w+", re.ASCII)
-"""Qualifiers that make a multiplication one of those with scaled blocks and other 8-, 6- and 4-bit
-types (9.7.14.5.14, 9.7.14.6.3, since PTX ISA 8.7)."""
+"""Multiplications with scaled blocks and other narrow types (9.7.14.5.14, .6.3, PTX 8.7)."""
 
 
 Key = tuple[str, ...]
-"""Texts of all slots of a form in the order of the page's syntax, "" where one is left out."""
+"""Texts of all slots of a form but `.aligned`, in the page's order, "" where one is left out."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +46,10 @@ class Resolution:
     mnemonic: str | None
     """None if the opcode is of another instruction."""
     form: Form | None
-    """The documented form, if the opcode spells one exactly."""
     candidates: tuple[Form, ...]
     """The form, or the documented forms that are nearest."""
     aligned: bool
-    """Whether `.aligned` is written."""
     faults: tuple[Reason, ...]
-    """What is wrong with the opcode itself."""
 
     @property
     def fragments(self) -> str:
@@ -81,61 +77,46 @@ def resolve(opcode: str) -> Resolution:
         return Resolution(form.mnemonic, form, (form,), ".aligned" in opcode, ())
     mnemonic = mnemonic_of(opcode)
     if mnemonic is None:
-        fault = Reason(
-            f"{opcode[:80]!r} is none of {', '.join(INSTRUCTIONS)} with qualifiers",
-            _INSTRUCTIONS,
-            Rule.INSTRUCTION,
-        )
+        text = f"{opcode[:80]!r} is none of {', '.join(INSTRUCTIONS)} with qualifiers"
+        fault = Reason(text, _INSTRUCTIONS, Rule.INSTRUCTION)
         return Resolution(None, None, (), False, (fault,))
-    return _diagnose(mnemonic, opcode[len(mnemonic) :].split(".")[1:])
-
-
-def _diagnose(mnemonic: str, texts: list[str]) -> Resolution:
-    row = INSTRUCTIONS[mnemonic]
-    words = vocabulary(mnemonic)
-    faults: list[tuple[str, Rule]] = []
-    for text in dict.fromkeys(texts):
-        if text not in words:
-            shown = f".{text}" if text else "an empty qualifier"
-            faults.append((f"{shown} is not a qualifier of {mnemonic}", Rule.UNKNOWN_QUALIFIER))
+    texts = opcode[len(mnemonic) :].split(".")[1:]
+    row, words = INSTRUCTIONS[mnemonic], vocabulary(mnemonic)
     slots: dict[str, list[str]] = defaultdict(list)
     for text in texts:
         if text in words:
             slots[words[text]].append(text)
-    aligned = "aligned" in slots
-    for name, given in slots.items():
-        most = row.most[name]
-        if len(given) > most:
-            listed = " ".join(f".{text}" for text in given)
-            faults.append(
-                (
-                    f"{listed}: {mnemonic} takes at most {most} of the kind .{name}",
-                    Rule.REPEATED_QUALIFIER,
-                )
-            )
-    faults += [
-        (f"a .{kind} qualifier is missing", Rule.MISSING_QUALIFIER)
-        for kind, least in row.required.items()
-        if len(slots[kind]) < least and not (row.implicit_types and kind == "type")
-    ]
-    if row.implicit_types and len(slots["type"]) not in (2, 4):
-        faults.append(
-            (
-                f"{mnemonic} takes two types (.dtype.ctype, of .f16 multiplicands) or four "
-                f"(.dtype.atype.btype.ctype), not {len(slots['type'])}",
-                Rule.COMBINATION,
-            )
-        )
+    faults = tuple(Reason(text, row.section, rule) for text, rule in _faults(row, texts, slots))
     if faults:
-        reasons = tuple(Reason(text, row.section, rule) for text, rule in faults)
-        return Resolution(mnemonic, None, (), aligned, reasons)
-    key = _key(mnemonic, slots)
+        return Resolution(mnemonic, None, (), "aligned" in slots, faults)
+    key = _key(row, slots)
     form = _forms(mnemonic).get(key)
     if form is not None:
-        return Resolution(mnemonic, None, (form,), aligned, (order_of(form),))
-    nearest, fault = _nearest(mnemonic, key)
-    reason = Reason(fault, row.section, Rule.COMBINATION)
-    return Resolution(mnemonic, None, nearest, aligned, (reason,))
+        return Resolution(mnemonic, None, (form,), "aligned" in slots, (order_of(form),))
+    nearest, text = _nearest(mnemonic, key)
+    fault = Reason(text, row.section, Rule.COMBINATION)
+    return Resolution(mnemonic, None, nearest, "aligned" in slots, (fault,))
+
+
+def _faults(
+    row: Instruction, texts: list[str], slots: dict[str, list[str]]
+) -> Iterator[tuple[str, Rule]]:
+    """Say which qualifiers there are not, too many or too few, `slots` being those of each kind."""
+    known = {text for given in slots.values() for text in given}
+    for text in dict.fromkeys(texts):
+        if text not in known:
+            shown = f".{text}" if text else "an empty qualifier"
+            yield f"{shown} is not a qualifier of {row.mnemonic}", Rule.UNKNOWN_QUALIFIER
+    for kind, given in [*slots.items()]:
+        if len(given) > row.most[kind]:
+            text = f"{_dotted(given)}: {row.mnemonic} takes at most {row.most[kind]} of this kind"
+            yield text, Rule.REPEATED_QUALIFIER
+    for kind, least in row.required.items():
+        if len(slots[kind]) < least and not (row.implicit_types and kind == "type"):
+            yield f"a .{kind} qualifier is missing", Rule.MISSING_QUALIFIER
+    if row.implicit_types and len(slots["type"]) not in (2, 4):
+        text = f"{row.mnemonic} takes two types (.dtype.ctype, of .f16 multiplicands) or four"
+        yield f"{text} (.dtype.atype.btype.ctype), not {len(slots['type'])}", Rule.COMBINATION
 
 
 def order_of(form: Form) -> Reason:
@@ -147,74 +128,46 @@ def order_of(form: Form) -> Reason:
     return Reason(text, form.section, Rule.ORDER)
 
 
-def _form_key(form: Form) -> Key:
-    return tuple(slot.text for slot in form.slots if slot.name != "aligned")
-
-
 @cache
 def _forms(mnemonic: str) -> dict[Key, Form]:
-    return {_form_key(form): form for form in INSTRUCTIONS[mnemonic].forms}
+    return {
+        tuple(slot.text for slot in form.slots if slot.name != "aligned"): form
+        for form in INSTRUCTIONS[mnemonic].forms
+    }
 
 
-@cache
-def _slot_names(mnemonic: str) -> tuple[str, ...]:
-    return tuple(name for name in INSTRUCTIONS[mnemonic].slots if name != "aligned")
-
-
-def _key(mnemonic: str, slots: dict[str, list[str]]) -> Key:
+def _key(row: Instruction, slots: dict[str, list[str]]) -> Key:
     """Place the qualifiers, in their order, into the slots of the page's syntax."""
     waiting = {kind: list(texts) for kind, texts in slots.items()}
-    implicit = INSTRUCTIONS[mnemonic].implicit_types and len(slots["type"]) == 2
+    implicit = row.implicit_types and len(slots["type"]) == 2
     key = []
-    for name in _slot_names(mnemonic):
+    for name in row.slots:
         texts = waiting.get(kind_of(name), [])
         skipped = implicit and name in ("atype", "btype")
-        key.append(texts.pop(0) if texts and not skipped else "")
+        if name != "aligned":
+            key.append(texts.pop(0) if texts and not skipped else "")
     return tuple(key)
-
-
-@cache
-def _by_wildcard(mnemonic: str, slots: tuple[int, ...]) -> dict[Key, tuple[Key, ...]]:
-    """Group the forms by what stands in all slots but the given ones."""
-    groups: dict[Key, list[Key]] = defaultdict(list)
-    for key in _forms(mnemonic):
-        groups[_without(key, slots)].append(key)
-    return {key: tuple(members) for key, members in groups.items()}
-
-
-def _without(key: Key, slots: tuple[int, ...]) -> Key:
-    return tuple(text for i, text in enumerate(key) if i not in slots)
 
 
 def _nearest(mnemonic: str, key: Key) -> tuple[tuple[Form, ...], str]:
     """Return the documented forms that differ in the fewest slots, and the difference in words."""
-    names = _slot_names(mnemonic)
-    for count in range(1, len(names)):
-        found: dict[tuple[int, ...], tuple[Key, ...]] = {}
-        for slots in combinations(range(len(names)), count):
-            members = _by_wildcard(mnemonic, slots).get(_without(key, slots))
-            if members:
-                found[slots] = members
-        if found:
-            return (
-                tuple(_forms(mnemonic)[k] for members in found.values() for k in members),
-                "no documented form has these qualifiers together: "
-                + "; or ".join(
-                    _difference(names, key, slots, members) for slots, members in found.items()
-                ),
-            )
-    return (), "no documented form is like this"
+    names = [name for name in INSTRUCTIONS[mnemonic].slots if name != "aligned"]
+    differing: dict[tuple[int, ...], list[Key]] = defaultdict(list)
+    for other in _forms(mnemonic):
+        differing[tuple(i for i, text in enumerate(other) if text != key[i])].append(other)
+    least = min(map(len, differing))
+    if least == len(names):
+        return (), "no documented form is like this"
+    found = {slots: differing[slots] for slots in sorted(differing) if len(slots) == least}
+    words = []
+    for slots, members in found.items():
+        given = " ".join(f".{names[i]} {_dotted([key[i]])}" for i in slots)
+        allowed = [*Counter(" ".join(_dotted([one[i]]) for i in slots) for one in members)]
+        more = f" and {len(allowed) - 6} more" if len(allowed) > 6 else ""
+        words.append(f"{given}, which may be {', '.join(allowed[:6])}{more} beside the others")
+    text = "no documented form has these qualifiers together: " + "; or ".join(words)
+    return tuple(_forms(mnemonic)[k] for members in found.values() for k in members), text
 
 
-def _difference(
-    names: tuple[str, ...], key: Key, slots: tuple[int, ...], members: tuple[Key, ...]
-) -> str:
-    given = " ".join(f".{names[i]} {_shown(key[i])}" for i in slots)
-    allowed = Counter(" ".join(_shown(member[i]) for i in slots) for member in members)
-    listed = list(allowed)[:6]
-    more = f" and {len(allowed) - len(listed)} more" if len(allowed) > len(listed) else ""
-    return f"{given}, which may be {', '.join(listed)}{more} beside the others"
-
-
-def _shown(text: str) -> str:
-    return f".{text}" if text else "(none)"
+def _dotted(texts: list[str]) -> str:
+    return " ".join(f".{text}" if text else "(none)" for text in texts)

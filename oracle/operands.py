@@ -81,11 +81,7 @@ class Registers:
 
     @property
     def register_type(self) -> str:
-        """PTX type in which the registers are declared, without the dot.
-
-        Untyped, so that the D of one instruction can be the A of the next ("untyped bits" go
-        with any type of their size, PTX ISA 5.2.1).
-        """
+        """PTX type of the registers, untyped, so that a D can be an A ("untyped bits", 5.2.1)."""
         return f"b{self.bits}"
 
     @property
@@ -98,7 +94,6 @@ class Registers:
 
 
 Held = Fragment | Registers
-"""What the registers of an operand hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,16 +105,12 @@ class Use:
     name: str
     """Name of a bank, or the registers themselves (`oracle.registers`)."""
     holds: Held
-    """What the registers have to hold, or hold afterwards."""
+    """Before a read, or after a write."""
     written: bool = False
-    """Whether the step writes the registers; else it reads them."""
 
     @cached_property
     def registers(self) -> tuple[Register, ...]:
-        """The registers, in the order of the operand.
-
-        Raises UsageError if the vector has another number of them.
-        """
+        """The registers, in the order of the operand; UsageError if they are more or fewer."""
         return vector(self.name, self.holds.registers, self.holds.bits)
 
     @property
@@ -141,8 +132,7 @@ def first_registers(use: Use, count: int) -> str:
 class StepBase:
     """Interface of a step; properties that a step does not have are empty.
 
-    A step does not change, and is asked by all who draw, judge, run and write its program: what it
-    has to put together it keeps.
+    A step does not change: what it has to put together it keeps.
     """
 
     @property

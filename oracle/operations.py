@@ -10,10 +10,9 @@ from oracle.formats import Format, Kind
 class Operation(StrEnum):
     """Operations that treat every element of a fragment alike (9.7.14.4.1).
 
-    Each is one instruction per register; those on bits work on registers that hold several
-    elements with the constant replicated. NEGATE and ABSOLUTE of floats flip and clear the sign
-    bit (`xor`, `and`), because PTX leaves the NaN that `neg` and `abs` return open. Integers
-    wrap.
+    Each is one instruction per register, its constant replicated. NEGATE and ABSOLUTE of floats
+    flip and clear the sign bit (`xor`, `and`), as PTX leaves the NaN that `neg` and `abs` return
+    open.
     """
 
     COPY = "copy"
@@ -36,9 +35,8 @@ class Operation(StrEnum):
     def accepts(self, type_: Format) -> bool:
         """Whether the operation is defined on fragments of this element type.
 
-        Arithmetic is there for the types that registers compute in (`.f16x2`, `.f32`, `.f64`,
-        `.s32`); operations on bits for those whose registers are untyped or integers.
-        ABSOLUTE of s32 is left out: PTX does not say what it makes of -2^31.
+        Arithmetic on what registers compute in, bits where they are untyped or integers. ABSOLUTE
+        of s32 is left out: PTX does not say what it makes of -2^31.
         """
         match self:
             case Operation.COPY:

@@ -1,8 +1,7 @@
 """Matrix instructions as steps: one class for all, told apart by the forms of the instructions.
 
-An operand is known by what it holds: a fragment of wmma, whose layout is opaque, or registers whose
-layout is known lane by lane; what lies in memory, by where: lines of a matrix, or rows at addresses
-of the lanes. An instruction multiplies, or it moves data as `oracle.matrix_moves.moves` has it.
+An operand is a fragment of wmma, whose layout is opaque, or registers whose layout is known lane
+by lane; what lies in memory, lines of a matrix, or rows at addresses of the lanes.
 """
 
 from __future__ import annotations
@@ -28,22 +27,18 @@ COUNTS = (1, 2, 4, 8)
 
 
 def check_address(address: int | None, registers: int) -> None:
-    """Raise UsageError unless the address of a load can stand in a register of its destination.
-
-    `address`: Which register; None for none.
-    `registers`: How many there are.
-    """
+    """Raise UsageError unless a load's address can stand in one of its registers (None: none)."""
     if address is not None:
         check_range(address, 0, registers - 1, "register of the destination with the address")
+
+
+def _check_bytes(value: int, what: str) -> None:
+    check_range(value, -(1 << 31), (1 << 31) - 1, f"{what}, in bytes,")
 
 
 def address_text(address: int | None) -> str:
     """Return what to add to a load in words where a register that it writes has its address."""
     return "" if address is None else f", address in register {address} of them"
-
-
-def _check_immediate(immediate: int) -> None:
-    check_range(immediate, -(1 << 31), (1 << 31) - 1, "immediate part of an address, in bytes,")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,44 +49,33 @@ class Lines:
     stride: int | None = None
     """Elements from one row (or column) to the next; None: the operand is left out."""
     stride_in_register: bool = False
-    """Whether the stride operand is a register; otherwise an immediate."""
     immediate: int = 0
-    """Bytes of the address that stand in the instruction, as in `[p+immediate]`; the register
-    holds the rest."""
+    """Bytes of the address in the instruction, as in `[p+immediate]`; a register has the rest."""
 
     def check(self, form: Form) -> None:
         """Raise UsageError unless a form can take them."""
-        if self.stride is None:
-            check(
-                not self.stride_in_register, "a default stride stands in no register; give a stride"
-            )
-        else:
+        if self.stride is not None:
             # "stride is an optional 32-bit integer operand" (9.7.14.4.3)
             check_range(self.stride, 0, (1 << 32) - 1, "stride, in elements,")
-        _check_immediate(self.immediate)
+        absent = self.stride is None and self.stride_in_register
+        check(not absent, "a default stride stands in no register; give a stride")
+        _check_bytes(self.immediate, "immediate part of an address")
 
     def spans(self, form: Form) -> tuple[Span, ...]:
         """Return the bytes of the matrix: its rows, or its columns where they are contiguous."""
         matrix, layout = form.matrix(), form.layout
-        length = matrix.default_stride(layout)
-        return (
-            Span(
-                buffer=self.place.buffer,
-                start=self.place.offset,
-                run=length * matrix.type.bits // 8,
-                pitch=(length if self.stride is None else self.stride) * matrix.type.bits // 8,
-                runs=matrix.leading_instances(layout),
-            ),
-        )
+        length, bits = matrix.default_stride(layout), matrix.type.bits
+        pitch = (length if self.stride is None else self.stride) * bits // 8
+        place, runs = self.place, matrix.leading_instances(layout)
+        return (Span(place.buffer, place.offset, length * bits // 8, pitch, runs),)
 
     def words(self, form: Form, fragment: str) -> str:
         """Return the line of a load or store of a fragment."""
-        matrix = form.matrix()
+        matrix, stride = form.matrix(), "default" if self.stride is None else self.stride
         return (
             f"{f'load {fragment} =' if form.is_load else f'store {fragment} to'} "
             f"{matrix.operand.upper()} {matrix.rows}x{matrix.columns} {matrix.type.name} "
-            f"{form.layout}-major at {self.place}, "
-            f"stride {'default' if self.stride is None else self.stride}"
+            f"{form.layout}-major at {self.place}, stride {stride}"
         )
 
 
@@ -101,14 +85,11 @@ class Rows:
 
     buffer: str
     addresses: tuple[int, ...]
-    """For each of the 32 lanes, bytes from the start of the buffer. Those of the lanes that
-    `form.addresses` leaves out are not used, except by ldmatrix on sm_75, where they must be valid.
-    Rows that are written must lie apart."""
+    """Of each lane, bytes from the start of the buffer. Lanes beyond `form.addresses` do not count,
+    except of ldmatrix on sm_75. Rows that are written must lie apart."""
     immediate: int = 0
-    """Bytes of every address that stand in the instruction; the lanes' registers hold the rest."""
     computed: tuple[Statement, ...] = ()
-    """Code of lanes that reads nothing and leaves each lane's address in r0, where PTX is to
-    compute them; (): as the emission likes."""
+    """Code that leaves each lane's address in r0, where PTX is to compute them; (): as emitted."""
 
     @property
     def code(self) -> LaneCode:
@@ -117,26 +98,19 @@ class Rows:
 
     def check(self, form: Form) -> None:
         """Raise UsageError unless a form can take them."""
-        check(
-            len(self.addresses) == LANES,
-            f"{len(self.addresses)} addresses given; {form.mnemonic} takes one for each of "
-            f"{LANES} lanes",
-        )
+        given = len(self.addresses)
+        text = f"{given} addresses given; {form.mnemonic} takes one for each of {LANES} lanes"
+        check(given == LANES, text)
         for address in (min(self.addresses), max(self.addresses)):
-            check_range(address, -(1 << 31), (1 << 31) - 1, "address of a row, in bytes,")
-        _check_immediate(self.immediate)
+            _check_bytes(address, "address of a row")
+        _check_bytes(self.immediate, "immediate part of an address")
         if self.computed:
             made, unknown = run_lanes(self.code, np.zeros((1, LANES, 0), np.uint32))
-            check(
-                not unknown.any() and tuple(made[0, :, 0].tolist()) == self.addresses,
-                "code of lanes computes other addresses of rows than those that are given",
-            )
+            same = not unknown.any() and tuple(made[0, :, 0].tolist()) == self.addresses
+            check(same, "code of lanes computes other addresses of rows than those that are given")
 
     def offsets(self, form: Form) -> NDArray[np.int64]:
-        """Return every byte of the rows that a form uses, counted from the start of the buffer.
-
-        Returns int64 (form.addresses, form.row_bytes).
-        """
+        """Return every byte of the rows that a form uses, (form.addresses, form.row_bytes)."""
         starts = np.array(self.addresses[: form.addresses], np.int64)
         return starts[:, None] + np.arange(form.row_bytes)
 
@@ -154,7 +128,6 @@ class Rows:
 
 
 Memory: TypeAlias = Lines | Rows
-"""What an instruction reads or writes in memory."""
 M = TypeVar("M", bound=Memory | None, covariant=True)
 
 
@@ -168,8 +141,7 @@ class Op(StepBase, Generic[M]):
     memory: M
     """What it reads or writes there; None of one that only works on registers."""
     address: int | None = None
-    """Which register of the destination of a load holds the address before it, counted from 0;
-    None: one that is no part of it."""
+    """Which register of a load's destination holds the address before; None: none of them."""
     count: int = 1
     """Registers of each operand, where the instruction is done for one after the other."""
     selector: int | None = None
@@ -179,10 +151,8 @@ class Op(StepBase, Generic[M]):
     def of(form: Form, **given: Any) -> Op[Any]:
         """Return a step from its operands and the fields of its memory, by their names.
 
-        Those are "d", "a", "b", "c" and, for metadata, "e" of a product; "fragment" or "registers"
-        of what is loaded or stored; "source" and "destination" of what is moved between registers.
-
-        Raises UsageError if an operand is missing.
+        "d", "a", "b", "c" and, for metadata, "e" of a product; "fragment" or "registers" of what is
+        loaded or stored; "source" and "destination" of what is moved between registers.
         """
         names = [field for field, *_ in operands_of(form)]
         missing = [name for name in names if name not in given]
@@ -195,29 +165,21 @@ class Op(StepBase, Generic[M]):
 
     def __post_init__(self) -> None:
         allowed = COUNTS if is_repeated(self.form) else (1,)
-        check(
-            self.count in allowed,
-            f"{self.count} registers given; there are {', '.join(map(str, allowed))}",
-        )
+        known = ", ".join(map(str, allowed))
+        check(self.count in allowed, f"{self.count} registers given; there are {known}")
         for use in self.uses:
             check_vector(use.name, "fragment" if use.is_fragment else "vector of registers")
         if self.memory is not None:
             self.memory.check(self.form)
-        has_selector = "selector" in self.form.operands
-        if has_selector and self.selector is not None:
+        mnemonic, has_selector = self.form.mnemonic, "selector" in self.form.operands
+        text = f"{mnemonic} {'lacks its sparsity' if has_selector else 'has no'} selector"
+        check(has_selector == (self.selector is not None), text)
+        if self.selector is not None:
             # "a 32-bit integer constant with values in the range 0..3" (9.7.14.6.3)
             check_range(self.selector, 0, 3, "sparsity selector")
-        else:
-            check(
-                has_selector == (self.selector is not None),
-                f"{self.form.mnemonic} "
-                + ("lacks its sparsity selector" if has_selector else "has no selector"),
-            )
         if self.address is not None:
-            check(
-                self.form.is_load,
-                f"{self.form.mnemonic} loads nothing, so that no destination holds its address",
-            )
+            text = f"{mnemonic} loads nothing, so that no destination holds its address"
+            check(self.form.is_load, text)
             check_address(self.address, self.uses[0].holds.registers)
 
     @cached_property
@@ -316,10 +278,7 @@ def is_repeated(form: Form) -> bool:
 
 @cache
 def operands_of(form: Form, count: int = 1) -> tuple[tuple[str, Held, bool], ...]:
-    """Return the vectors of an instruction, in the order of a step.
-
-    Returns what each is called, what it holds, and whether it is written.
-    """
+    """Return name, contents and whether it is written of each vector, in the order of a step."""
     held: Held = Registers(registers=count)
     if is_repeated(form):
         return ("source", held, False), ("destination", held, True)
@@ -362,19 +321,15 @@ _FRAGMENTS = ("load", "store")
 is_instruction: Callable[[object], TypeGuard[AnyOp]] = _does(
     *_FRAGMENTS, *_ROWS, *_PRODUCTS, "move"
 )
-"""Whether a step is an instruction for matrices."""
 accesses_matrix: Callable[[object], TypeGuard[MatrixAccess]] = _does(*_FRAGMENTS)
-"""Whether a step loads or stores a fragment of wmma."""
 loads_fragment: Callable[[object], TypeGuard[MatrixAccess]] = _does("load")
 stores_fragment: Callable[[object], TypeGuard[MatrixAccess]] = _does("store")
 accesses_rows: Callable[[object], TypeGuard[RowAccess]] = _does(*_ROWS)
-"""Whether a step loads or stores rows at addresses of the lanes."""
 loads_rows: Callable[[object], TypeGuard[RowAccess]] = _does("load_rows")
 stores_rows: Callable[[object], TypeGuard[RowAccess]] = _does("store_rows")
 multiplies: Callable[[object], TypeGuard[Product]] = _does(*_PRODUCTS)
 multiplies_fragments: Callable[[object], TypeGuard[Product]] = _does("multiply")
 multiplies_registers: Callable[[object], TypeGuard[Product]] = _does("multiply_registers")
-"""Whether a step multiplies matrices whose layout in registers is known."""
 is_producer: Callable[[object], TypeGuard[AnyOp]] = _does(*_PRODUCTS, "load_rows")
 """Whether a step makes values that others only move: it multiplies, or loads rows."""
 is_main: Callable[[object], TypeGuard[AnyOp]] = _does(*_PRODUCTS, *_ROWS, "move")

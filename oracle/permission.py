@@ -29,19 +29,15 @@ class Bound:
     """What one floating-point element of an image may be."""
 
     image: int
-    """Index of the image."""
     byte: int
-    """First byte of the element in the image."""
+    """Of its first byte."""
     place: Place | None
-    """Place of that byte in its buffer."""
     type: str
-    """"f16", "f32" or "f64"."""
     low: float
-    """Least value that is permitted; greater than `high` if only NaN is."""
+    """Greater than `high` if only NaN is permitted."""
     high: float
-    """Greatest value that is permitted."""
     nan_ok: bool
-    """Whether NaN, of any payload, is permitted."""
+    """Of any payload."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,12 +50,10 @@ class Permission:
     low: NDArray[np.uint8]
     """Bytes of the low bound of each bounded element, in its format."""
     high: NDArray[np.uint8]
-    """Bytes of the high bound of each bounded element, in its format."""
     tags: NDArray[np.uint8]
     """What is known of each byte: see `oracle.tags`."""
     undefined: NDArray[np.bool_]
-    """Which images the ISA leaves undefined for what they hold: metadata without a meaning, NaNs of
-    which lanes take the bits."""
+    """Images of which metadata have no meaning, or lanes take bits of NaNs that PTX leaves open."""
 
     @property
     def exact(self) -> NDArray[np.bool_]:
@@ -72,11 +66,9 @@ class Permission:
         return np.equal(self.tags, UNKNOWN)
 
     def allows(self, actual: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return which bytes of some images are permitted.
+        """Return which bytes of images found afterwards are permitted, bool (count, image_bytes).
 
-        `actual`: uint8 (count, image_bytes). What was found after the program.
-        Returns bool (count, image_bytes): All bytes of a bounded element alike.
-        Raises UsageError if the images have another dtype or shape.
+        All bytes of a bounded element alike. UsageError if the images have another dtype or shape.
         """
         check_images(self.program, actual)
         if len(actual) != len(self.bits):
@@ -97,38 +89,25 @@ class Permission:
     def bounds(self) -> Iterator[Bound]:
         """Iterate over the bounded elements of all images."""
         for name, floats in FLOATS.items():
-            size = element_size(name)
             nan_tag = byte_tags(name, nan=True)[0]
             for image, byte in np.argwhere(starts(self.tags, name)).tolist():
+                part = slice(byte, byte + element_size(name))
                 low, high = (
-                    float(plane[image, byte : byte + size].view(floats)[0])
-                    for plane in (self.low, self.high)
+                    float(plane[image, part].view(floats)[0]) for plane in (self.low, self.high)
                 )
                 yield Bound(
-                    image=image,
-                    byte=byte,
-                    place=locate(self.program, byte),
-                    type=name,
-                    low=low,
-                    high=high,
-                    nan_ok=bool(self.tags[image, byte] == nan_tag),
-                )
+                    image=image, byte=byte, place=locate(self.program, byte), type=name, low=low,
+                    high=high, nan_ok=bool(self.tags[image, byte] == nan_tag),
+                )  # fmt: skip
 
 
 def permitted(
     program: Program, images: NDArray[Any], *, target: str = DEFAULT_TARGET
 ) -> Permission:
-    """Return what the ISA permits the images of a batch to hold after a program.
+    """Return what the ISA permits images, uint8 (count, image_bytes), to hold after a program.
 
-    What it permits does not depend on the target; whether the program is defined does, for
-    ldmatrix (see `oracle.definedness`).
-
-    `images`: uint8 (count, image_bytes). What memory holds before; left as it is.
-    Returns Permission: Takes about 4 bytes for each byte of the images, and several times that on
-        the way.
-    Raises UsageError if the target is unknown or lacks a form, or the images have a wrong dtype or
-        shape.
-    Raises UndefinedProgramError if the ISA leaves the program undefined.
+    That does not depend on the target; whether the program is defined does, for ldmatrix. It takes
+    4 bytes for each byte of the images, and several times that on the way. Raises as `execute`.
     """
     check_defined(program, target=target)
     check_images(program, images)
@@ -151,25 +130,22 @@ def permitted(
 
 
 def contradicting(
-    program: Program,
-    images: NDArray[Any],
-    actual: NDArray[Any],
-    *,
-    target: str,
+    program: Program, images: NDArray[Any], actual: NDArray[Any], *, target: str,
     expected: NDArray[Any],
-) -> NDArray[np.intp]:
+) -> NDArray[np.intp]:  # fmt: skip
     """Return the numbers of the images that are not what is expected of a program.
 
     Where there are figures of all that it multiplies, that is every byte as expected; else what the
     ISA permits. Of a few images, those in which lanes take open bits of a NaN are none of them.
-
-    `images`, `actual`, `expected`: uint8 (count, image_bytes). Before the program, after it, and
-        after it by the target's model.
     """
     differ = different(expected, actual)
     known = has_figures(program, target=target)
-    if not len(differ) or (known and (len(differ) > _LOOKED_AT or not _may_be_open(program))):
+    if not len(differ):
         return differ
+    if known:
+        codes = (step for step in walk(program.steps) if is_lane_code(step))
+        if len(differ) > _LOOKED_AT or not any(map(may_be_open, codes)):
+            return differ
     permission = permitted(program, images[differ], target=target)
     wrong = ~permission.undefined
     if not known:
@@ -178,9 +154,4 @@ def contradicting(
 
 
 _LOOKED_AT = 64
-"""Images of a program with figures that are asked for open bits: what is drawn has none, and of
-what is made smaller there are a few."""
-
-
-def _may_be_open(program: Program) -> bool:
-    return any(is_lane_code(one) and may_be_open(one) for one in walk(program.steps))
+"""Images asked for open bits: drawn programs have none, what is made smaller a few."""

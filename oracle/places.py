@@ -17,7 +17,6 @@ IMAGE_ALIGNMENT = 256
 SPACES = ("global", "shared")
 
 WORD_BYTES = 4
-"""Bytes of a `Word`, and of a register of 32 bits."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 
@@ -49,9 +48,7 @@ class Buffer:
 
     name: str
     space: str
-    """"global" or "shared"."""
     size: int
-    """Bytes."""
     alignment: int = IMAGE_ALIGNMENT
     """Bytes; a power of two, at most IMAGE_ALIGNMENT."""
 
@@ -72,7 +69,6 @@ class Place:
 
     buffer: str
     offset: int = 0
-    """Bytes from the start of the buffer."""
 
     def __post_init__(self) -> None:
         check_range(self.offset, -(1 << 31), (1 << 31) - 1, "offset of a place, in bytes,")
@@ -83,10 +79,9 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Word:
-    """A number that the warp reads from its image: the 32-bit word at a place, under a mask.
+    """The 32-bit little-endian word at a place of the image, under a mask; every lane reads it.
 
-    The word is little-endian and read by every lane. A branch takes its first arm if the masked
-    word is not zero; a loop runs as many iterations as the masked word says.
+    A branch takes its first arm if it is not zero; a loop runs as many iterations as it says.
     """
 
     place: Place
@@ -100,27 +95,25 @@ class Word:
 
 
 Uniform = int | Word
-"""A number that is the same in every lane: a constant, which a compiler can fold, or a word of
-the image, which it cannot."""
+"""A constant, which a compiler can fold, or a word of the image, which it cannot."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Span:
     """Runs of bytes, equally far apart, in one buffer."""
 
     buffer: str
     start: int
-    """First byte, counted from the start of the buffer."""
     run: int
-    """Bytes of one run."""
+    """Bytes of one."""
     pitch: int
-    """Bytes from the start of one run to the start of the next."""
+    """Bytes from one to the next."""
     runs: int
 
     @staticmethod
     def block(buffer: str, start: int, size: int) -> Span:
         """Return bytes that lie next to each other."""
-        return Span(buffer=buffer, start=start, run=size, pitch=size, runs=1)
+        return Span(buffer, start, size, size, 1)
 
     @property
     def end(self) -> int:
@@ -153,7 +146,6 @@ class Span:
         return distance < self.run or distance + other.run > self.pitch
 
     def _meets_block(self, start: int, end: int) -> bool:
-        """Tell whether a byte from `start` to `end` (exclusive) belongs to a run."""
         if self.runs == 1 or self.run >= self.pitch:
             return start < self.end and self.start < end
         # The first run that ends behind the start of the block.

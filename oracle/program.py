@@ -1,23 +1,16 @@
 """Programs of warp-level matrix instructions: what one warp does to one memory image.
 
-A program is a tuple of steps over named buffers. It holds no register numbers, no addresses and
-no text: those are chosen by whoever turns it into instructions. Everything is frozen, hashable
-and made of tuples, so that programs can be cached, compared and shrunk.
+A program is a tuple of steps over named buffers, without register numbers, addresses and text.
+Everything is frozen, hashable and made of tuples, to be cached, compared and shrunk.
 
-Memory
-------
 One warp works on one *image*: the program's global buffers, back to back in the order of
-`Program.buffers`, each at a multiple of its alignment, the whole rounded up to 256 bytes.
-Images start at multiples of 256 bytes, so the alignment of every address is known. Shared
-buffers are laid out in the same way in memory of the warp's own; it starts out undefined and
-reaches the image only through steps.
+`Program.buffers`, each at a multiple of its alignment, the whole rounded up to 256 bytes. Images
+start at multiples of 256 bytes. Shared buffers are laid out in the same way in memory of the
+warp's own; it starts out undefined and reaches the image only through steps.
 
-Registers
----------
-Operands stand in registers, which steps name (`oracle.registers`): a bank in its order, or register
-by register, so that operands share them as one likes. A register may be written again, also with
-a part of a fragment of another kind. Whether each use meets what it needs is
-`oracle.definedness`'s matter: rows here refuse only what cannot be written down at all.
+Operands stand in registers, which steps name (`oracle.registers`), so that operands share them as
+one likes. Whether each use meets what it needs is `oracle.definedness`'s matter: here is refused
+only what cannot be written down at all.
 """
 
 from __future__ import annotations
@@ -36,18 +29,16 @@ from oracle.steps import Step
 MAX_WORK = 2048
 """Most work of a program, see `work`; drawn programs have 350 at most (30,000 of them, 2026-11)."""
 MAX_BYTES = {"global": 1 << 21, "shared": 227 << 10}
-"""Most bytes of a space that a warp works on. Drawn programs have an image of 1 MiB at most. Of
-shared memory, a block has 227 KiB at most (CUDA C++ Programming Guide, "Compute Capabilities",
-maximum amount of shared memory per thread block, 9.0 and 10.0)."""
+"""Most bytes of a space that a warp works on: drawn images have 1 MiB, a block 227 KiB of shared
+memory (CUDA C++ Programming Guide, "Compute Capabilities", 9.0 and 10.0)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
     """Buffers and the steps that one warp takes on them.
 
-    Raises UsageError if two buffers have one name, none is global, a step names a buffer that is
-        not there, a vector has too many registers or too few, a word lies in shared memory, or
-        there is more than `MAX_WORK` or `MAX_BYTES`.
+    UsageError says what cannot be: buffers, vectors, words in shared memory, `MAX_WORK`,
+    `MAX_BYTES`.
     """
 
     buffers: tuple[Buffer, ...]
@@ -62,32 +53,22 @@ class Program:
             size = _lay_out(self.buffers, space)[1]
             check(size <= most, f"{space} buffers take {size} bytes; at most {most} are possible")
         amount = work(self.steps)
-        check(
-            amount <= MAX_WORK,
-            f"the program takes {amount} steps, counted as often as they may run; at most "
-            f"{MAX_WORK} are possible",
-        )
+        text = f"the program takes {amount} steps, counted as often as they may run; at most "
+        check(amount <= MAX_WORK, f"{text}{MAX_WORK} are possible")
         for step in walk(self.steps):
             for span in (*step.bytes_read, *step.bytes_written):
                 if span.buffer not in spaces:
-                    raise UsageError(
-                        f"a step names buffer {span.buffer!r}; the program has "
-                        f"{', '.join(names) or 'none'}"
-                    )
+                    text = f"a step names buffer {span.buffer!r}; the program has "
+                    raise UsageError(text + (", ".join(names) or "none"))
             for use in step.uses:
                 _ = use.registers  # as many as the operand has
             if isinstance(step.uniform, Word):
-                check(
-                    spaces[step.uniform.place.buffer] == "global",
-                    f"a word is read from shared buffer {step.uniform.place.buffer!r}; words are "
-                    "read from the image, so name a global buffer",
-                )
+                name = step.uniform.place.buffer
+                text = f"a word is read from shared buffer {name!r}; words are read from the image"
+                check(spaces[name] == "global", f"{text}, so name a global buffer")
 
     def buffer(self, name: str) -> Buffer:
-        """Return the buffer of this name.
-
-        Raises UsageError if there is none.
-        """
+        """Return the buffer of this name; UsageError if there is none."""
         found = self._named.get(name)
         if found is None:
             raise UsageError(f"the program has no buffer {name!r}")
@@ -108,10 +89,7 @@ class Program:
 
     @cached_property
     def shared_banks(self) -> frozenset[tuple[str, int]]:
-        """Banks, by name and size of a register in bits, of which some step uses registers.
-
-        All operands that name such a bank have its registers, whatever their types are.
-        """
+        """Banks, by name and bits, of which some step uses registers, whatever their types are."""
         return frozenset(
             (register.bank, register.bits)
             for step in walk(self.steps)
@@ -140,15 +118,12 @@ def walk(steps: tuple[Step, ...]) -> Iterator[Step]:
 
 
 def work(steps: tuple[Step, ...]) -> int:
-    """Return how many steps are taken at most, where both arms of every branch are.
-
-    A loop's body counts as often as it may run, and at least once; a copy by its size.
-    """
+    """Return how many steps are taken at most, where both arms of every branch are."""
     return sum(step.cost + step.turns * sum(map(work, step.blocks.values())) for step in steps)
 
 
 def by_register(step: Step, use: Use) -> bool:
-    """Tell whether an operand is more than a name for a value: whether its registers matter.
+    """Tell whether the registers of an operand matter, not only the value that it names.
 
     That is where a step lists them, where one of them holds an address, or where a fragment may be
     what was set register by register.

@@ -34,8 +34,7 @@ class Rule(StrEnum):
 
 
 SECTIONS = "9.0"
-"""Version of the PTX ISA whose sections are named. Others number them otherwise: in 9.4 those on
-matrices are in 9.7.16, not 9.7.14."""
+"""Version of the PTX ISA whose sections are named; in 9.4 matrices are in 9.7.16, not 9.7.14."""
 
 
 def cited(section: str) -> str:

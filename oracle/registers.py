@@ -1,8 +1,8 @@
 """Vectors of registers: which registers an operand of a step stands for.
 
-An operand is a text. A name, as `"d"`, stands for all registers of the bank of that name, in order,
-as many as the operand has. A vector, as `"d.3 d.2 d.1 d.0"` or `"d.0 d.1 x.3 x.2"`, lists them, in
-any order, some perhaps several times. A bank has registers of 32 and, apart from them, of 64 bits.
+A name, as `"d"`, stands for all registers of the bank of that name, in order. A vector, as `"d.3
+d.2 x.1 d.0"`, lists them, some perhaps several times. A bank has registers of 32 and, apart from
+them, of 64 bits.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ class Register(NamedTuple):
 
     bank: str
     bits: int
-    """32 or 64."""
     number: int
-    """Which of the bank's."""
 
     def __str__(self) -> str:
         return f"{self.bank}.{self.number}"
@@ -53,13 +51,7 @@ def check_vector(text: str, what: str) -> None:
 
 @lru_cache(maxsize=1 << 12)
 def vector(text: str, count: int, bits: int) -> tuple[Register, ...]:
-    """Return the registers that an operand stands for.
-
-    `text`: A name, or registers.
-    `count`: How many registers the operand has.
-    `bits`: Size of one.
-    Raises UsageError if the text lists another number of registers, or is neither.
-    """
+    """Return the registers that a name, or a list of `count`, stands for; or UsageError."""
     if not listed(text):
         return tuple(Register(text, bits, index) for index in range(count))
     named = _parsed(text)

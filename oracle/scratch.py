@@ -1,9 +1,7 @@
 """Arrays that are kept and used again, because fresh pages cost more than the arithmetic on them.
 
-A large temporary array is new memory from the operating system every time: measured here
-(2026-11, a virtual machine with 4 KiB pages), the page faults took a third of the time of a
-matrix multiplication. And with large pages the rest takes 5 % less time than with small ones, whose
-addresses the processor has to look up more often (2026-11-21, three pairs of runs, f16).
+Page faults took a third of the time of a matrix multiplication (2026-11, 4 KiB pages); with large
+pages the rest takes 5 % less time than with small ones (2026-11-21, three pairs of runs, f16).
 """
 
 from __future__ import annotations
@@ -20,8 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from oracle.transposition import LINE_BYTES, transpose
 
 _REGION_BYTES = 16 << 20
-"""Taken from the system at once: for arrays of 4 MiB and more NumPy asks for large pages (Linux,
-madvise)."""
+"""Taken from the system at once: from 4 MiB on NumPy asks for large pages (Linux, madvise)."""
 _LARGE_PAGE = 2 << 20
 """Bytes of a large page of x86-64, and of 64-bit Arm with small pages of 4 KiB."""
 _TURNED = 512
@@ -40,7 +37,6 @@ class Scratch:
     def __init__(self) -> None:
         self._buffers: dict[str, NDArray[np.uint8]] = {}
         self._free = np.empty(0, np.uint8)
-        """What is left of the region that was taken last."""
 
     def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return an array of this shape and dtype with unspecified contents."""
@@ -65,14 +61,11 @@ class Scratch:
         return copied
 
     def turn(self, target: NDArray[Any], source: NDArray[Any]) -> None:
-        """Copy rows of elements to where the rows lie side by side, element by element, or back.
+        """Copy rows to where they lie side by side, element by element, or back.
 
-        As `oracle.transposition.transpose` does, but through memory that is kept, and a few rows at
-        a time, so that what is read across them lies in the nearest cache.
-
-        `target`, `source`: one (count, size) in C order, the other (count, ...). Of one dtype. In
-            the other, of `size` elements for each row too, the first axis is the last in memory,
-            and those after it may lie in any order.
+        Through memory that is kept, and a few rows at a time, so that what is read across them lies
+        in the nearest cache. `target`, `source`: of one dtype, one (count, size) in C order; the
+        other (count, ...), in which the first axis is the last in memory.
         """
         gap = LINE_BYTES // source.itemsize
         apart = target.strides[0] == target.itemsize

@@ -45,9 +45,8 @@ class Overlap:
 def overlaps(step: Step, shared: Collection[tuple[str, int]]) -> tuple[Overlap, ...]:
     """Return how the operands of a step share registers; none if each has its own.
 
-    `step`: Of a program.
     `shared`: The program's `shared_banks`: elsewhere two operands of one name share their registers
-        only if these are declared with one type (`runners.emission`).
+    only if these are declared with one type (`runners.emission`).
     """
     return tuple(_overlaps(step, shared))
 

@@ -1,7 +1,7 @@
 """What led to a stored value: the instructions of a traced warp that it depends on, and no others.
 
-A slice goes back from one element or register of a store through the registers that each
-instruction read, and through the predicates and counts that decided whether lanes came to it.
+A slice goes back from one element or register of a store through what each instruction read, and
+through the predicates and counts that decided whether lanes came to it.
 """
 
 from __future__ import annotations
@@ -45,20 +45,16 @@ class Link:
     taken: Taken | None = None
     """The instruction, branch, loop or end of a turn of scalar code; None: the step itself."""
     lanes: Mask
-    """Lanes whose part in it matters."""
     registers: tuple[int, ...] = ()
-    """Which registers of its result matter."""
     at: tuple[int, int] | None = None
-    """What matters of the result of a step: row and column of a matrix, or lane and register; None
-    where more than one element does."""
+    """Row and column of a matrix, or lane and register; None where several elements matter."""
 
 
 def slice_of(trace: Trace, written: Written, *others: int) -> tuple[Link, ...]:
     """Return what led to a stored element or register, in the order of execution, the store last.
 
-    Scalar code is told lane by lane; of a matrix instruction all lanes matter.
-
-    `others`: Lanes whose register in the same place matters, too.
+    Scalar code is told lane by lane; of a matrix instruction all lanes matter. `others` are lanes
+    whose register in the same place matters, too.
     """
     walk = _Walk()
     walk.store(written.event, (written.row, written.column), others)
@@ -77,23 +73,16 @@ def _no_lanes() -> Mask:
     return np.zeros(LANES, np.bool_)
 
 
-def _all_lanes() -> Mask:
-    return np.ones(LANES, np.bool_)
-
-
 class _Walk:
-    """A walk back through events."""
-
     def __init__(self) -> None:
         self.links: list[Link] = []
         self.need: dict[Register, Mask] = {}
         """Lanes in which the value of a register matters."""
         self.at: dict[Register, tuple[int, int]] = {}
-        """The element of a matrix that matters in it."""
 
     def want(self, use: Use, lanes: Mask, at: tuple[int, int] | None = None) -> None:
         for register in use.registers:
-            self.need[register] = self.need.get(register, _no_lanes()) | lanes
+            self.want_one(register, lanes)
             if at is not None:
                 self.at.setdefault(register, at)
 
@@ -101,9 +90,8 @@ class _Walk:
         self.need[register] = self.need.get(register, _no_lanes()) | lanes
 
     def store(self, event: Event, at: tuple[int, int] | None, others: Sequence[int]) -> None:
-        """Take a store, of which one element matters, or all (None)."""
         (use,) = event.step.reads
-        lanes = _all_lanes()
+        lanes = ~_no_lanes()
         if at is not None and not use.is_fragment:
             lanes = _no_lanes()
             lanes[[at[0], *others]] = True
@@ -113,7 +101,6 @@ class _Walk:
         self.links.append(Link(event=event, lanes=lanes, at=at))
 
     def back(self, event: Event) -> None:
-        """Take an event, if something that it wrote matters."""
         step, made = event.step, event.step.writes
         if made is None:
             return
@@ -133,14 +120,8 @@ class _Walk:
         lanes = np.logical_or.reduce([*hit.values()])
         if not made.is_fragment and len(hit) == lanes.sum() == 1:
             at = int(np.argmax(lanes)), next(iter(hit))
-        self.links.append(
-            Link(
-                event=event,
-                registers=(*hit,),
-                at=at,
-                lanes=lanes if accesses_registers(step) else _all_lanes(),
-            )
-        )
+        matter = lanes if accesses_registers(step) else ~_no_lanes()
+        self.links.append(Link(event=event, registers=(*hit,), at=at, lanes=matter))
         ways = 1 if step.changes or step.copies else 2 if step.action == "pack_registers" else 0
         for use in step.reads:
             carried = use.name == step.carried
@@ -156,7 +137,7 @@ class _Walk:
                     else:
                         self.want(use, some)
             else:
-                self.want(use, _all_lanes(), at if carried and use.is_fragment else None)
+                self.want(use, ~_no_lanes(), at if carried and use.is_fragment else None)
 
     def _scalar(self, event: Event, hit: dict[int, Mask]) -> None:
         step = event.step

@@ -22,10 +22,7 @@ def without_comments(module: str) -> str:
 
 
 def matrix_instructions(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the number of the line and the text of each matrix instruction.
-
-    `text`: A module, `without_comments`.
-    """
+    """Yield line number and text of each matrix instruction of a module `without_comments`."""
     line, place = 1, 0
     for match in _INSTRUCTION.finditer(text):
         if not match[1]:

@@ -1,9 +1,7 @@
 """Steps: what one warp does, one after the other.
 
-A step names registers and buffers; it holds no numbers of the machine's registers and no
-addresses. Each says what there is to know of it: the registers that it reads and writes and what
-they hold, the bytes that it reads and writes, the steps inside it, and itself in a line. Whoever
-only asks for these need not know which steps there are.
+A step names registers and buffers, and says what it reads and writes, the steps inside it, and
+itself in a line. Whoever only asks for these need not know which steps there are.
 """
 
 from __future__ import annotations
@@ -25,8 +23,7 @@ MAX_ITERATIONS = 15
 """Most iterations of one loop: enough to unroll, few enough that nested loops end soon."""
 
 MAX_NESTING = 8
-"""Most branches and loops around one step: drawn programs have 2 (2026-11). Whatever goes down
-into steps calls itself as often."""
+"""Most branches and loops around one step: drawn programs have 2 (2026-11)."""
 _COPIED_AT_ONCE = 4096
 """Bytes of a copy that count as one step."""
 
@@ -42,17 +39,15 @@ class PlainAccess(StepBase):
     """Each lane loads or stores registers: lane l its i-th at place + bits / 8 (l count + i)."""
 
     loads: bool
-    """Whether registers are loaded; else they are stored."""
     registers: str
     count: int
     """Registers in each lane: 1, 2, 4 or 8; of a store as what wrote them has."""
     place: Place
     bits: int = 32
-    """Size of one register: 32, or 64 for f64."""
     lanes: int = LANES
     """Lanes that store, from the first on; the others skip it under a condition. All load."""
     address: int | None = None
-    """Which register holds the address before a load, counted from 0; None: another one."""
+    """Which register holds the address before a load; None: another one."""
 
     def __post_init__(self) -> None:
         _check_registers(self.registers, self.count, self.bits)
@@ -110,11 +105,9 @@ class ScalarRow(NamedTuple):
     sources: int
     """Registers of the source for one of the destination; 0: it has a constant."""
     fields: tuple[str, ...]
-    """Fields that a step of it has."""
     text: str
     """The step in a line, with places for its fields."""
     types: tuple[str, ...] = ("",)
-    """Types that it takes."""
 
 
 SCALARS: Mapping[str, ScalarRow] = {
@@ -142,9 +135,8 @@ class Scalar(StepBase):
     """A scalar instruction on registers of every lane, all of them read before one is written."""
 
     operation: str
-    """Which: a key of SCALARS."""
+    """A key of SCALARS."""
     source: str = ""
-    """Registers that are read; "" of an instruction that has a constant."""
     destination: str
     count: int
     """Registers of the source in each lane, or of the destination: 1, 2, 4 or 8."""
@@ -232,13 +224,11 @@ class Elementwise(StepBase):
 
     operation: Operation
     matrix: Matrix
-    """What source and destination hold; accumulators are operand "c" (or "d", which is the
-    same)."""
+    """Accumulators are operand "c" (or "d", which is the same)."""
     source: str
     destination: str
     constant: int = 0
-    """Raw bit pattern of one element, unsigned; every element of a register gets it. 0 where the
-    operation takes none."""
+    """Raw pattern of one element, of which every one of a register gets it; 0 for none."""
 
     def __post_init__(self) -> None:
         check_vector(self.source, "fragment")

@@ -1,9 +1,8 @@
 """Matrices in memory (PTX ISA 9.7.14.4.2): row and column major, strides, packing.
 
-A row-major matrix keeps the elements of a row next to each other, a column-major one those of a
-column. Consecutive rows (or columns), here called *lines*, start `stride` elements apart.
-Elements are little-endian; those of 4 bits and of one bit are packed from the low bits of each
-byte up, so that element 0 of a line stands in the lowest bits of its first byte.
+Consecutive rows of a row-major matrix, or columns of a column-major one, here called *lines*, start
+`stride` elements apart. Elements are little-endian; those of 4 bits and of one bit are packed from
+the low bits of each byte up.
 """
 
 from __future__ import annotations
@@ -23,10 +22,7 @@ from oracle.transposition import transpose
 
 @dataclass(frozen=True, kw_only=True)
 class Tile:
-    """A matrix as it lies in memory, apart from where.
-
-    Raises UsageError if a line does not start at a whole byte, or the layout is unknown.
-    """
+    """A matrix as it lies in memory, apart from where; UsageError if lines start inside a byte."""
 
     matrix: Matrix
     layout: str
@@ -87,13 +83,9 @@ class Tile:
 
 
 def read(memory: NDArray[np.uint8], offset: int, tile: Tile) -> NDArray[Any]:
-    """Read a matrix from each memory of a batch.
+    """Read a matrix at a byte of each memory (count, bytes): (count, rows, columns), raw patterns.
 
-    `memory`: uint8 (count, bytes).
-    `offset`: Byte at which the tile starts.
-    Returns (count, rows, columns), dtype `tile.matrix.type.raw`: Raw bit patterns, 4-bit and
-        single-bit elements one each (s4 sign-extended). It may share memory with `memory`.
-    Raises UsageError if the tile does not lie inside the memory.
+    Narrow elements one each (s4 sign-extended). It may share memory. UsageError if outside.
     """
     view = _lines(memory, offset, tile)
     bits = tile.matrix.type.bits
@@ -111,14 +103,7 @@ def read(memory: NDArray[np.uint8], offset: int, tile: Tile) -> NDArray[Any]:
 
 
 def write(memory: NDArray[np.uint8], offset: int, tile: Tile, values: NDArray[Any]) -> None:
-    """Write a matrix to each memory of a batch; no byte outside of the tile changes.
-
-    `memory`: uint8 (count, bytes). Changed in place; its last axis must be contiguous.
-    `offset`: Byte at which the tile starts.
-    `values`: (count, rows, columns), dtype `tile.matrix.type.raw`. Raw bit patterns as `read`
-        returns them. Of 4-bit and single-bit elements only the low bits count.
-    Raises UsageError if the tile does not lie inside the memory.
-    """
+    """Write matrices of raw patterns, (count, rows, columns), at a byte of each memory."""
     view = _lines(memory, offset, tile)
     lines = values if tile.layout == "row" else values.swapaxes(-1, -2)
     bits = tile.matrix.type.bits

@@ -1,9 +1,8 @@
 """Tags: which bytes and elements are exact, which lie within bounds, which are unknown.
 
-Memory carries one tag a byte. Bytes of an element that is known to lie within bounds say which
-format it has, which byte of the element they are, and whether it may be a NaN, so that copies
-carry elements along, and an element can be told that was torn apart. Fragments carry one tag an
-element.
+Memory carries one tag a byte, fragments one an element. Bytes of a bounded element say which
+format it has, which byte of it they are, and whether it may be a NaN, so that copies carry
+elements along, and an element can be told that was torn apart.
 """
 
 from __future__ import annotations
@@ -42,11 +41,7 @@ def byte_tags(name: str, *, nan: bool) -> NDArray[np.uint8]:
 
 
 def spread(tags: NDArray[np.uint8], type_: Format) -> NDArray[Any]:
-    """Turn tags of elements of at least 8 bits into words whose bytes are the tags of the bytes.
-
-    `tags`: uint8, any shape.
-    Returns the same shape; unsigned integers as wide as the elements.
-    """
+    """Turn tags of elements of at least 8 bits into words whose bytes are the tags of the bytes."""
     dtype = np.dtype(f"<u{type_.bits // 8}")
     # NumPy 2.5 takes a Python integer above 2^63 for a C long here.
     ones = np.full((), np.iinfo(dtype).max, dtype)
@@ -58,10 +53,9 @@ def spread(tags: NDArray[np.uint8], type_: Format) -> NDArray[Any]:
 
 
 def gather(words: NDArray[Any], type_: Format) -> NDArray[np.uint8]:
-    """Turn what was read from the tags of memory into tags of elements.
+    """Turn words of the tags of memory into tags of elements, uint8.
 
-    `words`: any shape, unsigned integers as wide as the elements, or packed elements one each.
-    Returns uint8, same shape. What is neither exact nor a whole element of this format is unknown.
+    What is neither exact nor a whole element of this format is unknown.
     """
     tags = np.where(words == 0, EXACT, UNKNOWN).astype(np.uint8)
     if type_.name in FLOATS:
@@ -71,12 +65,7 @@ def gather(words: NDArray[Any], type_: Format) -> NDArray[np.uint8]:
 
 
 def starts(tags: NDArray[np.uint8], name: str) -> NDArray[np.bool_]:
-    """Return where whole bounded elements of a format start, along the last axis.
-
-    `tags`: uint8 (..., bytes).
-    `name`: "f16", "f32" or "f64".
-    Returns bool (..., bytes).
-    """
+    """Return where whole bounded elements of "f16", "f32" or "f64" start, along the last axis."""
     size = element_size(name)
     found = np.zeros(tags.shape, dtype=bool)
     last = tags.shape[-1] - size + 1
@@ -89,11 +78,7 @@ def starts(tags: NDArray[np.uint8], name: str) -> NDArray[np.bool_]:
 
 
 def without_torn(tags: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return tags with the bytes of elements that are not whole turned to unknown.
-
-    `tags`: uint8 (..., bytes). What was moved together: an element is whole if all of its bytes are
-        there, in order.
-    """
+    """Return tags of what was moved together, elements that are not whole and in order unknown."""
     whole = tags == EXACT
     for name in FLOATS:
         first = starts(tags, name)

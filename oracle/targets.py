@@ -1,8 +1,7 @@
 """PTX ISA versions and targets, as data.
 
-The pages of the matrix instructions name targets; which `.version` first knows a target is said
-nowhere on them. Those figures were asked of ptxas 11.7 to 13.5 in November 2026 with an empty
-module, and agree with the release notes of the PTX ISA.
+Which `.version` first knows a target was asked of ptxas 11.7 to 13.5 in November 2026 with an
+empty module, and agrees with the release notes of the PTX ISA.
 """
 
 from __future__ import annotations
@@ -42,10 +41,7 @@ _COMPILED = re.compile(rf"(\w+)@(unknown|{_RELEASE.pattern})")
 
 
 def parse_release(text: str) -> Release:
-    """Return the release that a text names: "12.4", or "unknown".
-
-    Raises UsageError if it names none.
-    """
+    """Return the release that a text names, "12.4" or "unknown"; UsageError if it names none."""
     match = _RELEASE.fullmatch(text)
     if match is None and text != str(UNKNOWN_RELEASE):
         raise UsageError(f'{text!r:.80} is no release of CUDA; give one such as "12.4"')
@@ -54,12 +50,9 @@ def parse_release(text: str) -> Release:
 
 @cache
 def split_compiler(text: str) -> tuple[str, Release | None]:
-    """Take apart a target, and the release of the compiler whose code is meant.
+    """Take apart "sm_90@12.4": a target, not looked at here, and a compiler's release, if named.
 
-    `text`: Such as "sm_90@12.4"; "sm_90@unknown" where nobody knows the compiler; "sm_90" alone
-        means code of the newest compiler that figures are known of.
-    Returns the target, such as "sm_90", which is not looked at here, and the release, if one is
-        named.
+    "sm_90@unknown" is of a compiler that nobody knows, "sm_90" of the newest with figures.
     """
     match = _COMPILED.fullmatch(text) if isinstance(text, str) else None
     return (text, None) if match is None else (match[1], parse_release(match[2]))
@@ -78,16 +71,11 @@ _SINCE_CUDA = {
     (12, 7): (8, 6), (12, 8): (8, 7), (12, 9): (8, 8), (13, 0): (9, 0), (13, 1): (9, 1),
     (13, 2): (9, 2), (13, 3): (9, 3), (13, 4): (9, 4), (13, 5): (9, 5),
 }  # fmt: skip
-"""By a version of CUDA: the newest PTX ISA version that its ptxas and its driver read (PTX ISA,
-chapter "Release Notes"; ptxas 11.7 to 13.5 were asked, 2026-11)."""
+"""By CUDA: the newest version that ptxas and driver read (PTX ISA, "Release Notes"; 2026-11)."""
 
 
 def newest_for_cuda(cuda: str) -> PtxVersion | None:
-    """Return the newest PTX ISA version that the driver of a version of CUDA reads.
-
-    `cuda`: Such as "13.0". One that is newer than all that are known reads at least what they read.
-    Returns PtxVersion or None: None where nothing is known of such a version.
-    """
+    """Return the newest PTX ISA version that the driver of CUDA "13.0" reads, if known."""
     match = re.match(r"([0-9]{1,3})\.([0-9]{1,3})(?![0-9])", cuda)
     if match is None:
         return None
@@ -102,10 +90,7 @@ DEFAULT_VERSION = "8.0"
 
 @cache
 def parse_version(text: str) -> PtxVersion:
-    """Return the PTX ISA version that `text` names, such as "8.0".
-
-    Raises UsageError if no such version exists.
-    """
+    """Return the PTX ISA version that `text` names, such as "8.0"; UsageError if there is none."""
     match = re.fullmatch(r"([0-9]{1,3})\.([0-9]{1,3})", text) if isinstance(text, str) else None
     version = PtxVersion(int(match[1]), int(match[2])) if match else None
     if version is None or version not in VERSIONS:
@@ -181,10 +166,7 @@ TARGETS: dict[str, Target] = {row.name: row for row in _rows()}
 
 @cache
 def parse_target(text: str) -> Target:
-    """Return the target that `text` names, such as "sm_90".
-
-    Raises UsageError if no such target is known; the message lists those that are.
-    """
+    """Return the target that `text` names, such as "sm_90"; UsageError lists those that are."""
     target = TARGETS.get(text) if isinstance(text, str) else None
     if target is None:
         raise UsageError(f"there is no target {text!r:.80}; known are {', '.join(TARGETS)}")
@@ -201,12 +183,9 @@ class Module:
     @classmethod
     @cache
     def named(cls, target: str = DEFAULT_TARGET, version: str | None = None) -> Self:
-        """Return the module of these names.
+        """Return the module of these names; UsageError if one does not exist.
 
-        `target`: Such as "sm_90".
-        `version`: Such as "8.0"; None stands for DEFAULT_VERSION, or the first version that knows
-            the target if that is later.
-        Raises UsageError if the target or the version does not exist.
+        `version`: None stands for DEFAULT_VERSION, or the target's first if that is later.
         """
         row = parse_target(target)
         if version is not None:

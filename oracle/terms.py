@@ -79,11 +79,10 @@ class Operands:
 
 
 def operands_of(event: Event, at: tuple[int, int]) -> Operands:
-    """Return what an element of D is computed from.
+    """Return what an element of D of a traced multiplication is computed from.
 
-    `event`: A multiplication, as it was traced.
     `at`: Row and column of D for wmma.mma; else the lane and the number of the element among those
-        that its registers hold.
+    that its registers hold.
     """
     form: Form = event.step.form  # type: ignore[union-attr]
     if form.opaque:
@@ -115,10 +114,7 @@ def _taken(a: Any, b: Any, c: Any, row: int, column: int) -> Operands:
 
 
 def sums_of(form: Form, given: Operands, d: int, model: Model) -> Iterator[TermSum]:
-    """Yield how an element of D is computed, one addition of products after the other.
-
-    `d`: Raw pattern of the element of D.
-    """
+    """Yield how an element of D, a raw pattern, is computed: one addition of products each."""
     a_bits, b_bits = _patterns(given.a, form.a_type), _patterns(given.b, form.b_type)
     c_bits = _patterns(given.c[None], form.c_type)[0]
     if not form.a_type.is_float:

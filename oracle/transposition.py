@@ -1,10 +1,9 @@
 """Copies of batches of matrices from memory with the batch first to memory with it last, and back.
 
 The arithmetic runs over arrays with the batch last, memory images have it first. Copied naively,
-each element of a row comes from another image, and where images lie a power of two bytes apart,
-all of those fall into the same few sets of the cache: seven times the time (measured with 512
-images of 4 KiB, 2026-11-21). So the source is copied once more on the way, in its own order, and
-each part of it a cache line further on than before.
+each element of a row comes from another image, all of which fall into the same few sets of the
+cache: seven times the time (512 images of 4 KiB, 2026-11-21). So the source is copied once more
+on the way, in its own order, and each part of it a cache line further on than before.
 """
 
 from __future__ import annotations
@@ -23,11 +22,9 @@ _BLOCK_BYTES = 1 << 18
 
 
 def in_order(matrices: NDArray[Any], order: tuple[int, int, int]) -> NDArray[Any]:
-    """Return a copy of a batch of matrices whose axes lie in memory in the given order.
+    """Copy matrices (count, rows, columns) so that their axes lie in memory in an order.
 
-    `matrices`: (count, rows, columns).
     `order`: The axes, that with the largest stride first: (1, 2, 0) puts the batch last.
-    Returns the same shape, with the strides that the order asks for.
     """
     memory = np.empty([matrices.shape[axis] for axis in order], matrices.dtype)
     copy = memory.transpose(np.argsort(order))
@@ -36,11 +33,7 @@ def in_order(matrices: NDArray[Any], order: tuple[int, int, int]) -> NDArray[Any
 
 
 def transpose(target: NDArray[Any], source: NDArray[Any]) -> None:
-    """Copy a batch of matrices into an array of the same shape, whose axes lie otherwise in memory.
-
-    `target`, `source`: (count, rows, columns), or with more axes. Of one dtype; they do not share
-        memory.
-    """
+    """Copy a batch, (count, ...), into an array of its shape whose axes lie otherwise in memory."""
     if not _crosses(target, source):
         np.copyto(target, source)
         return

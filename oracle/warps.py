@@ -1,8 +1,7 @@
-"""The state of a batch of warps, and what each step does to it.
+"""The state of a batch of warps, and what each step does to it, all warps at once.
 
-One array operation acts on all warps. Bytes and elements live in *planes*: arrays of equal shape
-that every load, store and copy moves alike. Here there is one, the bits; `oracle.bounds` adds
-more.
+Bytes and elements live in *planes*: arrays of equal shape that every load, store and copy moves
+alike. Here there is one, the bits; `oracle.bounds` adds more.
 """
 
 from __future__ import annotations
@@ -61,12 +60,7 @@ class Cell(NamedTuple):
 
 
 class Warps:
-    """A batch of warps with their memories, fragments and registers.
-
-    `program`: Defined (see `oracle.definedness`).
-    `images`: uint8 (count, image_bytes). Changed in place by the steps.
-    `model`: What computes the products.
-    """
+    """Warps of a defined program; their images, uint8 (count, image_bytes), change in place."""
 
     PLANES: ClassVar[tuple[str, ...]] = ("bits",)
 
@@ -233,12 +227,10 @@ class Warps:
 
     def copy(self, step: Copy) -> None:
         """Copy bytes from place to place."""
-        source, start = self.at(step.source)
-        destination, offset = self.at(step.destination)
+        (source, start), (target, offset) = self.at(step.source), self.at(step.destination)
         for plane in self.PLANES:
-            destination[plane][:, offset : offset + step.size] = source[plane][
-                :, start : start + step.size
-            ]
+            bytes_ = source[plane][:, start : start + step.size]
+            target[plane][:, offset : offset + step.size] = bytes_
 
     def barrier(self, step: Barrier) -> None:
         """Order nothing: steps follow each other here."""
@@ -276,8 +268,7 @@ class Warps:
         """
         for space, planes in self.memory.items():
             for plane, array in planes.items():
-                array[mask] = yes.memory[space][plane]
-                array[~mask] = no.memory[space][plane]
+                array[mask], array[~mask] = yes.memory[space][plane], no.memory[space][plane]
         self.cells = {}
         joined: dict[tuple[int, int], Value | None] = {}
         for register, one in yes.cells.items():
@@ -293,36 +284,28 @@ class Warps:
 
     def _joined(self, mask: NDArray[np.bool_], yes: Value, no: Value) -> Value | None:
         """Return the value that is `yes` where the mask is set; None if there is none."""
-        pairs = [(yes.planes[plane], no.planes[plane]) for plane in self.PLANES]
-        if yes.registers != no.registers or any(
-            y.shape[1:] != n.shape[1:] or y.dtype != n.dtype for y, n in pairs
-        ):
-            return None
-        return Value(
-            planes={
-                plane: _joined(mask, *pair) for plane, pair in zip(self.PLANES, pairs, strict=True)
-            },
-            registers=yes.registers,
-            constant=yes.constant if yes.constant == no.constant else None,
-        )
+        planes: Planes = {}
+        for plane in self.PLANES:
+            one, other = yes.planes[plane], no.planes[plane]
+            kinds = {(len_, array.shape[1:], array.dtype) for len_, array in
+                     ((yes.registers, one), (no.registers, other))}  # fmt: skip
+            if len(kinds) > 1:
+                return None
+            planes[plane] = np.empty((len(mask), *one.shape[1:]), dtype=one.dtype)
+            planes[plane][mask], planes[plane][~mask] = one, other
+        constant = yes.constant if yes.constant == no.constant else None
+        return Value(planes=planes, registers=yes.registers, constant=constant)
 
 
 def _part(planes: Planes, mask: NDArray[np.bool_]) -> Planes:
     return {plane: array[mask] for plane, array in planes.items()}
 
 
-def _joined(mask: NDArray[np.bool_], yes: NDArray[Any], no: NDArray[Any]) -> NDArray[Any]:
-    array = np.empty((len(mask), *yes.shape[1:]), dtype=yes.dtype)
-    array[mask] = yes
-    array[~mask] = no
-    return array
-
-
 def _arithmetic_order(matrix: Matrix) -> tuple[int, int, int]:
     """Order of the axes (warp, row, column) in memory that the arithmetic wants.
 
-    In floating point it works on arrays with the warp last and, of multiplicands, k first; in
-    this order it need not copy. Integers go through matrix products, warp by warp.
+    Floats with the warp last and, of multiplicands, k first, to be used without a copy; integers go
+    through matrix products, warp by warp.
     """
     if not matrix.type.is_float:
         return (0, 1, 2)

@@ -1,4 +1,4 @@
 """The names of `strategies` that users import; it is imported when one of them is asked for."""
 
-from strategies.sampling import Sample as Sample
-from strategies.sampling import samples as samples
+from fuzz.sampling import Sample as Sample
+from fuzz.sampling import samples as samples

@@ -367,6 +367,22 @@ def _with_recipe(
         yield program, recipe
 
 
+Strategy = st.SearchStrategy
+
+
+def filled_programs(only: str, module: Module) -> Strategy[tuple[Program, Recipe]]:
+    """Draw programs about the opcodes of a shell pattern, and what fills their images."""
+    target, version = module.target.name, str(module.version)
+    forms = selected_forms(Selection(pattern=only), target=target, version=version)
+
+    @st.composite
+    def drawn(draw: st.DrawFn) -> tuple[Program, Recipe]:
+        focus = Focus(form=draw(st.sampled_from(forms)))
+        return draw(programs(focus, module=module, forms=forms)), draw(recipes())
+
+    return drawn()
+
+
 def up_to(
     cases: int | None, batches: Iterable[Batch], cases_of: Callable[[Batch], int]
 ) -> list[Batch]:

@@ -44,7 +44,7 @@ from fuzz.checks.protocol import (
     flattened,
     nested,
 )
-from fuzz.findings.families import finding_groups, unknown_groups
+from fuzz.findings.families import finding_groups, group_counts
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from strategies.coverage import LONGEST_EPOCH, Reached
 
@@ -231,7 +231,7 @@ class Campaign:
         if not self._alive:
             return self._lost or "no worker is left"
         now = time.monotonic()
-        found = unknown_groups(self.triage.confirmed)
+        found = group_counts(self.triage.confirmed)[0]
         return self.budget.reason(
             now - self._started, self._state.cases, found=found, quiet=now - self._newest
         )

@@ -32,7 +32,7 @@ from fuzz.compilers.matrix import Matrix, Note
 from fuzz.compilers.members import COMPILE_SECONDS, Member, MemberRunner, Place, with_outcomes
 from fuzz.diagnosis.culprit import culprit_of
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
-from fuzz.findings.case import TEXT_CHARACTERS, Evidence, is_value_finding, made_by
+from fuzz.findings.case import TEXT_CHARACTERS, Evidence, made_by
 from fuzz.findings.families import (
     Bucket,
     bucket_of_flaky,
@@ -40,6 +40,7 @@ from fuzz.findings.families import (
     under_a_condition,
     what_was_said,
 )
+from fuzz.findings.making import is_value_finding
 from fuzz.findings.replay import Attempt, Subject, attempt, conclusion
 from fuzz.findings.stored import EXPANSION
 from fuzz.kinds import BY_OUTCOME, KINDS, Named, described, versions_described

@@ -23,7 +23,7 @@ from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stag
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.diagnosis.lane_code import refused_code
-from fuzz.findings.case import ACTUAL, Evidence, case_of, files_of, most_copies, subject_of
+from fuzz.findings.case import ACTUAL, Evidence, case_of, files_of, subject_of
 from fuzz.findings.families import (
     Bucket,
     beside_other_kernels,
@@ -39,10 +39,10 @@ from fuzz.findings.replay import (
     Subject,
     attempt,
     conclusion,
+    most_copies,
     replays_of,
     smallest_kernel,
 )
-from fuzz.findings.verdicts import Differences
 from fuzz.kinds import KINDS
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import RunnerVerdicts, Verdicts, shrink
@@ -256,7 +256,7 @@ class Examiner:
         """Return a case with what other runners make of it."""
         if not KINDS[evidence.kind].shrinks:
             return case
-        known = self._others.details(evidence.subject, evidence.shown)
+        known = self._others.details(evidence.subject, evidence.attempts[0])
         return msgspec.structs.replace(case, details={**case.details, **known})
 
     def _confirmed(self, entry: Entry, subject: Subject, bucket: Bucket) -> Evidence | None:
@@ -381,7 +381,7 @@ class Examiner:
             return bucket_of_flaky(form)
         if failure is not None:
             return bucket_of_failure(kind, form, failure)
-        bucket = bucket_of_difference(kind, form, Differences())
+        bucket = bucket_of_difference(kind, form)
         return beside_other_kernels(bucket) if subject.others else bucket
 
     def _named(self, evidence: Evidence, culprit: Culprit | None) -> Evidence:

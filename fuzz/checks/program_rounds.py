@@ -34,8 +34,6 @@ from fuzz.findings.families import (
     WrongImages,
     beside_other_kernels,
     bucket_of_culprit,
-    bucket_of_difference,
-    bucket_of_disagreement,
     bucket_of_failure,
 )
 from fuzz.findings.replay import Attempt, Subject, attempt
@@ -446,11 +444,10 @@ class ProgramRounds(Rounds):
         which takes longer than to judge them.
         """
         found = {}
-        for place, kind in enumerate(kinds):
+        for kind in kinds:
             key = batch.entry, kind
             if key not in self._looked_at:
-                differences = seen.differences(place)
-                self._looked_at[key] = bucket_of_difference(kind, batch.form, differences, seen)
+                self._looked_at[key] = seen.bucket(kind, batch.form)
             found[kind] = self._looked_at[key]
         return found
 
@@ -516,7 +513,9 @@ class ProgramRounds(Rounds):
         expected = execute(program, image[None], target=ready.target).images[0]
         agrees = "agrees" if np.array_equal(actual, expected) else "does not agree"
         shown = Attempt(kind=Kind.FLAKY, actual=actual[None], expected=expected, failed=1)
-        bucket, number = bucket_of_disagreement(its, name), int(launch.numbers[index])
+        first, second = sorted((its, name))
+        bucket = Bucket.of(Kind.FLAKY, f"{first} and {second} disagree")
+        number = int(launch.numbers[index])
         said = f"{name} {agrees} with the oracle; {its} gave something else"
         case, files = self._stored(launch.batch, image, number, bucket, shown, devices=said)
         report.disagreement = Found(

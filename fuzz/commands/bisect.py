@@ -30,11 +30,10 @@ from fuzz.compilers.bisection import (
 )
 from fuzz.compilers.matrix import ExpansionProbe
 from fuzz.compilers.members import Device, Member, MemberRunner, device_of
-from fuzz.findings.case import is_runnable
-from fuzz.findings.making import ReplayOptions, replay_options
-from fuzz.findings.probes import HandProbe, ModuleProbe, ProgramProbe, is_by_hand, words_of
-from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked, by_way
-from fuzz.findings.stored import is_expansion
+from fuzz.findings.case import subject_for
+from fuzz.findings.making import ReplayOptions, is_by_hand, is_runnable, replay_options
+from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked, by_way, probe
+from fuzz.findings.stored import ModuleProbe, is_expansion, words_of
 from fuzz.kinds import compiler_words
 from fuzz.options import Bisect
 from fuzz.output import counted, fetcher
@@ -389,7 +388,7 @@ def _of_module(entry: Entry, options: ReplayOptions) -> Probe:
         entry,
         target=options.target,
         version=options.ptx_version,
-        rewriters=rewriters(options.planted(entry), options.passed(entry)),
+        rewriters=rewriters(options.planted(entry), options.chosen(entry, "ptx_pass")),
     )
 
     def assembler(member: Member) -> Assembler:
@@ -423,22 +422,19 @@ class _Programs:
         self._device, self._architecture, self._passes = device, architecture, passes
         self._target, self._version = ready.target, ready.ptx_version
         self._fixed = options.ptx_version is not None or is_by_hand(entry)
-        self._question = cache(partial(self._asked, entry))
-
-    def _asked(self, entry: Entry, version: str) -> HandProbe | ProgramProbe:
-        if is_by_hand(entry):
-            return HandProbe(entry)
-        return ProgramProbe(entry, target=self._target, version=version)
+        self._subject = cache(
+            lambda version: subject_for(entry, target=ready.target, version=version)
+        )
 
     def ask(self, member: Member, most: int) -> Counter[Sample]:
-        question = self._question(self.module_for(member)[1])
+        subject = self._subject(self.module_for(member)[1])
         runner: Runner = MemberRunner(self._device, member)
         if isinstance(member.compiler, FrontEndCompiler):
             # What warpfuzz writes does not count there.
             member.compiler.rewriters = self._passes
         elif self._passes:
             runner = RewritingRunner(runner, self._passes)
-        return question.ask(runner, most)
+        return probe(runner, subject, most)
 
     def module_for(self, member: Member) -> tuple[str, str]:
         version, asked = parse_version(self._version), member.assembler
@@ -451,13 +447,11 @@ class _Programs:
                 f"{member.toolchain.named} compiles no module with .version {version} and .target "
                 f"{self._target} for {self._architecture}; choose another --target"
             )
-        question = self._question(self._version)
-        if isinstance(question, ProgramProbe):
-            module = Module(parse_target(self._target), version)
-            for form in requirements(question.subject.program):
-                if not is_available(form, module):
-                    raise CannotBeAskedError(
-                        f"{member.toolchain.named} knows PTX ISA {version} at most, which has no "
-                        f"{form.opcode} for {self._target}"
-                    )
+        module = Module(parse_target(self._target), version)
+        for form in requirements(self._subject(self._version).program):
+            if not is_available(form, module):
+                raise CannotBeAskedError(
+                    f"{member.toolchain.named} knows PTX ISA {version} at most, which has no "
+                    f"{form.opcode} for {self._target}"
+                )
         return self._target, str(version)

@@ -168,7 +168,7 @@ def _merge(destination: Path, sources: Sequence[Path], *, json: bool) -> None:
         made = create_corpus(destination, generator=generator())
         # One source after the other comes to the same as all of them at once.
         parts = [merge(made, (source,)) for source in tracked(opened, "merging", json=json)]
-    added = [one for part in parts for one in part.added]
+    added = [one for ids, _ in parts for one in ids]
     # What another is shown in place of is no finding of its own.
     shown = {entry.id for entry in made.entries()}
     raw = [one for one in added if one not in shown]
@@ -176,7 +176,7 @@ def _merge(destination: Path, sources: Sequence[Path], *, json: bool) -> None:
         emit({"added": [one for one in added if one in shown], "raw": raw})
     else:
         console().print(f"{counted(len(added) - len(raw), 'finding')} added{_with_raw(len(raw))}")
-    report_problems(one for part in parts for one in part.problems)
+    report_problems(one for _, problems in parts for one in problems)
 
 
 def _with_raw(count: int) -> str:
@@ -189,8 +189,8 @@ def prune_corpus(options: CorpusPrune) -> None:
     """Remove all but the smallest finding of each family, and print how many went."""
     dry_run = options.dry_run
     pruned = prune(open_corpus(options.path), dry_run=dry_run)
-    raw = [entry.id for entry in pruned.raw]
-    removed = [entry.id for entry in pruned.removed if entry.id not in raw]
+    raw = [entry.id for entry in pruned.removed if entry.id in pruned.raw]
+    removed = [entry.id for entry in pruned.removed if entry.id not in pruned.raw]
     if options.json:
         kept = [entry.id for entry in pruned.kept]
         emit({"kept": kept, "removed": removed, "raw": raw, "dry_run": dry_run})
@@ -212,7 +212,7 @@ def compare_corpora(options: CorpusDiff) -> bool:
         emit(
             only_left=[one.id for group in difference.only_left for one in group.members],
             only_right=[one.id for group in difference.only_right for one in group.members],
-            common=list(difference.common),
+            common=difference.common,
             families_only_left=[group.identity.text for group in difference.only_left],
             families_only_right=[group.identity.text for group in difference.only_right],
         )
@@ -230,7 +230,7 @@ def compare_corpora(options: CorpusDiff) -> bool:
 def check_corpus(options: CorpusCheck) -> None:
     """Print everything that is wrong with a corpus; nothing is changed."""
     corpus = named_corpus(options.path)
-    problems = verify(corpus)
+    problems = list(verify(corpus))
     sound = sum(1 for _ in corpus.entries(checksums=False))
     if options.json:
         for one in problems:

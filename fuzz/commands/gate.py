@@ -32,9 +32,8 @@ from fuzz.compilers.bisection import rate_of, repeats_for
 from fuzz.compilers.matrix import survey_programs
 from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, Place, placed
 from fuzz.console import ended_by_signals, watching
-from fuzz.findings.case import is_runnable
 from fuzz.findings.families import FamilyState, asked_of
-from fuzz.findings.making import ReplayOptions, commands_of
+from fuzz.findings.making import ReplayOptions, commands_of, is_runnable
 from fuzz.findings.stored import Replayed, Replays, is_expansion
 from fuzz.kinds import KINDS, sentence
 from fuzz.options import Gate

@@ -197,8 +197,7 @@ def _differing(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
         given["compilers"] = f"{options.compiler},installed,driver"
     judge = Judge(kernel=options.module, **given)
     wanted = None if options.compiler is None else find_assembler(options.compiler).label
-    named = judge.picked("kernel", "compilers", "levels", *given)
-    with brought(**named) as case:
+    with brought(judge) as case:
         if case.reference is None:
             raise InfrastructureError(
                 f"the simulated device does not know the kernel ({case.refusal}), so that nothing "
@@ -206,7 +205,7 @@ def _differing(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
             )
         told = compare(case, count=_IMAGES, seed=judge.seed, tell=lambda _: None)
         found = [
-            one for one in told.worst_first
+            one for one in told.verdicts
             if (wanted is None and options.level is None) or any(
                 wanted in (None, member.version) and options.level in (None, member.level)
                 for each in one.answerers
@@ -214,7 +213,7 @@ def _differing(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
             )
         ]  # fmt: skip
         if not found:
-            agreeing = ", ".join(told.came.agreeing) or "none"
+            agreeing = ", ".join(told.agreeing) or "none"
             raise InfrastructureError(
                 f"{options.module} shows no difference on {counted(told.images, 'image')}: what "
                 f"the simulated device leaves, these leave, too: {agreeing}"

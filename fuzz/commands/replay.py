@@ -16,11 +16,9 @@ from corpus.entry import DESCRIPTION, KERNEL, MODULE, read_entry
 from corpus.known import Known, Row, known_with
 from corpus.opening import MANIFEST, Answers, is_record, named_corpus, read_answers
 from fuzz.campaign.status import check_tested, untested_words
-from fuzz.findings.case import is_runnable
-from fuzz.findings.making import NOTHING, UntrustedError, replay_options
-from fuzz.findings.probes import ReplayStatus
+from fuzz.findings.making import NOTHING, UntrustedError, is_runnable, replay_options
 from fuzz.findings.replay import Way, by_way
-from fuzz.findings.stored import Replayed, Replays, is_expansion
+from fuzz.findings.stored import Replayed, Replays, ReplayStatus, is_expansion
 from fuzz.kinds import sentence
 from fuzz.options import Replay, check_conflicts
 from fuzz.output import (
@@ -319,7 +317,7 @@ def _test(one: Replayed, known: Row | None, seconds: float) -> Test:
     text += [f"{label}: {value}" for label, value in one.where.items() if value]
     if one.before is not None:
         text.append(f"{one.baseline}: {one.before.label}")
-    text += [one.way.value, one.message, str(one.entry.path)]
+    text += [one.way.value, one.now.message, str(one.entry.path)]
     message = f"known: {known.id}" if known is not None else f"{one.verdict}: {title}"
     return Test(group, name, seconds, result, message, "\n".join(filter(None, text)))
 

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from corpus import Finding
-from fuzz.findings.probes import words_of
 from fuzz.findings.replay import Answer, Sample, Way, asked
+from fuzz.findings.stored import words_of
 from fuzz.kinds import level_words
 from fuzz.output import counted
 

@@ -182,7 +182,7 @@ class LineWatching(Watching):
             self._found.add(name)
         there = {group_name(one) for one in (*status.families, *status.shrinking)}
         for gone in [one for one in self._told if one not in there]:
-            now = status.turned_out(self._told[gone].key)
+            now = status.turned_out(self._told[gone].bucket.key)
             if now is not None:
                 title = sentence(self._told.pop(gone).case)
                 self._found.discard(gone)
@@ -249,8 +249,8 @@ class JsonWatching(Watching):
     def update(self, status: CampaignStatus) -> None:
         """Print families that are new, and the state if the last one is a while ago."""
         for family in status.families:
-            if family.key not in self._told:
-                self._told.add(family.key)
+            if family.bucket.key not in self._told:
+                self._told.add(family.bucket.key)
                 emit({"finding": finding_row(family)})
         for event in status.events_since(self._events):
             emit({"event": event})

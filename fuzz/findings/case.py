@@ -19,30 +19,29 @@ from corpus import (
     ShrinkStatus,
     Versions,
 )
-from corpus.entry import EXPECTED as EXPECTED
-from corpus.entry import INPUT, PROGRAM
-from corpus.entry import MODULE as MODULE
+from corpus.entry import EXPECTED, INPUT, MODULE, PROGRAM
 from corpus.finding import WRONG_STEP
 from corpus.programs import decode_program, encode_program, pack, unpack
 from fuzz import warpfuzz_version
 from fuzz.diagnosis.experiments import Culprit
 from fuzz.diagnosis.single_step import CODE
 from fuzz.findings.families import Bucket, bucket_of_culprit
-from fuzz.findings.making import is_runnable as is_runnable
-from fuzz.findings.making import is_value_finding as is_value_finding
-from fuzz.findings.making import lacks_images as lacks_images
-from fuzz.findings.making import making_of
-from fuzz.findings.replay import Attempt, Subject
+from fuzz.findings.launches import Setup, parse_launch, setup_of
+from fuzz.findings.making import is_by_hand, making_of
+from fuzz.findings.replay import NO_PROGRAM, Attempt, Subject, most_copies
 from fuzz.findings.verdicts import Difference, differences
 from fuzz.runner import OpenRunner
 from oracle.definedness import check_defined
-from oracle.errors import InfrastructureError, UndefinedProgramError
+from oracle.errors import InfrastructureError, UndefinedProgramError, UsageError
+from oracle.isa import is_available
 from oracle.models import Confidence, model_for, weakest
 from oracle.program import Program, requirements, walk
 from oracle.steps import is_lane_code
 from oracle.targets import Module
 from runners.emission import emit
+from runners.kernels import Kernel, KernelModule
 from runners.protocol import NO_SM
+from runners.ptx_text import kernel_name, with_header
 from strategies.matrices import complexity
 from strategies.programs import GENERATOR_VERSION
 
@@ -56,9 +55,6 @@ OTHER_KERNELS = "other kernels"
 """Detail of a case: how many more the module has, because without them it is right."""
 JUDGED = "judged as"
 """Detail of a case: the target with its compiler (`oracle.targets.split_compiler`)."""
-_COPIED_BYTES = 1 << 28
-"""Most bytes of all copies of an image that are run at once; the oracle takes several times that.
-Images have 1 MiB at most (2026-11), and `fuzz.checks.examining` runs 256 copies."""
 _SHOWN_DIFFERENCES = 8
 TEXT_CHARACTERS = 4000
 """Characters that are kept of a tool's output; the rest rarely helps."""
@@ -77,30 +73,14 @@ class Evidence:
     """The step that experiments show to be wrong, in words; "" where none tells."""
 
     @property
-    def shown(self) -> Attempt:
-        """The run that shows it best."""
-        return self.attempts[0]
-
-    @property
-    def wrong(self) -> NDArray[np.uint8] | None:
-        """One image that came out wrong, uint8 (image_bytes,); None if there is none."""
-        for attempt in self.attempts:
-            if attempt.actual is not None and attempt.expected is not None:
-                different = (attempt.actual != attempt.expected).any(axis=1)
+    def results(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
+        """What was expected, and one image that came out wrong, uint8 (image_bytes,) both."""
+        for one in self.attempts:
+            if one.actual is not None and one.expected is not None:
+                different = (one.actual != one.expected).any(axis=1)
                 if different.any():
-                    image: NDArray[np.uint8] = attempt.actual[int(np.argmax(different))]
-                    return image
+                    return one.expected, one.actual[int(np.argmax(different))]
         return None
-
-    def differences(self) -> Sequence[Difference]:
-        """List what differs in the image that came out wrong."""
-        wrong = self.wrong
-        if wrong is None:
-            return ()
-        (expected, *_) = [
-            attempt.expected for attempt in self.attempts if attempt.expected is not None
-        ]
-        return differences(self.subject.program, expected, wrong)
 
     def named(self, culprit: Culprit | None, *, builds: str = "") -> Evidence:
         """Return it named after what is wrong; as it is, where that is unknown.
@@ -119,43 +99,48 @@ def case_of(
     evidence: Evidence, opened: OpenRunner, *, origin: Origin, status: ShrinkStatus
 ) -> Case:
     """Describe a finding for the corpus."""
-    subject, shown = evidence.subject, evidence.shown
-    choice = opened.choice
-    architecture = shown.compiled.architecture if shown.compiled else opened.target
+    subject, attempts, choice = evidence.subject, evidence.attempts, opened.choice
+    program, shown = subject.program, attempts[0]
+    compiled, failed = shown.compiled, [one.failed for one in attempts]
+    architecture = compiled.architecture if compiled else opened.target
+    sms = sorted({sm for one in attempts for sm in one.sms} - {NO_SM})
     details: dict[str, str | int | float | bool] = {
         "architecture": architecture,
         "copies": subject.copies,
-        "runs": len(evidence.attempts),
-        "failed runs": sum(attempt.failed > 0 for attempt in evidence.attempts),
-        "rate": sum(attempt.failed for attempt in evidence.attempts)
-        / (subject.copies * len(evidence.attempts)),
-        "sms": " ".join(
-            map(str, sorted({sm for attempt in evidence.attempts for sm in attempt.sms} - {NO_SM}))
-        )[:TEXT_CHARACTERS],
+        "runs": len(attempts),
+        "failed runs": sum(map(bool, failed)),
+        "rate": sum(failed) / (subject.copies * len(attempts)),
+        "sms": " ".join(map(str, sms))[:TEXT_CHARACTERS],
     }
     if subject.others:
         details[OTHER_KERNELS] = len(subject.others)
     if evidence.culprit:
         details[WRONG_STEP] = evidence.culprit
-    if shown.compiled is not None:
-        details["compiler"] = shown.compiled.compiler
-    found = evidence.differences()
-    if found:
+    if compiled is not None:
+        details["compiler"] = compiled.compiler
+    results, differing = evidence.results, list[Difference]()
+    if results is not None:
+        found = differences(program, *results)
+        differing = [*found[:_SHOWN_DIFFERENCES]]
         details["differing elements"] = len(found)
-        judged = architecture if shown.compiled is None else shown.compiled.oracle_target
+        judged = architecture if compiled is None else compiled.oracle_target
         if judged != architecture:
             details[JUDGED] = judged
-        details["confidence"] = confidence(subject.program, judged)
         model = model_for(judged)
+        products = [form for form in requirements(program) if form.is_product]
+        details["confidence"] = weakest((Confidence.MEASURED, *map(model.confidence_for, products)))
         details["model"] = model.name
         if model.file:
             details["model file"] = Path(model.file).name
-    for number, difference in enumerate(found[:_SHOWN_DIFFERENCES], start=1):
+    for number, difference in enumerate(differing, start=1):
         details[f"difference {number}"] = str(difference)
+    message = "\n".join(map(str, differing))
+    if shown.failure is not None:
+        message = f"{shown.failure}\n{shown.failure.detail}".strip()[:TEXT_CHARACTERS]
     return Case(
         kind=evidence.kind,
         identity=evidence.bucket.identity,
-        instructions=instructions_of(subject.program),
+        instructions=instructions_of(program),
         target=opened.target,
         ptx_version=subject.module.version,
         oracle=OracleVerdict(verdict="legal"),
@@ -165,7 +150,7 @@ def case_of(
                 version=opened.version,
                 options=choice.options,
                 outcome=evidence.kind.value,
-                message=_message(shown, found),
+                message=message,
                 device=opened.device,
             ),
         ),
@@ -173,7 +158,7 @@ def case_of(
         origin=origin,
         made=making_of(choice),
         shrink=status,
-        complexity=complexity(subject.program, subject.image),
+        complexity=complexity(program, subject.image),
         details=details,
     )
 
@@ -183,27 +168,21 @@ def made_by() -> Versions:
     return Versions(warpfuzz=warpfuzz_version(), generator=GENERATOR_VERSION)
 
 
-def _message(shown: Attempt, found: Sequence[Difference]) -> str:
-    if shown.failure is not None:
-        return f"{shown.failure}\n{shown.failure.detail}".strip()[:TEXT_CHARACTERS]
-    return "\n".join(map(str, found[:_SHOWN_DIFFERENCES]))
-
-
 def files_of(evidence: Evidence) -> Mapping[str, bytes]:
     """Return the files of a finding by name."""
-    subject, shown = evidence.subject, evidence.shown
+    subject, compiled = evidence.subject, evidence.attempts[0].compiled
     files = {
         MODULE: subject.module.ptx.encode(),
         PROGRAM: encode_program(subject.program),
         INPUT: pack(subject.image[None]),
     }
-    if shown.compiled is not None and shown.compiled.module.ptx != subject.module.ptx:
-        files[REWRITTEN] = shown.compiled.module.ptx.encode()
-    wrong = evidence.wrong
-    if wrong is not None:
-        expected = next(one.expected for one in evidence.attempts if one.expected is not None)
-        files[EXPECTED] = pack(expected[None])
-        files[ACTUAL] = pack(wrong[None])
+    if compiled is not None and compiled.module.ptx != subject.module.ptx:
+        files[REWRITTEN] = compiled.module.ptx.encode()
+    if evidence.results is not None:
+        files |= {
+            name: pack(image[None])
+            for name, image in zip((EXPECTED, ACTUAL), evidence.results, strict=True)
+        }
     return files
 
 
@@ -214,32 +193,24 @@ def instructions_of(program: Program) -> tuple[str, ...]:
     return found or tuple(opcode for step in steps if is_lane_code(step) for opcode in step.opcodes)
 
 
-def confidence(program: Program, architecture: str) -> Confidence:
-    """Return how sure the model of a program's multiplications is."""
-    model = model_for(architecture)
-    forms = [form for form in requirements(program) if form.is_product]
-    return weakest((Confidence.MEASURED, *(model.confidence_for(form) for form in forms)))
+def image_of(entry: Entry, name: str, size: int | None = None) -> NDArray[np.uint8]:
+    """Return an image of a stored finding, (bytes,), of so many bytes if they are given.
 
-
-def most_copies(program: Program) -> int:
-    """Return how many copies of an image of a program may be run at once."""
-    return max(1, _COPIED_BYTES // (program.image_bytes + program.shared_bytes))
-
-
-def image_of(entry: Entry, name: str, program: Program) -> NDArray[np.uint8]:
-    """Return an image of a stored finding, (bytes,); InfrastructureError if it is another's."""
+    Raises InfrastructureError if it is another's.
+    """
     images = unpack(entry, name)
-    if images.dtype != np.uint8 or images.shape != (1, program.image_bytes):
+    size = (images.shape or (0,))[-1] if size is None else size
+    if images.dtype != np.uint8 or images.shape != (1, size):
         raise InfrastructureError(
-            f"{entry.path / name} holds {images.dtype} of shape {images.shape}, and an image of "
-            f"the program is uint8 (1, {program.image_bytes}); restore the folder from a backup"
+            f"{entry.path / name} holds {images.dtype} of shape {images.shape}, and an image here "
+            f"is uint8 of shape (1, {size}); restore the folder from a backup"
         )
     image: NDArray[np.uint8] = images[0]
     return image
 
 
 def subject_of(entry: Entry) -> Subject:
-    """Return what a stored finding runs, with the module that was stored.
+    """Return what a stored finding of a program runs, with the module that was stored.
 
     Raises UsageError if its program cannot be emitted any more, and InfrastructureError if a file
     is broken, or does not fit the others.
@@ -250,16 +221,69 @@ def subject_of(entry: Entry) -> Subject:
         check_defined(program, target=finding.target)
     except UndefinedProgramError as error:
         raise InfrastructureError(f"{entry.path / PROGRAM}: {error}") from None
-    image = image_of(entry, INPUT, program)
+    image = image_of(entry, INPUT, program.image_bytes)
     module = emit(program, module=Module.named(finding.target, finding.ptx_version))
     copies, most = finding.details.get("copies", 1), most_copies(program)
     if not isinstance(copies, int) or not 1 <= copies <= most:
         raise InfrastructureError(
             f"finding {finding.id} is to be run in {copies!r:.80} copies; 1 to {most} are possible"
         )
-    return Subject(
-        module=replace(module, ptx=entry.read(MODULE).decode(errors="replace")),
-        program=program,
-        image=image,
-        copies=copies,
+    module = replace(module, ptx=entry.read(MODULE).decode(errors="replace"))
+    return Subject(module=module, program=program, image=image, copies=copies)
+
+
+def subject_for(entry: Entry, *, target: str, version: str) -> Subject:
+    """Return what a stored finding runs, for values of .target and .version.
+
+    A program is written anew for another target; a kernel that a person wrote is run as it is.
+    Raises UsageError if the target lacks an instruction of the program, and as `subject_of`.
+    """
+    if is_by_hand(entry):
+        return by_hand(entry)[0]
+    subject, finding = subject_of(entry), entry.finding
+    module = Module.named(target, version)
+    for form in requirements(subject.program):
+        if not is_available(form, module):
+            raise UsageError(
+                f"finding {entry.id} has {form.opcode}, which {target} lacks with PTX ISA "
+                f"{version}; choose another --target or --ptx-version"
+            )
+    if target != finding.target:
+        return replace(subject, module=emit(subject.program, module=module))
+    if version != finding.ptx_version:
+        text = with_header(subject.module.ptx, target=target, version=version)
+        return replace(subject, module=replace(subject.module, ptx=text, version=version))
+    return subject
+
+
+def by_hand(entry: Entry) -> tuple[Subject, Setup | None]:
+    """Return what a case runs that a person wrote, and its launch where it has one of its own.
+
+    A folder for `warpfuzz corpus import` with `case.json`, `module.ptx`, `input.npy` and
+    `expected.npy`, both uint8 of shape (1, bytes). The module's first entry keeps the convention
+    of `runners.kernels`, and one warp runs; or there is a `launch.toml`. A difference is of the
+    case's own kind: what the ISA says of it, the person knows.
+
+    Raises UsageError if the module has no entry, and InfrastructureError if the images are none.
+    """
+    finding = entry.finding
+    ptx = entry.read(MODULE).decode(errors="replace")
+    name = kernel_name(ptx)
+    if name is None:
+        raise UsageError(f"{entry.path / MODULE} has no .entry; write the kernel that is to run")
+    image = image_of(entry, INPUT)
+    told = image_of(entry, EXPECTED, len(image)), finding.kind
+    kernel = Kernel(entry=name, image_bytes=len(image), warps_per_block=1)
+    setup = None
+    if LAUNCH in finding.files:
+        setup = setup_of(ptx, parse_launch(entry.read(LAUNCH), str(entry.path / LAUNCH)))
+        (kernel,) = setup.module(ptx).kernels
+    if kernel.image_bytes != len(image):
+        raise InfrastructureError(
+            f"{entry.path / LAUNCH} asks for images of {kernel.image_bytes} bytes, and "
+            f"{INPUT} has {len(image)}; restore the folder from a backup"
+        )
+    module = KernelModule(
+        ptx=ptx, target=finding.target, version=finding.ptx_version, kernels=(kernel,)
     )
+    return Subject(module=module, program=NO_PROGRAM, image=image, told=told), setup

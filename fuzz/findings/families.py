@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
+from itertools import chain
 
 import msgspec
 import numpy as np
@@ -28,7 +29,7 @@ from corpus import Case, Identity, Kind, Saved
 from corpus.finding import BESIDE, DIVERGED, RIGHT
 from corpus.known import Row
 from fuzz.diagnosis.experiments import Culprit, unit_of
-from fuzz.findings.verdicts import Differences, differences
+from fuzz.findings.verdicts import differences
 from fuzz.kinds import (
     KINDS,
     described,
@@ -42,13 +43,13 @@ from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
 from oracle.lane_code import Assign, LaneCode, every
 from oracle.legality import Explanation
-from oracle.ops import AnyOp, accesses_rows, is_producer
+from oracle.ops import accesses_rows, is_producer
 from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.reasons import Rule
 from oracle.steps import is_lane_code
-from oracle.tracing import Trace, Written, trace
-from runners.protocol import Failure
+from oracle.tracing import trace
+from runners.protocol import Failure, Images
 from strategies.drafts import Draft, canonical, documented, fits_declarations
 
 # Rules about spelling and operands: a breach has nothing to do with shape and type.
@@ -72,17 +73,9 @@ class Bucket:
     """The compilers and levels that have it, as they are told apart; "" where none are compared."""
 
     @classmethod
-    def of(
-        cls,
-        kind: Kind,
-        *instructions: str,
-        condition: str = "",
-        message: str = "",
-        builds: str = "",
-    ) -> Bucket:
-        """Return a bucket of an identity of its kind."""
-        identity = Identity.of(kind, *instructions, condition=condition, message=message)
-        return cls(kind=kind, identity=identity, builds=builds)
+    def of(cls, kind: Kind, *instructions: str, builds: str = "", **rest: str) -> Bucket:
+        """Return a bucket of an identity of its kind, with a condition and a message in it."""
+        return cls(kind=kind, identity=Identity.of(kind, *instructions, **rest), builds=builds)
 
     @property
     def key(self) -> str:
@@ -92,36 +85,35 @@ class Bucket:
 
 def core_of(kind: Kind, draft: Draft, explanation: Explanation) -> Bucket:
     """Return what shrinking must keep: all but the qualifiers that may prove needless."""
-    return _bucket(kind, _about(kind, draft, explanation, modifiers=False))
+    return bucket_of(kind, draft, explanation, modifiers=False)
 
 
-def bucket_of(kind: Kind, draft: Draft, explanation: Explanation) -> Bucket:
+def bucket_of(
+    kind: Kind, draft: Draft, explanation: Explanation, *, modifiers: bool = True
+) -> Bucket:
     """Return the bucket of a disagreement about one instruction."""
-    return _bucket(kind, _about(kind, draft, explanation, modifiers=True))
-
-
-def _bucket(kind: Kind, about: Sequence[str]) -> Bucket:
-    return Bucket.of(kind, about[0], condition=", ".join(about[1:]))
-
-
-def _about(kind: Kind, draft: Draft, explanation: Explanation, *, modifiers: bool) -> list[str]:
-    rules = rules_of(explanation)
+    rules, subject = rules_of(explanation), _subject(draft, kind)
     spelling = [rule for rule in sorted(rules) if rule in _SPELLING]
+    more: Iterable[str]
     if spelling and kind is not Kind.REJECTED:
-        return [draft.mnemonic, *spelling]
-    if explanation.form is not None and not fits_declarations(draft, explanation.form):
-        return [draft.mnemonic, "register of another type"]
-    if kind is Kind.ACCEPTED and rules == {Rule.AVAILABILITY}:
-        return [draft.mnemonic, *_notes(explanation)]
-    about = [_subject(draft, kind)]
-    if KINDS[kind].kills and draft.mnemonic == "wmma.mma":
-        return about
-    # Where shape and type are documented together, something else sets the instruction off.
-    if modifiers and _subject(draft, kind) in _documented_subjects(kind):
-        texts = [draft.qualifier(slot) for slot in ("dtype", "ctype", *_MODIFIERS)]
-        about += [f".{text}" for text in dict.fromkeys(texts) if text]
-    others = rules - {Rule.COMBINATION, Rule.REGISTERS, Rule.UNKNOWN_QUALIFIER}
-    return about + sorted(others)
+        subject, more = draft.mnemonic, spelling
+    elif explanation.form is not None and not fits_declarations(draft, explanation.form):
+        subject, more = draft.mnemonic, ["register of another type"]
+    elif kind is Kind.ACCEPTED and rules == {Rule.AVAILABILITY}:
+        # The words of the notes that are not satisfied, without version and target.
+        subject, more = draft.mnemonic, [
+            re.split(" The (?:PTX ISA version|target) here", reason.text)[0]
+            for reason in explanation.reasons
+        ]  # fmt: skip
+    elif KINDS[kind].kills and draft.mnemonic == "wmma.mma":
+        more = []
+    else:
+        more = sorted(rules - {Rule.COMBINATION, Rule.REGISTERS, Rule.UNKNOWN_QUALIFIER})
+        # Where shape and type are documented together, something else sets the instruction off.
+        if modifiers and subject in _documented_subjects(kind):
+            texts = [draft.qualifier(slot) for slot in ("dtype", "ctype", *_MODIFIERS)]
+            more = [*(f".{text}" for text in dict.fromkeys(texts) if text), *more]
+    return Bucket.of(kind, subject, condition=", ".join(more))
 
 
 def rules_of(explanation: Explanation) -> frozenset[Rule]:
@@ -132,15 +124,6 @@ def rules_of(explanation: Explanation) -> frozenset[Rule]:
 @cache
 def _documented_subjects(kind: Kind) -> frozenset[str]:
     return frozenset(_subject(canonical(form), kind) for form in FORMS)
-
-
-def _notes(explanation: Explanation) -> list[str]:
-    """Return the words of the notes that are not satisfied, without version and target."""
-    return [
-        reason.text.partition(" The PTX ISA version here")[0].partition(" The target here")[0]
-        for reason in explanation.reasons
-        if reason.rule is Rule.AVAILABILITY
-    ]
 
 
 def _subject(draft: Draft, kind: Kind) -> str:
@@ -156,26 +139,16 @@ def _subject(draft: Draft, kind: Kind) -> str:
         names = [_type(name) if name else "implicit .f16" for name in types]
         parts.append(" x ".join(dict.fromkeys(names)))
     else:
-        matrix = draft.qualifier("matrix")
-        if matrix:
-            parts[0] += f".{matrix}"
-        parts += [
-            _type(draft.qualifier(slot))
-            for slot in ("type", "dst_fmt", "src_fmt")
-            if draft.qualifier(slot)
-        ]
-    shape = draft.qualifier("shape")
-    known = shape in documented("shape")
-    parts.append(shape if known else "another shape" if shape else "no shape")
-    return " ".join(dict.fromkeys(parts))
+        parts = [".".join(filter(None, (draft.mnemonic, draft.qualifier("matrix"))))]
+        types = [draft.qualifier(slot) for slot in ("type", "dst_fmt", "src_fmt")]
+        parts += map(_type, filter(None, types))
+    shape = draft.qualifier("shape") or "no shape"
+    known = shape in (*documented("shape"), "no shape")
+    return " ".join(dict.fromkeys((*parts, shape if known else "another shape")))
 
 
 def _type(name: str) -> str:
     return f".{name}" if name in documented("type") else "another type"
-
-
-_NUMBERS = re.compile(r"0x[0-9a-f]+|(?<![A-Z\d])\d+")
-"""What differs from one time to the next; of an error code ("C7907") the digits are its name."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -187,24 +160,15 @@ class WrongImages:
     """
 
     program: Program
-    images: NDArray[np.uint8]
-    """uint8 (count, image_bytes), before."""
-    actual: NDArray[np.uint8]
-    """uint8 (count, image_bytes), after."""
-    expected: NDArray[np.uint8]
-    """uint8 (count, image_bytes), after, by the model of the target."""
+    images: Images
+    """Before."""
+    actual: Images
+    """After."""
+    expected: Images
+    """After, by the model of the target."""
     target: str
 
-    def differences(self, place: int) -> Differences:
-        """Return what differs in an image."""
-        return differences(self.program, self.expected[place], self.actual[place])
-
-    @property
-    def outside(self) -> bool:
-        """Whether bytes outside of every result differ in any of the images."""
-        return any(self.differences(place).outside for place in range(len(self.images)))
-
-    def wrong_in(self, actual: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    def wrong_in(self, actual: Images) -> NDArray[np.bool_]:
         """Return which of the images are wrong in another run, (count,)."""
         wrong = np.zeros(len(self.images), bool)
         wrong[
@@ -215,47 +179,53 @@ class WrongImages:
         return wrong
 
     @cached_property
-    def producer(self) -> AnyOp | None:
-        """The last multiplication or ldmatrix behind what differs first.
+    def _first(self) -> tuple[str, Form | None, bool]:
+        """What made the first element that differs.
 
-        None if nothing of the kind is behind it: it was only loaded and stored, or never written.
+        By the first word the scalar instruction that did, "" if none; the last multiplication or
+        ldmatrix behind it, None if it was only loaded and stored; and whether lanes have computed
+        anything before it was stored.
         """
-        events = (self._traced.producer(one) for one in self._written())
-        return next((one.step for one in events if one and is_producer(one.step)), None)
-
-    @cached_property
-    def behind_code(self) -> bool:
-        """Whether lanes have computed anything before what differs first was stored."""
-        first = next(self._written(), None)
-        events = () if first is None else self._traced.events[: first.event.number + 1]
-        return any(
+        traced = trace(self.program, self.images[0], target=self.target)
+        found = differences(self.program, self.expected[0], self.actual[0])
+        written = filter(None, (traced.writer(one.byte) for one in found))
+        first = next(written, None)
+        if first is None:
+            return "", None, False
+        (stored,) = first.event.step.reads
+        maker = traced.maker(first.event, stored.name)
+        code = None if maker is None else maker.step
+        scalar = _last_writers(code)[first.column] if is_lane_code(code) else ""
+        producers = map(traced.producer, chain([first], written))
+        form = next((one.step.form for one in producers if one and is_producer(one.step)), None)
+        behind = any(
             is_lane_code(one.step) or (accesses_rows(one.step) and one.step.memory.computed)
-            for one in events
+            for one in traced.events[: first.event.number + 1]
         )
+        return scalar, form, behind
 
-    @cached_property
-    def scalar(self) -> str:
-        """The scalar instruction, by its first word, that made what differs first; "" if none."""
-        for written in self._written():
-            (stored,) = written.event.step.reads
-            maker = self._traced.maker(written.event, stored.name)
-            code = None if maker is None else maker.step
-            return _last_writers(code)[written.column] if is_lane_code(code) else ""
-        return ""
+    def bucket(self, kind: Kind, form: Form | None) -> Bucket:
+        """Return the bucket of these images: what made the first element that differs.
 
-    def _written(self) -> Iterator[Written]:
-        """Yield what wrote the bytes of the first image that differ, as far as anything did."""
-        return filter(None, (self._traced.writer(one.byte) for one in self.differences(0)))
-
-    @cached_property
-    def _traced(self) -> Trace:
-        return trace(self.program, self.images[0], target=self.target)
+        How values are related depends on what the images hold, and is no part of it. `form` is
+        what the program is about, which is named where nothing else is behind what differs.
+        """
+        scalar, producer, behind_code = self._first
+        form = producer or form
+        outside = any(
+            differences(self.program, expected, actual).outside
+            for expected, actual in zip(self.expected, self.actual, strict=True)
+        )
+        # Code of lanes has many instructions: they would all be one line.
+        name = f"{_LANES} that ends in {scalar}" if scalar else unit_name(form)
+        # Its operands may be what is wrong.
+        name += f" behind {_LANES}" * bool(behind_code and form and not scalar)
+        return Bucket.of(kind, name, condition=_OUTSIDE * outside)
 
 
 _LANES = "scalar code"
 """What is named where a program has no matrix instruction."""
-_BEHIND = f" behind {_LANES}"
-"""Words after an instruction whose operands may be what is wrong."""
+_OUTSIDE = "writes outside of its result"
 
 
 @cache
@@ -278,6 +248,9 @@ def unit_name(form: Form | None) -> str:
     return f"{name} of {unit_of(form)}" if form.is_product else name
 
 
+_LEFT_OUT = frozenset({"sync", "aligned", "matrix", "alayout", "blayout", "layout", "space"})
+
+
 def form_name(form: Form | None) -> str:
     """Name a form by what it computes: without layouts, state space and what is always there."""
     if form is None:
@@ -286,34 +259,12 @@ def form_name(form: Form | None) -> str:
     return " ".join((INSTRUCTIONS[form.mnemonic].name, *told))
 
 
-_LEFT_OUT = frozenset({"sync", "aligned", "matrix", "alayout", "blayout", "layout", "space"})
+def bucket_of_difference(kind: Kind, form: Form | None, *, outside: bool = False) -> Bucket:
+    """Return the bucket of an image that came out wrong, after what its program is about.
 
-
-def bucket_of_difference(
-    kind: Kind, form: Form | None, found: Differences, seen: WrongImages | None = None
-) -> Bucket:
-    """Return the bucket of images that came out wrong: what made the first element that differs.
-
-    How values are related depends on what the images hold, and is no part of it.
-
-    Parameters
-    ----------
-    form
-        What the program is about, None of code of lanes; with `seen`, what made the first element
-        that differs is found out, whatever else the program has.
-    found
-        What differs; in `seen` in all images.
+    `outside`: bytes outside of every result differ.
     """
-    scalar = "" if seen is None else seen.scalar
-    if seen is not None and seen.producer is not None:
-        form = seen.producer.form
-    outside = found.outside if seen is None else seen.outside
-    what = "writes outside of its result" if outside else ""
-    if scalar:
-        # Code of lanes has many instructions: they would all be one line.
-        return Bucket.of(kind, f"{_LANES} that ends in {scalar}", condition=what)
-    behind = _BEHIND if form is not None and seen is not None and seen.behind_code else ""
-    return Bucket.of(kind, f"{unit_name(form)}{behind}", condition=what)
+    return Bucket.of(kind, unit_name(form), condition=_OUTSIDE * outside)
 
 
 def bucket_of_culprit(kind: Kind, culprit: Culprit, builds: str = "") -> Bucket:
@@ -337,16 +288,14 @@ def bucket_of_failure(kind: Kind, form: Form | None, failure: Failure) -> Bucket
 
 _ERROR = re.compile(r"\b(?:error|fatal|assertion|unreachable)\b", re.IGNORECASE)
 """What tells an error among a compiler's warnings, which may come first."""
-_VALUES = re.compile(r"%[\w.$]+")
-"""Names of LLVM IR."""
-
-
 _RAISED = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", re.MULTILINE)
 """The line of an exception in a traceback (Python library reference, `traceback`)."""
-
-
-_FOLDERS = re.compile(r"(?<!\S)/(?:[^\s/]+/)*(?=[^\s/])")
-"""Where a file lies on this machine, before its name."""
+_ABSTRACTED = (
+    (re.compile(r"%[\w.$]+"), "%..."),  # names of LLVM IR
+    (re.compile(r"(?<!\S)/(?:[^\s/]+/)*(?=[^\s/])"), ""),  # where a file lies on this machine
+    # Of an error code ("C7907") the digits are its name.
+    (re.compile(r"0x[0-9a-f]+|(?<![A-Z\d])\d+"), "#"),
+)
 
 
 def what_was_said(failure: Failure) -> str:
@@ -356,8 +305,10 @@ def what_was_said(failure: Failure) -> str:
     if raised := _RAISED.search(failure.detail):
         # What a Python program says last, or has said already: the way there is no name.
         first = "" if raised[1] in failure.message else raised[1]
-    words = _VALUES.sub("%...", f"{failure.message} {first}".strip())
-    return " ".join(_NUMBERS.sub("#", _FOLDERS.sub("", words)).split())[:200]
+    words = f"{failure.message} {first}".strip()
+    for pattern, instead in _ABSTRACTED:
+        words = pattern.sub(instead, words)
+    return " ".join(words.split())[:200]
 
 
 def under_a_condition(failure: Failure) -> str:
@@ -365,9 +316,9 @@ def under_a_condition(failure: Failure) -> str:
 
     The runner says so: the last line of the failure's detail is the instruction.
     """
-    lines = failure.detail.splitlines()
-    words = lines[-1].split() if lines else []
-    opcode = next((word for word in words if "." in word and not word.startswith("@")), "")
+    _, _, last = failure.detail.rstrip("\n").rpartition("\n")
+    words = (word for word in last.split() if "." in word and not word.startswith("@"))
+    opcode = next(words, "")
     names = [name for name in INSTRUCTIONS if opcode == name or opcode.startswith(f"{name}.")]
     return max(names, key=len, default=opcode.partition(".")[0] or "an instruction")
 
@@ -380,28 +331,6 @@ def beside_other_kernels(bucket: Bucket) -> Bucket:
 def bucket_of_flaky(form: Form | None) -> Bucket:
     """Return the bucket of what did not come out the same every time."""
     return Bucket.of(Kind.FLAKY, unit_name(form), condition="not the same every time")
-
-
-def bucket_of_multiprocessor(kind: Kind, number: int, device: str, uuid: str) -> Bucket:
-    """Return the bucket of what one multiprocessor of one device gets wrong, whatever it runs.
-
-    Parameters
-    ----------
-    device
-        Its name for people, such as "GPU 2".
-    uuid
-        What tells it from all others; empty where nothing does.
-    """
-    return Bucket.of(kind, f"multiprocessor {number} of {uuid or device}")
-
-
-def bucket_of_disagreement(one: str, other: str) -> Bucket:
-    """Return the bucket of what two devices of one kind, with UUID and host, disagree about."""
-    first, second = sorted((one, other))
-    return Bucket.of(Kind.FLAKY, f"{first} and {second} disagree")
-
-
-"""Words after a group whose name only says what it looks like."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -429,19 +358,15 @@ class Asked:
         return f"{self.compiler} -O{self.level}"
 
 
-_LEVEL = re.compile(r"-O([0-3])")
-
-
 def asked_of(case: Case, *runners: str) -> tuple[Asked, ...]:
     """Return what each compiler did, oldest first; nothing where compilers were not compared.
 
     Kinds of compilers are such as "ptxas"; without any, all are meant.
     """
-    levels = [(one, _LEVEL.fullmatch(one.options)) for one in case.asked]
     return tuple(
-        Asked(version=one.version, level=int(level[1]), outcome=one.outcome)
-        for one, level in levels
-        if level is not None and (not runners or one.runner in runners)
+        Asked(version=one.version, level=int(one.options[2]), outcome=one.outcome)
+        for one in case.asked
+        if re.fullmatch("-O[0-3]", one.options) and (not runners or one.runner in runners)
     )
 
 
@@ -489,6 +414,7 @@ class FamilyState:
     """A finding of a campaign, from the first suspect to its smallest form."""
 
     bucket: Bucket
+    """What its suspects have in common."""
     case: Case
     """What stands for it: the smallest one that there is."""
     known: Row | None = None
@@ -515,16 +441,6 @@ class FamilyState:
         """Id of the finding that stands for it; None if it could not be stored."""
         return None if self.saved is None else self.saved.id
 
-    @property
-    def key(self) -> str:
-        """What its suspects have in common."""
-        return self.bucket.key
-
-    @property
-    def provisional(self) -> bool:
-        """Whether no experiment told which step is wrong."""
-        return is_provisional(self.case)
-
 
 @dataclass(frozen=True, kw_only=True)
 class FindingGroup:
@@ -546,17 +462,12 @@ class FindingGroup:
     @property
     def title(self) -> str:
         """The line that a person reads."""
-        return sentence(self.shown.case, who=self.who)
-
-    @property
-    def who(self) -> str:
-        """The compilers that have it; "" where it is not theirs."""
-        return who_has(one.case for one in self.members)
+        return sentence(self.shown.case, who=who_has(one.case for one in self.members))
 
     @property
     def what(self) -> str:
         """The title without the kind."""
-        return what_is_wrong(self.shown.case, who=self.who)
+        return what_is_wrong(self.shown.case, who=who_has(one.case for one in self.members))
 
     @property
     def kinds(self) -> Mapping[Kind, int]:
@@ -573,13 +484,12 @@ class FindingGroup:
 
     @property
     def remark(self) -> str:
-        """What is to be read behind the title: what it is known as, or how little its name says."""
+        """What is to be read behind the title: what it is known as."""
         if self.known is not None:
             names = dict.fromkeys(one.known.id for one in self.members if one.known is not None)
             return f" (known: {', '.join(names)})"
         like = self.shown.like
-        remarks = [f"as {like.id}, which is not known of these builds"] if like else []
-        return f" ({'; '.join(remarks)})" if remarks else ""
+        return f" (as {like.id}, which is not known of these builds)" if like else ""
 
     @property
     def ids(self) -> list[str]:
@@ -603,9 +513,14 @@ def in_words(kinds: Mapping[Kind, int]) -> str:
     return f" ({', '.join(parts)})" if len(parts) > 1 else ""
 
 
+def group_name(family: FamilyState) -> tuple[Identity, bool]:
+    """Return what a finding has in common with the others of its group."""
+    return family.case.identity, family.known is not None
+
+
 def finding_groups(families: Iterable[FamilyState]) -> list[FindingGroup]:
     """Group families by cause: worst first, what is known last."""
-    members: dict[tuple[object, bool], list[FamilyState]] = {}
+    members: dict[tuple[Identity, bool], list[FamilyState]] = {}
     for family in families:
         members.setdefault(group_name(family), []).append(family)
     groups = [
@@ -613,29 +528,19 @@ def finding_groups(families: Iterable[FamilyState]) -> list[FindingGroup]:
         for found in members.values()
     ]
     return sorted(
-        groups, key=lambda group: (group.known is not None, -group.kind.severity, group.title)
+        groups, key=lambda group: (bool(group.known), -group.shown.kind.severity, group.title)
     )
-
-
-def group_name(family: FamilyState) -> tuple[Identity, bool]:
-    """Return what a finding has in common with the others of its group."""
-    return family.case.identity, family.known is not None
 
 
 def group_counts(families: Iterable[FamilyState]) -> tuple[int, int]:
     """Return how many groups nobody has explained yet, and how many are known."""
-    known = {group_name(family): family.known is not None for family in families}
-    return len(known) - sum(known.values()), sum(known.values())
-
-
-def unknown_groups(families: Iterable[FamilyState]) -> int:
-    """Return how many groups nobody has explained yet."""
-    return group_counts(families)[0]
+    known = [is_known for _, is_known in {group_name(family) for family in families}]
+    return known.count(False), known.count(True)
 
 
 def finding_row(family: FamilyState) -> dict[str, object]:
     """Return a finding as the summary lists it."""
-    case = family.case
+    case, who = family.case, who_has([family.case])
     return {
         "id": family.id,
         "family": case.identity.text,
@@ -643,10 +548,10 @@ def finding_row(family: FamilyState) -> dict[str, object]:
         "verdict": case.kind.value,
         "known": family.known is not None,
         "known_as": family.known.id if family.known else None,
-        "provisional": family.provisional,
-        "compilers": who_has([case]) or None,
+        "provisional": is_provisional(case),
+        "compilers": who or None,
         "path": str(family.saved.path) if family.saved else None,
-        "title": sentence(case, who=who_has([case])),
+        "title": sentence(case, who=who),
         "text": accused(case),
         "ptx_version": case.ptx_version,
         "cases": family.cases,

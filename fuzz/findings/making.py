@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from corpus import Entry, Finding, Kind, Making
 from corpus.entry import EXPECTED, INPUT, MODULE, PROGRAM
@@ -37,8 +37,6 @@ from runners.compilers import (
 from runners.faults import Place, by_name
 from runners.folders import cache_folder
 from runners.foreign import is_command
-from runners.front_ends.sources import Source, source_of
-from runners.kernels import KernelModule
 from runners.processes import quoted
 from runners.toolchains import VERSION, names_program, parted
 from runners.variants import NONE, PLAIN, Variant, parse_variant, split_variant
@@ -51,12 +49,6 @@ NOTHING = "none"
 
 class UntrustedError(UsageError):
     """A corpus names a command, and nobody gave his word for it."""
-
-
-def written(entry: Entry, module: KernelModule) -> Source | None:
-    """Return what the front end was given for a module; None where warpfuzz wrote the PTX."""
-    made = entry.finding.made
-    return source_of(made.front_end, module, level=made.level) if made.front_end else None
 
 
 def making_of(choice: RunnerChoice) -> Making:
@@ -115,30 +107,29 @@ class ReplayOptions:
         if self.runner is None and is_command(name):
             self._check_trusted(entry, name, "--runner")
         again = name == made.runner
+        version = max(parse_version(finding.ptx_version), parse_target(target).since)
         choice = RunnerChoice(
             name=name,
             target=target,
-            ptx_version=self.ptx_version or _version(finding.ptx_version, target),
+            ptx_version=self.ptx_version or str(version),
             layout=made.layout if again else 0,
             faults=self.planted(entry, name),
-            ptx_pass=self.passed(entry),
+            ptx_pass=self.chosen(entry, "ptx_pass"),
             model=self.model,
         )
         if not compiled:
             return choice
-        front_end = self.fronted(entry)
-        level = self.level if self.level is not None or not again else made.level
-        assembler = self.assembler
+        front_end, assembler = self.chosen(entry, "front_end"), self.assembler
         if assembler is None and again and made.assembler:
             self._check_trusted(entry, made.assembler, "--assembler")
             assembler = made.assembler
         return replace(
             choice,
-            front_end=None if front_end is None else find_front_end(front_end),
-            assembler=None
-            if assembler is None
-            else self.having(named_assembler(assembler), variant_of(finding)),
-            level=level,
+            front_end=find_front_end(front_end) if front_end else None,
+            assembler=self.having(named_assembler(assembler), variant_of(finding))
+            if assembler
+            else None,
+            level=made.level if self.level is None and again else self.level,
         )
 
     def having(self, assembler: Assembler, own: Variant) -> Assembler:
@@ -156,26 +147,16 @@ class ReplayOptions:
             return faults
         return tuple(name for name in faults if by_name(name).place is Place.PTX)
 
-    def passed(self, entry: Entry) -> str | None:
-        """Return the PTX pass for a finding. Raises UntrustedError if only the finding names it."""
-        return self._chosen(entry, self.ptx_pass, entry.finding.made.ptx_pass, "--ptx-pass")
-
-    def fronted(self, entry: Entry) -> str | None:
-        """Return what writes the PTX for a finding.
+    def chosen(self, entry: Entry, what: Literal["ptx_pass", "front_end"]) -> str | None:
+        """Return the PTX pass for a finding, or what writes its PTX.
 
         Raises UntrustedError if it is a program that only the finding names.
         """
-        made = entry.finding.made.front_end
-        runs = bool(made) and names_program(made)
-        return self._chosen(entry, self.front_end, made, "--front-end", runs=runs)
-
-    def _chosen(
-        self, entry: Entry, given: str | None, made: str, option: str, *, runs: bool = True
-    ) -> str | None:
+        given, made = getattr(self, what), getattr(entry.finding.made, what)
         if given is not None:
-            return None if given == NOTHING else given
-        if made and runs:
-            self._check_trusted(entry, made, option)
+            return None if given == NOTHING else str(given)
+        if made and (what == "ptx_pass" or names_program(made)):
+            self._check_trusted(entry, made, f"--{what.replace('_', '-')}")
         return made or None
 
     def compilers(self, entry: Entry, named: str | None, *, runs: bool) -> Selected:
@@ -192,9 +173,9 @@ class ReplayOptions:
         runs
             Whether the finding is of what ran.
         """
-        front_end = self.fronted(entry)
+        front_end = self.chosen(entry, "front_end")
         if named is None and front_end is None:
-            self.passed(entry)  # the user's word comes first
+            self.chosen(entry, "ptx_pass")  # the user's word comes first
             made = entry.finding.made
             device = self.runner or made.runner
             if runs and device == "sim" and not made.assembler:
@@ -239,27 +220,9 @@ def replay_options(options: object) -> ReplayOptions:
     return ReplayOptions(**{**given, "faults": given["faults"] or None})
 
 
-def _version(version: str, target: str) -> str:
-    return str(max(parse_version(version), parse_target(target).since))
-
-
-def replay_command(entry: Entry, *, path: str | None = None) -> str:
-    """Return the command that makes a finding again, whole, as a person types it.
-
-    The programs that it was made with are named in it: who runs the command has read them.
-    """
-    made = entry.finding.made
-    words = ["warpfuzz", "replay", path or entry.path, *_passed(made)]
-    if made.assembler and not VERSION.fullmatch(split_variant(made.assembler)[0]):
-        words += ["--assembler", made.assembler]
-    if "model file" in entry.finding.details:
-        words += ["--model", str(entry.finding.details["model file"])]
-    return typed(words)
-
-
 def _passed(made: Making) -> list[str]:
     words = ["--runner", made.runner] if made.runner and is_command(made.runner) else []
-    words += [] if not made.ptx_pass else ["--ptx-pass", made.ptx_pass]
+    words += ["--ptx-pass", made.ptx_pass] if made.ptx_pass else []
     if made.front_end and names_program(made.front_end):
         words += ["--front-end", made.front_end]
     return words
@@ -270,9 +233,15 @@ def is_value_finding(entry: Entry) -> bool:
     return PROGRAM in entry.finding.files and INPUT in entry.finding.files
 
 
+def is_by_hand(entry: Entry) -> bool:
+    """Whether a finding has images and no program: its expected image is what a person says."""
+    files = entry.finding.files
+    return {MODULE, INPUT, EXPECTED} <= files.keys() and PROGRAM not in files
+
+
 def is_runnable(entry: Entry) -> bool:
     """Whether a runner can replay a finding: it has a program, or images that a person wrote."""
-    return is_value_finding(entry) or {MODULE, INPUT, EXPECTED} <= entry.finding.files.keys()
+    return is_value_finding(entry) or is_by_hand(entry)
 
 
 def lacks_images(entry: Entry) -> bool:
@@ -287,16 +256,26 @@ def lacks_images(entry: Entry) -> bool:
 def commands_of(entry: Entry, *, sent: bool = False) -> list[tuple[str, str]]:
     """Return the commands that a page of a finding names, each with what it does.
 
-    They name its folder; or its id, on a page that is `sent` to others.
+    They name its folder; or its id, on a page that is `sent` to others. The programs that it was
+    made with are named in them: who runs them has read them.
     """
     path, made = entry.id if sent else entry.path, entry.finding.made
+    found = [("without warpfuzz", typed(("warpfuzz", "repro", path)))]
     if lacks_images(entry):
-        return [("without warpfuzz", typed(("warpfuzz", "repro", path)))]
-    found = [("run it again", replay_command(entry, path=str(path)))]
+        return found
+    again = ["warpfuzz", "replay", path, *_passed(made)]
+    if made.assembler and not _is_version(made.assembler):
+        again += ["--assembler", made.assembler]
+    if "model file" in entry.finding.details:
+        again += ["--model", str(entry.finding.details["model file"])]
     # Others than a GPU run PTX: no ptxas has to do with what came out there.
     if made.runner in ("", "ptxas", "cuda") or made.front_end or made.assembler:
-        found.append((SINCE, typed(("warpfuzz", "bisect", path, *_passed(made)))))
-    return [*found, ("without warpfuzz", typed(("warpfuzz", "repro", path)))]
+        found.insert(0, (SINCE, typed(("warpfuzz", "bisect", path, *_passed(made)))))
+    return [("run it again", typed(again)), *found]
+
+
+def _is_version(command: str) -> bool:
+    return VERSION.fullmatch(split_variant(command)[0]) is not None
 
 
 def remember(*commands: str | None) -> None:
@@ -305,7 +284,7 @@ def remember(*commands: str | None) -> None:
     What is built in, or a version, is no command.
     """
     for command in filter(None, commands):
-        if command in (NOTHING, *BUILT_IN) or VERSION.fullmatch(split_variant(command)[0]):
+        if command in (NOTHING, *BUILT_IN) or _is_version(command):
             continue
         with suppress(OSError):
             path = _mark(command)
@@ -319,10 +298,9 @@ def check_trusted(command: str, *, option: str, named_by: str, trust: bool) -> N
     `option` is what it is for, as a person types it: "--assembler". Raises UntrustedError if it
     may not; the command is shown.
     """
-    plain = split_variant(command)[0]
-    if trust or VERSION.fullmatch(plain) or _mark(command).exists():
+    if trust or _is_version(command) or _mark(command).exists():
         return
-    if option == "--assembler" and is_discovered(plain):
+    if option == "--assembler" and is_discovered(split_variant(command)[0]):
         return
     raise UntrustedError(
         f"{named_by} names the command {quoted(command):.500}, which you have not given in "

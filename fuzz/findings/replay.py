@@ -1,11 +1,12 @@
-"""Runs one image of a program, or one stored finding, again.
+"""Runs one image, or one stored finding, again.
 
-An `Attempt` is one run of a program on an image, with all its bytes. A `Sample` is what one run of
-any stored finding showed, and an `Answer` what several did.
+An `Attempt` is one run on an image, with all its bytes. A `Sample` is what one run of any stored
+finding showed, and an `Answer` what several did.
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind
+from corpus.finding import WRONG_RESULT
 from fuzz.findings.verdicts import judge, worst_of
 from fuzz.reducer import Reducer, indented
 from fuzz.runner import UnsupportedError, kind_of_failure
 from oracle.errors import DeviceLostError, InfrastructureError
 from oracle.execution import execute
 from oracle.permission import contradicting
+from oracle.places import Buffer
 from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit_single
@@ -32,6 +35,9 @@ from runners.simulated import SimulatedDevice, SimulatedTrap
 
 _JUDGED_COPIES = 16
 """Different results of one launch whose verdicts are asked for; bounds cost more than the model."""
+_COPIED_BYTES = 1 << 28
+"""Most bytes of all copies of an image that are run at once; the oracle takes several times that.
+Images have 1 MiB at most (2026-11), and `fuzz.checks.examining` runs 256 copies."""
 REPLAYS = 3
 """Times that something is run again before it is called a finding."""
 COPIES = 256
@@ -39,8 +45,12 @@ COPIES = 256
 multiprocessors (132 on an H200)."""
 _LAUNCHES = 10
 """Launches over which runs are spread, at least: a compiler that is asked anew may err, too."""
+_AT_ONCE = 4096
+"""Most runs of one launch, in which each has a warp or a grid of its own."""
 _HANG_REPLAYS = 1
 """How often a case that hangs is run again: each costs the whole deadline and a new process."""
+NO_PROGRAM = Program(buffers=(Buffer(name="image", space="global", size=16),), steps=())
+"""Stands for the program of a kernel that a person wrote."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,6 +64,9 @@ class Subject:
     copies: int = 1
     """Warps that work on copies of the image in one launch; what fails only in some places of a
     device needs more than one."""
+    told: tuple[NDArray[np.uint8], Kind] | None = None
+    """What must come out of a kernel that a person wrote, (image_bytes,), and what all else is
+    called; None where the oracle says that of the program."""
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -101,48 +114,51 @@ def attempt(runner: Runner, subject: Subject) -> Attempt:
     """
     compiled = runner.compile(subject.module)
     if isinstance(compiled, Failure):
-        return _failed(compiled, subject, None)
+        return Attempt(kind=kind_of_failure(compiled), failure=compiled, failed=subject.copies)
     images = subject.images
     ran = runner.run(compiled, images)
     if isinstance(ran, Failure):
-        return _failed(ran, subject, compiled)
-    target = compiled.oracle_target
-    expected = execute(subject.program, subject.image[None], target=target).images
+        return Attempt(
+            kind=kind_of_failure(ran), failure=ran, failed=subject.copies, compiled=compiled
+        )
+    program, target = subject.program, compiled.oracle_target
+    if subject.told is None:
+        expected = execute(program, subject.image[None], target=target).images
+    else:
+        expected = subject.told[0][None]
     wrong = (ran.images != expected).any(axis=1)
-    different = distinct(ran.images[wrong])[:_JUDGED_COPIES]
-    inputs = np.repeat(subject.image[None], len(different), axis=0)
-    verdicts = judge(
-        subject.program,
-        inputs,
-        different,
-        target=target,
-        expected=np.broadcast_to(expected, different.shape),
-    )
+    # In the order of their bytes; sorting by columns takes 0.1 s.
+    different = [*map(_image, sorted({one.tobytes() for one in ran.images[wrong]}))]
+    judged = different[:_JUDGED_COPIES]
+    verdicts: Sequence[Kind | None] = ()
+    if subject.told is not None:
+        verdicts = [subject.told[1]] * len(judged)
+    elif judged:
+        inputs, should = (np.repeat(one, len(judged), axis=0) for one in (images[:1], expected))
+        verdicts = judge(program, inputs, np.stack(judged), target=target, expected=should)
     if None in verdicts:  # by the bounds alone: the model has no figures of the compiler
-        every = images[wrong], ran.images[wrong], np.broadcast_to(expected, images[wrong].shape)
-        bad = contradicting(subject.program, *every[:2], target=target, expected=every[2])
-        wrong[np.delete(np.flatnonzero(wrong), bad)] = False
+        some = np.flatnonzero(wrong)
+        should = np.repeat(expected, len(some), axis=0)
+        bad = contradicting(program, images[some], ran.images[some], target=target, expected=should)
+        wrong[np.delete(some, bad)] = False
     return Attempt(
         kind=worst_of(verdicts),
         actual=ran.images,
         expected=expected[0],
         sms=tuple(np.unique(ran.sms[wrong]).tolist()),
         failed=int(wrong.sum()),
-        kinds={one.tobytes(): kind for one, kind in zip(different, verdicts, strict=True)},
+        kinds={one.tobytes(): kind for one, kind in zip(judged, verdicts, strict=True)},
         compiled=compiled,
     )
 
 
-def distinct(images: Images) -> Images:
-    """Return images in the order of their bytes, each once; sorting by columns takes 0.1 s."""
-    rows = sorted({image.tobytes() for image in images})
-    return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), images.shape[1])
+def _image(data: bytes) -> NDArray[np.uint8]:
+    return np.frombuffer(data, np.uint8)
 
 
-def _failed(failure: Failure, subject: Subject, compiled: Compiled | None) -> Attempt:
-    return Attempt(
-        kind=kind_of_failure(failure), failure=failure, failed=subject.copies, compiled=compiled
-    )
+def most_copies(program: Program) -> int:
+    """Return how many copies of an image of a program may be run at once."""
+    return max(1, _COPIED_BYTES // (program.image_bytes + program.shared_bytes))
 
 
 KERNEL_SECONDS = 10.0
@@ -159,18 +175,21 @@ def smallest_kernel(
     the oracle expects of the program, wherever it runs and whatever nobody wrote: so it is the
     runner that is wrong, and not the kernel. None where even that of the program does not show it,
     where other kernels or several copies are needed, and where the runner cannot run it by design:
-    it has a launch of its own, which not every command takes. Otherwise raises as `attempt`.
-
-    Parameters
-    ----------
-    seconds
-        After which what was reached is returned.
+    it has a launch of its own, which not every command takes. Otherwise raises as `attempt`. After
+    so many seconds what was reached is returned.
     """
-    if subject.others or subject.copies > 1 or not kind.shares_cause:
+    if subject.others or subject.copies > 1 or kind.failure != WRONG_RESULT:
         return None
     named = Module.named(subject.module.target, subject.module.version)
     module = emit_single(subject.program, module=named)
-    seen = _attempt(runner, subject, module, module.ptx)
+
+    def tried(ptx: str) -> Attempt | None:
+        try:
+            return attempt(runner, replace(subject, module=replace(module, ptx=ptx)))
+        except UnsupportedError:
+            return None
+
+    seen = tried(module.ptx)
     if seen is None or seen.kind is not kind:
         return None
     if seen.compiled is None or seen.expected is None:
@@ -184,28 +203,19 @@ def smallest_kernel(
 
     def holds(ptx: str) -> bool:
         try:
-            right = all(
-                np.array_equal(
-                    device.load(ptx).launch_grid(kernel.entry, subject.image, launch).image,
-                    expected,
-                )
+            left = (
+                device.load(ptx).launch_grid(kernel.entry, subject.image, launch).image
                 for device in devices
             )
+            right = all(np.array_equal(image, expected) for image in left)
         except SimulatedTrap:
             return False
-        tried = _attempt(runner, subject, module, ptx) if right else None
-        return tried is not None and tried.kind is kind
+        again = tried(ptx) if right else None
+        return again is not None and again.kind is kind
 
     reducer = Reducer(holds, module.ptx, end=time.monotonic() + seconds)
     reducer.reduce()
     return module.ptx if reducer.tries == 0 else indented(reducer.text)
-
-
-def _attempt(runner: Runner, subject: Subject, module: KernelModule, ptx: str) -> Attempt | None:
-    try:
-        return attempt(runner, replace(subject, module=replace(module, ptx=ptx)))
-    except UnsupportedError:
-        return None
 
 
 def replays_of(kind: Kind) -> int:
@@ -255,13 +265,57 @@ class Sample:
     copies: int = field(default=1, compare=False)
     """Executions of one run: warps that worked on copies of the image in company."""
 
-    @property
-    def bad(self) -> bool:
-        """Whether this is a disagreement with the ISA."""
-        return self.kind is not None
+
+def probe(runner: Runner, subject: Subject, most: int = 1) -> Counter[Sample]:
+    """Run a subject up to so many times at once.
+
+    Each copy of the image is a run, but where the finding needs copies in company: then all of
+    a launch are one. Raises CannotBeAskedError if the runner cannot run it by design, and
+    DeviceLostError if there is no device any more.
+    """
+    alone = subject.copies == 1
+    if alone:
+        most = min(most, _AT_ONCE, most_copies(subject.program))
+        subject = replace(subject, copies=most)
+    copies = 1 if alone else subject.copies
+    try:
+        seen = attempt(runner, subject)
+    except DeviceLostError:
+        raise
+    except InfrastructureError as error:
+        raise CannotBeAskedError(str(error)) from error
+    right = Sample(label="match", kind=None, copies=copies)
+    if seen.kind is None:
+        return Counter({right: subject.copies // copies})
+    kind, expected = seen.kind, seen.expected
+    if seen.actual is None or expected is None:
+        said = str(seen.failure)
+        return Counter([Sample(label=kind, kind=kind, way=Way.FAILED, message=said, copies=copies)])
+    wrong = seen.actual[(seen.actual != expected).any(axis=1)]
+    if not alone:
+        every = b"".join(sorted({one.tobytes() for one in wrong}))
+        return Counter([Sample(label=f"{kind} {_digest(every)}", kind=kind, copies=copies)])
+    found = Counter({right: subject.copies - len(wrong)})
+    for image in wrong:
+        data = image.tobytes()
+        own = seen.kinds.get(data, kind)
+        label = f"{own} {_digest(data) if data in seen.kinds else 'and others'}"
+        said = _described(expected, image) if subject.told is not None else ""
+        found[right if own is None else Sample(label=label, kind=own, message=said)] += 1
+    return +found
 
 
-_FULLEST_FIRST = (Way.COMPARED, Way.JUDGED, Way.FAILED, Way.NOT_ASKED)
+def _digest(data: bytes) -> str:
+    """Return what tells results apart in a table."""
+    return hashlib.sha256(data).hexdigest()[:8]
+
+
+def _described(expected: NDArray[np.uint8], actual: NDArray[np.uint8]) -> str:
+    first, *others = np.flatnonzero(expected != actual).tolist()
+    return (
+        f"{f'{len(others) + 1} bytes differ' if others else '1 byte differs'}; byte {first}: "
+        f"expected 0x{expected[first]:02x}, actual 0x{actual[first]:02x}"
+    )
 
 
 @dataclass(kw_only=True)
@@ -282,7 +336,7 @@ class Answer:
     def way(self) -> Way:
         """How much the fullest of its runs says."""
         ways = {sample.way for sample in self.samples} or {Way.NOT_ASKED}
-        return next(way for way in _FULLEST_FIRST if way in ways)
+        return next(way for way in Way if way in ways)
 
     @property
     def flaky(self) -> bool:
@@ -292,7 +346,7 @@ class Answer:
     @property
     def bad(self) -> bool:
         """Whether any of its runs disagreed with the ISA."""
-        return any(sample.bad for sample in self.samples)
+        return self.failed > 0
 
     @property
     def kind(self) -> Kind | None:
@@ -314,21 +368,19 @@ class Answer:
     @property
     def failed(self) -> int:
         """Number of runs that disagreed with the ISA."""
-        return sum(count for sample, count in self.samples.items() if sample.bad)
+        return sum(count for sample, count in self.samples.items() if sample.kind is not None)
 
     @property
     def label(self) -> str:
         """What it did, in words."""
-        if not self.known:
-            return Way.NOT_ASKED.value
-        if not self.flaky:
-            return next(iter(self.samples)).label
-        return f"flaky ({self.failed} of {self.runs} bad)"
+        if self.flaky:
+            return f"flaky ({self.failed} of {self.runs} bad)"
+        return next((one.label for one in self.samples), Way.NOT_ASKED.value)
 
     @property
     def message(self) -> str:
         """What the tool said, or what differs; why nothing could be asked."""
-        bad_first = sorted(self.samples, key=lambda sample: not sample.bad)
+        bad_first = sorted(self.samples, key=lambda sample: sample.kind is None)
         return next((sample.message for sample in bad_first if sample.message), self.reason)
 
     @property
@@ -373,8 +425,6 @@ def asked(
     while left > 0:
         try:
             some = sample(min(left, max(1, times // _LAUNCHES)))
-        except DeviceLostError:
-            raise
         except CannotBeAskedError as error:
             answer.reason = str(error)
             break

@@ -1,7 +1,8 @@
 """Runs stored findings again, with one compiler, or with one against another.
 
 One row for every finding, whatever it is of: a module that assemblers judge, a program on an
-image, or a case that a person wrote.
+image, or a case that a person wrote. The record that ships is asked always in the same way, so that
+its answers can be compared (`ask`).
 """
 
 from __future__ import annotations
@@ -11,42 +12,201 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from corpus import Entry, Finding
-from corpus.entry import MODULE, PROGRAM
+import msgspec
+
+from corpus import Entry, Finding, Kind
+from corpus.entry import EXPECTED, INPUT, MODULE, PROGRAM
 from corpus.opening import Answers
-from fuzz.findings.case import is_runnable, subject_of
-from fuzz.findings.making import ReplayOptions
-from fuzz.findings.probes import (
-    STAND_IN,
-    HandProbe,
-    ModuleProbe,
-    ProgramProbe,
-    ReplayStatus,
-    is_by_hand,
-    replay_status,
-    words_of,
+from fuzz.findings.case import subject_for, subject_of
+from fuzz.findings.making import ReplayOptions, is_by_hand, is_runnable, lacks_images
+from fuzz.findings.replay import (
+    Answer,
+    CannotBeAskedError,
+    Sample,
+    Way,
+    asked,
+    probe,
+    smallest_kernel,
 )
-from fuzz.findings.replay import Answer, CannotBeAskedError, Way, asked, smallest_kernel
+from fuzz.findings.verdicts import Expectation, kind_of, worst_of
 from fuzz.runner import OpenRunner, RunnerChoice, opened, rewriters
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
+from oracle.legality import Verdict, explain
+from oracle.targets import PtxVersion, parse_target, parse_version
 from runners.assemblers.assembler import Assembler
+from runners.assemblers.judging import judge_module
 from runners.compilers import discover_assemblers, find_assembler
-from runners.protocol import ClosedAtTheEnd
+from runners.protocol import ClosedAtTheEnd, Failure
+from runners.ptx_pass import Rewriter
+from runners.ptx_text import with_header
 from runners.variants import PLAIN, split_variant
 
 _Made = TypeVar("_Made")
-_LEVEL = re.compile(r"-O(\d)")
 EXPANSION = "expansion"
 """The failure of a note about machine instructions: they are others than before."""
+STAND_IN = "sm_80"
+"""Known to every ptxas from 11.0 to 13.5, with every form that is not newer than its PTX ISA."""
+_WORDS = {
+    "accepted": "accepted",
+    "rejected": "rejected",
+    "internal": "internal error",
+    "crashed": "crash",
+    "hung": "hang",
+    "unreadable": "unreadable",
+}
+"""What the record calls an outcome, by the label of a sample."""
+
+
+class ReplayStatus(StrEnum):
+    """What a new assembler does about a finding, beside the newest that was asked before."""
+
+    MENDED = "mended"
+    """Its result is right, and was wrong with the compiler before."""
+    KEPT = "kept"
+    """Its result is the same as with the compiler before."""
+    CHANGED = "changed"
+    """Its result is wrong, and another one than with the compiler before."""
+
+
+def words_of(answer: Answer) -> str | None:
+    """Return an answer as the record has it: "crash"; None if there is none, or several."""
+    return _WORDS.get(answer.label)
+
+
+def ask(assembler: Assembler, entry: Entry) -> Answer:
+    """Assemble a finding's module at -O3, as all versions of the record were asked."""
+    question = ModuleProbe(entry, stand_in=STAND_IN)
+    return asked(lambda _: Counter([question.ask([(assembler, None)])]), times=1)
 
 
 def is_expansion(entry: Entry) -> bool:
     """Whether a stored case is a note of a changed expansion."""
     finding = entry.finding
     return finding.identity.failure == EXPANSION and {MODULE, PROGRAM} <= finding.files.keys()
+
+
+class ModuleProbe:
+    """Whether assemblers accept a finding's module.
+
+    An assembler that does not know the module's `.version` is asked in the highest one that it
+    knows, where the ISA says the same of the instructions there; a refused `.version` would say
+    nothing of them. Raises UsageError if the finding has no module, or there is no such target or
+    version, and CannotBeAskedError if it is of what ran.
+
+    Parameters
+    ----------
+    target, version
+        Values of .target and .version in place of the finding's; a version that is given is asked
+        for as it is.
+    stand_in
+        A target that is asked for where an assembler does not know the finding's.
+    """
+
+    def __init__(
+        self,
+        entry: Entry,
+        *,
+        target: str | None = None,
+        version: str | None = None,
+        rewriters: Sequence[Rewriter] = (),
+        stand_in: str | None = None,
+    ) -> None:
+        finding = entry.finding
+        if MODULE not in finding.files:
+            raise UsageError(
+                f"finding {entry.id} has no {MODULE} that a compiler could be given; import it "
+                "with one"
+            )
+        if lacks_images(entry):
+            raise CannotBeAskedError(
+                f"finding {entry.id} is a {finding.kind}, which shows where its module runs, "
+                f"and there is nothing that it could run on; import it with {INPUT} and {EXPECTED}"
+            )
+        self._finding = msgspec.structs.replace(
+            finding,
+            target=parse_target(target).name if target else finding.target,
+            ptx_version=version or finding.ptx_version,
+        )
+        self._own, self._fixed = parse_version(self._finding.ptx_version), version is not None
+        self._ptx = entry.read(MODULE).decode(errors="replace")
+        self._rewriters, self._stand_in = rewriters, stand_in
+
+    def module_for(self, assemblers: Sequence[Assembler]) -> tuple[str, PtxVersion]:
+        """Return the .target and .version in which all of some assemblers are asked.
+
+        Raises CannotBeAskedError if there are none.
+        """
+        finding, version = self._finding, self._own
+        if not self._fixed:
+            version = min([version, *(one.highest_version for one in assemblers)])
+        for target in filter(None, (finding.target, self._stand_in)):
+            refusing = [one for one in assemblers if not one.accepts(version, target)]
+            if refusing:
+                continue
+            for one in assemblers:
+                if said := one.refusal(target, target):
+                    raise CannotBeAskedError(f"{one} does not take its options: {said}")
+            if target != self._stand_in and self._expected(target, version) is not self._expected(
+                target, self._own
+            ):
+                raise CannotBeAskedError(
+                    f"with .version {version}, the highest that is known, the ISA says something "
+                    f"else of finding {finding.id} than with {self._own}, so that nothing is learnt"
+                )
+            return target, version
+        raise CannotBeAskedError(
+            f"{refusing[0]} takes no module with .version {version} and .target "
+            f"{finding.target}, so that it cannot be asked about finding {finding.id}; choose "
+            "another --target"
+        )
+
+    def _expected(self, target: str, version: PtxVersion) -> Expectation:
+        """Return what the ISA, as the oracle knows it now, lets one expect of the instructions."""
+        verdicts = {
+            explain(text, target=target, ptx_version=str(version)).verdict
+            for text in self._finding.instructions
+        }
+        if Verdict.ILLEGAL in verdicts:
+            return Expectation.REJECT
+        is_open = verdicts & {Verdict.UNDEFINED, Verdict.NOT_JUDGED}
+        return Expectation.OPEN if is_open else Expectation.ACCEPT
+
+    def ask(
+        self, askers: Sequence[tuple[Assembler, int | None]], *, among: Sequence[Assembler] = ()
+    ) -> Sample:
+        """Assemble once with each assembler at a level (None: its default).
+
+        Raises CannotBeAskedError if an assembler cannot be asked, and InfrastructureError if a
+        rewriter fails, or an assembler cannot be started. `among`: more assemblers that have to
+        know the module's `.version`, those that this is compared with.
+        """
+        target, version = self.module_for(
+            list(dict.fromkeys([*(one for one, _ in askers), *among]))
+        )
+        text = with_header(self._ptx, target=target, version=version)
+        for rewriter in self._rewriters:
+            rewritten = rewriter(text)
+            if isinstance(rewritten, Failure):
+                raise InfrastructureError(f"finding {self._finding.id}: {rewritten.message}")
+            text = rewritten
+        verdicts = [judge_module(one, text, target=target, level=level) for one, level in askers]
+        for (assembler, _), verdict in zip(askers, verdicts, strict=True):
+            if assembler.variant.asks_too_much("\n".join(verdict.messages)):
+                raise CannotBeAskedError(f"{assembler.named}: {verdict.messages[0]}")
+        seen, was = [verdict.outcome for verdict in verdicts], self._finding.kind
+        expected = self._expected(target, version)
+        kinds = [kind_of(expected, one) for one in seen]
+        same = was in kinds or (was is Kind.DIFFER and len(set(seen)) > 1)
+        return Sample(
+            label=", ".join(outcome.name.lower() for outcome in seen),
+            kind=was if same else worst_of(kinds),
+            way=Way.JUDGED,
+            message="\n".join(verdicts[0].messages) or verdicts[0].ending,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,14 +237,7 @@ class Replayed:
     @property
     def verdict(self) -> str:
         """What became of it, as `Answer.verdict` says, or "note"."""
-        if is_expansion(self.entry):
-            return "note"
-        return self.now.verdict(self.finding.kind)
-
-    @property
-    def message(self) -> str:
-        """What the tool said, or what differs, or why it could not be asked."""
-        return self.now.message
+        return "note" if is_expansion(self.entry) else self.now.verdict(self.finding.kind)
 
     @property
     def way(self) -> Way:
@@ -112,7 +265,7 @@ class Replayed:
 
     def row(self) -> dict[str, object]:
         """Return the row as a JSON object says it, but for what is known."""
-        finding = self.finding
+        finding, now = self.finding, self.now
         row: dict[str, object] = {
             "id": finding.id,
             "family": finding.identity.text,
@@ -120,12 +273,12 @@ class Replayed:
             "verdict": self.verdict,
             "path": str(self.entry.path),
             "way": self.way.value,
-            "outcomes": self.now.counts,
-            "runs": self.now.runs,
-            "failed": self.now.failed,
-            "executions": self.now.executions,
+            "outcomes": now.counts,
+            "runs": now.runs,
+            "failed": now.failed,
+            "executions": now.executions,
             **self.where,
-            "message": self.message,
+            "message": now.message,
             "counts": self.counts,
         }
         if self.before is not None:
@@ -156,9 +309,8 @@ class Replays(ClosedAtTheEnd):
         answers: Answers | None = None,
         kernels: bool = False,
     ) -> None:
-        self._options, self._kernels = options, kernels
-        self._baseline = baseline
-        self._answers = answers
+        self._options, self._baseline = options, baseline
+        self._answers, self._kernels = answers, kernels
         self._stack = ExitStack()
         self._made: dict[object, object] = {}
         """Runners by their choice, and assemblers by their name; or why there is none."""
@@ -173,59 +325,50 @@ class Replays(ClosedAtTheEnd):
         What keeps it from being run is told in the row, so that the others are replayed. Raises
         DeviceLostError if there is no device any more.
         """
+        if is_expansion(entry):
+            # It is no disagreement: nothing can be gone or still be.
+            said = f"`warpfuzz bisect {entry.id}` asks compilers for the expansion again"
+            return Replayed(entry=entry, now=Answer(reason=said), where={})
+        error: WarpfuzzError | None = None
         try:
-            if is_expansion(entry):
-                # It is no disagreement: nothing can be gone or still be.
-                said = f"`warpfuzz bisect {entry.id}` asks compilers for the expansion again"
-                return Replayed(entry=entry, now=Answer(reason=said), where={})
-            return self._program(entry, times) if is_runnable(entry) else self._module(entry, times)
+            made = (self._program if is_runnable(entry) else self._module)(entry, times)
+            now, before = made["now"], made.get("before")
+            for one in (now, before):
+                if one is not None and not one.known:
+                    error = error or CannotBeAskedError(one.reason)
+            return Replayed(entry=entry, error=error, baseline=self._baseline, **made)
         except DeviceLostError:
             raise
-        except (WarpfuzzError, OSError) as error:
-            reason = error if isinstance(error, WarpfuzzError) else UsageError(str(error))
-            return Replayed(entry=entry, now=Answer(reason=str(reason)), where={}, error=reason)
-        except Exception as error:  # one finding of a stranger's ends no other's replay
-            broken = InfrastructureError(
-                f"{entry.path} cannot be replayed ({type(error).__name__}: {error!s:.300}); mend "
+        except WarpfuzzError as its:
+            error = its
+        except OSError as its:
+            error = UsageError(str(its))
+        except Exception as its:  # one finding of a stranger's ends no other's replay
+            error = InfrastructureError(
+                f"{entry.path} cannot be replayed ({type(its).__name__}: {its!s:.300}); mend "
                 "or remove it, or report this"
             )
-            return Replayed(entry=entry, now=Answer(reason=str(broken)), where={}, error=broken)
+        return Replayed(entry=entry, now=Answer(reason=str(error)), where={}, error=error)
 
-    def _program(self, entry: Entry, times: int) -> Replayed:
-        ready = self._runner(self._options.choice(entry))
-        now, before = _asked(entry, ready, times=times), None
+    def _program(self, entry: Entry, times: int) -> dict[str, Any]:
+        """Return the fields of a row of what runs."""
+
+        def answer(options: ReplayOptions) -> tuple[OpenRunner, Answer]:
+            choice = options.choice(entry)
+            # A GPU takes its time to say that it is not there.
+            ready = self._once(choice, lambda: self._stack.enter_context(opened(choice)))
+            subject = subject_for(entry, target=ready.target, version=ready.ptx_version)
+            return ready, asked(partial(probe, ready.runner, subject), times=times)
+
+        ready, now = answer(self._options)
+        row: dict[str, Any] = {"now": now}
         if self._baseline is not None:
-            options = self._options.baseline(self._baseline)
-            before = _asked(entry, self._runner(options.choice(entry)), times=times)
-        kernel = None
+            row["before"] = answer(self._options.baseline(self._baseline))[1]
         if self._kernels and now.kind is not None and not is_by_hand(entry):
-            kernel = smallest_kernel(ready.runner, subject_of(entry), now.kind)
-        choice = ready.choice
-        where: dict[str, object] = {
-            "runner": choice.name,
-            "device": ready.device,
-            "options": choice.options,
-        }
-        return self._row(entry, now, before, where, kernel=kernel)
-
-    def _row(
-        self,
-        entry: Entry,
-        now: Answer,
-        before: Answer | None,
-        where: dict[str, object],
-        **more: Any,
-    ) -> Replayed:
-        unknown = [one for one in (now, before) if one is not None and not one.known]
-        error = CannotBeAskedError(unknown[0].reason) if unknown else None
-        return Replayed(
-            entry=entry, now=now, before=before, where=where, error=error,
-            baseline=self._baseline, **more,
-        )  # fmt: skip
-
-    def _runner(self, choice: RunnerChoice) -> OpenRunner:
-        # A GPU takes its time to say that it is not there.
-        return self._once(choice, lambda: self._stack.enter_context(opened(choice)))
+            row["kernel"] = smallest_kernel(ready.runner, subject_of(entry), now.kind)
+        choice: RunnerChoice = ready.choice
+        row["where"] = {"runner": choice.name, "device": ready.device, "options": choice.options}
+        return row
 
     def _once(self, key: object, make: Callable[[], _Made]) -> _Made:
         """Return what was made before: what is missing is missing for every finding."""
@@ -238,40 +381,44 @@ class Replays(ClosedAtTheEnd):
             raise found
         return cast(_Made, found)
 
-    def _module(self, entry: Entry, times: int) -> Replayed:
-        options = self._options
-        probe = self._probe(entry, options)
-        askers = self._askers(entry.finding, options)
-        among: list[Assembler] = []
-        before = None
-        if self._baseline is not None:
-            other = options.baseline(self._baseline)
-            others = self._askers(entry.finding, other)
-            among = [assembler for assembler, _ in (*askers, *others)]
-            changed = self._probe(entry, other)
-            before = asked(lambda _: Counter([changed.ask(others, among=among)]), times=times)
-        now = asked(lambda _: Counter([probe.ask(askers, among=among)]), times=times)
+    def _module(self, entry: Entry, times: int) -> dict[str, Any]:
+        """Return the fields of a row of a module that is judged."""
+        options, baseline, told = self._options, self._baseline, self._answers
+        every = [options, *([] if baseline is None else [options.baseline(baseline)])]
+        ways = [(self._probe(entry, one), self._askers(entry.finding, one)) for one in every]
+        among = [one for _, askers in ways for one, _ in askers] if len(ways) > 1 else []
+        (question, askers), *_ = ways
+        now, *before = [
+            asked(
+                lambda _, ask=one.ask, who=who: Counter([ask(who, among=among)]),  # type: ignore[misc]
+                times=times,
+            )
+            for one, who in ways
+        ]
         where: dict[str, object] = {
             "assemblers": list(dict.fromkeys(assembler.label for assembler, _ in askers)),
             "levels": list(dict.fromkeys(level for _, level in askers)),
         }
         if now.known:
-            target, version = probe.module_for([*(one for one, _ in askers), *among])
+            target, version = question.module_for([*(one for one, _ in askers), *among])
             where |= {"target": target, "ptx_version": str(version)}
-        more: dict[str, object] = {}
-        if self._answers is not None:
-            told, words = self._answers.latest(entry.id), words_of(now)
-            more["recorded"] = self._answers.spans(entry.id)
-            if told is not None and words is not None:
-                more["standing"] = replay_status(told[1], words, now.kind)
-        return self._row(entry, now, before, where, **more)
+        row: dict[str, Any] = {"now": now, "where": where}
+        if before:
+            row["before"] = before[0]
+        if told is not None:
+            row["recorded"] = told.spans(entry.id)
+            answers, words = told.of(entry.id), words_of(now)
+            if answers and words is not None:
+                changed = ReplayStatus.MENDED if now.kind is None else ReplayStatus.CHANGED
+                row["standing"] = ReplayStatus.KEPT if answers[-1][1] == words else changed
+        return row
 
     def _probe(self, entry: Entry, options: ReplayOptions) -> ModuleProbe:
         return ModuleProbe(
             entry,
             target=options.target,
             version=options.ptx_version,
-            rewriters=rewriters(options.planted(entry), options.passed(entry)),
+            rewriters=rewriters(options.planted(entry), options.chosen(entry, "ptx_pass")),
             stand_in=STAND_IN if self._answers and self._answers.of(entry.id) else None,
         )
 
@@ -279,47 +426,37 @@ class Replays(ClosedAtTheEnd):
         self, finding: Finding, options: ReplayOptions
     ) -> Sequence[tuple[Assembler, int | None]]:
         """Return who is asked: an assembler that was named, or those that the finding names."""
-        told = [verdict for verdict in finding.runners if verdict.runner == "ptxas"]
+        told = [
+            (*split_variant(one.version), int(level[1]) if level else None)
+            for one in finding.runners
+            if one.runner == "ptxas"
+            for level in (re.search(r"-O(\d)", one.options),)
+        ]
         if (name := options.assembler) is not None or not told:
             # A case that a person wrote need not say which: then the newest, as for a module.
             assembler = self._once(name, partial(find_assembler, name))
-            pairs = [
-                (options.having(assembler, split_variant(one.version)[1]), _level(one.options))
-                for one in told
-            ] or [(options.having(assembler, PLAIN), None)]
+            here = dict.fromkeys((version for version, _, _ in told), assembler)
+            if not told:
+                return [(options.having(assembler, PLAIN), options.level)]
         else:
             here = self._once(
                 "here", lambda: {one.version: one for one in discover_assemblers().assemblers}
             )
-            names = [split_variant(one.version)[0] for one in told]
-            missing = list(dict.fromkeys(one for one in names if one not in here))
-            if missing:
-                releases = " ".join(".".join(one.lstrip("V").split(".")[:2]) for one in missing)
-                # Without the finding's id: a corpus is told once of every version.
-                raise UsageError(
-                    f"made with ptxas {', '.join(missing)}, which is not here (found: "
-                    f"{', '.join(here) or 'none'}); fetch it (`warpfuzz compilers fetch "
-                    f"{releases}`), or choose another with --assembler"
-                )
-            pairs = [
-                (options.having(here[name], split_variant(one.version)[1]), _level(one.options))
-                for name, one in zip(names, told, strict=True)
-            ]
-        level = options.level
+        missing = list(dict.fromkeys(version for version, _, _ in told if version not in here))
+        if missing:
+            releases = " ".join(".".join(one.lstrip("V").split(".")[:2]) for one in missing)
+            # Without the finding's id: a corpus is told once of every version.
+            raise UsageError(
+                f"made with ptxas {', '.join(missing)}, which is not here (found: "
+                f"{', '.join(here) or 'none'}); fetch it (`warpfuzz compilers fetch "
+                f"{releases}`), or choose another with --assembler"
+            )
         return list(
-            dict.fromkeys((assembler, own if level is None else level) for assembler, own in pairs)
+            dict.fromkeys(
+                (
+                    options.having(here[version], own),
+                    level if options.level is None else options.level,
+                )
+                for version, own, level in told
+            )
         )
-
-
-def _asked(entry: Entry, ready: OpenRunner, *, times: int) -> Answer:
-    probe: HandProbe | ProgramProbe
-    if is_by_hand(entry):
-        probe = HandProbe(entry)
-    else:
-        probe = ProgramProbe(entry, target=ready.target, version=ready.ptx_version)
-    return asked(partial(probe.ask, ready.runner), times=times)
-
-
-def _level(options: str) -> int | None:
-    found = _LEVEL.search(options)
-    return None if found is None else int(found[1])

@@ -1,16 +1,12 @@
-"""Verdicts: how an image differs from the expected one, and what that is called.
-
-A `Difference` is one element of a result that is not what was expected; `judge` tells what an image
-says as a whole.
-"""
+"""Verdicts: how an image differs from the expected one, and what that is called."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,62 +127,29 @@ class Difference:
 
 
 class Differences(Sequence[Difference]):
-    """What differs in one image or several, in columns: there may be thousands of elements."""
+    """What differs in one image, each made when it is asked for: there may be thousands."""
 
-    def __init__(self, parts: Sequence[_Part] = ()) -> None:
-        self._parts = [part for part in parts if len(part.byte)]
-
-    @property
-    def outside(self) -> bool:
+    def __init__(
+        self,
+        parts: Sequence[tuple[int, Callable[[int], Difference]]] = (),
+        *,
+        outside: bool = False,
+    ) -> None:
+        self._parts = parts
+        self.outside = outside
         """Whether bytes outside of every result differ."""
-        return any((part.row < 0).any() for part in self._parts)
 
     def __len__(self) -> int:
-        return sum(len(part.byte) for part in self._parts)
+        return sum(count for count, _ in self._parts)
 
-    @overload
-    def __getitem__(self, index: int) -> Difference: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Difference]: ...
-
-    def __getitem__(self, index: int | slice) -> Difference | Sequence[Difference]:
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[at] for at in range(*index.indices(len(self)))]
-        left = index + len(self) if index < 0 else index
-        for part in self._parts:
-            if 0 <= left < len(part.byte):
-                return part.difference(left)
-            left -= len(part.byte)
+        for count, made in self._parts:
+            if index < count:
+                return made(index)
+            index -= count
         raise IndexError(index)
-
-    def __iter__(self) -> Iterator[Difference]:
-        for part in self._parts:
-            yield from map(part.difference, range(len(part.byte)))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Part:
-    """Differences of one result, or outside of all, in columns of one length."""
-
-    names: Callable[[_Part, int], str]
-    row: NDArray[np.int64]
-    column: NDArray[np.int64]
-    byte: NDArray[np.int64]
-    bits: NDArray[np.int64]
-    expected: NDArray[np.uint64]
-    actual: NDArray[np.uint64]
-
-    def difference(self, at: int) -> Difference:
-        return Difference(
-            where=self.names(self, at), byte=int(self.byte[at]), row=int(self.row[at]),
-            column=int(self.column[at]), expected=int(self.expected[at]),
-            actual=int(self.actual[at]), bits=int(self.bits[at]),
-        )  # fmt: skip
-
-
-def _element(result: Result, part: _Part, at: int) -> str:
-    return result.where(int(part.row[at]), int(part.column[at]))
 
 
 def differences(
@@ -201,33 +164,39 @@ def differences(
     expected, actual : uint8 (image_bytes,)
         One image after the program.
     """
-    found: list[_Part] = []
+    parts: list[tuple[int, Callable[[int], Difference]]] = []
     left = expected != actual
     for result in reversed(results(program)):
-        want, got = result.read(expected), result.read(actual)
         differing = left[result.bytes].any(axis=2)
         left[result.bytes] = False
-        rows, columns = np.nonzero(differing)
-        found.append(
-            _Part(
-                names=partial(_element, result),
-                row=rows,
-                column=columns,
-                byte=result.offsets[differing],
-                bits=np.full(len(rows), result.bits),
-                expected=want[differing],
-                actual=got[differing],
-            )
-        )
+        places = np.argwhere(differing)
+        if len(places):
+            both = result.read(expected), result.read(actual)
+            parts.insert(0, (len(places), partial(_element, result, places, *both)))
     others = np.flatnonzero(left)
 
-    def name(_: _Part, at: int) -> str:
-        place = locate(program, int(others[at]))
-        return f"byte {others[at]}" if place is None else f"byte {place.offset} of {place.buffer}"
+    def byte(at: int) -> Difference:
+        number = int(others[at])
+        place = locate(program, number)
+        where = f"byte {number}" if place is None else f"byte {place.offset} of {place.buffer}"
+        return Difference(
+            where=where, byte=number, row=-1, column=-1, expected=int(expected[number]),
+            actual=int(actual[number]), bits=8,
+        )  # fmt: skip
 
-    nowhere = np.full(len(others), -1)
-    outside = _Part(
-        names=name, row=nowhere, column=nowhere, byte=others, bits=np.full(len(others), 8),
-        expected=expected[others].astype(np.uint64), actual=actual[others].astype(np.uint64),
+    return Differences([*parts, (len(others), byte)], outside=bool(len(others)))
+
+
+def _element(
+    result: Result,
+    places: NDArray[np.int64],
+    expected: NDArray[Any],
+    actual: NDArray[Any],
+    at: int,
+) -> Difference:
+    row, column = places[at].tolist()
+    return Difference(
+        where=result.where(row, column), byte=int(result.offsets[row, column]), row=row,
+        column=column, expected=int(expected[row, column]), actual=int(actual[row, column]),
+        bits=result.bits,
     )  # fmt: skip
-    return Differences([*reversed(found), outside])

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import Any
 
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, MemberRunner, fitting, members_of, placed
 from fuzz.findings.launches import LaunchRows, Setup, entry_of, own_text, parse_launch
 from fuzz.findings.making import remember
-from fuzz.judging.comparing import Answerer
-from fuzz.judging.guessing import Guess, guess
-from fuzz.judging.reference import Reference, forgetting, rounded, undecided, without_rounding
+from fuzz.judging.guessing import guess
+from fuzz.judging.reference import Reference, forgetting, refused_by, rounded, undecided
+from fuzz.options import Judge
 from fuzz.output import counted, fetcher
 from fuzz.runner import (
     BUILT_IN,
@@ -25,14 +25,14 @@ from fuzz.runner import (
     opened,
     rewriters,
 )
-from oracle.errors import InfrastructureError, UsageError
+from oracle.errors import DeviceLostError, InfrastructureError, UsageError
 from oracle.given_files import read_text
 from oracle.targets import parse_target, parse_version
 from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
 from runners.faults import by_name
 from runners.foreign import is_command
 from runners.processes import quoted
-from runners.protocol import Failure
+from runners.protocol import Failure, Images, Runner, Trouble
 from runners.ptx_pass import PtxPass
 from runners.ptx_text import header, is_listing, module_in, with_header
 from runners.simulated.silicon import OLDEST, is_older
@@ -41,80 +41,50 @@ _COMPILERS = "installed,driver"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Court:
-    """The compilers and devices that run a kernel."""
+class Answerer:
+    """One way to run a module."""
 
-    ready: OpenRunner
-    architecture: str
-    """Which device the simulated one has to be like."""
-    answerers: Callable[[str, Setup], Sequence[Answerer]]
-    """Builds and devices that run a module; builds with the same machine code are one."""
-    members: Sequence[Member] = ()
-    """All compilers, oldest first; none where a pass is judged."""
-    skipped: Sequence[str] = ()
-    """Sentences about compilers that are left out."""
+    names: tuple[str, ...]
+    """Of the compilers that made the code, "V13.5.37 -O3", or one: "--ptx-pass 'my-pass'"."""
+    members: tuple[Member, ...] = ()
+    """Compilers and levels that make the same code."""
+    runner: Runner
+    choice: RunnerChoice
+    """What a person would ask for to run with the first alone."""
 
+    def answer(self, ptx: str, setup: Setup, images: Images) -> Images | Failure:
+        """Return the images as a module leaves them, or why there are none.
 
-@contextmanager
-def court(choice: RunnerChoice, members: Sequence[Member]) -> Iterator[Court]:
-    """Open who is asked.
-
-    Parameters
-    ----------
-    choice
-        With the target and the version of the kernel's module.
-    members
-        Compilers; none: what the choice has of faults and passes.
-
-    Raises
-    ------
-    WarpfuzzError
-        As `fuzz.runner.opened` and `fuzz.compilers.members.fitting`.
-    """
-    if not members:
-        with opened(choice) as ready:
-            one = Answerer(title=choice.options or choice.label, runner=ready.runner, choice=choice)
-            yield Court(
-                ready=ready, architecture=ready.target, answerers=lambda _ptx, _setup: (one,)
-            )
-        return
-    with placed(choice) as place:
-        fit = fitting(members, place)
-        assert place.opened is not None
-        with Matrix(place.device, fit.members, jobs=cores()) as matrix:
-            yield Court(
-                ready=place.opened,
-                architecture=place.architecture,
-                answerers=lambda ptx, setup: _variants(matrix, choice, ptx, setup),
-                members=fit.members,
-                skipped=fit.skipped,
-            )
-
-
-def _variants(matrix: Matrix, choice: RunnerChoice, ptx: str, setup: Setup) -> Sequence[Answerer]:
-    built = matrix.start(setup.module(ptx), matrix.members).wait()
-    groups = [one.members for one in matrix.variants(built, setup.entry)]
-    failed: dict[str, list[Member]] = {}
-    for member, failure in built.failed.items():
-        failed.setdefault(f"{failure.trouble} {failure.detail}", []).append(member)
-    return [
-        Answerer(
-            title="",
-            members=tuple(some),
-            runner=MemberRunner(matrix.device, some[0]),
-            choice=some[0].choice(choice),
-        )
-        for some in (*groups, *failed.values())
-    ]
+        Raises
+        ------
+        DeviceLostError
+            If there is no device any more.
+        """
+        compiled = self.runner.compile(setup.module(ptx))
+        ran = compiled if isinstance(compiled, Failure) else self.runner.run(compiled, images)
+        if not isinstance(ran, Failure):
+            return ran.images
+        if ran.trouble is Trouble.DEVICE_LOST:
+            raise DeviceLostError(ran.line)
+        return ran
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Brought(Court):
-    """A kernel before those who judge it."""
+class Brought:
+    """A kernel before the compilers and devices that run it."""
 
+    ready: OpenRunner
+    answerers: Callable[[str, Setup], Sequence[Answerer]]
+    """Builds and devices that run a module; builds with the same machine code are one."""
+    members: Sequence[Member]
+    """All compilers, oldest first; none where a pass is judged."""
+    skipped: Sequence[str]
+    """Sentences about compilers that are left out."""
     ptx: str
     """With a rounding for each sum and product."""
-    launch: Guess
+    setup: Setup
+    guessed: Sequence[str]
+    """Sentences about what of the launch was guessed."""
     reference: Reference | None
     """None: the simulated device does not know the kernel's instructions."""
     refusal: str
@@ -124,54 +94,41 @@ class Brought(Court):
 
 
 @contextmanager
-def brought(
-    *,
-    kernel: Path,
-    launch: Path | None,
-    runner: str | None,
-    compilers: str | None,
-    levels: str | None,
-    device: int,
-    faults: tuple[str, ...],
-    ptx_pass: str | None,
-    json: bool,
-    target: str | None = None,
-) -> Iterator[Brought]:
-    """Read a kernel and open all that is asked about it, as the options of `judge` name them.
+def brought(options: Judge) -> Iterator[Brought]:
+    """Read a kernel and open all that is asked about it.
 
     Raises
     ------
     WarpfuzzError
         If it is no kernel, or nothing can be said of its result.
     """
-    remember(ptx_pass, runner if is_command(runner or "") else None)
-    written = read_text(kernel, "kernel")
-    rows = LaunchRows()
-    if launch is not None:
-        rows = parse_launch(read_text(launch, "launch").encode(), str(launch))
-    notes = []
+    kernel = options.kernel
+    remember(options.ptx_pass, options.runner if is_command(options.runner or "") else None)
+    written, rows, notes = read_text(kernel, "kernel"), LaunchRows(), []
+    if options.launch is not None:
+        given = read_text(options.launch, "launch").encode()
+        rows = parse_launch(given, f"{options.launch}")
     if is_listing(written):
         written = module_in(written, kernel.name)
         notes.append(f"The PTX module was taken out of {kernel}, a listing of cuobjdump.")
-    ptx, asked = rounded(written), target
+    ptx, _ = rounded(written)
     target, version = header(ptx)
     if not target or not version:
         raise UsageError(f"{kernel} has no .target or no .version, so it is no PTX module")
     entry = entry_of(ptx, rows.entry)
     own = own_text(written, entry)
-    for name in faults:
-        if not by_name(name).applies(ptx):
+    for fault in options.faults:
+        if not by_name(fault).applies(ptx):
             raise UsageError(
-                f"the fault {name} changes nothing in {kernel}, which has none of the "
+                f"the fault {fault} changes nothing in {kernel}, which has none of the "
                 "instructions that it breaks, so that nothing would be judged; leave it out"
             )
-    if asked is not None and asked != target:
-        row = parse_target(asked)
-        newer = max(parse_version(version), row.since)
-        notes.append(f".target {target} became {row.name} (--target), with PTX ISA {newer}.")
-        ptx = with_header(ptx, target=row.name, version=newer)
-        target, version = header(ptx)
-    name, simulated = hardware_runner(runner), target or None
+    if options.target is not None and options.target != target:
+        row = parse_target(options.target)
+        version = f"{max(parse_version(version), row.since)}"
+        notes.append(f".target {target} became {row.name} (--target), with PTX ISA {version}.")
+        ptx, target = with_header(ptx, target=row.name, version=version), row.name
+    name, simulated = hardware_runner(options.runner), target or None
     # Every device runs modules for targets that were before it; none is simulated as one of these.
     if is_older(target):
         simulated = OLDEST if name == "sim" else None
@@ -179,53 +136,88 @@ def brought(
         name=name,
         target=simulated,
         ptx_version=version if simulated == target else None,
-        device=device,
-        faults=faults,
-        ptx_pass=ptx_pass,
+        device=options.device,
+        faults=options.faults,
+        ptx_pass=options.ptx_pass,
     )
     _check_pass(choice, ptx)
-    members = _members(choice, compilers, levels, json=json)
-    if without := without_rounding(own):
+    members = _members(choice, options)
+    if without := rounded(own)[1]:
         added = counted(without, "sum or product", "sums and products")
         notes.append(f"{added} without a rounding got .rn: a compiler may fuse them otherwise.")
     with ExitStack() as stack:
         try:
             try:
-                who = stack.enter_context(court(choice, members))
+                who, architecture = _opened(stack, choice, members)
             except TargetError as error:
                 if parse_target(target).is_specific:
                     raise
                 notes.insert(0, f".target {target} became {error.own}, which is what the GPU runs.")
                 ptx = with_header(ptx, target=error.own, version=version)
-                who = stack.enter_context(court(replace(choice, target=error.own), members))
+                who, architecture = _opened(stack, replace(choice, target=error.own), members)
         except InfrastructureError as error:
-            if runner is not None:
+            if options.runner is not None:
                 raise
             raise type(error)(
                 f"{error}; without a GPU, a pass or compilers that write PTX are judged on the "
                 "simulated device: --runner sim with --ptx-pass or --compilers"
             ) from error
-        reference = Reference(target=who.architecture)
-        refusal = reference.refusal(ptx, entry)
-        if refusal and choice.name != "cuda":
-            raise InfrastructureError(
-                f"the simulated device does not know the kernel ({refusal}), and there is nothing "
-                "else to compare with"
-            )
-        open_ = undecided(own)
-        if refusal and (said := open_ or forgetting(own)):
-            raise UsageError(
-                f"the simulated device does not know the kernel ({refusal}), and {said}"
-            )
+        reference = Reference(target=architecture)
+        refusal = f"{refused_by(reference.device, ptx, entry) or ''}"
+        undefined = undecided(own)
+        if refusal:
+            said = f"the simulated device does not know the kernel ({refusal}), and"
+            if choice.name != "cuda":
+                raise InfrastructureError(f"{said} there is nothing else to compare with")
+            if open_ := undefined or forgetting(own):
+                raise UsageError(f"{said} {open_}")
         try:
+            setup, guessed = guess(ptx, rows, reference.device)
             yield Brought(
-                **vars(who), ptx=ptx, launch=guess(ptx, rows, reference.device),
-                reference=None if refusal else reference, refusal=refusal, notes=notes,
+                **who, ptx=ptx, setup=setup, guessed=guessed, notes=notes, refusal=refusal,
+                reference=None if refusal else reference,
             )  # fmt: skip
         except UsageError as error:
-            if open_:
-                raise UsageError(f"{error}; {open_}") from None
-            raise
+            raise UsageError(f"{error}; {undefined}") if undefined else error from None
+
+
+def _opened(
+    stack: ExitStack, choice: RunnerChoice, members: Sequence[Member]
+) -> tuple[dict[str, Any], str]:
+    """Open who is asked: compilers, or none for what the choice has of faults and passes.
+
+    Returns what `Brought` says of them, and the device that the simulated one has to be like.
+    Raises as `fuzz.runner.opened` and `fuzz.compilers.members.fitting`.
+    """
+    if not members:
+        ready = stack.enter_context(opened(choice))
+        title = choice.options or choice.label
+        one = Answerer(names=(title,), runner=ready.runner, choice=choice)
+        who = {"ready": ready, "answerers": lambda *_: (one,), "members": (), "skipped": ()}
+        return who, ready.target
+    place = stack.enter_context(placed(choice))
+    fit = fitting(members, place)
+    matrix = stack.enter_context(Matrix(place.device, fit.members, jobs=cores()))
+
+    def answerers(ptx: str, setup: Setup) -> Sequence[Answerer]:
+        built = matrix.start(setup.module(ptx), matrix.members).wait()
+        groups = [tuple(one.members) for one in matrix.variants(built, setup.entry)]
+        failed: dict[str, tuple[Member, ...]] = {}
+        for member, failure in built.failed.items():
+            key = f"{failure.trouble} {failure.detail}"
+            failed[key] = (*failed.get(key, ()), member)
+        return [
+            Answerer(
+                names=tuple(member.name for member in group),
+                members=group,
+                runner=MemberRunner(matrix.device, group[0]),
+                choice=group[0].choice(choice),
+            )
+            for group in (*groups, *failed.values())
+        ]
+
+    who = {"ready": place.opened, "members": fit.members, "skipped": fit.skipped}
+    return who | {"answerers": answerers}, place.architecture
 
 
 def _check_pass(choice: RunnerChoice, ptx: str) -> None:
@@ -245,34 +237,30 @@ def _check_pass(choice: RunnerChoice, ptx: str) -> None:
         )
 
 
-def _members(
-    choice: RunnerChoice, compilers: str | None, levels: str | None, *, json: bool
-) -> tuple[Member, ...]:
+def _members(choice: RunnerChoice, options: Judge) -> tuple[Member, ...]:
     """Return the compilers that are asked; none where a fault or a pass is."""
-    changed = choice.faults or choice.ptx_pass
-    if choice.name not in BUILT_IN:
-        if compilers is not None:
-            raise UsageError(
-                f"--compilers makes code for a GPU, and the runner {choice.name} reads the PTX "
-                "itself; leave one of the two out"
-            )
-        return ()
-    if changed and compilers is not None:
+    simulated, changed = choice.name == "sim", choice.faults or choice.ptx_pass
+    if options.compilers is not None and choice.name not in BUILT_IN:
+        raise UsageError(
+            f"--compilers makes code for a GPU, and the runner {choice.name} reads the PTX "
+            "itself; leave one of the two out"
+        )
+    if options.compilers is not None and changed:
         raise UsageError(
             "--fault and --ptx-pass change what every compiler gets, and compilers are compared on "
             "the same text; leave one of the two out"
         )
-    if changed and choice.name == "sim":
+    if choice.name not in BUILT_IN or (changed and simulated):
         return ()
-    if choice.name == "sim" and compilers is None:
-        raise UsageError(
-            "the simulated device has nothing to compare the kernel with; give a --ptx-pass or a "
-            "--fault that changes it, or choose --runner cuda"
-        )
     if changed:
         raise UsageError(
             "--fault and --ptx-pass are compared on the simulated device: --runner sim"
         )
-    with fetcher(fetched_compiler, json=json) as fetch_one:
-        selected = all_fetched(select(compilers or _COMPILERS), fetch_one)
-    return members_of(selected, parse_levels(levels))
+    if simulated and options.compilers is None:
+        raise UsageError(
+            "the simulated device has nothing to compare the kernel with; give a --ptx-pass or a "
+            "--fault that changes it, or choose --runner cuda"
+        )
+    with fetcher(fetched_compiler, json=options.json) as fetch_one:
+        selected = all_fetched(select(options.compilers or _COMPILERS), fetch_one)
+    return members_of(selected, parse_levels(options.levels))

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from itertools import chain, product
 from typing import Any
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from fuzz.findings.launches import (
     MOST_SHARED,
@@ -31,7 +31,7 @@ from fuzz.findings.launches import (
     setup_of,
     shape_of,
 )
-from fuzz.judging.reference import image_of
+from fuzz.judging.reference import image_of, refused_by
 from oracle.errors import UsageError
 from oracle.instructions import INSTRUCTIONS
 from oracle.statements import without_comments
@@ -72,31 +72,26 @@ _MOVED = {"f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
 """Types that mov has for those of registers, where these are others."""
 _PROBES = 4
 """Images that are tried: one of each sort of contents."""
+_SHAPES = (
+    ("%tid.z", [(8, 4, 2), (4, 4, 4), (8, 8, 8)], "%tid is read along three axes"),
+    ("%tid.y", [(16, 4, 1), (16, 16, 1), (8, 8, 1), (32, 32, 1), (32, 8, 1)],
+     "%tid is read along two axes"),
+    ("%tid", [(64, 1, 1), (32, 1, 1), (128, 1, 1), (256, 1, 1)],
+     "the text bounds no block; 64, 32, 128 and 256 threads are tried in turn"),
+)  # fmt: skip
+"""Blocks that are tried, the likeliest first, of kernels that read a register."""
 
 
-@dataclass
-class _Use:
-    """What an entry's text does with one of its parameters, or with a part of it."""
+class _RefusedError(UsageError):
+    """The simulated device does not run a kernel as it is launched."""
 
-    offset: int
-    type: str
-    """Type of the load that reads the parameter."""
-    is_pointer: bool = False
-    element: str = ""
-    """Type that is loaded or stored through it, the first."""
+    def __init__(self, words: str, kind: TrapKind) -> None:
+        super().__init__(words)
+        self.kind = kind
 
 
-@dataclass(frozen=True, kw_only=True)
-class Guess:
-    """A launch, and what of it was guessed."""
-
-    setup: Setup
-    guessed: tuple[str, ...] = field(default=())
-    """Sentences."""
-
-
-def guess(ptx: str, rows: LaunchRows, device: SimulatedDevice, *, name: str = "") -> Guess:
-    """Return how a kernel is launched: what a file leaves out is guessed.
+def guess(ptx: str, rows: LaunchRows, device: SimulatedDevice) -> tuple[Setup, tuple[str, ...]]:
+    """Return how a kernel is launched, and sentences about what of it a file left to be guessed.
 
     Raises
     ------
@@ -110,46 +105,36 @@ def guess(ptx: str, rows: LaunchRows, device: SimulatedDevice, *, name: str = ""
     if rows.block is None:
         shapes, why = _blocks(entries_of(ptx)[entry][3], text)
     seen = _observable(ptx, entry, device)
-    first: UsageError | None = None
-    refused: dict[int | tuple[int, ...], str] = {}
+    refused: dict[int | tuple[int, ...], _RefusedError] = {}
     kind: TrapKind | None = None
     for shape, whole, along in product(shapes, (False, True), (False, True)):
-        if along and kind is not TrapKind.OUT_OF_BOUNDS:
+        # A hang takes seconds each time.
+        if kind is TrapKind.HANG or (along and kind is not TrapKind.OUT_OF_BOUNDS):
             continue
-        said = f"block = {list(shape)} ({why})" if isinstance(shape, tuple) and why else ""
-        complete = msgspec.structs.replace(rows, entry=entry, block=shape)
+        complete = replace(rows, entry=entry, block=shape)
         try:
-            found = _guess(ptx, complete, device, text, seen, whole=whole, along=along)
+            setup, guessed = _guess(ptx, complete, device, text, seen, whole=whole, along=along)
         except _RefusedError as error:
-            refused.setdefault(shape, f"; a block of {shape} is refused: {error}")
-            first = first or UsageError(
-                f"{error}; {f'guessed: {said}; ' if said else ''}override with --launch FILE"
-            )
+            refused.setdefault(shape, error)
             kind = error.kind
-            if kind is TrapKind.HANG:
-                # It takes seconds each time.
-                break
         else:
             # Whoever meant another block learns why it is not that one: a race, perhaps.
-            said += "".join(words for other, words in refused.items() if said and other != shape)
-            guessed = (said, *found.guessed) if said else found.guessed
-            return Guess(setup=found.setup, guessed=guessed)
-    assert first is not None
+            others = (
+                f"; a block of {other} is refused: {words}"
+                for other, words in refused.items()
+                if other != shape
+            )
+            said = f"block = {[*shape_of(shape)]} ({why}){''.join(others)}"
+            return setup, ((said, *guessed) if why else tuple(guessed))
     if seen != ptx:
         # What it does not do as far as it is known, it may do as a whole.
-        complete = msgspec.structs.replace(rows, entry=entry, block=shapes[0])
-        return _guess(ptx, complete, device, text, "", whole=False, along=False)
-    if others := [f"{one}" for one in refused if one != shapes[0]]:
-        raise UsageError(f"{first}; refused, too: blocks of {', '.join(others)}")
-    raise first
-
-
-class _RefusedError(UsageError):
-    """The simulated device does not run a kernel as it is launched."""
-
-    def __init__(self, words: str, kind: TrapKind) -> None:
-        super().__init__(words)
-        self.kind = kind
+        complete = replace(rows, entry=entry, block=shapes[0])
+        setup, guessed = _guess(ptx, complete, device, text, "", whole=False, along=False)
+        return setup, tuple(guessed)
+    (shape, first), *more = refused.items()
+    guessed_block = f"guessed: block = {[*shape_of(shape)]} ({why}); " if why else ""
+    too = f"; refused, too: blocks of {', '.join(f'{other}' for other, _ in more)}" if more else ""
+    raise UsageError(f"{first}; {guessed_block}override with --launch FILE{too}")
 
 
 def _guess(
@@ -161,7 +146,7 @@ def _guess(
     *,
     whole: bool,
     along: bool,
-) -> Guess:
+) -> tuple[Setup, Sequence[str]]:
     """Return how a kernel is launched in blocks of a known shape.
 
     Parameters
@@ -173,31 +158,24 @@ def _guess(
     along
         Whether numbers are the threads along one axis, and not all: sides of a matrix or a cube.
     """
-    assert rows.entry is not None
-    assert rows.block is not None
-    entry, grid, block = rows.entry, rows.grid, rows.block
-    said = []
+    entry, grid, shared, said = f"{rows.entry}", rows.grid, rows.shared, []
     if grid is None:
         grid = tuple(2 if f"%ctaid.{axis}" in text else 1 for axis in "xyz")
         said.append(f"grid = {list(grid)} (2 along each axis whose %ctaid is read)")
-    shared = rows.shared
     if shared is None:
-        dynamic = any(
-            re.search(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", _DYNAMIC.sub("", text))
+        shared, uses = 0, _DYNAMIC.sub("", text)
+        if any(
+            re.search(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", uses)
             for name in _DYNAMIC.findall(text)
-        )
-        shared = 0
-        if dynamic:
+        ):
             found = device.load(seen).kernels.get(entry) if seen else None
             own = found.static.shared_bytes if isinstance(found, Kernel) else 0
             shared = (MOST_SHARED - own) // 1024 * 1024
             said.append(
                 f"shared = {shared} bytes (there is dynamic shared memory: all that is left)"
             )
-    axes = [x * y for x, y in zip(shape_of(grid), shape_of(block), strict=True)]
-    threads, why_so = math.prod(axes), "the threads of the launch"
-    if along:
-        threads, why_so = max(axes), "the threads of the launch along an axis"
+    axes = [x * y for x, y in zip(shape_of(grid), shape_of(rows.block), strict=True)]
+    threads = max(axes) if along else math.prod(axes)
     arguments: dict[str, Any] = dict(rows.arguments)
     unsized = []
     for parameter, use in _uses(ptx, entry, rows.arguments).items():
@@ -206,102 +184,48 @@ def _guess(
         if use.is_pointer or (whole and use.type in ("u64", "b64", "s64")):
             arguments[parameter] = BufferRow(bytes=_PROBED_BYTES, type=use.element or "b32")
             unsized.append(parameter)
-            continue
-        is_float = use.type.startswith("f") and TYPES[use.type] > 16 and "+" not in parameter
-        arguments[parameter] = 1.5 if is_float else min(threads, (1 << TYPES[use.type] - 1) - 1)
-        reason = "a number of no special kind" if is_float else why_so
-        said.append(f"{parameter} = {arguments[parameter]} ({reason})")
-    complete = msgspec.structs.replace(rows, grid=grid, shared=shared, arguments=arguments)
+        elif use.type.startswith("f") and TYPES[use.type] > 16 and "+" not in parameter:
+            arguments[parameter] = 1.5
+            said.append(f"{parameter} = 1.5 (a number of no special kind)")
+        else:
+            arguments[parameter] = min(threads, (1 << TYPES[use.type] - 1) - 1)
+            where = " along an axis" if along else ""
+            said.append(f"{parameter} = {arguments[parameter]} (the threads of the launch{where})")
+    complete = replace(rows, grid=grid, shared=shared, arguments=arguments)
     setup = setup_of(ptx, complete)
     if unsized or said:
-        sizes, why = _sizes(seen, setup, device, unsized, lenient=seen != ptx)
+        sizes = _sizes(seen, setup, device, unsized=bool(unsized), lenient=seen != ptx)
         for one in unsized:
-            row = arguments[one]
-            arguments[one] = msgspec.structs.replace(row, bytes=sizes[one])
-            said.append(f"{one} = {sizes[one]} bytes of {row.type} ({why[one]})")
-        setup = setup_of(ptx, msgspec.structs.replace(complete, arguments=arguments))
-    return Guess(setup=setup, guessed=tuple(said))
+            row, (size, why) = arguments[one], sizes[one]
+            arguments[one] = replace(row, bytes=size)
+            said.append(f"{one} = {size} bytes of {row.type} ({why})")
+        setup = setup_of(ptx, replace(complete, arguments=arguments))
+    return setup, said
 
 
 def _blocks(behind: str, text: str) -> tuple[Sequence[tuple[int, int, int]], str]:
     """Return the shapes that are tried, the likeliest first, and why these."""
-    bound = _BOUNDS.search(behind)
-    if bound is not None:
-        x, y, z = (int(bound[axis] or 1) for axis in (2, 3, 4))
-        return [(x, y, z)], f".{bound[1]}"
+    if bound := _BOUNDS.search(behind):
+        return [(int(bound[2]), int(bound[3] or 1), int(bound[4] or 1))], f".{bound[1]}"
     if waiting := _WAITING.search(text):
         return [(int(waiting[1]), 1, 1)], "a barrier says that it is for so many threads"
-    if "%tid.z" in text:
-        return [(8, 4, 2), (4, 4, 4), (8, 8, 8)], "%tid is read along three axes"
-    if "%tid.y" in text:
-        return [(16, 4, 1), (16, 16, 1), (8, 8, 1), (32, 32, 1), (32, 8, 1)], (
-            "%tid is read along two axes"
-        )
-    if "%tid" in text:
-        sizes = [(size, 1, 1) for size in (64, 32, 128, 256)]
-        return sizes, "the text bounds no block; 64, 32, 128 and 256 threads are tried in turn"
+    for register, shapes, why in _SHAPES:
+        if register in text:
+            return shapes, why
     if _OF_A_WARP.search(text):
         return [(32, 1, 1)], "a warp: %tid is not read, and lanes are"
     return [(1, 1, 1)], "no thread asks which it is"
 
 
-def _uses(ptx: str, entry: str, given: Mapping[str, object]) -> Mapping[str, _Use]:
-    """Return what an entry does with each of its parameters, and with the parts of structures.
+@dataclass
+class _Use:
+    """What an entry's text does with one of its parameters, or with a part of it."""
 
-    Those that are given as numbers are no pointers, whatever addresses are made of them.
-    """
-    try:
-        listing = parse(ptx)
-    except SimulatedTrap as trap:
-        raise UsageError(
-            f"the launch cannot be guessed, because the simulated device does not read the module "
-            f"({trap}); say with --launch FILE how it is launched"
-        ) from None
-    formal = {one.name: one for one in parameters_of(ptx, entry)}
-    body = list(listing.entries[entry].body or ())
-    uses: dict[str, _Use] = {}
-    loads: dict[int, dict[str, _Made]] = defaultdict(dict)
-    """What instructions load of parameters, by their index and the register."""
-    places: dict[str, tuple[str, int]] = {name: (name, 0) for name in formal}
-    """Parameter and offset of what addresses of parameters are made of."""
-    for index, one in enumerate(body):
-        if _PLACES.match(one.opcode) and len(one.operands) > 1:
-            source, added = one.operands[1], (*one.operands[2:], Immediate(0))[0]
-            held = places.get(_key(one, source.text)) if isinstance(source, Name) else None
-            if held is not None and isinstance(source, Name) and isinstance(added, Immediate):
-                base, offset = held
-                for target in _registers(one, one.operands[:1]):
-                    places[target] = (base, offset + source.offset + added.value)
-        if one.opcode.startswith("ld.param") and isinstance(one.operands[1], Address):
-            base, offset = places.get(_key(one, one.operands[1].base), ("", 0))
-            offset += one.operands[1].offset
-            if not base:
-                continue
-            type_ = _element(one.opcode) or "u64"
-            width = TYPES[type_] // 8
-            for number, target in enumerate(_registers(one, one.operands[:1])):
-                at = offset + number * width
-                key = f"{base}+{at}" if formal[base].size > width else base
-                whole = given.get(key, given.get(base))
-                uses.setdefault(key, _Use(at, type_, is_pointer=isinstance(whole, BufferRow)))
-                if width == 8 and (key not in given or uses[key].is_pointer):
-                    loads[index][target] = frozenset([frozenset([key])])
-    for name, one_ in formal.items():
-        if not any(key.partition("+")[0] == name for key in uses) and one_.type in TYPES:
-            uses[name] = _Use(0, one_.type)
-    touches = [(keys, one) for one, made in _addresses(body, loads) for keys in made if keys]
-    # What is the one parameter of an address is a pointer in the others, too.
-    for keys, one in sorted(touches, key=lambda touch: len(touch[0])):
-        pointers = {key for key in keys if uses[key].is_pointer} or keys
-        if len(keys) > 1 and pointers == keys and not all(uses[key].is_pointer for key in keys):
-            raise UsageError(
-                f"line {one.line} makes an address of the parameters {', '.join(sorted(keys))}, "
-                "and nothing says which of them is the pointer; say with --launch FILE what each is"
-            )
-        for key in pointers:
-            uses[key].is_pointer = True
-            uses[key].element = uses[key].element or _element(one.opcode)
-    return uses
+    type: str
+    """Type of the load that reads the parameter."""
+    is_pointer: bool = False
+    element: str = ""
+    """Type that is loaded or stored through it, the first."""
 
 
 _Made = frozenset[frozenset[str]]
@@ -311,13 +235,73 @@ _MOST_WAYS = 64
 """More than that are taken as one, so that no kernel takes for ever."""
 
 
+def _uses(ptx: str, entry: str, given: Mapping[str, object]) -> Mapping[str, _Use]:
+    """Return what an entry does with each of its parameters, and with the parts of structures.
+
+    Those that are given as numbers are no pointers, whatever addresses are made of them.
+    """
+    try:
+        body = list(parse(ptx).entries[entry].body or ())
+    except SimulatedTrap as trap:
+        raise UsageError(
+            f"the launch cannot be guessed, because the simulated device does not read the module "
+            f"({trap}); say with --launch FILE how it is launched"
+        ) from None
+    formal = {one.name: one for one in parameters_of(ptx, entry)}
+    uses: dict[str, _Use] = {}
+    loads: dict[int, dict[str, _Made]] = defaultdict(dict)
+    """What instructions load of parameters, by their index and the register."""
+    places: dict[str, tuple[str, int]] = {name: (name, 0) for name in formal}
+    """Parameter and offset of what addresses of parameters are made of."""
+    for index, one in enumerate(body):
+        match one.operands:
+            case (_, Name() as source, *more) if (
+                _PLACES.match(one.opcode)
+                and (held := places.get(_key(one, source.text)))
+                and isinstance(added := (*more, Immediate(0))[0], Immediate)
+            ):
+                for target in _registers(one, one.operands[:1]):
+                    places[target] = (held[0], held[1] + source.offset + added.value)
+            case (_, Address() as address, *_) if one.opcode.startswith("ld.param") and (
+                held := places.get(_key(one, address.base))
+            ):
+                base, start = held[0], held[1] + address.offset
+                type_ = _element(one.opcode) or "u64"
+                width = TYPES[type_] // 8
+                for number, target in enumerate(_registers(one, one.operands[:1])):
+                    at = start + number * width
+                    key = f"{base}+{at}" if formal[base].size > width else base
+                    is_buffer = isinstance(given.get(key, given.get(base)), BufferRow)
+                    uses.setdefault(key, _Use(type_, is_pointer=is_buffer))
+                    if width == 8 and (key not in given or uses[key].is_pointer):
+                        loads[index][target] = frozenset([frozenset([key])])
+    for name, each in formal.items():
+        if not any(key.partition("+")[0] == name for key in uses) and each.type in TYPES:
+            uses[name] = _Use(each.type)
+    touches = [(keys, one) for one, made in _addresses(body, loads) for keys in made if keys]
+    # What is the one parameter of an address is a pointer in the others, too.
+    for keys, one in sorted(touches, key=lambda touch: len(touch[0])):
+        pointers = {key for key in keys if uses[key].is_pointer}
+        if not pointers and len(keys) > 1:
+            raise UsageError(
+                f"line {one.line} makes an address of the parameters {', '.join(sorted(keys))}, "
+                "and nothing says which of them is the pointer; say with --launch FILE what each is"
+            )
+        for key in pointers or keys:
+            uses[key].is_pointer = True
+            uses[key].element = uses[key].element or _element(one.opcode)
+    return uses
+
+
 def _either(first: _Made, second: _Made) -> _Made:
-    found = first | second
-    return found if len(found) <= _MOST_WAYS else frozenset([frozenset().union(*found)])
+    return _few(first | second)
 
 
 def _both(first: _Made, second: _Made) -> _Made:
-    found = frozenset(one | two for one in first for two in second)
+    return _few(frozenset(one | two for one in first for two in second))
+
+
+def _few(found: _Made) -> _Made:
     return found if len(found) <= _MOST_WAYS else frozenset([frozenset().union(*found)])
 
 
@@ -336,7 +320,7 @@ def _addresses(
     while changed:
         start = at = changed.pop()
         state, found = dict(known[start]), []
-        while at < len(body):
+        while at == start or (at < len(body) and at not in starts):
             one = body[at]
             if _ADDRESSES.match(one.opcode) and ".param" not in one.opcode:
                 found += [
@@ -344,12 +328,10 @@ def _addresses(
                     for operand in one.operands
                     if isinstance(operand, Address)
                 ]
-            _step(one, loads.get(at, {}), state)
+            state |= _made(one, loads.get(at, {}), state)
             at += 1
-            if at in starts:
-                break
         ended[start] = found
-        for goal in _goals(body, at - 1):
+        for goal in _goals(body[at - 1], at):
             before = known.get(goal)
             after = state if before is None else {
                 name: _either(before.get(name, _NUMBER), state.get(name, _NUMBER))
@@ -358,45 +340,42 @@ def _addresses(
             if goal < len(body) and after != before:
                 known[goal] = after
                 changed.append(goal)
-    for start in sorted(ended):
-        yield from ended[start]
+    return chain.from_iterable(ended[start] for start in sorted(ended))
 
 
-def _goals(body: Sequence[Instruction], at: int) -> Iterator[int]:
+def _goals(one: Instruction, after: int) -> Iterator[int]:
     """Iterate over where an instruction goes on."""
-    one = body[at]
     if not _ENDS.match(one.opcode) or one.guard is not None:
-        yield at + 1
+        yield after
     if one.opcode.startswith("br"):
         names = [name.text for name in one.operands if isinstance(name, Name)]
         names += [label for name in names for label in one.scope.targets.get(name, ())]
         yield from (one.scope.labels[name] for name in names if name in one.scope.labels)
 
 
-def _step(one: Instruction, loaded: Mapping[str, _Made], state: dict[str, _Made]) -> None:
-    """Change what registers are made of as an instruction does."""
-    word = one.opcode.partition(".")[0]
+def _made(
+    one: Instruction, loaded: Mapping[str, _Made], state: Mapping[str, _Made]
+) -> Iterator[tuple[str, _Made]]:
+    """Iterate over the registers that an instruction writes, and what they are made of then."""
+    word, carries = one.opcode.partition(".")[0], _CARRIES.match(one.opcode)
     # What a product is added to is the address.
     operands = one.operands[3:] if word == "mad" else one.operands[1:]
-    sources = [state.get(name, _NUMBER) for name in _registers(one, operands)]
+    sources = [state.get(name, _NUMBER) for name in _registers(one, operands)] or [_NUMBER]
     join = _either if word in ("selp", "min", "max") else _both
-    made = reduce(join, sources) if sources and _CARRIES.match(one.opcode) else _NUMBER
+    made = reduce(join, sources) if carries else _NUMBER
     for target in _registers(one, one.operands[:1]):
-        now = loaded.get(target, made)
         # An aligned pointer is one, too.
-        if not _CARRIES.match(one.opcode) and target in _registers(one, one.operands[1:]):
-            continue
-        if one.guard is not None:
-            now = _either(now, state.get(target, _NUMBER))
-        state[target] = now
+        if carries or target not in _registers(one, one.operands[1:]):
+            now = loaded.get(target, made)
+            yield target, now if one.guard is None else _either(now, state.get(target, _NUMBER))
 
 
 def _element(opcode: str) -> str:
-    types = _ELEMENT.findall(opcode)
+    types: list[str] = _ELEMENT.findall(opcode)
     return types[-1] if types else ""
 
 
-def _registers(one: Instruction, operands: Sequence[object]) -> list[str]:
+def _registers(one: Instruction, operands: Iterable[object]) -> list[str]:
     parts = (part.parts if isinstance(part, Vector) else (part,) for part in operands)
     return [_key(one, part.text) for part in chain(*parts) if isinstance(part, Name)]
 
@@ -410,68 +389,51 @@ def _observable(ptx: str, entry: str, device: SimulatedDevice) -> str:
     """Return a module without the instructions of an entry that the simulated device does not know.
 
     What they write is zero, or true: waits end so. Which buffers the rest touches shows all the
-    same.
+    same. Returns "" where that does not help.
     """
-    if not _unknown(ptx, entry, device):
-        return ptx
-    text = without_comments(ptx)
+    trap = refused_by(device, ptx, entry)
+    text = ptx if trap is None else without_comments(ptx)
     for _ in range(_MOST_UNKNOWN):
-        trap = _unknown(text, entry, device)
+        trap = refused_by(device, text, entry)
         if trap is None:
             return text
-        listing, said = parse(text), trap.trap.message
-        every = [*listing.entries.values(), *listing.functions.values()]
-        found = [
-            one
-            for each in every
-            for one in each.body or ()
-            if one.line == trap.trap.line and re.match(rf"{re.escape(one.opcode)}[ :]", said)
-        ]
-        lines = text.splitlines(keepends=True)
-        start = sum(map(len, lines[: trap.trap.line - 1]))
-        at = text.find(found[0].text, start) if found else -1
-        if at < 0:
+        listing, line, said = parse(text), trap.trap.line, trap.trap.message
+        one = next(
+            (
+                one
+                for each in (*listing.entries.values(), *listing.functions.values())
+                for one in each.body or ()
+                if one.line == line and re.match(rf"{re.escape(one.opcode)}[ :]", said)
+            ),
+            None,
+        )
+        start = sum(map(len, text.splitlines(keepends=True)[: line - 1]))
+        at = -1 if one is None else text.find(one.text, start)
+        if one is None or at < 0:
             break
-        one = found[0]
-        guard = one.guard
-        when = f"@{'!' * guard.negated}{guard.text} " if guard else ""
-        moves = []
-        for name in _written(one):
-            kept = one.scope.find(name)
-            if isinstance(kept, Register) and kept.parts == 1:
-                moves.append(
-                    f"mov.{_MOVED.get(kept.type, kept.type)} {name}, {kept.type == 'pred':d};"
-                )
-        if not moves:
-            # Somewhere to go on to, for a guard in front.
-            moves = ["membar.cta;"]
-        text = text[:at] + f" {when}".join(moves) + text[at + len(one.text) :]
+        guard = f"@{'!' * one.guard.negated}{one.guard.text} " if one.guard else ""
+        written: Sequence[object] = one.operands[:1]
+        match written:
+            case [Pair(first=first, second=second)]:
+                written = (first, second)
+            case [Vector(parts=parts) | Group(parts=parts)]:
+                written = parts
+        named = [part.text for part in written if isinstance(part, Name)]
+        kept = [(name, one.scope.find(name)) for name in named]
+        moves = [
+            f"mov.{_MOVED.get(held.type, held.type)} {name}, {held.type == 'pred':d};"
+            for name, held in kept
+            if isinstance(held, Register) and held.parts == 1
+        ]
+        # Without any, somewhere to go on to, for a guard in front.
+        moves = moves or ["membar.cta;"]
+        text = text[:at] + f" {guard}".join(moves) + text[at + len(one.text) :]
     return ""
 
 
-def _unknown(ptx: str, entry: str, device: SimulatedDevice) -> SimulatedTrap | None:
-    """Return why the simulated device does not run an entry."""
-    try:
-        found = device.load(ptx).kernels.get(entry)
-    except SimulatedTrap as trap:
-        return trap
-    return found if isinstance(found, SimulatedTrap) else None
-
-
-def _written(one: Instruction) -> list[str]:
-    """Return the names that stand where an instruction writes registers."""
-    if not one.operands:
-        return []
-    first = one.operands[0]
-    if isinstance(first, Pair):
-        return [first.first.text, first.second.text]
-    parts = first.parts if isinstance(first, Vector | Group) else (first,)
-    return [part.text for part in parts if isinstance(part, Name)]
-
-
 def _sizes(
-    ptx: str, setup: Setup, device: SimulatedDevice, unsized: Sequence[str], *, lenient: bool
-) -> tuple[Mapping[str, int], Mapping[str, str]]:
+    ptx: str, setup: Setup, device: SimulatedDevice, *, unsized: bool, lenient: bool
+) -> Mapping[str, tuple[int, str]]:
     """Return the bytes that each buffer gets, and why: what a kernel touches of it on images."""
     most = np.zeros(len(setup.buffers), np.int64)
     refused: SimulatedTrap | None = None
@@ -491,19 +453,20 @@ def _sizes(
     if refused is not None and not ran:
         said = f"the simulated device does not run the kernel: {refused}"
         if refused.trap.message.endswith("outside every buffer"):
-            said = "a buffer may be too small, or its size cannot be guessed"
-            said = f"{said if unsized else 'a buffer may be too small'} ({refused})"
+            more = ", or its size cannot be guessed" if unsized else ""
+            said = f"a buffer may be too small{more} ({refused})"
         raise _RefusedError(said, refused.trap.kind)
+    how = ""
     if lenient:
         # What was left out may reach further.
         most[:] = np.maximum(2 * most if ran else _UNSEEN_BYTES, 16 * setup.threads)
-    sizes, why = {}, {}
+        how = "the simulated device cannot run it"
+        if ran:
+            how = "twice what the instructions touch that the simulated device knows"
+    found = {}
     for name, size in zip(setup.buffers, map(int, most), strict=True):
-        sizes[name] = max(_LEAST_BYTES, -(-size // 16) * 16)
+        bytes_ = max(_LEAST_BYTES, -(-size // 16) * 16)
         reached = f"the kernel touches bytes below {size}" if size else "the kernel touches none"
-        if lenient:
-            reached = "twice what the instructions touch that the simulated device knows"
-            reached = reached if ran else "the simulated device cannot run it"
-        least = f"; {_LEAST_BYTES} is the least" if sizes[name] == _LEAST_BYTES > size else ""
-        why[name] = reached + least
-    return sizes, why
+        least = f"; {_LEAST_BYTES} is the least" if bytes_ == _LEAST_BYTES > size else ""
+        found[name] = (bytes_, (how or reached) + least)
+    return found

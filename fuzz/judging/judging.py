@@ -5,8 +5,12 @@ What is stored is replayed like a case written by hand.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from hashlib import sha256
+from typing import Any
 
 import numpy as np
 
@@ -17,20 +21,19 @@ from corpus import (
     Kind,
     OracleVerdict,
     RunnerVerdict,
-    Saved,
     Versions,
 )
 from corpus.entry import EXPECTED, INPUT, MODULE
 from corpus.finding import WRONG_STEP
-from corpus.known import Known, Row
+from corpus.known import Known
 from corpus.programs import pack
 from fuzz import warpfuzz_version
 from fuzz.compilers.members import with_outcomes
 from fuzz.findings.case import ACTUAL, LAUNCH, ORIGINAL, REWRITTEN, TEXT_CHARACTERS
 from fuzz.findings.launches import Setup
 from fuzz.findings.making import making_of
-from fuzz.judging.bringing import Brought
-from fuzz.judging.comparing import Compared, Verdict, compared, expectations
+from fuzz.findings.replay import REPLAYS
+from fuzz.judging.bringing import Answerer, Brought
 from fuzz.judging.reducing import KernelReducer
 from fuzz.judging.reference import (
     Expected,
@@ -41,18 +44,26 @@ from fuzz.judging.reference import (
     edges_of,
     image_of,
 )
-from fuzz.kinds import described
+from fuzz.kinds import BY_TROUBLE, described
+from fuzz.output import counted
 from fuzz.reducer import MOST_NAMED, instructions_in, opcodes_of, telling
-from fuzz.runner import OpenRunner
 from oracle.errors import UsageError
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
 from runners.compilers import discover_assemblers
-from runners.protocol import Compiled, Failure, Images
+from runners.protocol import Compiled, Failure, Images, Trouble
 from runners.ptx_text import header
 from runners.simulated import TrapKind
 
+_GIVEN_UP = 8
+"""Images without any result after which the others are not tried: one that hangs takes seconds."""
+REFERENCE_SECONDS = 60.0
+"""After which the simulated device is given no more images: of most kernels 64 take 2 s to 5 s, of
+eight blocks of 64 threads that loop 60 s (on one core, 2026-11-24)."""
+_NOT_ASKED = (Trouble.UNSUPPORTED, Trouble.UNAVAILABLE)
+_SAID_CHARACTERS = 200
+"""Characters that are kept of the message of a runner that was not tried."""
 _MOST_FINDINGS = 4
 """Most findings of one kernel: there are rarely more groups of compilers that agree with each
 other."""
@@ -62,90 +73,82 @@ SIMULATED = "the simulated device"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Found:
-    """A disagreement."""
+class Verdict:
+    """What some answerers do that is wrong, or that others do not do."""
 
-    case: Case
-    verdict: Verdict
-    reduced: KernelReducer
-    blame: str
-    """Names of those that alone get the smaller kernel wrong; "" if all do."""
-    saved: Saved
-    known: Row | None
-    unassembled: bool
-    """Whether it was made smaller and there was no ptxas to ask about the smaller forms."""
+    kind: Kind
+    answerers: tuple[Answerer, ...]
+    good: Answerer | None
+    """One that does it right; None where nobody does, or nobody knows."""
+    setup: Setup
+    image: Image
+    """uint8 (bytes,): one that shows it."""
+    expected: Image | None
+    """What it should become; None where nothing knows."""
+    actual: Image | None = None
+    """What it became; None where there is no result."""
+    failure: Failure | None = None
+    steady: bool = True
+    """Whether results came out again each time, those of who it is compared with, too, where the
+    simulated device does not say what must come out."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The compilers and levels."""
+        return tuple(name for one in self.answerers for name in one.names)
+
+    @property
+    def difference(self) -> str:
+        """What is wrong, in words: the bytes that differ, and the first word by its buffer."""
+        if self.failure is not None:
+            return self.failure.line
+        if self.actual is None or self.expected is None:
+            return "nothing was compared"
+        different = np.flatnonzero(self.expected != self.actual)
+        start = int(different[0]) // 4 * 4
+        was, found = (
+            one[start : start + 4][::-1].tobytes().hex() for one in (self.expected, self.actual)
+        )
+        place = f"byte {start} of the image, outside of every buffer,"
+        for name, row in self.setup.buffers.items():
+            if 0 <= start - self.setup.offsets[name] < row.bytes:
+                place = f"{name}+{start - self.setup.offsets[name]}"
+        return (
+            f"{counted(different.size, 'byte')} of the image not as expected; the word at {place} "
+            f"is 0x{found} in place of 0x{was}"
+        )
 
 
-@dataclass(kw_only=True)
-class Judged:
+@dataclass(kw_only=True, eq=False)
+class Compared:
     """What came of a kernel."""
 
-    referee: str
-    """What says what must come out."""
+    verdicts: Sequence[Verdict]
+    """The worst first, and of what is as bad what most have."""
+    agreeing: Sequence[str]
+    """Names of those whose result was as expected on every image."""
+    unasked: Sequence[str]
+    """Sentences about those who could not be asked."""
+    codes: int
+    """Different codes that ran."""
     images: int
     """That were compared."""
-    left: Mapping[int, Left]
+    left: Mapping[int, Left] = field(default_factory=dict)
     """Images that were not, by their numbers."""
-    untried: int
+    untried: int = 0
     """Images for which the simulated device had no time."""
-    came: Compared
     approximations: Sequence[str] = ()
     """Opcodes of which the ISA bounds the error alone, as far as a result depends on them."""
     approximate_bytes: int = 0
     """Bytes of an image that depend on them on any image, where that is known."""
-    found: list[Found] = field(default_factory=list)
-
-    @property
-    def worst_first(self) -> list[Verdict]:
-        """What is wrong, the worst first, and of what is as bad what most have."""
-        return sorted(self.came.verdicts, key=lambda one: (-one.kind.severity, -len(one.names)))
 
 
-def judged(
-    who: Brought,
-    *,
-    count: int,
-    seed: int,
-    corpus: Callable[[], Corpus],
-    known: Known,
-    tell: Callable[[str], None],
-) -> Judged:
-    """Judge a kernel, and make what is found smaller.
+def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None]) -> Compared:
+    """Run a kernel on drawn images everywhere, and compare what comes out.
 
-    Parameters are those of `compare`, and
-    corpus
-        Where findings go; it is made when there is one.
-
-    Raises `compare`'s errors.
+    Raises UsageError if the kernel races or has no buffer, or no image can be judged.
     """
-    told = compare(who, count=count, seed=seed, tell=tell)
-    explained: set[str] = set()
-    for verdict in told.worst_first[:_MOST_FINDINGS]:
-        if explained >= set(verdict.names):
-            continue
-        tell(f"making smaller what {verdict.names[0]} gets wrong")
-        found = _found(who, verdict, corpus, known)
-        explained.update(verdict.names, found.verdict.names)
-        told.found.append(found)
-    return told
-
-
-def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None]) -> Judged:
-    """Run a kernel everywhere and compare what comes out.
-
-    Parameters
-    ----------
-    count
-        Images that are drawn.
-    tell
-        Is told what is being done.
-
-    Raises
-    ------
-    UsageError
-        If the kernel races or has no buffer, or no image can be judged.
-    """
-    ptx, setup, reference = who.ptx, who.launch.setup, who.reference
+    ptx, setup, reference = who.ptx, who.setup, who.reference
     if not setup.buffers:
         raise UsageError(
             f"the kernel has no result that could be judged: {setup.entry} is given no buffer that "
@@ -156,43 +159,177 @@ def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None])
         [image_of(setup, seed=seed, number=number, edges=edges) for number in range(count)]
     )
     expected: Expected | None = None
-    referee = "the others"
-    left: Mapping[int, Left] = {}
+    found: dict[int, Expected] = {}
+    left: dict[int, Left] = {}
     if reference is not None:
         tell("running the kernel on the simulated device")
-        referee = SIMULATED
-        numbers, expected, left = expectations(reference, ptx, setup, images)
-        for one in left.values():
-            if one.kind is TrapKind.RACE:
-                raise UsageError(f"the kernel has no result that could be judged: {one.why}")
-        if not numbers.size:
+        end = time.monotonic() + REFERENCE_SECONDS
+        for number, image in enumerate(images):
+            if found and time.monotonic() > end:
+                break
+            after = reference.after(ptx, setup, image)
+            if isinstance(after, Expected):
+                found[number] = after
+                continue
+            left[number] = after
+            if after.kind is TrapKind.RACE:
+                raise UsageError(f"the kernel has no result that could be judged: {after.why}")
+            if len(left) >= _GIVEN_UP and not found:
+                break
+        if not found:
             raise UsageError(
                 f"on none of {len(left)} images has the kernel a result that could be judged: "
                 f"{left[0].why}; mend the kernel, or its launch (--launch FILE)"
             )
-        images = images[numbers]
+        images, expected = (
+            images[[*found]],
+            Expected(*map(np.array, zip(*found.values(), strict=True))),
+        )
     tell("compiling and comparing")
-    answerers = who.answerers(ptx, setup)
     open_ = approximations(ptx, setup.entry)
-    came = compared(answerers, ptx, setup, images, expected, permitted=bool(open_))
+    builds = who.answerers(ptx, setup)
+    came = compared(builds, ptx, setup, images, expected, permitted=bool(open_))
     if reference is None and not came.codes and came.verdicts:
         raise UsageError(
             f"no build runs to its end ({came.verdicts[0].difference}), and the simulated "
             "device does not know the kernel: look at how it is launched (--launch FILE)"
         )
-    return Judged(
-        referee=referee, images=len(images), left=left, came=came,
-        untried=count - len(images) - len(left),
-        approximations=open_ if expected is None or expected.approximate.any() else (),
-        approximate_bytes=0 if expected is None else int(expected.approximate.any(axis=0).sum()),
-    )  # fmt: skip
+    came.left, came.untried = left, count - len(images) - len(left)
+    if expected is None or expected.approximate.any():
+        came.approximations = open_
+    if expected is not None:
+        came.approximate_bytes = int(expected.approximate.any(axis=0).sum())
+    return came
 
 
-def _found(who: Brought, verdict: Verdict, corpus: Callable[[], Corpus], known: Known) -> Found:
-    """Make a disagreement smaller and store it."""
+def compared(
+    answerers: Sequence[Answerer],
+    ptx: str,
+    setup: Setup,
+    images: Images,
+    expected: Expected | None,
+    *,
+    permitted: bool = False,
+) -> Compared:
+    """Run images by all, and compare them.
+
+    Parameters
+    ----------
+    expected
+        What the reference says; None: they are compared with the first of them that ran. What
+        depends on approximate instructions is, too, unless the simulated device runs them all: a
+        difference there alone is a note.
+    permitted
+        Whether the ISA permits results that are not the same, where nothing is expected.
+    """
+    answers: list[tuple[Answerer, Images | Failure]] = []
+    unasked = []
+    for one in answerers:
+        answer = one.answer(ptx, setup, images)
+        if isinstance(answer, Failure) and answer.trouble in _NOT_ASKED:
+            said = answer.detail.partition("\n")[0]
+            words = (", ".join(one.names), answer.message, said[:_SAID_CHARACTERS])
+            unasked.append(": ".join(filter(None, words)))
+        else:
+            answers.append((one, answer))
+    ran = [(one, answer) for one, answer in answers if not isinstance(answer, Failure)]
+    known = ran[0][1] if ran else None
+    if expected is not None:
+        simulated = all(one.choice.name == "sim" for one, _ in ran)
+        known = expected.image if known is None or simulated else expected.beside(known)
+        decided = (known != images) & ~expected.approximate
+        if len(ran) == 1 and not simulated and not decided.any():
+            unasked.append(
+                f"{', '.join(ran[0][0].names)}: all that the kernel writes depends on approximate "
+                "instructions, and nothing else ran that it could be compared with"
+            )
+            ran, answers = [], [one for one in answers if isinstance(one[1], Failure)]
+    groups: dict[str, list[tuple[Answerer, Images | Failure]]] = {"": []}
+    for one, answer in answers:
+        if isinstance(answer, Failure):
+            key = f"{answer.trouble}"
+        else:
+            as_known = known is not None and np.array_equal(answer, known)
+            key = "" if as_known else sha256(answer.tobytes()).hexdigest()
+        groups.setdefault(key, []).append((one, answer))
+    agreeing = [one for one, _ in groups.pop("")]
+    # All that ran give the same, and it is not what the reference gives.
+    alone = len(ran) > 1 and len(ran) in map(len, groups.values())
+    usual = Kind.DEVIATION if alone else Kind.VIOLATION
+    if expected is None:
+        usual = Kind.NOTE if permitted else Kind.DIFFER
+
+    def verdict(group: Sequence[tuple[Answerer, Images | Failure]]) -> Verdict:
+        first, answer = group[0]
+        who, good = tuple(one for one, _ in group), agreeing[0] if agreeing else None
+        if isinstance(answer, Failure):
+            return Verdict(
+                kind=BY_TROUBLE[answer.trouble], answerers=who, good=good, setup=setup,
+                image=images[0], expected=None if known is None else known[0], failure=answer,
+            )  # fmt: skip
+        assert known is not None
+        differs, kind, wanted = answer != known, usual, known
+        if expected is not None:
+            decided = differs & ~expected.approximate
+            if decided.any():
+                differs, wanted = decided, expected.beside(answer)
+            else:
+                kind = Kind.NOTE
+        at = int(np.flatnonzero(differs.any(axis=1))[0])
+        sure = kind is usual and expected is not None
+        both = [(first, answer), *ran[: not sure]]
+        steady = all(repeats(one, ptx, setup, images[at], its[at]) for one, its in both)
+        if not steady:
+            kind = Kind.FLAKY if sure else Kind.NOTE
+        return Verdict(
+            kind=kind, answerers=who, good=good, setup=setup, image=images[at],
+            expected=wanted[at], actual=answer[at], steady=steady,
+        )  # fmt: skip
+
+    verdicts = map(verdict, groups.values())
+    return Compared(
+        verdicts=sorted(verdicts, key=lambda one: (-one.kind.severity, -len(one.names))),
+        agreeing=[name for one in agreeing for name in one.names],
+        unasked=unasked,
+        codes=len(ran),
+        images=len(images),
+    )
+
+
+def repeats(one: Answerer, ptx: str, setup: Setup, image: Image, before: Image) -> bool:
+    """Whether a result comes out again, each time."""
+    answer = one.answer(ptx, setup, np.repeat(image[None], REPLAYS, axis=0))
+    return not isinstance(answer, Failure) and bool((answer == before).all())
+
+
+def made_smaller(
+    who: Brought,
+    verdicts: Sequence[Verdict],
+    corpus: Callable[[], Corpus],
+    known: Known,
+    tell: Callable[[str], None],
+) -> list[tuple[Verdict, dict[str, Any]]]:
+    """Make disagreements smaller and store them, a few of the worst.
+
+    Returns each as it is seen in the smaller kernel, with what JSON says of it.
+    """
+    explained: set[str] = set()
+    found = []
+    for verdict in verdicts[:_MOST_FINDINGS]:
+        if not explained >= set(verdict.names):
+            tell(f"making smaller what {verdict.names[0]} gets wrong")
+            small, row = _found(who, verdict, corpus, known)
+            explained.update(verdict.names, small.names)
+            found.append((small, row))
+    return found
+
+
+def _found(
+    who: Brought, verdict: Verdict, corpus: Callable[[], Corpus], known: Known
+) -> tuple[Verdict, dict[str, Any]]:
     ptx, reference = who.ptx, who.reference
     reduced = KernelReducer(lambda *_: True, ptx, verdict.setup, verdict.image)
-    unassembled, among = False, list(who.members)
+    unassembled = False
     # What hangs costs the runner's whole deadline each time.
     if reference is not None and verdict.kind not in (Kind.FLAKY, Kind.HANG, Kind.NOTE):
         smaller = reducer_of(who, reference, verdict)
@@ -201,31 +338,37 @@ def _found(who: Brought, verdict: Verdict, corpus: Callable[[], Corpus], known: 
             wrong = tuple(each for one in alike for each in one.answerers)
             verdict, reduced = replace(alike[0], answerers=wrong), smaller
             unassembled = not who.members and _assembler(ptx) is None
+    among = list(who.members)
     members = [member for one in verdict.answerers for member in one.members]
     blame = ""
     if members and len(members) < len(among):
         blame = f"only {described([one for one in among if one in members], among)}"
-    referee = SIMULATED if reference is not None else "the others"
-    case, files = _stored(verdict, reduced, who.ready, referee=referee, original=ptx)
+    case, files = _stored(who, verdict, reduced)
     if among:
         outcomes = {one: verdict.kind.value if one in members else "match" for one in among}
         case = with_outcomes(case, outcomes)
-    return Found(
-        case=case, verdict=verdict, reduced=reduced, blame=blame, saved=corpus().add(case, files),
-        known=known.match(case), unassembled=unassembled,
-    )  # fmt: skip
+    saved = corpus().add(case, files)
+    return verdict, {
+        "id": saved.id,
+        "family": case.identity.text,
+        "kind": verdict.kind.value,
+        "verdict": verdict.kind.value,
+        "known": known.match(case) is not None,
+        "path": str(saved.path),
+        "compilers": list(verdict.names),
+        "blame": blame,
+        "difference": verdict.difference,
+        "lines": len(reduced.text.splitlines()),
+        "shrink": reduced.status.value,
+        "tries": reduced.tries,
+        "unassembled": unassembled,
+    }
 
 
 def reducer_of(
     who: Brought, reference: Reference, verdict: Verdict, *, end: float | None = None
 ) -> KernelReducer:
-    """Return what makes a kernel smaller that a build gets wrong.
-
-    Parameters
-    ----------
-    end
-        Value of `time.monotonic()` at which it ends; None: `REDUCE_SECONDS` from now.
-    """
+    """Return what makes a kernel smaller that a build gets wrong, until a time of its clock."""
     assembler = _assembler(who.ptx) if not who.members else None
     holds = shows(verdict, reference.at_most(_SLACK), assembler)
     return KernelReducer(holds, who.ptx, verdict.setup, verdict.image, end=end)
@@ -248,11 +391,12 @@ def _again(
     expected = reference.after(case.text, case.setup, case.image)
     if isinstance(expected, Left):
         return []
-    everybody = who.answerers(case.text, case.setup)
     many = Expected(expected.image[None], expected.approximate[None])
+    everybody = who.answerers(case.text, case.setup)
     came = compared(everybody, case.text, case.setup, case.image[None], many)
-    found = [one for one in came.verdicts if (one.failure is None) is (before.failure is None)]
-    return [one for one in found if one.failure is None or one.kind is before.kind]
+    if before.failure is None:
+        return [one for one in came.verdicts if one.failure is None]
+    return [one for one in came.verdicts if one.failure is not None and one.kind is before.kind]
 
 
 def shows(
@@ -260,51 +404,43 @@ def shows(
 ) -> Callable[[str, Setup, Image], bool]:
     """Return what asks whether a smaller case still shows it, and an assembler takes it."""
     bad, good = verdict.answerers[0], verdict.good
-    assembled: dict[str, bool] = {}
+    assembles = cache(lambda ptx: assembler is None or _assembles(assembler, ptx))
 
-    def right(answer: Images, expected: Expected) -> bool:
-        return np.array_equal(answer[0], expected.beside(answer[0]))
+    def right(answer: Images | Failure, expected: Expected) -> bool:
+        return not isinstance(answer, Failure) and np.array_equal(
+            answer[0], expected.beside(answer[0])
+        )
 
     def holds(ptx: str, setup: Setup, image: Image) -> bool:
         expected = reference.after(ptx, setup, image, sure=False)
         if isinstance(expected, Left):
             return False
         answer = bad.answer(ptx, setup, image[None])
-        if isinstance(answer, Failure):
-            if verdict.failure is None or answer.trouble is not verdict.failure.trouble:
-                return False
-        elif verdict.failure is not None or right(answer, expected):
+        failed = isinstance(answer, Failure)
+        if failed is not (verdict.failure is not None) or right(answer, expected):
             return False
-        if good is not None:
-            other = good.answer(ptx, setup, image[None])
-            if isinstance(other, Failure) or not right(other, expected):
-                return False
+        if (
+            verdict.failure
+            and isinstance(answer, Failure)
+            and (answer.trouble is not verdict.failure.trouble)
+        ):
+            return False
+        if good is not None and not right(good.answer(ptx, setup, image[None]), expected):
+            return False
         # The second run costs as much as the first, and rarely says no.
-        if isinstance(reference.after(ptx, setup, image), Left):
-            return False
-        if assembler is not None and ptx not in assembled:
-            assembled[ptx] = _assembles(assembler, ptx)
-        return assembler is None or assembled[ptx]
+        return not isinstance(reference.after(ptx, setup, image), Left) and assembles(ptx)
 
     return holds
 
 
 def _stored(
-    verdict: Verdict, reduced: KernelReducer, ready: OpenRunner, *, referee: str, original: str
+    who: Brought, verdict: Verdict, reduced: KernelReducer
 ) -> tuple[Case, Mapping[str, bytes]]:
-    """Describe a finding for the corpus, with its files by name.
-
-    Parameters
-    ----------
-    referee
-        What says what must come out.
-    original
-        The kernel as it came.
-    """
+    """Describe a finding for the corpus, with its files by name."""
     first, ptx = verdict.answerers[0], reduced.text
     files = {
         MODULE: ptx.encode(),
-        ORIGINAL: original.encode(),
+        ORIGINAL: who.ptx.encode(),
         LAUNCH: reduced.setup.toml.encode(),
         INPUT: pack(reduced.image[None]),
     }
@@ -332,11 +468,11 @@ def _stored(
         runners=(
             RunnerVerdict(
                 runner=first.choice.label,
-                version=ready.version,
+                version=who.ready.version,
                 options=first.choice.options,
                 outcome=verdict.kind.value,
                 message=verdict.difference[:TEXT_CHARACTERS],
-                device=ready.device,
+                device=who.ready.device,
             ),
         ),
         versions=Versions(warpfuzz=warpfuzz_version()),
@@ -345,7 +481,7 @@ def _stored(
         complexity=int(np.count_nonzero(reduced.image)),
         details={
             "compilers": ", ".join(verdict.names)[:TEXT_CHARACTERS],
-            "referee": referee,
+            "referee": SIMULATED if who.reference is not None else "the others",
             "tries": reduced.tries,
             **told,
         },

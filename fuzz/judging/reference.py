@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.findings.launches import TYPES, BufferRow, Setup, own_text
+from fuzz.findings.launches import TYPES, Setup, own_text
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.parser import parse
 from runners.simulated.scalar import APPROXIMATE
@@ -39,14 +39,9 @@ _VARIABLE = re.compile(
 )
 
 
-def rounded(ptx: str) -> str:
-    """Return a module whose sums and products all name their rounding."""
-    return _ROUNDED.sub(r"\1.rn\2", ptx)
-
-
-def without_rounding(text: str) -> int:
-    """Return how many sums and products of a text do not name their rounding."""
-    return len(_ROUNDED.findall(text))
+def rounded(text: str) -> tuple[str, int]:
+    """Return a text whose sums and products all name their rounding, and how many did not."""
+    return _ROUNDED.subn(r"\1.rn\2", text)
 
 
 def undecided(text: str) -> str:
@@ -89,13 +84,21 @@ class Expected(NamedTuple):
         return np.where(self.approximate, actual, self.image)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Left:
+class Left(NamedTuple):
     """An image on which the kernel cannot be judged."""
 
     why: str
     kind: TrapKind | None = None
     """What stopped it; None where the result is nothing that the kernel decides."""
+
+
+def refused_by(device: SimulatedDevice, ptx: str, entry: str) -> SimulatedTrap | None:
+    """Return why the simulated device does not run an entry of a module; None if it does."""
+    try:
+        found = device.load(ptx).kernels.get(entry)
+    except SimulatedTrap as trap:
+        return trap
+    return found if isinstance(found, SimulatedTrap) else None
 
 
 @dataclass(kw_only=True)
@@ -115,14 +118,6 @@ class Reference:
     def at_most(self, times: int) -> Reference:
         """Return one for smaller kernels: what takes so many times the steps runs for ever."""
         return Reference(target=self.target, most_steps=times * self.steps + 1000)
-
-    def refusal(self, ptx: str, entry: str) -> str:
-        """Return why the device does not load an entry of a module; "" if it does."""
-        try:
-            found = self.device.load(ptx).kernels.get(entry)
-        except SimulatedTrap as trap:
-            return str(trap)
-        return str(found) if isinstance(found, SimulatedTrap) else ""
 
     def after(self, ptx: str, setup: Setup, image: Image, *, sure: bool = True) -> Expected | Left:
         """Return an image as the kernel leaves it.
@@ -191,39 +186,25 @@ def image_of(
     whole = filled("b", 64, setup.image_bytes, seed=seed, image=1 + 4 * number, buffer=0)
     image = np.frombuffer(whole, np.uint8).copy()
     for index, (name, row) in enumerate(setup.buffers.items(), start=1):
-        start = setup.offsets[name]
-        data = _contents(row, seed=seed, image=number, buffer=index)
-        if number % 2 and row.fill == "drawn" and row.below is None:
-            data = _with_edges(data, row, edges, np.random.default_rng([seed, number, index]))
-        image[start : start + row.bytes] = np.frombuffer(data, np.uint8)
+        bits, kind = TYPES[row.type], row.type.rstrip("0123456789")
+        names = {"seed": seed, "image": number, "buffer": index}
+        if row.fill != "drawn":
+            numbers = np.arange(-(-row.bytes * 8 // bits)) * (row.fill == "count")
+            data = numbers.astype(f"<u{bits // 8}").tobytes()[: row.bytes]
+        elif row.below is not None:
+            data = below(row.below, bits, row.bytes, **names)
+        else:
+            data = filled(kind, bits, row.bytes, **names)
+        part = image[setup.offsets[name] :][: row.bytes]
+        part[:] = np.frombuffer(data, np.uint8)
+        fitting = [
+            one.value & (1 << bits) - 1
+            for one in edges
+            if kind == "b" or (one.float_bits == bits) is kind.startswith("f")
+        ]
+        if number % 2 and row.fill == "drawn" and row.below is None and fitting:
+            words = part[: row.bytes * 8 // bits * bits // 8].view(f"<u{bits // 8}")
+            draw = np.random.default_rng([seed, number, index])
+            chosen = np.flatnonzero(draw.integers(_EDGES, size=words.size) == 0)
+            words[chosen] = draw.choice(np.array(fitting, words.dtype), chosen.size)
     return image
-
-
-def _with_edges(
-    data: bytes, row: BufferRow, edges: Sequence[Immediate], draw: np.random.Generator
-) -> bytes:
-    """Put constants into the elements of a buffer that can hold such."""
-    bits, kind = TYPES[row.type], row.type.rstrip("0123456789")
-    fitting = [
-        one.value & (1 << bits) - 1
-        for one in edges
-        if kind == "b" or (one.float_bits == bits) is kind.startswith("f")
-    ]
-    words = np.frombuffer(data[: row.bytes * 8 // bits * bits // 8], f"<u{bits // 8}").copy()
-    if fitting:
-        chosen = np.flatnonzero(draw.integers(_EDGES, size=words.size) == 0)
-        words[chosen] = draw.choice(np.array(fitting, words.dtype), chosen.size)
-    return words.tobytes() + data[words.nbytes :]
-
-
-def _contents(row: BufferRow, *, seed: int, image: int, buffer: int) -> bytes:
-    bits = TYPES[row.type]
-    if row.fill == "zeros":
-        return bytes(row.bytes)
-    if row.fill == "count":
-        count = -(-row.bytes * 8 // bits)
-        return np.arange(count).astype(f"<u{bits // 8}").tobytes()[: row.bytes]
-    if row.below is not None:
-        return below(row.below, bits, row.bytes, seed=seed, image=image, buffer=buffer)
-    kind = row.type.rstrip("0123456789")
-    return filled(kind, bits, row.bytes, seed=seed, image=image, buffer=buffer)

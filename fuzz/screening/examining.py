@@ -18,7 +18,6 @@ from fuzz.findings.families import (
     bucket_of_difference,
     bucket_of_failure,
     bucket_of_flaky,
-    bucket_of_multiprocessor,
     form_name,
 )
 from fuzz.findings.replay import Attempt, Subject
@@ -144,7 +143,8 @@ class Examiner:
         return int(own.sum()) <= MOST_FAULTY and int(np.any(few, axis=0).sum()) <= MOST_FAULTY
 
     def _multiprocessor(self, kind: Kind, sm: int) -> Bucket:
-        return bucket_of_multiprocessor(kind, sm, self.device, self.screen.ready.uuid)
+        uuid = self.screen.ready.uuid or self.device
+        return Bucket.of(kind, f"multiprocessor {sm} of {uuid}")
 
     def _differing(self, item: Item, one: Differing) -> ScreenFinding | None:
         source = item.source
@@ -173,7 +173,7 @@ class Examiner:
             bucket = self._multiprocessor(kind, one.sm)
         elif steady:
             found = differences(source.program, expected, one.actual)
-            bucket = bucket_of_difference(kind, form, found)
+            bucket = bucket_of_difference(kind, form, outside=found.outside)
         else:
             bucket = bucket_of_flaky(form)
         attempt = Attempt(

@@ -1,8 +1,4 @@
-"""Conversions between formats on raw bit patterns, with the rounding that each has.
-
-f16 and f32 (9.7.14.4.5: mixed types of C and D), and doubles to them in every mode that a model can
-name.
-"""
+"""Conversions between formats on raw bit patterns, with the rounding that each has."""
 
 from __future__ import annotations
 
@@ -27,10 +23,7 @@ def widen(bits: NDArray[np.uint16]) -> NDArray[np.uint32]:
 
 
 def narrow_to_bf16(bits: NDArray[np.uint32]) -> NDArray[np.uint16]:
-    """Return f32 values rounded to bf16 patterns, to nearest even; any NaN becomes 0x7fff.
-
-    That NaN is assumed to be as that of f16, and was not measured.
-    """
+    """Round f32 patterns to bf16's, to nearest even; any NaN becomes 0x7fff (not measured)."""
     odd = (bits >> np.uint32(16)) & np.uint32(1)
     # The largest finite pattern plus half a unit carries into infinity, as it has to.
     rounded = ((bits + (np.uint32(0x7FFF) + odd)) >> np.uint32(16)).astype(np.uint16)
@@ -49,12 +42,11 @@ _INFINITY = 0xFF << 23
 
 
 def narrow(bits: NDArray[np.uint32]) -> NDArray[np.uint16]:
-    """Return f32 values rounded to f16 bit patterns, to nearest even.
+    """Round f32 patterns to f16's, to nearest even; zeros keep signs, any NaN becomes 0x7fff.
 
-    Overflow gives infinity, the sign of a zero is kept, and any NaN becomes 0x7fff, as
-    F2FP.F16.F32 does with the canonical NaN of the dot product (measured on H200, 2026-11).
-    (NumPy's own conversion raises a floating-point exception for each overflow and underflow,
-    which makes it ten times as slow on random bits.)
+    As F2FP.F16.F32 does with the canonical NaN of the dot product (measured on H200, 2026-11).
+    (NumPy's own conversion raises a floating-point exception for each overflow and underflow: ten
+    times as slow on random bits.)
     """
     halves = np.empty(bits.shape, np.uint16)
     source, target = bits.reshape(-1), halves.reshape(-1)
@@ -133,15 +125,11 @@ def integral(values: Floats, rounding: str) -> Floats:
 
 
 def rounded(values: Floats, fmt: Format, rounding: str, overflow: str) -> NDArray[Any]:
-    """Round doubles once, to bit patterns.
+    """Round finite doubles (exact, or rounded to odd) once, to bit patterns of a format but f64.
 
-    `values`: Finite doubles of any shape. One that was itself rounded to odd is as good as exact.
-    `fmt`: Any but f64.
-    `rounding`: One of `oracle.models.figures.ROUNDINGS`.
-    `overflow`: What a value that is too large for the format becomes: "infinity", "largest" (the
-        largest finite number), or "IEEE" (whichever the rounding asks for, IEEE 754-2019, 7.4).
-        e4m3 has no infinity: "largest".
-    Returns patterns, uint16 or uint32; zeros have the sign of the value.
+    `rounding`: One of `oracle.models.figures.ROUNDINGS`. Zeros keep their signs.
+    `overflow`: What becomes too large: "infinity", "largest" (e4m3 has no other), or "IEEE"
+    (whichever the rounding asks for, IEEE 754-2019, 7.4).
     """
     _, exponent = np.frexp(values)
     np.maximum(exponent, 2 - fmt.bias, out=exponent)  # frexp's significands are below 1

@@ -26,25 +26,15 @@ Array = NDArray[Any]
 
 
 def dot_product(
-    a: Array,
-    b: Array,
-    c: Array,
-    *,
-    rule: TruncatedDot,
-    scratch: Scratch,
-    keeps_c: bool = True,
+    a: Array, b: Array, c: Array, *, rule: TruncatedDot, scratch: Scratch, keeps_c: bool = True,
     rows: NDArray[np.intp] | None = None,
-) -> Array:
-    """Return a @ b + c, on raw bit patterns.
+) -> Array:  # fmt: skip
+    """Return a @ b + c, raw patterns (m, n, tiles): working memory, good until the next call.
 
-    `a`, `b`, `c`: Shapes (tiles, m, k), (tiles, k, n) and (tiles, m, n), raw patterns of the rule's
-        formats.
-    `rule`: The figures of the unit.
-    `scratch`: Working memory.
+    `a`, `b`, `c`: Shapes (tiles, m, k), (tiles, k, n), (tiles, m, n), patterns of the rule's
+    formats.
     `keeps_c`: Whether `c` is needed later; if not, the result may be where it was.
     `rows`: Of sparse A, if the rule is usual: which row of `b` each element meets, (k, m, tiles).
-    Returns raw patterns of the format of D, shape (m, n, tiles): working memory, good until the
-        next call.
     """
     multiplicand, accumulator = format_named(rule.multiplicand), rule.accumulator_format
     a, b, c = _operands(a, b, c, rule)
@@ -75,10 +65,9 @@ def block_sums(
 ) -> Iterator[tuple[tuple[int, ...], Array, Array, Array, int]]:
     """Yield what `dot_product` adds at once to an element of D, one block after the other.
 
-    `a`, `b`: A row of A and a column of B, shape (k,).
-    `c`: The element of C, shape ().
-    Yields The ks, the factors as they reach the multiplier, (k,) each, the sum that they are added
-        to, and the sum afterwards: patterns of the accumulator's format.
+    `a`, `b`, `c`: A row of A and a column of B, (k,), and the element of C, ().
+    Yields the ks, the factors as they reach the multiplier, (k,) each, the sum that they are added
+    to, and the sum afterwards: patterns of the accumulator's format.
     """
     multiplicand = format_named(rule.multiplicand)
     a, b, c = _operands(a[None, None, :], b[None, :, None], c[None, None, None], rule)
@@ -146,17 +135,9 @@ def _prepared(bits: Array, fmt: Format, rule: TruncatedDot, subnormals: str) -> 
 
 
 def _chain(
-    a: Array,
-    b: Array,
-    c: Array,
-    multiplicand: Format,
-    rule: TruncatedDot,
-    scratch: Scratch,
-    members: tuple[tuple[int, ...], ...],
-    rows: NDArray[np.intp] | None,
-    *,
-    keeps_c: bool,
-) -> Array:
+    a: Array, b: Array, c: Array, multiplicand: Format, rule: TruncatedDot, scratch: Scratch,
+    members: tuple[tuple[int, ...], ...], rows: NDArray[np.intp] | None, *, keeps_c: bool,
+) -> Array:  # fmt: skip
     """Return the chain of blocks with these ks, patterns of the accumulator's format."""
     ks = tuple(chain.from_iterable(members))
     if ks != tuple(range(a.shape[2])):
@@ -169,16 +150,9 @@ def _chain(
     blocks = [slice(start, end) for start, end in pairwise(ends)]
     if rule.is_usual:
         return truncated_dot(
-            a,
-            b,
-            c,
-            multiplicand=multiplicand,
-            rule=rule,
-            blocks=blocks,
-            scratch=scratch,
-            keeps_c=keeps_c,
-            rows=rows,
-        )
+            a, b, c, multiplicand=multiplicand, rule=rule, blocks=blocks, scratch=scratch,
+            keeps_c=keeps_c, rows=rows,
+        )  # fmt: skip
     return unusual_dot(a, b, c, multiplicand=multiplicand, rule=rule, blocks=blocks)
 
 
@@ -209,7 +183,6 @@ def _sum(x: Array, y: Array, fmt: Format, rounding: str) -> Array:
 
 
 def _narrowed(bits: NDArray[np.uint32], rounding: str, overflow: str) -> NDArray[np.uint16]:
-    """Return f32 patterns rounded to f16; the sign of a zero is kept, any NaN is canonical."""
     if (rounding, overflow) == ("rn", "infinity"):
         return conversions.narrow(bits)
     with np.errstate(all="ignore"):
@@ -223,13 +196,9 @@ def _narrowed(bits: NDArray[np.uint32], rounding: str, overflow: str) -> NDArray
 
 
 def scalar_dot(a: Array, b: Array, c: Array, *, rule: ScalarDot) -> Array:
-    """Return a @ b + c, on raw bit patterns, each operation rounded to nearest even f32.
+    """Return a @ b + c, (m, n, tiles), each operation rounded to nearest even f32.
 
-    `a`, `b`: uint16 (tiles, m, 4), (tiles, 4, n). Patterns of f16.
-    `c`: (tiles, m, n). Patterns of f16 or f32.
-    `rule`: In which order the sums are formed.
-    Returns raw patterns of the format of D, shape (m, n, tiles).
-
+    `a`, `b`, `c`: (tiles, m, 4), (tiles, 4, n) of f16, (tiles, m, n) of f16 or f32, raw patterns.
     A product of two f16 has 22 significant bits and is a normal f32, or zero: a fused multiply-add
     returns no other number than a multiplication and an addition.
     """

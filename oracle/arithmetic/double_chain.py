@@ -50,8 +50,7 @@ cost little. 2^14 took a fifth longer, 2^15 a tenth, 2^17 as long (2026-11-22)."
 _TINY = 2.0**-968
 """The error of a product that is at least so large is a multiple of 2^-1074, and so a double."""
 _BESIDE_TINY = 2.0**-900
-"""Beside an addend of this, far more than 2^53 times as large, of a tiny product only the sign
-counts."""
+"""Beside an addend of this, over 2^53 times as large, of a tiny product the sign counts."""
 _FEW = 1 << 13
 """Unusual elements of C that are fewer go wholly the slow way: looking for what the quick one gets
 wrong takes as many calls again (2026-11-28)."""
@@ -66,24 +65,15 @@ _SLOW_BLOCK = 1 << 14
 
 
 def chain(
-    a: Bits,
-    b: Bits,
-    c: Bits,
-    *,
-    rounding: str,
-    rule: DoubleChain,
-    scratch: Scratch,
+    a: Bits, b: Bits, c: Bits, *, rounding: str, rule: DoubleChain, scratch: Scratch,
     keeps_c: bool = True,
-) -> Bits:
-    """Return a @ b + c as a chain of multiply-adds.
+) -> Bits:  # fmt: skip
+    """Return a @ b + c as a chain of multiply-adds, (m, n, tiles): good until the next call.
 
     `a`, `b`, `c`: Shapes (tiles, m, k), (tiles, k, n) and (tiles, m, n), raw bit patterns.
     `rounding`: "rn", "rz", "rm" or "rp" (PTX ISA 9.7.14.4.5).
-    `rule`: The figures of the unit.
-    `scratch`: Working memory.
     `keeps_c`: Whether `c` is needed later; if not, and with tiles last in memory, it becomes the
-        result.
-    Returns raw bit patterns, shape (m, n, tiles): working memory, good until the next call.
+    result.
     """
     if rule.order.value == "falling":
         a, b = a[:, :, ::-1], b[:, ::-1]
@@ -210,14 +200,12 @@ class _Steps:
         self.product, self.error, *_ = self._arrays
 
     def multiply(self, x: Parts, y: Parts) -> None:
-        """Multiply factors that broadcast to the block."""
         self.product, self.error, spare, *_ = self._arrays
         with small_buffer():
             np.multiply(x[0], y[0], out=self.product)
             product_error(self.product, x[1:], y[1:], out=(self.error, spare))
 
     def add(self) -> None:
-        """Add the product, which is lost."""
         c, (p, e, s, free, rest) = self.total, self._arrays
         s, t = two_sum(p, c, out=(s, c, free))
         v = np.add(t, e, out=p)
@@ -276,7 +264,7 @@ def _settle(result: Floats, at: Places, s: Floats, t: Floats, e: Floats, mode: s
 
 
 class _Checks:
-    """What the steps of a block may get wrong, found and put right.
+    """Find and put right what the steps of a block may get wrong.
 
     Sums that are infinite or NaN are kept apart; 1 runs along in their place.
     """
@@ -329,7 +317,6 @@ class _Checks:
         self._small = at[(magnitude < _BESIDE_TINY) & ~subnormal]
 
     def after(self, k: int, steps: _Steps) -> None:
-        """Put right what the step got wrong."""
         at, finite = self._small, self._finite
         finite &= np.isfinite(steps.total, out=self._below)
         if not finite.all():
@@ -339,7 +326,6 @@ class _Checks:
                 step(k, steps.total.view(np.uint64), places[first : first + _SLOW_BLOCK])
 
     def _factors(self, k: int, at: Places) -> tuple[Bits, Bits]:
-        """Return the factors of the products at some places."""
         _, columns, tiles = self._addend.shape
         row, tile = at // (columns * tiles), at - at // tiles * tiles
         x = self._left[k].take(row * tiles + tile)
@@ -355,7 +341,6 @@ class _Checks:
         total.put(at, sums.view(np.uint64))
 
     def _step_slowly(self, k: int, total: Bits, at: Places) -> None:
-        """Take a step in the way of any operands."""
         x, y = self._factors(k, at)
         apart, addend, kept = (
             array.take(at) for array in (self._is_apart, self._addend, self._apart)
@@ -365,12 +350,10 @@ class _Checks:
         self._put(total, at, sums ^ self._sign)
 
     def end(self, total: Bits) -> None:
-        """Put what was kept apart into the sums."""
         at = np.flatnonzero(self._is_apart)
         total.reshape(-1)[at] = self._apart.reshape(-1)[at]
 
     def _put(self, total: Bits, at: Places, sums: Bits) -> None:
-        """Put sums into their places, or apart."""
         finite = np.isfinite(sums.view(np.float64))
         total.reshape(-1)[at] = np.where(finite, sums, np.uint64(_ONE))
         self._apart.reshape(-1)[at] = sums
@@ -404,7 +387,6 @@ def _sum_below_normal(x: Floats, y: Floats, c: Floats, mode: str) -> Floats:
 
 
 def _any_chain(left: Bits, right: Bits, total: Bits, rounding: str, nan: NanRule) -> Bits:
-    """Return the sums of any operands."""
     rows, columns = Decoded.of(left), Decoded.of(right)
     for k in range(len(left)):
         multiplicand = rows.at((k, slice(None), None))

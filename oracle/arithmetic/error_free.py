@@ -14,10 +14,7 @@ _NEW = (None, None, None)
 
 
 def split(x: Floats, *, out: Outputs = _NEW) -> tuple[Floats, Floats]:
-    """Return parts of at most 26 bits whose sum is exactly x (Dekker 1971).
-
-    `out` names arrays for the two parts; without them, fresh ones are made.
-    """
+    """Return parts of at most 26 bits whose sum is exactly x (Dekker 1971), in `out` if given."""
     product = np.multiply(x, _SPLITTER, out=out[0])
     rest = np.subtract(product, x, out=out[1])
     high = np.subtract(product, rest, out=product)
@@ -27,8 +24,7 @@ def split(x: Floats, *, out: Outputs = _NEW) -> tuple[Floats, Floats]:
 def two_sum(x: Floats, y: Floats, *, out: Outputs = _NEW) -> tuple[Floats, Floats]:
     """Return the rounded sum and its exact error (Knuth, TAOCP 2, 4.2.2, theorem B).
 
-    `out` names arrays for the two and a third to work in, of which that of the error may be y;
-    without them, fresh ones are made.
+    `out` names arrays for the two and a third to work in, of which that of the error may be y.
     """
     total = np.add(x, y, out=out[0])
     part = np.subtract(total, x, out=out[2])
@@ -42,10 +38,7 @@ def two_sum(x: Floats, y: Floats, *, out: Outputs = _NEW) -> tuple[Floats, Float
 def product_error(
     product: Floats, a: tuple[Floats, Floats], b: tuple[Floats, Floats], *, out: Outputs = _NEW
 ) -> Floats:
-    """Return what the rounded product of two split factors lacks (Dekker 1971).
-
-    `out` names an array for it and another to work in; without them, fresh ones are made.
-    """
+    """Return what the rounded product of two split factors lacks (Dekker 1971)."""
     (a_high, a_low), (b_high, b_low) = a, b
     error = np.multiply(a_high, b_high, out=out[0])
     error -= product
@@ -57,10 +50,9 @@ def product_error(
 
 
 def odd_sum(x: Floats, y: Floats) -> Floats:
-    """Return x + y rounded to odd: inexact sums go to the neighbour with an odd significand.
+    """Return x + y rounded to odd: rounded again to fewer bits, it is as if rounded once.
 
-    Such a sum, rounded again to fewer bits, is as if it had been rounded once (Boldo and
-    Melquiond 2008).
+    Inexact sums go to the neighbour with an odd significand (Boldo and Melquiond 2008).
     """
     total, error = two_sum(x, y)
     inexact = error != 0.0
@@ -71,10 +63,9 @@ def odd_sum(x: Floats, y: Floats) -> Floats:
 
 
 def directed_step(total: Floats, error: Floats, rounding: str) -> NDArray[np.int64]:
-    """Return how many patterns from the nearest sum the directed one lies, away from zero.
+    """Return how many patterns the directed sum is away from zero ("rz", "rm" or "rp").
 
     `total`, `error`: Of two_sum; `error` is lost.
-    `rounding`: "rz", "rm" or "rp".
     """
     if rounding == "rz":
         return _toward_zero(total, error, error != 0.0)

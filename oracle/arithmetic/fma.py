@@ -59,7 +59,7 @@ class Decoded:
     exponent: Ints
     """value = significand * 2^exponent; _ABSENT for zero."""
     special: Bools | None
-    """Which elements are infinite or NaN; None if there is none."""
+    """None if there is none."""
 
     @classmethod
     def of(cls, bits: Bits) -> Decoded:
@@ -70,13 +70,9 @@ class Decoded:
     def at(self, index: Any) -> Decoded:
         """Return the elements at a NumPy index."""
         return Decoded(
-            self.bits[index],
-            self.significand[index],
-            self.high[index],
-            self.low[index],
-            self.exponent[index],
-            None if self.special is None else self.special[index],
-        )
+            self.bits[index], self.significand[index], self.high[index], self.low[index],
+            self.exponent[index], None if self.special is None else self.special[index],
+        )  # fmt: skip
 
 
 def _normalise(bits: Bits) -> tuple[Floats, Ints, Bools | None]:
@@ -109,11 +105,9 @@ def _power(exponents: Ints) -> Floats:
 
 
 def fma(a: Decoded, b: Decoded, c: Bits, *, rounding: str, nan: NanRule) -> Bits:
-    """Return a * b + c, rounded once, as bit patterns.
+    """Return a * b + c, rounded once ("rn", "rz", "rm" or "rp"), as bit patterns.
 
-    `a`, `b`: Decoded multiplicands of shapes that broadcast to the shape of `c`.
-    `c`: Bit patterns of the addends.
-    `rounding`: "rn", "rz", "rm" or "rp" (PTX ISA 9.7.14.4.5).
+    `a`, `b`: Of shapes that broadcast to that of the patterns `c`.
     `nan`: Which NaN is returned where the result is one.
     """
     with np.errstate(all="ignore"):
@@ -135,10 +129,7 @@ def two_product(a: Decoded, b: Decoded) -> tuple[Floats, Floats]:
 
 
 def _fused(product: Floats, error: Floats, addend: Floats) -> tuple[Floats, Floats]:
-    """Return two doubles whose rounded sum is that of all three, in any mode.
-
-    Boldo and Melquiond 2008, figure 3 (Fmac): the second is rounded to odd.
-    """
+    """Return two doubles whose rounded sum is that of all three (Boldo, Melquiond 2008, fig. 3)."""
     upper, lower = two_sum(addend, error)
     head, rest = two_sum(product, upper)
     return head, odd_sum(lower, rest)
@@ -147,7 +138,6 @@ def _fused(product: Floats, error: Floats, addend: Floats) -> tuple[Floats, Floa
 def _finite(
     a: Decoded, b: Decoded, addend: Floats, addend_exponent: Ints, c: Bits, rounding: str
 ) -> Bits:
-    """Return the fused multiply-add of finite operands."""
     exponent = a.exponent + b.exponent
     frame = np.maximum(exponent, addend_exponent - _SPAN)
     np.maximum(frame, _LEAST_FRAME, out=frame)
@@ -238,7 +228,6 @@ def _sign_zeros(out: Bits, at: Places, a: Bits, b: Bits, c: Bits, rounding: str)
 
 
 def _overwrite_special(out: Bits, at: Places, a: Bits, b: Bits, c: Bits, nan: NanRule) -> None:
-    """Put in the results of infinite and NaN operands."""
     operands = zip("abc", np.broadcast_arrays(a, b, c), strict=True)
     picked = {name: pattern[at] for name, pattern in operands}
     values = {name: pattern.view(np.float64) for name, pattern in picked.items()}

@@ -90,19 +90,12 @@ class Operand:
 
     @classmethod
     def decode(
-        cls,
-        name: str,
-        tiles: Array,
-        axes: tuple[int, int, int],
-        fmt: Format,
-        scratch: Scratch,
+        cls, name: str, tiles: Array, axes: tuple[int, int, int], fmt: Format, scratch: Scratch,
         least: int | None = None,
-    ) -> Operand:
-        """Decode raw patterns.
+    ) -> Operand:  # fmt: skip
+        """Decode patterns of tiles (tiles, rows, columns), an array that is lost.
 
-        `name`: Of the working memory.
-        `tiles`: (tiles, rows, columns). Patterns, those of 16 bits also in the upper halves of
-            uint32, in an array that is lost.
+        `tiles`: Those of 16 bits also in the upper halves of uint32.
         `axes`: The order in which its axes are wanted: k, lines, tiles, or k, tiles, lines.
         `least`: The exponent with which elements that are not zero count at least.
         """
@@ -158,10 +151,8 @@ def element_values(bits: Array, fmt: Format) -> Array:
 def _decode(bits: Array, fmt: Format, values: Array, exponents: Array, scratch: Scratch) -> None:
     """Write values and exponents: a zero's is `absent`, that of infinity and NaN bias + 1.
 
-    Infinities and NaNs of f16 come out as finite values. `values` may be where `bits` are.
-
-    Where the exponent depends on a comparison, its outcome is added: NumPy takes ten times as long
-    for a mask, or for a maximum with a number.
+    Infinities and NaNs of f16 come out as finite values. `values` may be where `bits` are. Outcomes
+    of comparisons are added: NumPy takes ten times as long for a mask, or a maximum with a number.
     """
     below = fmt.ignored_bits + _below(bits, fmt)
     mask = (1 << (8 * bits.itemsize - 1)) - (1 << below)
@@ -235,10 +226,10 @@ def _write_values(bits: Array, fmt: Format, out: Array) -> None:
 def _scale_halves(
     bits: Array, magnitude: Array, exponents: Array, out: Array, scratch: Scratch
 ) -> None:
-    """Write elements of f16 as float32; special ones are finite.
+    """Write f16 as float32, special ones finite: significands times powers of two.
 
-    Signed significands times powers of two: `_write_values` would meet subnormals of f32, with
-    which it took three times as long on the H200's machine (2026-11-21).
+    `_write_values` would meet subnormals of f32, with which it took three times as long on the
+    H200's machine (2026-11-21).
     """
     significand = scratch.copy("significand", exponents, np.int16)
     significand += 15 - 1  # the field, less one

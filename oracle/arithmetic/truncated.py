@@ -53,31 +53,19 @@ longer, 2^17 as long (2026-11-27)."""
 
 
 def truncated_dot(
-    a: Array,
-    b: Array,
-    c: Array,
-    *,
-    multiplicand: Format,
-    rule: TruncatedDot,
-    blocks: list[slice],
-    scratch: Scratch,
-    keeps_c: bool = True,
-    rows: NDArray[np.intp] | None = None,
-) -> Array:
-    """Return a @ b + c as the hardware chains it, on raw bit patterns.
+    a: Array, b: Array, c: Array, *, multiplicand: Format, rule: TruncatedDot, blocks: list[slice],
+    scratch: Scratch, keeps_c: bool = True, rows: NDArray[np.intp] | None = None,
+) -> Array:  # fmt: skip
+    """Return a @ b + c as the hardware chains it, (m, n, tiles): good until the next call.
 
-    `a`, `b`: Shapes (tiles, m, k) and (tiles, k, n), raw patterns of `multiplicand`. Those of 16
-        bits may be in the upper halves of uint32, in an array that is lost.
-    `c`: Shape (tiles, m, n), raw patterns of the rule's accumulator format.
-    `multiplicand`: f16, bf16 or tf32.
-    `rule`: The figures of the unit, which are usual (`TruncatedDot.is_usual`).
+    `a`, `b`: (tiles, m, k), (tiles, k, n) of `multiplicand`: f16, bf16 or tf32. Those of 16 bits
+    may be in the upper halves of uint32, in an array that is lost.
+    `c`: (tiles, m, n), raw patterns of the rule's accumulator format.
+    `rule`: Figures that are usual (`TruncatedDot.is_usual`).
     `blocks`: The ks of each block, in the order in which they are added.
-    `scratch`: Working memory.
     `keeps_c`: Whether `c` is needed later; if not, and with tiles last in memory, it becomes the
-        result.
+    result.
     `rows`: Of sparse A: which row of `b` each element of `a` meets, (k, m, tiles). None: the k-th.
-    Returns raw patterns of the accumulator format, shape (m, n, tiles): working memory, good until
-        the next call.
     """
     with np.errstate(all="ignore"):  # special values are garbage until the end of a block
         least, least_b = rule.least_exponents
@@ -102,15 +90,9 @@ def truncated_dot(
 
 
 def _add_met(
-    left: Operand,
-    right: Operand,
-    total: Array,
-    rows: NDArray[np.intp],
-    multiplicand: Format,
-    rule: TruncatedDot,
-    blocks: list[slice],
-    scratch: Scratch,
-) -> None:
+    left: Operand, right: Operand, total: Array, rows: NDArray[np.intp], multiplicand: Format,
+    rule: TruncatedDot, blocks: list[slice], scratch: Scratch,
+) -> None:  # fmt: skip
     """Add the products of each element of A with the row of B that it meets.
 
     Shapes (k, m, tiles), (rows, tiles, n), (m, tiles, n) and (k, m, tiles). The n elements of a row
@@ -144,10 +126,7 @@ def _add_met(
 
 
 def _add_block(a: Operand, b: Operand, c: Array, rule: TruncatedDot, scratch: Scratch) -> None:
-    """Add one block of products to the accumulator `c`, raw patterns that are changed in place.
-
-    Shapes (block, rows, 1, tiles), (block, n, tiles) and (rows, n, tiles).
-    """
+    """Add a block, (block, rows, 1, tiles) x (block, n, tiles) to patterns `c` (rows, n, tiles)."""
     fmt = rule.accumulator_format
     field = scratch.copy("field", c)
     field >>= fmt.fraction_bits
@@ -223,7 +202,6 @@ def _plain_sum(
 
 
 def _largest_exponents(a: Array, b: Array, scratch: Scratch) -> Array:
-    """Return the largest exponent of a product of the block."""
     shape = (a.shape[1], *b.shape[1:])
     largest = scratch.array("largest product", shape, a.dtype)
     term = scratch.array("exponent", shape, a.dtype)
@@ -237,7 +215,6 @@ def _largest_exponents(a: Array, b: Array, scratch: Scratch) -> Array:
 def _settle_small(
     largest: Array, a: Operand, b: Operand, c: Array, products: Array, rule: TruncatedDot
 ) -> None:
-    """Correct the largest exponents that are small, for zeros and subnormal accumulators."""
     fmt = rule.accumulator_format
     small = largest <= 1 - fmt.bias
     zero = np.broadcast_to(a.has_zero() | b.has_zero(), small.shape)[small]
@@ -282,8 +259,7 @@ def _round_toward_zero(
 ) -> None:
     """Round exact * grid to f32 patterns toward zero; 2^128 or more is infinite; zero is +0.
 
-    `exact` is lost. `subnormal` says whether a result below 2^-126 is possible; then `grid` is
-    float64.
+    `exact` is lost. `subnormal`: a result below 2^-126 is possible, and `grid` is float64.
     """
     # Clearing 29 of float64's 53 significant bits leaves f32's 24.
     pattern = exact.view(np.uint64)
@@ -316,8 +292,8 @@ def _round_to_nearest_half(
 def _overwrite_special(result: Array, plain: Array, fmt: Format) -> None:
     """Put the infinities and NaNs of the plain IEEE sum into the result.
 
-    The plain sum is not finite exactly where a term is not: f16 products stay below 2^32, which
-    leaves the largest f32 unchanged when added to it, and float64 holds all others.
+    It is not finite exactly where a term is not: f16 products stay below 2^32, which leaves the
+    largest f32 unchanged, and float64 holds all others.
     """
     at = np.flatnonzero(~np.isfinite(plain))
     sums = plain.take(at)

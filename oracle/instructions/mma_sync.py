@@ -23,7 +23,6 @@ _PLAIN = "alayout: row; blayout: col; shape:"
 def _introduced(
     what: str, version: tuple[int, int], target: int, types: str, *shapes: str
 ) -> tuple[Note, Note]:
-    """Return the two notes on some multiplicands in some shapes (none: in all)."""
     listed = ", ".join(f".{shape}" for shape in shapes)
     operation = f"{what} type mma operation{f' with {listed}' if listed else ''}"
     where = f"atype: {types}" + (f"; shape: {'|'.join(shapes)}" if shapes else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cache, cached_property
@@ -33,7 +34,7 @@ def describes(where: str, form: Form) -> bool:
     """Tell whether something applies to a form.
 
     `where`: What has to stand in slots, or in some slot of a kind, such as "shape: m8n8|m16n8;
-        type: b16". Several of these, parted by "or": one has to be so. "" describes every form.
+    type: b16". Several of these, parted by "or": one has to be so. "" describes every form.
     """
     return not where or any(
         all(
@@ -60,19 +61,16 @@ class Note:
     deprecated: PtxVersion | None = None
     """First PTX ISA version that advises against it."""
     target: int | None = None
-    """Smallest target number."""
     specific: bool = False
-    """Whether the note asks for one of the architecture- or family-specific targets of
-    9.7.14.5.15."""
+    """Whether it asks for an architecture- or family-specific target of 9.7.14.5.15."""
     also: str = ""
     """A target that a note of these asks for besides."""
 
     def refusal(self, module: Module) -> str | None:
         """Say why the version or the target of a module does not satisfy the note, if so."""
         version, target = module.version, module.target
-        if (self.since is not None and version < self.since) or (
-            self.until is not None and version >= self.until
-        ):
+        late, early = self.until, self.since
+        if (early is not None and version < early) or (late is not None and version >= late):
             return f"{self.text} The PTX ISA version here is {version}."
         if self.target is not None and target.number < self.target:
             return f"{self.text} The target here is {target.name}."
@@ -126,7 +124,6 @@ class Quote:
     section: str = ""
     """Where it stands, if not in the instruction's own section."""
     where: str = ""
-    """To which forms it applies (`describes`)."""
 
 
 PRODUCT = Quote(
@@ -142,9 +139,8 @@ class Block:
 
     heading: str
     slots: str
-    """What may stand in each slot, as in "shape: m8n8|m16n8; type: b16"; the last changes first.
-    Several slots at once ("atype btype: f16|bf16") change together: to one text for all of them, or
-    to one for each, parted by spaces."""
+    """As in "shape: m8n8|m16n8; type: b16"; the last changes first. Several slots ("atype btype:
+    f16") change together: to one text for all of them, or to one for each, parted by spaces."""
 
     def texts(self) -> Iterator[dict[str, str]]:
         """Iterate over what stands in the slots."""
@@ -161,8 +157,8 @@ class Block:
 class Metadata:
     """What the register "e" and the constant "selector" of a form mean, of whose A half is stored.
 
-    A stored row of A is cut into units, each with an index of 2 bits: two units come from each
-    chunk of four, and an index says which of them it is (`oracle.metadata`).
+    A stored row is cut into units, each with an index of 2 bits: two units come from each chunk of
+    four, and an index says which of them it is (`oracle.metadata`).
     """
 
     section: str = ""
@@ -174,8 +170,7 @@ class Metadata:
     unit_bits: Callable[[Form], int] = lambda form: form.a_type.bits
     """Bits of a unit: of an element, of several, or of a part of one."""
     index_bit: Callable[[Form, int, int, int], int] = lambda form, selector, row, unit: 0
-    """Where the index of a unit of a row is with a selector: its lane times 32, and its lowest
-    bit in the register of this lane."""
+    """Of form, selector, row, unit: 32 times the lane, plus the lowest bit in its register."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -186,15 +181,12 @@ class Instruction:
     alias: str = ""
     """As people call it, if not by its mnemonic: "mma.sync" for `mma`."""
     section: str
-    """Section of the PTX ISA that describes the instruction."""
     lengths: str = ""
     """Section that says how many registers its vectors have, if another does."""
     operands: tuple[str, ...]
-    """Kinds in the order of the syntax, what is written first: "p" an address, "stride" an optional
-    stride, "to", "from" and "e" a register each, "selector" a constant; every other is a vector of
-    registers."""
+    """Kinds in the order of the syntax: "p" an address, "stride" optional, "to", "from", "e" a
+    register, "selector" a constant; every other is a vector of registers. The first is written."""
     metadata: Metadata = Metadata()
-    """What "e" and "selector" mean."""
     function: str = ""
     """Name of the function of the package `oracle` that computes it; "" if none does."""
     figures: str = ""
@@ -206,9 +198,7 @@ class Instruction:
     aligned_since: PtxVersion | None = None
     """First PTX ISA version in which `.aligned` has to be written; None: it always has to be."""
     blocks: tuple[Block, ...]
-    """The forms, in the order of the page."""
     notes: tuple[Note, ...]
-    """In the order of the page."""
     quotes: tuple[Quote, ...] = ()
     fertile: tuple[tuple[str, ...], ...]
     """Sets of slots whose combinations are tried: shapes and types, where a compiler's tables have
@@ -262,21 +252,11 @@ class Instruction:
             self.form(texts, block.heading) for block in self.blocks for texts in block.texts()
         )
 
-    def notes_of(self, form: Form) -> tuple[Note, ...]:
-        """Return the notes that apply to a form, in the order of the page."""
-        return tuple(note for note in self.notes if describes(note.where, form))
-
     def quotes_of(self, form: Form) -> tuple[tuple[str, str], ...]:
         """Return (section, text) of what the ISA says that a form does."""
-        return tuple(
-            (quote.section or self.section, quote.text)
-            for quote in self.quotes
-            if describes(quote.where, form)
-        )
+        known = (quote for quote in self.quotes if describes(quote.where, form))
+        return tuple((quote.section or self.section, quote.text) for quote in known)
 
 
 def _counted(slots: Iterable[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for slot in slots:
-        found[kind_of(slot)] = found.get(kind_of(slot), 0) + 1
-    return found
+    return {**Counter(map(kind_of, slots))}

@@ -30,8 +30,7 @@ _ALIGNED_SINCE = PtxVersion(6, 3)
 _INTEGER = f"shape: {_HALVES}; type: s8|u8|s32"
 _SUB_BYTE_OR_BIT = "shape: m8n8k32|m8n8k128"
 _SINCE_AMPERE = "type: bf16|tf32|f64 or shape: m16n16k8"
-"""Double precision, and what the notes call "alternate floating point" (9.7.14.4.3, headings of the
-syntax)."""
+"""f64, and the notes' "alternate floating point" (9.7.14.4.3, headings of the syntax)."""
 _AND = "op: and"
 
 _COMMON = (
@@ -63,7 +62,6 @@ _LOADS = (
 
 
 def _access(heading: str, matrix: str, layouts: str, shapes: str, types: str) -> Block:
-    """Return the forms that load or store one of the matrices."""
     return Block(
         heading,
         f"matrix: {matrix}; layout: {layouts}; shape: {shapes}; space: {STATE_SPACES}; "

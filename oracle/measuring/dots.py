@@ -43,7 +43,6 @@ class Dots:
     """Patterns, (count, k)."""
     b: Array
     c: Array
-    """Patterns, (count,)."""
 
     def __len__(self) -> int:
         return len(self.c)
@@ -63,15 +62,13 @@ class Dots:
     def plus(self, other: Dots) -> Dots:
         """Return these rows and others behind them."""
         return Dots(
-            family=self.family + other.family,
-            a=np.concatenate([self.a, other.a]),
-            b=np.concatenate([self.b, other.b]),
-            c=np.concatenate([self.c, other.c]),
-        )
+            family=self.family + other.family, a=np.concatenate([self.a, other.a]),
+            b=np.concatenate([self.b, other.b]), c=np.concatenate([self.c, other.c]),
+        )  # fmt: skip
 
 
 class Sheet:
-    """A collection of rows in the making, for one unit's formats and depth.
+    """Rows in the making, for one unit's formats and depth.
 
     `multiplicand` is the format of A, and, where B has another, the narrower range of both.
     """

@@ -97,11 +97,7 @@ def _nans(sheet: Sheet) -> None:
 
 
 def fit_doubles(dots: Dots, returned: Mapping[str, Array]) -> Fit:
-    """Find the figures of the f64 unit.
-
-    `dots`: The probes.
-    `returned`: What the device made of them, by the rounding of the form.
-    """
+    """Find the figures of the f64 unit from probes and what was returned, by rounding."""
     values: dict[str, Any] = {
         "order": "rising", "multiply_add": "fused", **dict.fromkeys(_SUBNORMALS, "kept"),
         "nan": NanRule(order=("b", "c", "a"), invalid=0xFFF8 << 48),

@@ -27,15 +27,14 @@ from oracle.scratch import own_scratch
 
 Array = NDArray[Any]
 Values = Mapping[str, Any]
-"""A value for each figure that a unit has."""
 
 ZERO_EXPONENTS = range(-165, 46)
-"""Exponents of a zero that are tried: from where no result shows it (2^-149 is the least number of
-f32, products have up to 16 significant bits below it, and 8 bits are kept or more) to far above 1.
-"""
+"""Exponents of a zero that are tried: from where no result shows it (2^-149 less 16 and 8 bits)."""
 _MOST = 64
 """Hypotheses that are kept from stage to stage."""
 _ZEROS = ("zeros beside C", "zeros beside products", "zeros among tiny products")
+_MOST_MOVES = 12
+"""Figures changed one after the other where a hypothesis does not explain everything yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,17 +43,14 @@ class Contradiction:
 
     family: str
     a: tuple[int, ...]
-    """Patterns, likewise the others."""
     b: tuple[int, ...]
     c: int
     returned: int
-    """By the device."""
     nearest: int | None
     """By the hypothesis that explains the most probes; None where there is only one."""
     differing: int
-    """Probes that this hypothesis does not explain."""
+    """Probes that this hypothesis does not explain, `among` all."""
     among: int
-    """Probes in all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +93,6 @@ class Fit:
     figures: Mapping[str, MeasuredFigure]
     """By name; empty if nothing fits."""
     contradiction: Contradiction | None
-    """The probe or the random dot product that no figures explain."""
 
     @property
     def values(self) -> Values:
@@ -140,10 +135,7 @@ class Evidence:
         return Evidence(self.types, self.dots.where(chosen), self.returned[chosen])
 
     def differing(self, values: Values, *, loose: bool = False) -> NDArray[np.bool_]:
-        """Return for which probes a hypothesis computes something else than was returned.
-
-        `loose` takes all NaNs as one, and both zeros.
-        """
+        """Return for which probes a hypothesis is wrong; `loose` takes NaNs, and zeros, as one."""
         made, fmt = computed(self.types, values, self.dots), self.d_type
         different: NDArray[np.bool_] = made != self.returned
         if loose:
@@ -176,11 +168,7 @@ def contradiction_of(
 
 
 def fit(evidence: Evidence, depth: int) -> Fit:
-    """Find the figures of a unit.
-
-    `evidence`: Probes and what the device returned.
-    `depth`: Products of a dot product.
-    """
+    """Find the figures of a unit of `depth` products in a dot product."""
     return _Search(evidence, depth).fit()
 
 
@@ -197,24 +185,29 @@ def _joined(one: MeasuredFigure, other: MeasuredFigure | None) -> MeasuredFigure
 
 
 class _Search:
-    """Elimination over the figures of one unit."""
-
     def __init__(self, evidence: Evidence, depth: int) -> None:
         self.evidence, self.depth = evidence, depth
         self.d_type, self.multiplicand, _, self.c_type = evidence.types.split(".")
         self.halves = self.d_type == self.c_type == "f16"
-        """Whether the sum may run in f16."""
 
     def fit(self) -> Fit:
         beam = [self.consistent(self.start())]
         for families, variations in self.stages():
             beam = self.narrowed(beam, families, variations)
         best, count = self.best(beam)
-        for _ in range(3):
+        for _ in range(_MOST_MOVES):
             if not count:
                 break
             # A family depended on a figure that was found later: one at a time, on everything.
-            moved = [{**best, name: one} for name, all_ in self.all().items() for one in all_]
+            every = self.all()
+            moved = [{**best, name: one} for name, all_ in every.items() for one in all_]
+            # What is counted from the exponent of a product moves with what that is.
+            counted = ("fraction_bits", "zero_exponent")
+            moved += [
+                {**best, "product_exponent": one, **{name: best[name] + by for name in counted}}
+                for one, by in product(every["product_exponent"], (-1, 1))
+                if all(best[name] + by in every[name] for name in counted)
+            ]
             again, fewer = self.best([self.consistent(values) for values in moved])
             if fewer >= count:
                 break
@@ -348,11 +341,9 @@ class _Search:
                         yield change
 
     def narrowed(
-        self,
-        beam: list[dict[str, Any]],
-        families: tuple[str, ...],
+        self, beam: list[dict[str, Any]], families: tuple[str, ...],
         variations: Callable[[Values], Iterator[Values]],
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, Any]]:  # fmt: skip
         """Return the hypotheses that explain most of some families: all of them, as a rule."""
         part = self.evidence.part(families)
         if not len(part.dots):

@@ -18,11 +18,7 @@ _SEED = 0x6D65_6173
 
 
 def float_probes(types: str, depth: int) -> Dots:
-    """Return the probes of a unit.
-
-    `types`: Formats of D, A, B and C: "f32.f16.f16.f32".
-    `depth`: Products of a dot product: K of the form.
-    """
+    """Return the probes of a unit "f32.f16.f16.f32" of a form with K of `depth`."""
     d_type, a_type, b_type, c_type = types.split(".")
     sheet = Sheet(FORMATS[a_type], FORMATS[b_type], FORMATS[c_type], depth)
     rng = np.random.default_rng(_SEED)

@@ -43,7 +43,6 @@ class MeasuredUnit:
     name: str
     """As it is shown: "wmma.mma f32.f16.f16.f32", "mma m16n8k8 f32.f16.f16.f32"."""
     types: str
-    """Formats of D, A, B and C."""
     forms: tuple[Form, ...]
     """The first is the one that the probes use."""
 
@@ -68,11 +67,7 @@ class MeasuredUnit:
 
 
 def module_of_all(target: str, most: PtxVersion | None = None) -> Module:
-    """Return a target's module in the first PTX ISA version that has all of its forms.
-
-    `most`: The highest PTX ISA version that the compiler reads.
-    Raises UsageError if the compiler reads none that knows the target.
-    """
+    """Return a target's module in the first version, up to `most`, that has all of its forms."""
     modules = [
         module
         for version in VERSIONS
@@ -88,14 +83,10 @@ def module_of_all(target: str, most: PtxVersion | None = None) -> Module:
 
 
 def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
-    """Return the units that a target's multiplications reach.
+    """Return the units that a module's multiplications of a pattern "wmma.mma.*bf16*" reach.
 
     How many products a multiplication of registers adds up at once depends on the shape (measured
     on H200, 2026-11-22), so each shape of floats is a unit of its own there.
-
-    `module`: Which target, and which PTX ISA version.
-    `only`: Pattern of the opcodes that count: "wmma.mma.*bf16*".
-    Raises UsageError if no form fits.
     """
     grouped: dict[tuple[str, str], list[Form]] = {}
     for form in _FORMS:
@@ -173,8 +164,7 @@ def random_tiles(form: Form, count: int, seed: int) -> tuple[Array, Array, Array
     """Return A, B and C of `count` images, (count, rows, columns), as bit patterns.
 
     In turn: any bits; exponents in a window somewhere; exponents near one; products in pairs of
-    both signs; C near minus the sum; small and zero elements. Of an A that metadata place
-    they are what is stored of it, and the B that this meets.
+    both signs; C near minus the sum; small and zero elements. Of sparse forms as `exact_tiles`.
     """
     if not form.a_type.is_float:
         return exact_tiles(form, count, seed)

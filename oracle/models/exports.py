@@ -25,10 +25,7 @@ from oracle.targets import parse_target
 
 
 def model_json(model: Model) -> str:
-    """Return a model as JSON, with the keys and values of its TOML file.
-
-    Nothing is lost: `oracle.models.files.read_model` reads it back with every source.
-    """
+    """Return a model as JSON, with the keys and values of its TOML file, which loses nothing."""
     return json.dumps(tomllib.loads(model_text(model)), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -90,7 +87,6 @@ def model_header(model: Model) -> str:
 
 
 def _fields(key: str) -> dict[str, tuple[str, str]]:
-    """Return the type and the comment of each field of a struct."""
     kind, others = _STRUCTS[key]
     any_kind: Any = kind
     found = {

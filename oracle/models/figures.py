@@ -54,14 +54,11 @@ def measured(value: T) -> Figure[T]:
     return Figure(value=value, confidence=Confidence.MEASURED, source="")
 
 
-@dataclass(frozen=True, init=False)
 class Words:
     """A figure that is one of some words."""
 
-    words: tuple[str, ...]
-
     def __init__(self, *words: str) -> None:
-        object.__setattr__(self, "words", words)
+        self.words = words
 
     @property
     def allowed(self) -> str:
@@ -80,7 +77,6 @@ class Whole:
     least: int
     most: int
     hexadecimal: bool = False
-    """Whether a bit pattern is meant."""
 
     @property
     def allowed(self) -> str:
@@ -90,28 +86,21 @@ class Whole:
 
     def accepts(self, value: object) -> bool:
         """Whether a value may be given."""
-        return (
-            isinstance(value, int)
-            and not isinstance(value, bool)
-            and self.least <= value <= self.most
-        )
+        if isinstance(value, bool) or not isinstance(value, int):
+            return False
+        return self.least <= value <= self.most
 
 
 @cache
 def allowed_of(unit: Any) -> Mapping[str, Words | Whole]:
     """Return what each figure of a unit can be, by its name; the NaNs of f64 are left out."""
     hints = get_type_hints(unit, include_extras=True)
-    found = {name: _allowed(hints[name]) for name in (field.name for field in fields(unit))}
-    return {name: allowed for name, allowed in found.items() if allowed is not None}
-
-
-def _allowed(hint: Any) -> Words | Whole | None:
-    """Return what an annotation allows, also of a figure that may be missing."""
-    for part in (hint, *get_args(hint)):
-        for extra in getattr(part, "__metadata__", ()):
-            if isinstance(extra, Words | Whole):
-                return extra
-    return None
+    return {
+        field.name: extra
+        for field in fields(unit)
+        for part in (hints[field.name], *get_args(hints[field.name]))
+        for extra in getattr(part, "__metadata__", ())
+    }
 
 
 ROUNDINGS = ("rn", "rz", "rm", "rp", "rna")
@@ -166,14 +155,12 @@ class DotUnit(Unit):
     """Figures of what computes a dot product of floats other than f64."""
 
     instruction: str
-    """"wmma.mma" or "mma"."""
     types: str
     """Formats of D, A, B and C, as the opcode has them: "f32.bf16.bf16.f32"."""
     shapes: tuple[str, ...] = ()
     """Names of the shapes for which the unit is; none means all shapes."""
     compilers: Compilers | None = None
-    """Compilers in whose code the unit computes so, if several instruction sequences exist for
-    the instruction; None: all compilers."""
+    """In whose code the unit computes so, if others write other instructions; None: all."""
 
     @property
     def d_type(self) -> str:
@@ -191,32 +178,26 @@ class TruncatedDot(DotUnit):
     """A chain of truncated fused dot products: see `oracle.arithmetic.truncated`."""
 
     accumulator: Annotated[Figure[str], Words("f16", "f32")]
-    """Name of the format in which the running sum is kept between blocks: f32 or f16. C is
-    widened to it and D narrowed from it, where they are of another."""
+    """Format of the running sum between blocks. C is widened to it and D narrowed from it."""
     block: Annotated[Figure[int], Whole(1, 32)]
-    """Products that are added in one go. (m16n8k32 of e4m3 has the largest K of a floating-point
-    form of warp level, PTX ISA 8.7.)"""
+    """Products that are added in one go (most K: m16n8k32 of e4m3, PTX ISA 8.7)."""
     interleaved: Annotated[Figure[int], Whole(0, 16)]
-    """0: the products of a block follow each other. n: runs of n neighbouring products are dealt
-    out to the blocks in turn."""
+    """0: a block's products follow each other. n: runs of n are dealt out to the blocks in turn."""
     order: Direction
     """"rising": the block with the lowest k comes first; "falling": that with the highest."""
     sums: Annotated[Figure[str], Words("separate")] | None = None
     """"separate": each block but the first starts at zero, and the sums of the blocks are added in
     their order, as IEEE 754 adds. None: each block adds to the sum of those before it."""
     addend: Annotated[Figure[str], Words("first", "last")]
-    """"first": C takes part in the first block. "last": the chain starts at zero, and C is added
-    to its end, as IEEE 754 adds."""
+    """"first": C is in the first block. "last": C is added to the chain's end, as IEEE 754 adds."""
     addition: Rounding | None = None
     """Rounding of those additions of C and of the sums of blocks; None where there are none."""
     fraction_bits: Annotated[Figure[int], Whole(8, 30)]
     """Bits kept below the binary point at the block's largest exponent."""
     zero_exponent: Annotated[Figure[int], Whole(-300, 300)]
-    """Exponent with which a term that is zero takes part in the search for the largest; the least
-    that can be given is below that of all products of finite numbers, 2^-266 (bf16) and more."""
+    """Exponent with which a zero counts; the least is below that of all finite products, 2^-266."""
     product_exponent: Annotated[Figure[str], Words("sum", "normalised")]
-    """"sum": a product has the sum of its factors' exponents. "normalised": one more, where its
-    magnitude is 2 or more times that power."""
+    """"sum": of its factors' exponents. "normalised": one more where it is 2 or more times that."""
     subnormal_exponent: Annotated[Figure[str], Words("own")] | None = None
     """"own": a subnormal element of 8 bits counts with the least exponent of its own format, that
     of e4m3 with -6. None: elements of 8 bits count as the f16 to which they are unpacked, where
@@ -224,33 +205,25 @@ class TruncatedDot(DotUnit):
     product_range: Annotated[Figure[str], Words("unlimited", "f32")]
     """"unlimited", or "f32": a product of 2^128 or more is infinite."""
     rounding: Rounding
-    """Rounding of each block's sum to the accumulator's format."""
     sum_bits: Annotated[Figure[int], Whole(8, 22)] | None = None
-    """Bits below the binary point to which each block's sum is rounded, of f32's 23: the others
-    are 0. None: all of the accumulator's. Only units of elements of 8 bits have fewer."""
+    """Of f32's 23 bits below the point, those of each sum of 8-bit units; None: all."""
     narrowing: Rounding | None = None
-    """Rounding from the accumulator's format to D's; None where they are the same."""
     overflow: Annotated[Figure[str], Words("infinity", "largest")]
     """"infinity" or "largest": what a sum, or a result, becomes that is too large."""
     zero: Annotated[Figure[str], Words("+", "-")]
     """Sign of a block's sum that is zero: "+" or "-"."""
     low_bits: Annotated[Figure[str], Words("cut", "rounded")] | None = None
-    """"cut" or "rounded" (to nearest, ties away from zero): how the low bits of a multiplicand's
-    word that the format has no room for go; None where there are none."""
+    """How bits go for which a multiplicand's format has no room (rounded: ties away)."""
     a_subnormals: Subnormals
     """"kept", or "flushed" to zero with the element's sign; likewise for B, C and D."""
     b_subnormals: Subnormals
     c_subnormals: Subnormals
     d_subnormals: Subnormals
     nan: Annotated[Figure[int], Whole(0, 0xFFFF_FFFF, hexadecimal=True)]
-    """Bit pattern of every NaN result."""
 
     @property
     def multiplicand(self) -> str:
-        """Name of the format in which elements of A and B are multiplied.
-
-        Those of 8 bits are unpacked to f16, which holds each of them.
-        """
+        """Format in which A and B are multiplied; those of 8 bits are unpacked to f16."""
         name = self.types.split(".")[1]
         return "f16" if format_named(name).bits == 8 else name
 
@@ -275,10 +248,7 @@ class TruncatedDot(DotUnit):
 
     @cached_property
     def is_usual(self) -> bool:
-        """Whether the blocks are those of the GPUs measured so far, whatever their length is.
-
-        Their arithmetic has a faster way.
-        """
+        """Whether the blocks are those of the GPUs measured so far: they have a faster way."""
         accumulator = self.accumulator_format
         zero = self.zero_exponent.value
         return (
@@ -310,17 +280,15 @@ class ScalarDot(DotUnit):
     """Four products of f16 in scalar f32 arithmetic: see `oracle.arithmetic.dots`."""
 
     order: Annotated[Figure[str], Words("serial", "pairs")]
-    """"serial": the products are summed with rising k, then C is added. "pairs": the sum of the
-    first two is added to C, then that of the last two."""
+    """"serial": products with rising k, then C. "pairs": C, the first pair's sum, the last's."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class NanRule:
     """Which NaN an f64 multiply-add a * b + c returns."""
 
     order: tuple[str, ...]
-    """Operands in the order in which a NaN among them is looked for; the first one found is
-    returned with the quiet bit set, sign and payload kept. Empty: every NaN is `canonical`."""
+    """Where a NaN is looked for first; it is returned quieted. Empty: every NaN is `canonical`."""
     invalid: int
     """Bit pattern for 0 * inf and inf - inf without a NaN operand."""
     canonical: int = 0x7FF8_0000_0000_0000
@@ -332,11 +300,9 @@ class DoubleChain(Unit):
     """A chain of multiply-adds in f64: see `oracle.arithmetic.double_chain`."""
 
     order: Direction
-    """"rising" or "falling" k."""
     multiply_add: Annotated[Figure[str], Words("fused", "separate")]
     """"fused": rounded once; "separate": the product is rounded first."""
     a_subnormals: Subnormals
-    """"kept", or "flushed" to zero with the element's sign; likewise for B, C and D."""
     b_subnormals: Subnormals
     c_subnormals: Subnormals
     d_subnormals: Subnormals
@@ -348,9 +314,7 @@ class ExactSum(Unit):
     """Exact sums of integers and counts of bits, in 32 bits."""
 
     plain: Overflow | None = None
-    """"wrap" or "clamp": an integer sum beyond 32 bits without .satfinite. None, as of the others:
-    nobody has measured it."""
+    """An integer sum beyond 32 bits without .satfinite; None: nobody has measured it."""
     satfinite: Overflow | None = None
-    """What an integer sum beyond 32 bits does with .satfinite."""
     bits: Overflow | None = None
-    """What a count of single bits beyond 32 bits does."""
+    """A count of single bits."""

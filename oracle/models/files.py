@@ -27,8 +27,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeVar
@@ -59,24 +59,26 @@ AnyUnit = TypeVar("AnyUnit", bound=Unit)
 AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot)
 Table = Mapping[str, Any]
 
-
 _PATTERN = Whole(0, 0xFFFF_FFFF_FFFF_FFFF, hexadecimal=True)
 _RELEASE = r"[0-9]{1,3}\.[0-9]{1,3}"
 _COMPILERS = re.compile(rf"(?P<first>{_RELEASE})(?: to (?P<last>{_RELEASE})|(?P<open> and later))?")
 _INSTRUCTIONS = Words(
     *dict.fromkeys(row.figures or name for name, row in INSTRUCTIONS.items() if "d" in row.operands)
 )
-_NAN_ORDERS = ("a", "b", "c")
+_TOP = "at the top"
+
+
+class _WrongModelError(Exception):
+    """Something that no model has: where, and what."""
+
+
+def _need(condition: object, where: str, what: str) -> None:
+    if not condition:
+        raise _WrongModelError(where, what)
 
 
 def read_model(path: Path) -> Model:
-    """Read a model from a file.
-
-    Raises
-    ------
-    UsageError
-        If the file cannot be read, is no TOML and no JSON, or holds something that no model has.
-    """
+    """Read a model from a file, TOML or JSON; UsageError says what is wrong with it."""
     try:
         data = read_given(path, most=TOML_BYTES)
     except OSError as error:
@@ -84,26 +86,28 @@ def read_model(path: Path) -> Model:
             f"the model {path} cannot be read: {reason_of(error)}; give a TOML file such as "
             "`warpfuzz measure --output FILE` writes"
         ) from None
-    return _Reader(str(path)).model(_table(data, f"the model {path}"))
+    return _parsed(data, str(path))
 
 
 def parse_model(text: str, name: str) -> Model:
-    """Read a model from text; `name` says in messages where the text is from.
-
-    Raises UsageError as `read_model`.
-    """
-    return _Reader(name).model(_table(text.encode(), f"the model {name}"))
+    """Read a model from text; `name` says in messages where the text is from."""
+    return _parsed(text.encode(), name)
 
 
-def _table(data: bytes, name: str) -> Table:
-    """Return what a text says: JSON, which no TOML begins like, or TOML."""
-    if not data.lstrip().startswith(b"{"):
-        return parse_toml(data, name)
+def _parsed(data: bytes, name: str) -> Model:
+    if data.lstrip().startswith(b"{"):  # JSON, which no TOML begins like
+        try:
+            table = json.loads(data, object_pairs_hook=_once)
+        except (ValueError, RecursionError) as error:
+            text = f"the model {name} is not JSON: {error!s:.300}; correct the file"
+            raise UsageError(text) from None
+    else:
+        table = parse_toml(data, f"the model {name}")
     try:
-        found: Table = json.loads(data, object_pairs_hook=_once)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{name} is not JSON: {error!s:.300}; correct the file") from None
-    return found
+        return _model(table, name)
+    except _WrongModelError as error:
+        where, what = error.args
+        raise UsageError(f"the model {name}, {where:.200}: {what:.1000}") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -114,238 +118,172 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-@dataclass(frozen=True)
-class _Reader:
-    """Takes tables apart, and says where something is wrong."""
+def _model(top: Table, name: str) -> Model:
+    _known(top, ("target", "confidence", "source", "dot", "scalar", "double", "exact"), _TOP)
+    target = top.get("target")
+    _need(isinstance(target, str), _TOP, f"target is {target!r}; give a text")
+    try:
+        parse_target(str(target))
+    except UsageError as error:
+        raise _WrongModelError(_TOP, str(error)) from None
+    dots, scalars = [*_dots(TruncatedDot, top, "dot")], [*_dots(ScalarDot, top, "scalar")]
+    for dot in dots:
+        _check_dot(dot, f"[[dot]] ({dot.types})")
+    served: dict[str, list[DotUnit]] = {}
+    for unit in (*dots, *scalars):
+        for shape in unit.shapes or ("",):
+            served.setdefault(f"{unit.instruction} {unit.types} {shape}".rstrip(), []).append(unit)
+    for words, units in served.items():
+        for one, other in combinations(units, 2):
+            apart = not _overlap(one.compilers, other.compilers)
+            what = "stands there twice for one compiler; leave one out, or give each its own "
+            _need(apart, f"[[dot]] of {words}", f'{what}compilers, such as "12.4 to 12.6"')
+    doubles = _doubles(_subtable(top, "double"), top) if "double" in top else None
+    exact = _unit(ExactSum, _subtable(top, "exact"), top, "[exact]", own=(), given={})
+    return Model(
+        target=str(target), base=str(target), file=name, dots=tuple(dots),
+        scalars=tuple(scalars), doubles=doubles, exact=exact,
+    )  # fmt: skip
 
-    name: str
 
-    def wrong(self, where: str, what: str) -> UsageError:
-        return UsageError(f"the model {self.name}, {where:.200}: {what:.1000}")
+def _subtable(top: Table, key: str) -> Table:
+    found = top.get(key)
+    if not isinstance(found, dict):
+        raise _WrongModelError(_TOP, f"the table [{key}] is missing; add it")
+    return found
 
-    def model(self, table: Table) -> Model:
-        top = "at the top"
-        keys = ("target", "confidence", "source", "dot", "scalar", "double", "exact")
-        self.known(table, keys, top)
-        target = self.text(table, "target", top)
-        try:
-            parse_target(target)
-        except UsageError as error:
-            raise self.wrong(top, str(error)) from None
-        dots = self.units(TruncatedDot, table, "dot")
-        for dot in dots:
-            self.complete(dot, f"[[dot]] ({dot.types})")
-        scalars = self.units(ScalarDot, table, "scalar")
-        dot_units: tuple[DotUnit, ...] = (*dots, *scalars)
-        served: dict[tuple[str, str, str], list[DotUnit]] = {}
-        for unit in dot_units:
-            for shape in unit.shapes or ("",):
-                served.setdefault((unit.instruction, unit.types, shape), []).append(unit)
-        for key, units in served.items():
-            if any(
-                _overlap(one.compilers, other.compilers) for one, other in combinations(units, 2)
-            ):
-                words = " ".join(part for part in key if part)
-                raise self.wrong(
-                    f"[[dot]] of {words}",
-                    "stands there twice for one compiler; leave one out, or give each its own "
-                    'compilers, such as "12.4 to 12.6"',
-                )
-        doubles = None
-        if "double" in table:
-            doubles = self.doubles(self.table(table, "double"), table)
-        exact = self.unit(ExactSum, self.table(table, "exact"), table, "[exact]", own=(), given={})
-        return Model(
-            target=target, base=target, file=self.name, dots=tuple(dots),
-            scalars=tuple(scalars), doubles=doubles, exact=exact,
+
+def _known(table: Table, keys: tuple[str, ...], where: str) -> None:
+    for key in table:
+        _need(key in keys, where, f"there is no {key}; there are {', '.join(keys)}")
+
+
+def _dots(kind: type[AnyDot], top: Table, key: str) -> Iterator[AnyDot]:
+    """Yield the units of an array of tables, one for each of the types of a table."""
+    rows = top.get(key, [])
+    are_tables = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+    _need(are_tables, _TOP, f"{key} is no array of tables; write each as [[{key}]]")
+    for number, row in enumerate(rows, 1):
+        where, types = f"[[{key}]] {number}", row.get("types")
+        _need(
+            isinstance(types, list) and types, where,
+            'types is missing, or empty; give an array such as ["f32.f16.f16.f32"]',
         )  # fmt: skip
-
-    def units(self, kind: type[AnyDot], top: Table, key: str) -> list[AnyDot]:
-        """Return the units of an array of tables, one for each of the types of a table."""
-        rows = top.get(key, [])
-        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise self.wrong("at the top", f"{key} is no array of tables; write each as [[{key}]]")
-        return [
-            unit
-            for number, row in enumerate(rows, 1)
-            for unit in self.dots(kind, row, f"[[{key}]] {number}", top)
-        ]
-
-    def dots(self, kind: type[AnyDot], row: Table, where: str, top: Table) -> list[AnyDot]:
-        types = row.get("types")
-        if not isinstance(types, list) or not types:
-            raise self.wrong(
-                where, 'types is missing, or empty; give an array such as ["f32.f16.f16.f32"]'
-            )
         for one in types:
             parts = one.split(".") if isinstance(one, str) else []
-            if len(parts) != 4 or not set(parts) <= set(FORMATS):
-                raise self.wrong(
-                    where,
-                    f"types holds {one!r}; give the formats of D, A, B and C with dots between "
-                    f'them, such as "f32.f16.f16.f32", each one of {", ".join(FORMATS)}',
-                )
+            _need(
+                len(parts) == 4 and set(parts) <= set(FORMATS), where,
+                f"types holds {one!r}; give the formats of D, A, B and C with dots between them, "
+                f'such as "f32.f16.f16.f32", each one of {", ".join(FORMATS)}',
+            )  # fmt: skip
         where += f" ({', '.join(types)})"
-        instruction = row.get("instruction")
-        if not _INSTRUCTIONS.accepts(instruction):
-            raise self.wrong(where, f"instruction is {instruction!r}; give {_INSTRUCTIONS.allowed}")
-        shapes = row.get("shapes", [])
-        if not isinstance(shapes, list) or not all(isinstance(one, str) for one in shapes):
-            raise self.wrong(where, f'shapes is {shapes!r}; give an array such as ["m16n16k8"]')
-        made = []
-        for one in types:
-            given = {
-                "instruction": instruction, "types": one, "shapes": tuple(shapes),
-                "compilers": self.compilers(row, where),
-            }  # fmt: skip
-            own = ("instruction", "types", "shapes", "compilers")
-            made.append(self.unit(kind, row, top, where, own=own, given=given))
-        return made
-
-    def compilers(self, row: Table, where: str) -> Compilers | None:
-        """Return the compilers that a table is about; None for all."""
-        if "compilers" not in row:
-            return None
-        given = row["compilers"]
-        match = _COMPILERS.fullmatch(given) if isinstance(given, str) else None
-        found = None
-        if match is not None:
-            first = parse_release(match["first"])
-            last = None if match["open"] else parse_release(match["last"] or match["first"])
-            found = Compilers(first=first, last=last)
-        if found is None or (found.last is not None and found.last < found.first):
-            raise self.wrong(
-                where,
-                f'compilers is {given!r:.80}; give releases of CUDA such as "12.4", "12.4 to 12.6" '
-                'or "12.8 and later", or leave it out: then it is for all',
-            )
-        return found
-
-    def complete(self, dot: TruncatedDot, where: str) -> None:
-        """Check what depends on several figures."""
-        if dot.accumulator.value == "f16" and "f32" in (dot.c_type, dot.d_type):
-            raise self.wrong(where, 'accumulator is "f16", and C or D is f32; give "f32"')
-        multiplicand = FORMATS[dot.multiplicand]
-        needed = {
-            "addition": (
-                dot.addend.value == "last" or dot.sums is not None,
-                'addend is "last", or sums is "separate"' if dot.sums else 'addend is "last"',
-            ),
-            "narrowing": (
-                dot.accumulator.value != dot.d_type, f"D is {dot.d_type} and the accumulator is "
-                f"{dot.accumulator.value}",
-            ),
-            "low_bits": (multiplicand.ignored_bits > 0, f"A and B are {multiplicand.name}"),
+        instruction, shapes = row.get("instruction"), row.get("shapes", [])
+        text = f"instruction is {instruction!r}; give {_INSTRUCTIONS.allowed}"
+        _need(_INSTRUCTIONS.accepts(instruction), where, text)
+        are_texts = isinstance(shapes, list) and all(isinstance(one, str) for one in shapes)
+        _need(are_texts, where, f'shapes is {shapes!r}; give an array such as ["m16n16k8"]')
+        given = {
+            "instruction": instruction, "shapes": tuple(shapes),
+            "compilers": _compilers(row["compilers"], where) if "compilers" in row else None,
         }  # fmt: skip
-        bytes_ = FORMATS[dot.types.split(".")[1]].bits == 8
-        for name, may_be in (
-            ("subnormal_exponent", bytes_),
-            ("sum_bits", bytes_ and dot.accumulator.value == "f32"),
-        ):
-            if name in dot.named and not may_be:
-                raise self.wrong(
-                    where,
-                    f"{name} is of elements of 8 bits"
-                    f"{' with sums in f32' if name == 'sum_bits' else ''}; leave it out",
-                )
-        for name, (is_needed, why) in needed.items():
-            if is_needed and name not in dot.named:
-                raise self.wrong(
-                    where,
-                    f"{name} is missing, and {why}; give {allowed_of(TruncatedDot)[name].allowed}",
-                )
-            if not is_needed and name in dot.named:
-                raise self.wrong(where, f"{name} says nothing here; leave it out")
-        run, block = dot.interleaved.value, dot.block.value
-        if run and block % run:
-            raise self.wrong(
-                where, f"interleaved is {run} and block {block}; give 0, or a divisor of block"
-            )
-        if dot.nan.value >> FORMATS[dot.d_type].bits:
-            raise self.wrong(where, f"nan is {dot.nan.value:#x}, which does not fit {dot.d_type}")
+        for one in types:
+            own = {**given, "types": one}
+            yield _unit(kind, row, top, where, own=tuple(own), given=own)
 
-    def doubles(self, row: Table, top: Table) -> DoubleChain:
-        where = "[double]"
-        own = ("nan_order", "nan_invalid", "nan_canonical")
-        order = row.get("nan_order")
-        found: dict[str, Any] = {}
-        value, confidence, source = self.parts(order, row, top, where, "nan_order")
-        if not isinstance(value, list) or any(one not in _NAN_ORDERS for one in value):
-            raise self.wrong(
-                where, f'nan_order is {value!r}; give an array of "a", "b" and "c", or an empty one'
-            )
-        for name in own[1:]:
-            found[name] = row.get(name)
-            if not _PATTERN.accepts(found[name]):
-                raise self.wrong(where, f"{name} is {found[name]!r}; give {_PATTERN.allowed}")
-        rule = NanRule(
-            order=tuple(value), invalid=found["nan_invalid"], canonical=found["nan_canonical"]
-        )
-        nan = Figure(value=rule, confidence=confidence, source=source)
-        return self.unit(DoubleChain, row, top, where, own=own, given={"nan": nan})
 
-    def unit(
-        self,
-        kind: type[AnyUnit],
-        row: Table,
-        top: Table,
-        where: str,
-        *,
-        own: tuple[str, ...],
-        given: dict[str, Any],
-    ) -> AnyUnit:
-        """Return a unit with the figures of a table; `own` are the other keys that it may have."""
-        any_kind: Any = kind
-        schema = allowed_of(any_kind)
-        self.known(row, (*own, *schema, "confidence", "source"), where)
-        optional = {one.name for one in fields(kind) if one.default is None}
-        for name, allowed in schema.items():
-            if name in row:
-                value, confidence, source = self.parts(row[name], row, top, where, name)
-                if not allowed.accepts(value):
-                    raise self.wrong(where, f"{name} is {value!r}; give {allowed.allowed}")
-                given[name] = Figure(value=value, confidence=confidence, source=source)
-            elif name not in optional:
-                raise self.wrong(where, f"{name} is missing; give {allowed.allowed}")
-        return kind(**given)
+def _compilers(given: object, where: str) -> Compilers:
+    match = _COMPILERS.fullmatch(given) if isinstance(given, str) else None
+    if match is not None:
+        first = parse_release(match["first"])
+        last = None if match["open"] else parse_release(match["last"] or match["first"])
+        if last is None or first <= last:
+            return Compilers(first=first, last=last)
+    raise _WrongModelError(
+        where,
+        f'compilers is {given!r:.80}; give releases of CUDA such as "12.4", "12.4 to 12.6" '
+        'or "12.8 and later", or leave it out: then it is for all',
+    )
 
-    def parts(
-        self, given: object, row: Table, top: Table, where: str, name: str
-    ) -> tuple[Any, Confidence, str]:
-        """Return the value, the confidence and the source of a figure."""
-        tables: tuple[Table, ...] = (row, top)
-        if isinstance(given, dict):
-            self.known(given, ("value", "confidence", "source"), f"{where}, {name}")
-            tables, given = (given, *tables), given.get("value")
-        confidence = next((one["confidence"] for one in tables if "confidence" in one), None)
-        source = next((one["source"] for one in tables if "source" in one), None)
-        if confidence not in tuple(Confidence):
-            raise self.wrong(
-                f"{where}, {name}",
-                f"confidence is {confidence!r}; give one of {', '.join(Confidence)}",
-            )
-        if not isinstance(source, str) or not source:
-            raise self.wrong(
-                f"{where}, {name}", f"source is {source!r}; say in a line who measured it, or how"
-            )
-        return given, Confidence(confidence), source
 
-    def known(self, table: Table, keys: tuple[str, ...], where: str) -> None:
-        for key in table:
-            if key not in keys:
-                raise self.wrong(where, f"there is no {key}; there are {', '.join(keys)}")
+def _check_dot(dot: TruncatedDot, where: str) -> None:
+    """Check what depends on several figures."""
+    sums, accumulator, d_type = dot.accumulator_format.name, dot.accumulator.value, dot.d_type
+    both = accumulator == "f16" and "f32" in (dot.c_type, d_type)
+    _need(not both, where, 'accumulator is "f16", and C or D is f32; give "f32"')
+    multiplicand = FORMATS[dot.multiplicand]
+    last = 'addend is "last", or sums is "separate"' if dot.sums else 'addend is "last"'
+    needed = {
+        "addition": (dot.addend.value == "last" or dot.sums is not None, last),
+        "narrowing": (accumulator != d_type, f"D is {d_type} and the accumulator is {accumulator}"),
+        "low_bits": (multiplicand.ignored_bits > 0, f"A and B are {multiplicand.name}"),
+    }
+    bytes_ = FORMATS[dot.types.split(".")[1]].bits == 8
+    fits = "subnormal_exponent" not in dot.named or bytes_
+    _need(fits, where, "subnormal_exponent is of elements of 8 bits; leave it out")
+    fits = "sum_bits" not in dot.named or (bytes_ and sums == "f32")
+    _need(fits, where, "sum_bits is of elements of 8 bits with sums in f32; leave it out")
+    for name, (is_needed, why) in needed.items():
+        allowed = allowed_of(TruncatedDot)[name].allowed
+        is_there = name in dot.named
+        _need(is_there or not is_needed, where, f"{name} is missing, and {why}; give {allowed}")
+        _need(is_needed or not is_there, where, f"{name} says nothing here; leave it out")
+    run, block = dot.interleaved.value, dot.block.value
+    text = f"interleaved is {run} and block {block}; give 0, or a divisor of block"
+    _need(not run or block % run == 0, where, text)
+    nan = dot.nan.value
+    _need(not nan >> FORMATS[d_type].bits, where, f"nan is {nan:#x}, which does not fit {d_type}")
 
-    def table(self, top: Table, key: str) -> Table:
-        found = top.get(key)
-        if not isinstance(found, dict):
-            raise self.wrong("at the top", f"the table [{key}] is missing; add it")
-        return found
 
-    def text(self, table: Table, key: str, where: str) -> str:
-        found = table.get(key)
-        if not isinstance(found, str):
-            raise self.wrong(where, f'{key} is {found!r}; give a text, such as {key} = "sm_90"')
-        return found
+def _doubles(row: Table, top: Table) -> DoubleChain:
+    where, patterns = "[double]", ("nan_invalid", "nan_canonical")
+    value, confidence, source = _parts(row.get("nan_order"), (row, top), where, "nan_order")
+    is_order = isinstance(value, list) and all(one in ("a", "b", "c") for one in value)
+    text = f'nan_order is {value!r}; give an array of "a", "b" and "c", or an empty one'
+    _need(is_order, where, text)
+    for name in patterns:
+        given = row.get(name)
+        _need(_PATTERN.accepts(given), where, f"{name} is {given!r}; give {_PATTERN.allowed}")
+    rule = NanRule(tuple(value), *(row[name] for name in patterns))
+    nan = Figure(value=rule, confidence=confidence, source=source)
+    return _unit(DoubleChain, row, top, where, own=("nan_order", *patterns), given={"nan": nan})
+
+
+def _unit(
+    kind: type[AnyUnit], row: Table, top: Table, where: str, *,
+    own: tuple[str, ...], given: dict[str, Any],
+) -> AnyUnit:  # fmt: skip
+    """Return a unit with the figures of a table; `own` are the other keys that it may have."""
+    any_kind: Any = kind
+    schema = allowed_of(any_kind)
+    _known(row, (*own, *schema, "confidence", "source"), where)
+    optional = {one.name for one in fields(kind) if one.default is None}
+    for name, allowed in schema.items():
+        if name in row:
+            value, confidence, source = _parts(row[name], (row, top), where, name)
+            _need(allowed.accepts(value), where, f"{name} is {value!r}; give {allowed.allowed}")
+            given[name] = Figure(value=value, confidence=confidence, source=source)
+        else:
+            _need(name in optional, where, f"{name} is missing; give {allowed.allowed}")
+    return kind(**given)
+
+
+def _parts(
+    given: object, tables: tuple[Table, ...], where: str, name: str
+) -> tuple[Any, Confidence, str]:
+    """Return the value, the confidence and the source of a figure."""
+    where += f", {name}"
+    if isinstance(given, dict):
+        _known(given, ("value", "confidence", "source"), where)
+        tables, given = (given, *tables), given.get("value")
+    said: dict[str, Any] = {}
+    for table in reversed(tables):
+        said |= table
+    confidence, source = said.get("confidence"), said.get("source")
+    text = f"confidence is {confidence!r}; give one of {', '.join(Confidence)}"
+    _need(confidence in tuple(Confidence), where, text)
+    text = f"source is {source!r}; say in a line who measured it, or how"
+    _need(isinstance(source, str) and source, where, text)
+    return given, Confidence(str(confidence)), str(source)
 
 
 def _overlap(one: Compilers | None, other: Compilers | None) -> bool:

@@ -50,7 +50,6 @@ class Model:
     dots: tuple[TruncatedDot, ...]
     scalars: tuple[ScalarDot, ...] = ()
     doubles: DoubleChain | None
-    """None where the target has no f64."""
     exact: ExactSum
 
     @cached_property
@@ -84,10 +83,7 @@ class Model:
 
     @property
     def confidence(self) -> Confidence:
-        """Least sure of the figures that decide results other than f64 NaNs.
-
-        The choice among several f64 NaNs has its own label.
-        """
+        """Least sure of the figures that decide results; the choice among f64 NaNs has its own."""
         newest = self.compiler or max(
             (row.compilers.first for row in self._dot_units if row.compilers), default=None
         )
@@ -100,10 +96,7 @@ class Model:
         )
 
     def figures_for(self, form: Form) -> dict[str, Figure[Any]]:
-        """Return the figures that decide the results of one form, by name.
-
-        Raises UsageError if the target does not have the form.
-        """
+        """Return the figures of one form, by name; UsageError if the target does not have it."""
         self._require(form)
         if not form.a_type.is_float:
             return {exact_name(form): self.exact_for(form)}
@@ -133,10 +126,7 @@ class Model:
         return True
 
     def exact_for(self, form: Form) -> Figure[str]:
-        """Return how a form of integers or single bits overflows.
-
-        Raises UsageError if the model does not say so.
-        """
+        """Return how a form of integers or single bits overflows, or raise UsageError."""
         figure: Figure[str] | None = self.exact.named.get(exact_name(form))
         if figure is None:
             raise UsageError(
@@ -147,10 +137,7 @@ class Model:
 
     @property
     def double_chain(self) -> DoubleChain:
-        """Figures of f64.
-
-        Raises UsageError if the model has none.
-        """
+        """Figures of f64, or UsageError."""
         if self.doubles is None:
             raise UsageError(
                 f"the model {self.name} has no figures of f64; measure them, or choose another form"
@@ -158,10 +145,7 @@ class Model:
         return self.doubles
 
     def dot_for(self, form: Form) -> TruncatedDot:
-        """Return the figures of the dot products of a floating-point form other than f64.
-
-        Raises UsageError if the model has none.
-        """
+        """Return the figures of a floating-point form other than f64, or raise UsageError."""
         row = self.find_dot(form)
         if row is None:
             known = ", ".join(f"{row.instruction} {row.types}" for row in self.dots)
@@ -179,8 +163,7 @@ class Model:
         """Say whose figures a form has: "12.4 to 12.6", "all" for all compilers, or NO_FIGURES.
 
         Where there are none for `compiler`, `dot_for` and `scalar_for` return those of the newest:
-        what this one does lies within the bounds of the ISA (`oracle.permitted`), and no more is
-        known.
+        what this one does lies within the bounds of the ISA, and no more is known.
         """
         row = self.find_dot(form) or self.scalar_for(form)
         if row is None or row.compilers is None:
@@ -207,10 +190,7 @@ class Model:
         return found[-1] if found else None
 
     def dot(self, multiplicand: str, accumulator: str) -> TruncatedDot:
-        """Return the figures of wmma.mma for one format of multiplicands and one of C and D.
-
-        Raises UsageError if the model has none.
-        """
+        """Return the figures of wmma.mma for formats of A and B, and of C and D, or UsageError."""
         types = f"{accumulator}.{multiplicand}.{multiplicand}.{accumulator}"
         for row in self.dots:
             if (row.instruction, row.types) == ("wmma.mma", types):

@@ -40,17 +40,9 @@ def forget_models() -> None:
 def model_for(target: str) -> Model:
     """Return the model of a target: the one in use (`use_model`), else the built-in one.
 
-    Parameters
-    ----------
-    target
-        Such as "sm_90", "sm_90a" or "sm_121f". Suffixes change nothing here: they add
-        instructions, not arithmetic of those that are there. "sm_90@12.4" is code of a compiler of
-        CUDA 12.4 (`oracle.targets.split_compiler`).
-
-    Raises
-    ------
-    UsageError
-        If the target is unknown, or has no warp-level matrix instructions.
+    `target`: Such as "sm_90", "sm_90a" or "sm_121f": suffixes add instructions, no other
+    arithmetic. "sm_90@12.4" is code of a compiler of CUDA 12.4 (`oracle.targets.split_compiler`).
+    Raises UsageError if the target is unknown, or has no warp-level matrix instructions.
     """
     name, compiler = split_compiler(target)
     number = parse_target(name).number
@@ -87,7 +79,6 @@ def built_in_model(base: str) -> Model:
 
 
 def _inferred(unit: Any, base: str) -> Any:
-    """Return a unit whose figures are taken from another target."""
     return replace(
         unit,
         **{
@@ -102,10 +93,7 @@ def _inferred(unit: Any, base: str) -> Any:
 
 
 def model_of(target: str, model: Model | str | Path | None) -> Model:
-    """Return a model, that of a file, or, where None is given, the one of a target.
-
-    Raises UsageError as `read_model` and `oracle.models.model_for`.
-    """
+    """Return a model, that of a file, or, where None is given, the one of a target."""
     if model is None:
         return model_for(target)
     return read_model(Path(model)) if isinstance(model, str | Path) else model

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 
 from oracle.scalar import bits, comparisons, conversions, floats, integers, warp
-from oracle.scalar.row import CLASSES, Immediate, ScalarInstruction, by_opcode
+from oracle.scalar.row import CLASSES, Immediate, ScalarInstruction
 
-SCALARS: Mapping[str, ScalarInstruction] = by_opcode(
-    *integers.ROWS, *bits.ROWS, *floats.ROWS, *conversions.ROWS, *comparisons.ROWS, *warp.ROWS
-)
+SCALARS: Mapping[str, ScalarInstruction] = {
+    row.opcode: row
+    for chapter in (integers, bits, floats, conversions, comparisons, warp)
+    for row in chapter.ROWS
+}
 """Every scalar instruction that PTX defines to the bit, by its opcode."""
 
 __all__ = ["CLASSES", "SCALARS", "Immediate", "ScalarInstruction"]

@@ -39,17 +39,9 @@ def _leading_zeros(a: Bits) -> Bits:
     return zeros
 
 
-def _population(a: Bits) -> Bits:
-    return patterns(_ones(a), 32)
-
-
-def _zeros(a: Bits) -> Bits:
-    return patterns(_leading_zeros(a), 32)
-
-
 def _first(t: Integer, amount: bool, a: Bits) -> Bits:
     a = np.where(t.of(a) < 0, ~a, a)
-    zeros = _zeros(a)
+    zeros = patterns(_leading_zeros(a), 32)
     found = zeros if amount else np.uint32(t.bits - 1) - zeros
     return np.where(a == 0, np.uint32(_NONE), found)
 
@@ -181,16 +173,6 @@ PERMUTATIONS = {
 """Modes of prmt: which bytes the two lowest bits of the selector choose (9.7.9.7, table)."""
 
 
-def _permuted_by_mode(mode: str, a: Bits, b: Bits, selector: Bits) -> Bits:
-    codes = np.array(PERMUTATIONS[mode], np.uint32)
-    return _permuted(a, b, codes[selector & np.uint32(3)])
-
-
-def _is_zero(a: Bits) -> Bits:
-    zero: Bits = (a == 0).astype(a.dtype)
-    return zero
-
-
 _SM_20 = ((2, 0), 20)
 
 
@@ -206,7 +188,8 @@ def _logic() -> Iterator[ScalarInstruction]:
     for register in ("pred", "b16", "b32", "b64"):
         yield row(f"not.{register}", "9.7.8.4", register, register, single(np.invert))
         if register != "pred":
-            yield row(f"cnot.{register}", "9.7.8.5", register, register, single(_is_zero))
+            is_zero = single(lambda a: (a == 0).astype(a.dtype))
+            yield row(f"cnot.{register}", "9.7.8.5", register, register, is_zero)
     table = {3: Immediate(0, 255, True)}
     yield row(
         "lop3.b32", "9.7.8.6", "b32", "b32 b32 b32 b32", single(_looked_up), ((4, 3), 50),
@@ -249,8 +232,9 @@ def _fields() -> Iterator[ScalarInstruction]:
             evaluate = single(_first, t, bool(amount))
             yield row(f"{name}.{t.name}", "9.7.1.16", "b32", r, evaluate, _SM_20)
     for r in ("b32", "b64"):
-        yield row(f"popc.{r}", "9.7.1.14", "b32", r, single(_population), _SM_20)
-        yield row(f"clz.{r}", "9.7.1.15", "b32", r, single(_zeros), _SM_20)
+        for name, part, function in (("popc", 14, _ones), ("clz", 15, _leading_zeros)):
+            count = single(lambda function, a: patterns(function(a), 32), function)
+            yield row(f"{name}.{r}", f"9.7.1.{part}", "b32", r, count, _SM_20)
         yield row(f"brev.{r}", "9.7.1.18", r, r, single(_reversed), _SM_20)
         yield row(
             f"bfi.{r}", "9.7.1.20", r, f"{r} {r} b32 b32", single(_inserted), _SM_20,
@@ -278,8 +262,8 @@ def _fields() -> Iterator[ScalarInstruction]:
 
 def _permutations() -> Iterator[ScalarInstruction]:
     modes: dict[str, tuple[Function, int]] = {"": (_permuted, 0xFFFF)}
-    for mode in PERMUTATIONS:
-        modes[f".{mode}"] = partial(_permuted_by_mode, mode), 3
+    for mode, codes in PERMUTATIONS.items():
+        modes[f".{mode}"] = partial(_permuted_by_code, np.array(codes, np.uint32)), 3
     for name, (function, most) in modes.items():
         yield row(
             f"prmt.b32{name}", "9.7.9.7", "b32", "b32 b32 b32", single(function), _SM_20,
@@ -287,8 +271,8 @@ def _permutations() -> Iterator[ScalarInstruction]:
         )  # fmt: skip
 
 
-def _copied(a: Bits) -> Bits:
-    return a
+def _permuted_by_code(codes: Bits, a: Bits, b: Bits, selector: Bits) -> Bits:
+    return _permuted(a, b, codes[selector & np.uint32(3)])
 
 
 def _packed(kind: type[np.generic], *parts: Bits) -> Bits:
@@ -305,7 +289,7 @@ def _unpacked(kind: type[np.generic], a: Bits) -> tuple[Bits, ...]:
 def _moves() -> Iterator[ScalarInstruction]:
     for r in CLASSES:
         constants = {} if r == "pred" else anything(1, r)
-        yield row(f"mov.{r}", "9.7.9.3", r, r, single(_copied), immediates=constants)
+        yield row(f"mov.{r}", "9.7.9.3", r, r, single(lambda a: a), immediates=constants)
     for wide, narrow, count in (("b32", "b16", 2), ("b64", "b32", 2), ("b64", "b16", 4)):
         parts, more = " ".join([narrow] * count), count if count > 2 else ""
         packs, unpacks = single(_packed, CLASSES[wide]), partial(_unpacked, CLASSES[narrow])

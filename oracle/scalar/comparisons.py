@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from oracle.arithmetic.conversions import flushed
 from oracle.formats import FORMATS, Format
 from oracle.scalar.floats import values
 from oracle.scalar.integers import COMPARED, Integer, anything
-from oracle.scalar.row import FIRST, Bits, Function, ScalarInstruction, Since, row, single
+from oracle.scalar.row import FIRST, Bits, ScalarInstruction, Since, row, single
 
 Bools = NDArray[np.bool_]
 _UNSIGNED = {"lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal}
@@ -23,14 +23,9 @@ _BOOLEANS: dict[str, Callable[..., Bools]] = {
 }  # fmt: skip
 
 
-def _unordered(x: Bits, y: Bits) -> Bools:
-    nan: Bools = np.isnan(x) | np.isnan(y)
-    return nan
-
-
 def _compared_floats(name: str, x: Bits, y: Bits) -> Bools:
     """Compare by one of the fourteen operators of floats (9.3.1.2)."""
-    nan = _unordered(x, y)
+    nan = np.isnan(x) | np.isnan(y)
     if name in ("num", "nan"):
         return np.equal(nan, name == "nan")
     if name.endswith("u"):
@@ -54,7 +49,6 @@ class _Compared(NamedTuple):
 
     @property
     def half(self) -> bool:
-        """Whether 9.7.7 describes it, not 9.7.6."""
         return self.fmt is not None and self.fmt.bits == 16
 
 
@@ -86,38 +80,34 @@ def _types() -> Iterator[_Compared]:
             yield _Compared(f"{name}x2", "b32", _FLOAT_OPERATORS, of, fmt, True, first)
 
 
-def _truths(type_: _Compared, name: str, ftz: bool, a: Bits, b: Bits) -> list[Bools]:
-    """Return what a comparison says, one array, or two of halves, the lower first."""
-    if not type_.pair:
-        return [type_.of(name, ftz, a, b)]
-    halves = [np.ascontiguousarray(one).view(np.uint16) for one in (a, b)]
-    both = type_.of(name, ftz, *halves)
-    return [both[..., 0::2], both[..., 1::2]]
+def _combined(
+    type_: _Compared, name: str, ftz: bool, boolean: str, a: Bits, b: Bits, *rest: Bools,
+    complement: int = 0,
+) -> list[Bools]:  # fmt: skip
+    """Return what a comparison says, combined: one array, or two of halves, the lower first.
 
-
-def _predicates(
-    outputs: int, type_: _Compared, name: str, ftz: bool, boolean: str, a: Bits, b: Bits,
-    *rest: Bools,
-) -> tuple[Bits, ...]:  # fmt: skip
-    """Compute `setp`: of pairs a predicate for each half, else the second one of the complement."""
-    truths = _truths(type_, name, ftz, a, b)
-    if len(truths) < outputs:
+    `complement`: How many there are, where the second one may be the complement.
+    """
+    if type_.pair:
+        both = type_.of(name, ftz, *(np.ascontiguousarray(one).view(np.uint16) for one in (a, b)))
+        truths = [both[..., 0::2], both[..., 1::2]]
+    else:
+        truths = [type_.of(name, ftz, a, b)]
+    if len(truths) < complement:
         truths.append(~truths[0])
-    if boolean:
-        truths = [_BOOLEANS[boolean](truth, *rest) for truth in truths]
-    return tuple(truths)
+    return [_BOOLEANS[boolean](truth, *rest) for truth in truths] if boolean else truths
 
 
-def _word(
-    type_: _Compared, name: str, ftz: bool, boolean: str, true: int, register: str, a: Bits,
-    b: Bits, *rest: Bools,
-) -> Bits:  # fmt: skip
+def _predicates(outputs: int, *given: Any) -> tuple[Bits, ...]:
+    """Compute `setp`: of pairs a predicate for each half, else the second one of the complement."""
+    return tuple(_combined(*given, complement=outputs))
+
+
+def _word(true: int, register: str, *given: Any) -> Bits:
     """Compute `set`: the pattern `true` where the comparison holds, in each half of pairs."""
-    truths = _truths(type_, name, ftz, a, b)
-    if boolean:
-        truths = [_BOOLEANS[boolean](truth, *rest) for truth in truths]
     kind = np.uint32 if register == "b32" else np.uint16
-    result = np.zeros(a.shape, kind)
+    truths = _combined(*given)
+    result = np.zeros(truths[0].shape, kind)
     for at, truth in enumerate(truths):
         result |= np.where(truth, kind(true << 16 * at), kind(0))
     return result
@@ -157,22 +147,21 @@ def _comparisons() -> Iterator[ScalarInstruction]:
                 register = "b16" if destination.endswith("16") else "b32"
                 yield row(
                     f"set.{words}.{destination}.{type_.name}", f"9.7.{part}.1", register, sources,
-                    single(_word, *given, true, register), (newer, target), immediates=constants,
+                    single(_word, true, register, *given), (newer, target), immediates=constants,
                 )  # fmt: skip
-
-
-def _selected(a: Bits, b: Bits, c: Bits) -> Bits:
-    return np.where(c, a, b)
 
 
 def _selected_by_sign(ftz: bool, a: Bits, b: Bits, c: Bits) -> Bits:
     fmt = FORMATS["f32"]
-    numbers = values(flushed(c, fmt) if ftz else c, fmt)
-    return np.where(numbers >= 0.0, a, b)  # NaN selects b
+    return np.where(values(flushed(c, fmt) if ftz else c, fmt) >= 0.0, a, b)  # NaN selects b
 
 
-def _selected_by_number(a: Bits, b: Bits, c: Bits) -> Bits:
-    return np.where(c.view(np.int32) >= 0, a, b)
+_SELECTIONS: tuple[tuple[str, str, str, Callable[..., Any]], ...] = (
+    ("selp.{}", "pred", "9.7.6.3", lambda a, b, c: np.where(c, a, b)),
+    ("slct.{}.s32", "b32", "9.7.6.4", lambda a, b, c: np.where(c.view(np.int32) >= 0, a, b)),
+    ("slct.{}.f32", "b32", "9.7.6.4", partial(_selected_by_sign, False)),
+    ("slct.ftz.{}.f32", "b32", "9.7.6.4", partial(_selected_by_sign, True)),
+)
 
 
 def _with_sign_of(fmt: Format, a: Bits, b: Bits) -> Bits:
@@ -181,40 +170,36 @@ def _with_sign_of(fmt: Format, a: Bits, b: Bits) -> Bits:
     return result
 
 
+_TESTS: dict[str, Callable[[Bits, Format], Bools]] = {
+    "finite": lambda size, fmt: size < fmt.infinity,
+    "infinite": lambda size, fmt: size == fmt.infinity,
+    "number": lambda size, fmt: size <= fmt.infinity,
+    "notanumber": lambda size, fmt: size > fmt.infinity,
+    "normal": lambda size, fmt: (size < fmt.infinity) & ~_TESTS["subnormal"](size, fmt),  # and 0
+    "subnormal": lambda size, fmt: (size > 0) & (size < 1 << fmt.fraction_bits),
+}
+"""Of patterns without their signs."""
+
+
 def _tested(name: str, fmt: Format, a: Bits) -> Bools:
-    magnitude = a & a.dtype.type(fmt.magnitude)
-    subnormal = (magnitude > 0) & (magnitude < 1 << fmt.fraction_bits)
-    found: dict[str, Bools] = {
-        "finite": magnitude < fmt.infinity,
-        "infinite": magnitude == fmt.infinity,
-        "number": magnitude <= fmt.infinity,
-        "notanumber": magnitude > fmt.infinity,
-        "normal": (magnitude < fmt.infinity) & ~subnormal,  # and so is zero
-        "subnormal": subnormal,
-    }
-    return found[name]
+    return _TESTS[name](a & a.dtype.type(fmt.magnitude), fmt)
 
 
 def _selections() -> Iterator[ScalarInstruction]:
     types = [f"{letter}{bits}" for letter, bits in product("bus", (16, 32, 64))]
-    for type_ in (*types, "f32", "f64"):
+    for type_, (opcode, last, section, function) in product((*types, "f32", "f64"), _SELECTIONS):
         r = f"b{type_[1:]}"
-        table: list[tuple[str, str, str, Function]] = [
-            (f"selp.{type_}", "pred", "9.7.6.3", _selected),
-            (f"slct.{type_}.s32", "b32", "9.7.6.4", _selected_by_number),
-            (f"slct.{type_}.f32", "b32", "9.7.6.4", partial(_selected_by_sign, False)),
-            (f"slct.ftz.{type_}.f32", "b32", "9.7.6.4", partial(_selected_by_sign, True)),
-        ]
-        constants = {} if "f" in type_ else anything(2, r)
-        for opcode, last, section, function in table:
-            yield row(opcode, section, r, f"{r} {r} {last}", single(function), immediates=constants)
+        yield row(
+            opcode.format(type_), section, r, f"{r} {r} {last}", single(function),
+            immediates={} if "f" in type_ else anything(2, r),
+        )  # fmt: skip
 
 
 def _floats() -> Iterator[ScalarInstruction]:
     since = ((2, 0), 20)
     for fmt in (FORMATS["f32"], FORMATS["f64"]):
         r = f"b{fmt.bits}"
-        for name in ("finite", "infinite", "number", "notanumber", "normal", "subnormal"):
+        for name in _TESTS:
             test = single(_tested, name, fmt)
             yield row(f"testp.{name}.{fmt.name}", "9.7.3.1", "pred", r, test, since)
         sign = single(_with_sign_of, fmt)

@@ -47,8 +47,7 @@ NANS = {
     **CANONICAL_NAN, "bf16": 0x7FFF, "tf32": 0x7FFF_E000, "e4m3": 0x7F, "e5m2": 0x7F,
     "f64": _F64_NAN.invalid,
 }  # fmt: skip
-"""The canonical NaN of a format. The ISA names none. Measured on H200, 2026-11; of f64, what an
-invalid operation gives there. tf32 has zeros in the 13 bits that do not count."""
+"""Canonical NaNs, measured on H200, 2026-11 (the ISA names none); of f64, an invalid result."""
 
 
 def values(bits: Bits, fmt: Format) -> Floats:
@@ -80,11 +79,9 @@ def _fits_single(numbers: Floats, fmt: Format) -> bool:
 
 
 def patterns_of(numbers: Floats, fmt: Format, rounding: str, overflow: str = "IEEE") -> Bits:
-    """Round doubles to a format; NaNs become canonical.
+    """Round doubles, exact or rounded to odd, to a format; NaNs become canonical.
 
-    `numbers`: Exact, or rounded to odd; infinities and NaNs, too.
-    `rounding`, `overflow`: As of `rounded`. Infinities are numbers that are too large where
-        `overflow` is "largest".
+    `rounding`, `overflow`: As of `rounded`; with "largest", infinities are too large numbers.
     """
     with np.errstate(all="ignore"):
         if rounding == "rn" and overflow == "IEEE" and _fits_single(numbers, fmt):
@@ -118,19 +115,12 @@ def flushed_patterns_of(numbers: Floats, fmt: Format, rounding: str) -> Bits:
     return flushed(bits, fmt)
 
 
-def saturated(numbers: Floats) -> Floats:
-    """Limit to 0 and 1; NaN becomes +0 (`.sat`), and so does -0, as it is below +0 (9.7.3.12)."""
-    return np.where(numbers > 0.0, np.minimum(numbers, 1.0), 0.0)
-
-
-def rectified(numbers: Floats) -> Floats:
-    """Raise to +0 what is negative, -0 too; NaNs stay (`.relu`)."""
-    return np.where(numbers <= 0.0, 0.0, numbers)
-
-
 CLAMPS: dict[str, Callable[[Floats], Floats]] = {
-    "": lambda numbers: numbers, "sat": saturated, "relu": rectified,
-}  # fmt: skip
+    "": lambda numbers: numbers,
+    "sat": lambda numbers: np.where(numbers > 0.0, np.minimum(numbers, 1.0), 0.0),
+    "relu": lambda numbers: np.where(numbers <= 0.0, 0.0, numbers),
+}
+"""`.sat` limits to 0 and 1; NaN becomes +0, and so does -0 (9.7.3.12). `.relu` keeps NaNs."""
 
 
 def _sum(rounding: str, x: Floats, y: Floats) -> Floats:
@@ -140,18 +130,6 @@ def _sum(rounding: str, x: Floats, y: Floats) -> Floats:
     if rounding == "rm":
         total = np.where((total == 0.0) & (np.signbit(x) != np.signbit(y)), -0.0, total)
     return total
-
-
-def _difference(rounding: str, x: Floats, y: Floats) -> Floats:
-    return _sum(rounding, x, -y)
-
-
-def _product(_: str, x: Floats, y: Floats) -> Floats:
-    return x * y
-
-
-def _multiply_add(rounding: str, x: Floats, y: Floats, z: Floats) -> Floats:
-    return _sum(rounding, x * y, z)
 
 
 def _computed(
@@ -170,23 +148,10 @@ _SIGN = np.uint64(1 << 63)
 _ONE = np.uint64(0x3FF0_0000_0000_0000)
 
 
-def _f64_multiply_add(rounding: str, a: Bits, b: Bits, c: Bits) -> Bits:
+def _f64(rounding: str, a: Bits, b: Bits, c: Bits) -> Bits:
     flat = [np.ascontiguousarray(one).reshape(-1) for one in (a, b, c)]
     left, right = (Decoded.of(one) for one in flat[:2])
     return fma(left, right, flat[2], rounding=rounding, nan=_F64_NAN).reshape(a.shape)
-
-
-def _f64_sum(rounding: str, a: Bits, b: Bits) -> Bits:
-    return _f64_multiply_add(rounding, a, np.full(a.shape, _ONE), b)
-
-
-def _f64_difference(rounding: str, a: Bits, b: Bits) -> Bits:
-    return _f64_sum(rounding, a, b ^ _SIGN)
-
-
-def _f64_product(rounding: str, a: Bits, b: Bits) -> Bits:
-    # A zero of the product's sign changes no product.
-    return _f64_multiply_add(rounding, a, b, (a ^ b) & _SIGN)
 
 
 def _extreme(
@@ -217,28 +182,36 @@ def _signed(fmt: Format, negate: bool, ftz: bool, a: Bits) -> Bits:
 
 
 def _rows(
-    name: str, section: str, fmt: Format, sources: int, function: Function,
-    since: Since, *, nan: bool = True,
+    words: tuple[str, ...], fmt: Format, sources: int, function: Function, since: Since, *,
+    nan: bool = True,
 ) -> Iterator[ScalarInstruction]:  # fmt: skip
-    """Make the row of a function of one format's patterns, and that of pairs of 16 bits.
-
-    `since` is a version and a target; `nan` tells whether NaNs come out whose bits are open.
-    """
+    """Make the row of a function of patterns, and that of pairs of 16 bits; `nan`: open bits."""
     function = in_pieces(function)
     kinds = [(fmt.name, f"b{fmt.bits}", single(function))]
     if fmt.bits == 16:
         kinds.append((f"{fmt.name}x2", "b32", pieces(function, 16)))
+    section = f"9.7.{_SECTIONS[words[0]][fmt.bits == 16]}"
     for type_, register, evaluate in kinds:
         given = " ".join([register] * sources)
         open_nan = type_ if nan else ""
-        yield row(f"{name}.{type_}", section, register, given, evaluate, since, nan=open_nan)
+        opcode = ".".join(filter(None, (*words, type_)))
+        yield row(opcode, section, register, given, evaluate, since, nan=open_nan)
 
 
 _ARITHMETIC: dict[str, tuple[int, Callable[..., Floats], Function]] = {
-    "add": (2, _sum, _f64_sum),
-    "sub": (2, _difference, _f64_difference),
-    "mul": (2, _product, _f64_product),
-    "fma": (3, _multiply_add, _f64_multiply_add),
+    "add": (2, _sum, lambda rounding, a, b: _f64(rounding, a, np.full(a.shape, _ONE), b)),
+    "sub": (
+        2,
+        lambda rounding, x, y: _sum(rounding, x, -y),
+        lambda rounding, a, b: _f64(rounding, a, np.full(a.shape, _ONE), b ^ _SIGN),
+    ),
+    "mul": (
+        2,
+        lambda _, x, y: x * y,
+        # A zero of the product's sign changes no product.
+        lambda rounding, a, b: _f64(rounding, a, b, (a ^ b) & _SIGN),
+    ),
+    "fma": (3, lambda rounding, x, y, z: _sum(rounding, x * y, z), _f64),
 }
 """Sources, in double precision for narrower formats, on patterns of f64."""
 _FLUSHES = ("", "ftz")
@@ -249,28 +222,16 @@ _SECTIONS = {
 """Sections of the ISA: of f32 and f64, and of f16 and bf16."""
 
 
-def _section(name: str, fmt: Format) -> str:
-    return f"9.7.{_SECTIONS[name][fmt.bits == 16]}"
-
-
-def _joined(*parts: str) -> str:
-    return ".".join(part for part in parts if part)
-
-
 def _arithmetic() -> Iterator[ScalarInstruction]:
     f16, bf16, f32, f64 = (FORMATS[name] for name in ("f16", "bf16", "f32", "f64"))
+    # fma of f32 came with PTX 2.0, of f64 with 1.4.
+    old, half, both = ((2, 0), 20), ((4, 2), 53), ((7, 0), 80)
     for name, (sources, function, on_patterns) in _ARITHMETIC.items():
         for rounding in ROUNDINGS:
-            # fma of f32 came with PTX 2.0, of f64 with 1.4.
-            old = ((2, 0), 20)
-            yield from _rows(
-                f"{name}.{rounding}", _section(name, f64), f64, sources,
-                partial(on_patterns, rounding), old,
-            )  # fmt: skip
+            yield from _rows((name, rounding), f64, sources, partial(on_patterns, rounding), old)
         fused = name == "fma"
-        half, both = ((4, 2), 53), ((7, 0), 80)
         variants = [
-            *((f32, *some, ((2, 0), 20)) for some in product(ROUNDINGS, _FLUSHES, ("", "sat"))),
+            *((f32, *some, old) for some in product(ROUNDINGS, _FLUSHES, ("", "sat"))),
             *((f16, "rn", *some, half) for some in product(_FLUSHES, ("", "sat"))),
             (bf16, "rn", "", "", both if fused else ((7, 8), 90)),
         ]
@@ -278,39 +239,33 @@ def _arithmetic() -> Iterator[ScalarInstruction]:
             variants += [(f16, "rn", ftz, "relu", both) for ftz in _FLUSHES]
             variants.append((bf16, "rn", "", "relu", both))
         for fmt, rounding, ftz, clamp, since in variants:
-            yield from _rows(
-                _joined(name, rounding, ftz, clamp), _section(name, fmt), fmt, sources,
-                partial(_computed, function, fmt, rounding, bool(ftz), clamp), since,
-                nan=not clamp,
-            )  # fmt: skip
+            computed = partial(_computed, function, fmt, rounding, bool(ftz), clamp)
+            words = name, rounding, ftz, clamp
+            yield from _rows(words, fmt, sources, computed, since, nan=not clamp)
 
 
 def _others() -> Iterator[ScalarInstruction]:
+    old, newer = ((2, 0), 20), ((7, 0), 80)
     since = {
-        ("abs", "f16"): ((6, 5), 53), ("neg", "f16"): ((6, 0), 53), ("abs", "bf16"): ((7, 0), 80),
-        ("neg", "bf16"): ((7, 0), 80), ("min", "f16"): ((7, 0), 80), ("max", "f16"): ((7, 0), 80),
-        ("min", "bf16"): ((7, 0), 80), ("max", "bf16"): ((7, 0), 80),
+        ("abs", "f16"): ((6, 5), 53), ("neg", "f16"): ((6, 0), 53), ("abs", "bf16"): newer,
+        ("neg", "bf16"): newer, ("min", "f16"): newer, ("max", "f16"): newer,
+        ("min", "bf16"): newer, ("max", "bf16"): newer,
     }  # fmt: skip
     for name in ("f16", "bf16", "f32", "f64"):
         fmt = FORMATS[name]
         flushes = _FLUSHES if name in ("f16", "f32") else ("",)
         for ftz, operation in product(flushes, ("abs", "neg")):
+            signed = partial(_signed, fmt, operation == "neg", bool(ftz))
+            yield from _rows((operation, ftz), fmt, 1, signed, since.get((operation, name), old))
+        nans, signs = (("",), ("",)) if name == "f64" else (("", "NaN"), ("", "xorsign.abs"))
+        for operation, ftz, nan, xorsign in product(("min", "max"), flushes, nans, signs):
+            first = since.get((operation, name), old)
+            extreme = partial(
+                _extreme, fmt, operation == "max", bool(ftz), bool(nan), bool(xorsign)
+            )
             yield from _rows(
-                _joined(operation, ftz), _section(operation, fmt), fmt, 1,
-                partial(_signed, fmt, operation == "neg", bool(ftz)),
-                since.get((operation, name), ((2, 0), 20)),
-            )  # fmt: skip
-        plain = name == "f64"
-        for operation, ftz, nan, xorsign in product(
-            ("min", "max"), flushes, ("",) if plain else ("", "NaN"),
-            ("",) if plain else ("", "xorsign.abs"),
-        ):  # fmt: skip
-            first = since.get((operation, name), ((2, 0), 20))
-            newer = ((7, 2), 86) if xorsign else ((7, 0), 80) if nan else first
-            yield from _rows(
-                _joined(operation, ftz, nan, xorsign), _section(operation, fmt), fmt, 2,
-                partial(_extreme, fmt, operation == "max", bool(ftz), bool(nan), bool(xorsign)),
-                newer, nan=not nan,
+                (operation, ftz, nan, xorsign), fmt, 2, extreme,
+                ((7, 2), 86) if xorsign else newer if nan else first, nan=not nan,
             )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ All of it is modulo 2^n; the pages give no other meaning to an overflow.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -82,16 +83,15 @@ def anything(count: int, register: str = "b32") -> dict[int, Immediate]:
     return {at: Immediate(0, (1 << int(register[1:])) - 1) for at in range(count)}
 
 
-def _add(_: Integer, a: Bits, b: Bits) -> Bits:
-    return a + b
-
-
-def _subtract(_: Integer, a: Bits, b: Bits) -> Bits:
-    return a - b
-
-
-def _low_product(_: Integer, a: Bits, b: Bits) -> Bits:
-    return a * b
+_SIMPLE: dict[str, Function] = {
+    "add": lambda t, a, b: a + b,
+    "sub": lambda t, a, b: a - b,
+    "mul.lo": lambda t, a, b: a * b,
+    "neg": lambda t, a: ~a + a.dtype.type(1),
+    "min": lambda t, a, b: patterns(np.minimum(t.of(a), t.of(b)), t.bits),
+    "max": lambda t, a, b: patterns(np.maximum(t.of(a), t.of(b)), t.bits),
+    "rem": lambda t, a, b: a % np.where(b == 0, b.dtype.type(1), b),
+}
 
 
 def _high_product(t: Integer, a: Bits, b: Bits) -> Bits:
@@ -113,14 +113,6 @@ def _wide_product(t: Integer, a: Bits, b: Bits) -> Bits:
     return patterns((t.wide(a) * t.wide(b)).view(np.uint64), 2 * t.bits)
 
 
-def _minimum(t: Integer, a: Bits, b: Bits) -> Bits:
-    return patterns(np.minimum(t.of(a), t.of(b)), t.bits)
-
-
-def _maximum(t: Integer, a: Bits, b: Bits) -> Bits:
-    return patterns(np.maximum(t.of(a), t.of(b)), t.bits)
-
-
 def _relu(t: Integer, function: Function, a: Bits, b: Bits) -> Bits:
     return patterns(np.maximum(t.of(function(t, a, b)), 0), t.bits)
 
@@ -133,11 +125,6 @@ def _magnitude(t: Integer, a: Bits) -> Bits:
     return np.where(t.of(a) < 0, ~a + a.dtype.type(1), a)
 
 
-def _negated(_: Integer, a: Bits) -> Bits:
-    negated: Bits = ~a + a.dtype.type(1)
-    return negated
-
-
 def _plus(t: Integer, function: Function, a: Bits, b: Bits, c: Bits) -> Bits:
     return function(t, a, b) + c
 
@@ -148,31 +135,27 @@ def _quotient(t: Integer, a: Bits, b: Bits) -> Bits:
     if not t.signed:
         return a // divisor
     size = _magnitude(t, a) // _magnitude(t, divisor)
-    return np.where((t.of(a) < 0) != (t.of(divisor) < 0), _negated(t, size), size)
-
-
-def _remainder(_: Integer, a: Bits, b: Bits) -> Bits:
-    return a % np.where(b == 0, b.dtype.type(1), b)
+    return np.where((t.of(a) < 0) != (t.of(divisor) < 0), ~size + size.dtype.type(1), size)
 
 
 _TABLE: tuple[tuple[str, str, tuple[Integer, ...], int, Function], ...] = (
-    ("add", "9.7.1.1", INTEGERS, 2, _add),
-    ("sub", "9.7.1.2", INTEGERS, 2, _subtract),
-    ("mul.lo", "9.7.1.3", INTEGERS, 2, _low_product),
+    ("add", "9.7.1.1", INTEGERS, 2, _SIMPLE["add"]),
+    ("sub", "9.7.1.2", INTEGERS, 2, _SIMPLE["sub"]),
+    ("mul.lo", "9.7.1.3", INTEGERS, 2, _SIMPLE["mul.lo"]),
     ("mul.hi", "9.7.1.3", INTEGERS, 2, _high_product),
     ("sad", "9.7.1.7", INTEGERS, 3, _distance),
-    ("neg", "9.7.1.11", SIGNED, 1, _negated),
-    ("min", "9.7.1.12", INTEGERS, 2, _minimum),
-    ("max", "9.7.1.13", INTEGERS, 2, _maximum),
+    ("neg", "9.7.1.11", SIGNED, 1, _SIMPLE["neg"]),
+    ("min", "9.7.1.12", INTEGERS, 2, _SIMPLE["min"]),
+    ("max", "9.7.1.13", INTEGERS, 2, _SIMPLE["max"]),
 )
 """Opcode without its type, section, types, sources, what it computes."""
+_PRODUCTS = {"lo": _SIMPLE["mul.lo"], "hi": _high_product}
 
 
 def _of_one_type(
     name: str, section: str, t: Integer, sources: int,
     evaluate: Callable[..., tuple[Bits, ...]], since: Since = FIRST, **more: Any,
 ) -> ScalarInstruction:  # fmt: skip
-    """Return a row of an instruction whose operands have one type, and may be any constants."""
     given = " ".join([t.register] * sources)
     more = {"immediates": anything(sources, t.register)} | more
     return row(f"{name}.{t.name}", section, t.register, given, evaluate, since, **more)
@@ -182,7 +165,7 @@ def _plain() -> Iterator[ScalarInstruction]:
     for name, section, types, count, function in _TABLE:
         for t in types:
             yield _of_one_type(name, section, t, count, single(function, t))
-    for t, (mode, function) in product(INTEGERS, {"lo": _low_product, "hi": _high_product}.items()):
+    for t, (mode, function) in product(INTEGERS, _PRODUCTS.items()):
         yield _of_one_type(f"mad.{mode}", "9.7.1.4", t, 3, single(_plus, t, function))
     for t in SIGNED:
         # The page leaves open what |MININT| is.
@@ -196,7 +179,8 @@ def _plain() -> Iterator[ScalarInstruction]:
         divisor = {1: Immediate(1, t.high, True)}
         yield _of_one_type("div", "9.7.1.8", t, 2, single(_quotient, t), immediates=divisor)
         if not t.signed:
-            yield _of_one_type("rem", "9.7.1.9", t, 2, single(_remainder, t), immediates=divisor)
+            remainder = single(_SIMPLE["rem"], t)
+            yield _of_one_type("rem", "9.7.1.9", t, 2, remainder, immediates=divisor)
 
 
 def _widening() -> Iterator[ScalarInstruction]:
@@ -216,22 +200,10 @@ def _saturated(sign: int, a: Bits, b: Bits) -> Bits:
     return S32.clamped(S32.wide(a) + sign * S32.wide(b))
 
 
-def _saturated_high(a: Bits, b: Bits, c: Bits) -> Bits:
-    return _saturated(1, _high_product(S32, a, b), c)
-
-
-def _product24(t: Integer, mode: str, a: Bits, b: Bits) -> Bits:
+def _product24(mode: str, t: Integer, a: Bits, b: Bits) -> Bits:
     """Multiply the low 24 bits (CUDA Math API, __mul24: the upper 8 bits are ignored)."""
     a, b = ((t.wide(x << np.uint32(8)) >> 8) for x in (a, b))
     return patterns(a * b >> (16 if mode == "hi" else 0), 32)
-
-
-def _sum24(t: Integer, mode: str, a: Bits, b: Bits, c: Bits) -> Bits:
-    return _product24(t, mode, a, b) + c
-
-
-def _saturated24(a: Bits, b: Bits, c: Bits) -> Bits:
-    return _saturated(1, _product24(S32, "hi", a, b), c)
 
 
 def _words() -> Iterator[ScalarInstruction]:
@@ -239,12 +211,15 @@ def _words() -> Iterator[ScalarInstruction]:
     table = [
         ("add.sat.s32", "9.7.1.1", 2, single(_saturated, 1)),
         ("sub.sat.s32", "9.7.1.2", 2, single(_saturated, -1)),
-        ("mad.hi.sat.s32", "9.7.1.4", 3, single(_saturated_high)),
-        ("mad24.hi.sat.s32", "9.7.1.6", 3, single(_saturated24)),
     ]
+    high = {"mad": (4, _high_product), "mad24": (6, partial(_product24, "hi"))}
+    for name, (part, function) in high.items():
+        evaluate = single(lambda f, a, b, c: _saturated(1, f(S32, a, b), c), function)
+        table.append((f"{name}.hi.sat.s32", f"9.7.1.{part}", 3, evaluate))
     for t, mode in product(WORDS, ("lo", "hi")):
-        table.append((f"mul24.{mode}.{t.name}", "9.7.1.5", 2, single(_product24, t, mode)))
-        table.append((f"mad24.{mode}.{t.name}", "9.7.1.6", 3, single(_sum24, t, mode)))
+        function = partial(_product24, mode)
+        table.append((f"mul24.{mode}.{t.name}", "9.7.1.5", 2, single(function, t)))
+        table.append((f"mad24.{mode}.{t.name}", "9.7.1.6", 3, single(_plus, t, function)))
     for a_type, b_type in product(WORDS, WORDS):
         types = f"{a_type.name}.{b_type.name}"
         table.append((f"dp4a.{types}", "9.7.1.23", 3, single(_dot4, a_type, b_type)))
@@ -276,10 +251,10 @@ def _dot2(a_type: Integer, b_type: Integer, mode: str, a: Bits, b: Bits, c: Bits
 
 def _packed() -> Iterator[ScalarInstruction]:
     """Rows of packed halves, which take no constants (ptxas 13.5), and `.relu`."""
-    ordered = {"min": ("9.7.1.12", _minimum), "max": ("9.7.1.13", _maximum)}
+    ordered = {"min": ("9.7.1.12", _SIMPLE["min"]), "max": ("9.7.1.13", _SIMPLE["max"])}
     table = []
     for t in (Integer(16, False), Integer(16, True)):
-        table.append((f"add.{t.name}x2", "9.7.1.1", pieces(_add, 16, t)))
+        table.append((f"add.{t.name}x2", "9.7.1.1", pieces(_SIMPLE["add"], 16, t)))
         for name, (section, function) in ordered.items():
             table.append((f"{name}.{t.name}x2", section, pieces(function, 16, t)))
     for name, (section, function) in ordered.items():
@@ -329,34 +304,20 @@ def _extended() -> Iterator[ScalarInstruction]:
             _carrying(function, None, t, carry_in, carry_out),
             ((4, 3) if t.bits == 64 else (1, 2), 0), carry_in=carry_in, carry_out=carry_out,
         )  # fmt: skip
-    products = {"lo": _low_product, "hi": _high_product}
-    for t, mode, (form, carry_in, carry_out) in product(
-        types, products, (("mad.{}.cc", False, True), ("madc.{}", True, False),
-                          ("madc.{}.cc", True, True)),
-    ):  # fmt: skip
+    forms = ("mad.{}.cc", False, True), ("madc.{}", True, False), ("madc.{}.cc", True, True)
+    for t, mode, (form, carry_in, carry_out) in product(types, _PRODUCTS, forms):
         yield _of_one_type(
             form.format(mode), f"9.7.2.{6 if carry_in else 5}", t, 3,
-            _carrying(_sum_with_carry, products[mode], t, carry_in, carry_out),
+            _carrying(_sum_with_carry, _PRODUCTS[mode], t, carry_in, carry_out),
             ((4, 3) if t.bits == 64 else (3, 0), 0), carry_in=carry_in, carry_out=carry_out,
         )  # fmt: skip
-
-
-def _average(a: Bits, b: Bits) -> Bits:
-    total = a + b
-    rounded: Bits = (total + (total >= 0)) >> 1
-    return rounded
-
-
-def _absolute_difference(a: Bits, b: Bits) -> Bits:
-    difference: Bits = np.abs(a - b)
-    return difference
 
 
 _VIDEO: dict[str, Function] = {
     "vadd": np.add,
     "vsub": np.subtract,
-    "vavrg": _average,
-    "vabsdiff": _absolute_difference,
+    "vavrg": lambda a, b: (a + b + (a + b >= 0)) >> 1,
+    "vabsdiff": lambda a, b: np.abs(a - b),
     "vmin": np.minimum,
     "vmax": np.maximum,
 }
@@ -409,7 +370,7 @@ def _video() -> Iterator[ScalarInstruction]:
         unsigned = Integer(bits, False)
         table.append((
             f"vabsdiff{elements}.u32.u32.u32.add", elements - 1,
-            single(_accumulated, _absolute_difference, bits, unsigned, unsigned),
+            single(_accumulated, _VIDEO["vabsdiff"], bits, unsigned, unsigned),
         ))  # fmt: skip
     for opcode, section, evaluate in table:
         yield row(opcode, f"9.7.18.2.{section}", "b32", "b32 b32 b32", evaluate, ((3, 0), 30))

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.errors import UsageError
 from oracle.scalar.sentences import sentence_of
 from oracle.targets import VERSIONS, Module, PtxVersion
 
@@ -27,7 +26,6 @@ CLASSES: Mapping[str, type[np.generic]] = {
     "b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_,
 }  # fmt: skip
 """Classes of registers, with the dtype of their patterns."""
-_CLASSES = frozenset(CLASSES)
 
 
 class Immediate(NamedTuple):
@@ -45,16 +43,13 @@ class ScalarInstruction:
     """An instruction that every lane executes on registers of its own."""
 
     opcode: str
-    """All of the text but the operands: "shf.l.wrap.b32". Of moves between registers of several
-    sizes, which have one text, a last word says which it is: "mov.b32.pack"."""
+    """Text without operands, "shf.l.wrap.b32"; of moves a last word tells: "mov.b32.pack"."""
     destinations: tuple[str, ...]
-    """Classes of the registers that are written."""
     sources: tuple[str, ...]
-    """Classes of the operands that are read, in order."""
+    """Classes, in order, as of the destinations."""
     evaluate: Callable[..., tuple[Bits, ...]]
-    """Arrays of one shape (..., 32), one for each source: to as many as there are destinations.
-    The last axis is the lanes of a warp. Where PTX leaves the result open (`defined`, `nan`), it is
-    something, and no device need agree."""
+    """Arrays (..., 32), the lanes of warps last, one a source: to one a destination. Where PTX
+    leaves the result open (`defined`, `nan`), it is something, and no device need agree."""
     immediates: Mapping[int, Immediate] = field(default_factory=dict)
     """Sources that may be, or have to be, constants, by their position."""
     carry_in: bool = False
@@ -62,27 +57,16 @@ class ScalarInstruction:
     carry_out: bool = False
     """Whether it writes the carry flag: `evaluate` returns it as one more bool array, last."""
     warp: bool = False
-    """Whether lanes read each other's sources. All 32 lanes have to execute it together: the
-    membermask is a source that has to be 0xffffffff."""
+    """Whether lanes read each other's sources: all execute it, and the membermask is 0xffffffff."""
     defined: Callable[..., NDArray[np.bool_]] | None = None
     """Takes what `evaluate` takes; where PTX says what comes out. None: everywhere."""
     nan: str = ""
-    """Format of the elements of the first destination ("f32", "f16x2") in which NaN may come out
-    whose bits PTX leaves open; "" where it may not."""
+    """Format ("f32", "f16x2") in which NaN with open bits may come out of the first destination."""
     section: str
-    """Section of the PTX ISA 9.0."""
     version: PtxVersion = VERSIONS[0]
     """First version of the PTX ISA that has it."""
     target: int = 0
     """Least number of a target that has it: 90 for sm_90."""
-
-    def __post_init__(self) -> None:
-        known = _CLASSES.issuperset(self.destinations) and _CLASSES.issuperset(self.sources)
-        if not known or not self.destinations:
-            raise UsageError(
-                f"{self.opcode}: one or more destinations and any sources, each of "
-                f"{', '.join(CLASSES)}, were expected, not {self.destinations} and {self.sources}"
-            )
 
     @property
     def family(self) -> str:
@@ -95,10 +79,7 @@ class ScalarInstruction:
 
     @property
     def settled_by(self) -> str:
-        """Opcode of what makes NaNs canonical whose bits are open.
-
-        Given a result twice, it returns the result. "" where there is none, or none is needed.
-        """
+        """Opcode that makes NaNs of open bits canonical, given a result twice; "" for none."""
         fmt = {"tf32": "f32"}.get(self.nan, self.nan)
         return f"max.NaN.{fmt}" if fmt not in ("", "f64") else ""
 
@@ -106,8 +87,8 @@ class ScalarInstruction:
     def numbers(self) -> str:
         """Format of the elements of its sources, where no bits of one that is NaN matter.
 
-        "" where they do: of moves, selections and everything that takes bits, and of
-        `.xorsign.abs`, which gives the other source the sign of one that is NaN (9.7.3.12).
+        "" of moves, selections, what takes bits, and of `.xorsign.abs`, which gives the other
+        source the sign of one that is NaN (9.7.3.12).
         """
         fmt = self.opcode.rpartition(".")[2]
         signs = ".xorsign." in self.opcode and ".NaN." not in self.opcode
@@ -173,10 +154,7 @@ def row(
     opcode: str, section: str, destinations: str, sources: str,
     evaluate: Callable[..., tuple[Bits, ...]], since: Since = FIRST, **more: Any,
 ) -> ScalarInstruction:  # fmt: skip
-    """Return an instruction with its classes of registers in a text: "b32 b32 pred".
-
-    `more`: Its other fields, by their names.
-    """
+    """Return an instruction, its classes of registers in a text "b32 b32 pred"; `more` by name."""
     version, target = since
     return ScalarInstruction(
         opcode=opcode, section=section, destinations=tuple(destinations.split()),
@@ -208,11 +186,7 @@ def in_pieces(function: Function) -> Function:
 
 def single(function: Function, *bound: Any) -> Callable[..., tuple[Bits, ...]]:
     """Return what evaluates a function of one result, given its first arguments."""
-
-    def evaluate(*sources: Bits) -> tuple[Bits, ...]:
-        return (function(*bound, *sources),)
-
-    return evaluate
+    return lambda *sources: (function(*bound, *sources),)
 
 
 def pieces(function: Function, bits: int, *bound: Any) -> Callable[..., tuple[Bits, ...]]:
@@ -227,16 +201,3 @@ def pieces(function: Function, bits: int, *bound: Any) -> Callable[..., tuple[Bi
         return (function(*bound, *taken).view(np.uint32),)
 
     return evaluate
-
-
-def by_opcode(*rows: ScalarInstruction) -> dict[str, ScalarInstruction]:
-    """Return rows by their opcodes.
-
-    Raises UsageError if two have the same opcode.
-    """
-    found = {row.opcode: row for row in rows}
-    if len(found) < len(rows):
-        opcodes = [row.opcode for row in rows]
-        twice = sorted({name for name in opcodes if opcodes.count(name) > 1})
-        raise UsageError(f"there are several rows of {', '.join(twice)}; keep one of each")
-    return found

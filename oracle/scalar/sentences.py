@@ -1,6 +1,6 @@
-"""What the PTX ISA says that a scalar instruction does, in its words shortened where they are long.
+"""What a scalar instruction does: each sentence says what the PTX ISA 9.0 says in its section.
 
-A row's own section has the sentence (`ScalarInstruction.section`).
+A row has the section (`ScalarInstruction.section`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ _COMPARED = (
     "Compares two values with a relational operator, and optionally combines the result with a "
     "predicate by a Boolean operator"
 )
-_SIMD = "on each {part} of the operands: the results are those of d"
+_SIMD = (
+    "of each {part} of the two operands; what the mask leaves out comes from c, and with .add the "
+    "results are summed into c"
+)
 
 SAYS: Mapping[str, str] = {
     "add": "d = a + b.",
@@ -36,16 +39,18 @@ SAYS: Mapping[str, str] = {
     "max": "d is the maximum of a and b.",
     "popc": "d is the number of one bits in a.",
     "clz": "d is the number of leading zeros in a, from the most significant bit on.",
-    "bfind": "d is the position of the most significant bit of a that is no sign bit.",
-    "bfind.shiftamt": "d is the shift amount that takes the most significant bit of a that is no "
-    "sign bit to the most significant position.",
-    "fns": "d is the position of the n-th set bit of a mask, counted from a base.",
+    "bfind": "d is the position of the most significant bit of a that is no sign bit, and "
+    "0xffffffff if there is none.",
+    "bfind.shiftamt": "d is the left shift that takes the most significant bit of a that is no "
+    "sign bit to the most significant position, and 0xffffffff if there is none.",
+    "fns": "d is the position of the n-th set bit of a mask, counted from a base, and 0xffffffff "
+    "if there is none.",
     "brev": "d is a with its bits reversed.",
     "bfe": "Extracts a bit field from a, and zero- or sign-extends it; b gives its first bit, c "
     "its length, both in 0 to 255.",
     "bfi": "Inserts a bit field from a into b; c gives the first bit, d the length, both in 0 to "
     "255. If the length is zero, or the first bit lies beyond the register, the result is b.",
-    "szext": "Sign- or zero-extends the N-bit value in a; N is b.",
+    "szext": "Sign- or zero-extends the N-bit value in a; N is b, and of N = 0 the result is 0.",
     "bmsk": "d is a mask of b bits that starts at bit a.",
     "dp4a": "Adds the four products of the bytes of a and b to c.",
     "dp2a": "Adds the products of the two halves of a and two bytes of b to c.",
@@ -55,7 +60,7 @@ SAYS: Mapping[str, str] = {
     "subc": "d = a - (b + CC.CF).",
     "madc.lo": "Adds c and CC.CF to the low half of the product of a and b.",
     "madc.hi": "Adds c and CC.CF to the high half of the product of a and b.",
-    "testp": "p says whether a is a number of the named class.",
+    "testp": "p says whether a is a number of the named class; zeros count as normal numbers.",
     "copysign": "d is b with the sign of a.",
     "fma": "d = a * b + c, with no loss of precision in the product and the sum.",
     "set": f"{_COMPARED}; d is 1.0 (of a floating-point type) or all ones (of an integer type) if "
@@ -74,13 +79,16 @@ SAYS: Mapping[str, str] = {
     "p = (d != 0) and q.",
     "lop3.or": "Each bit of d is looked up in the table immLut by the bits of a, b and c; "
     "p = (d != 0) or q.",
-    "shf.l": "Shifts the 64 bits of b and a left by c, and keeps the high 32 bits.",
-    "shf.r": "Shifts the 64 bits of b and a right by c, and keeps the low 32 bits.",
+    "shf.l": "Shifts the 64 bits of b and a left by c, clamped to 32 or wrapped at 32, and keeps "
+    "the high 32 bits.",
+    "shf.r": "Shifts the 64 bits of b and a right by c, clamped to 32 or wrapped at 32, and keeps "
+    "the low 32 bits.",
     "shl": "Shifts a left by b; amounts greater than the register width N are clamped to N.",
     "shr": "Shifts a right by b; amounts greater than the register width N are clamped to N. "
     "Signed shifts fill with the sign bit, others with 0.",
     "mov": "d = a.",
-    "prmt": "d is four bytes picked from the eight of a and b.",
+    "prmt": "d is four bytes picked from the eight of a and b by c; without a mode the high bit of "
+    "a selection replicates the sign of its byte.",
     "cvt": "Converts a value from one type to another.",
     "cvt.pack": "Converts two integers to a narrower type, with saturation, and packs them.",
     "shfl": "d is a register of another lane of the warp.",
@@ -93,11 +101,11 @@ SAYS: Mapping[str, str] = {
     "redux": "d is the reduction of a over all lanes of membermask.",
     "vadd": f"Addition {_SIMD}.",
     "vsub": f"Subtraction {_SIMD}.",
-    "vavrg": f"Average {_SIMD}.",
+    "vavrg": f"Average, rounded away from zero, {_SIMD}.",
     "vabsdiff": f"Absolute value of the difference {_SIMD}.",
     "vmin": f"Minimum {_SIMD}.",
     "vmax": f"Maximum {_SIMD}.",
-    "vset": f"Comparison {_SIMD}, 1 or 0 each.",
+    "vset": f"Comparison, 1 or 0, {_SIMD}.",
 }
 """By the first words of an opcode, of which the longest counts; {part} is a half or a byte."""
 
@@ -126,10 +134,7 @@ MODIFIERS: Mapping[str, str] = {
 
 
 def sentence_of(opcode: str, *, clamped: bool) -> str:
-    """Return what the ISA says of an opcode.
-
-    `clamped`: Whether .sat clamps a floating-point result; else it limits an integer.
-    """
+    """Return what the ISA says; `clamped`: .sat clamps a float, else it limits an integer."""
     words = opcode.split(".")
     family, part = words[0], ""
     if family[0] == "v" and family[-1] in "24":

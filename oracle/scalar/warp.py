@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.scalar.integers import S32, U32, patterns
+from oracle.scalar.integers import S32, U32, Integer, patterns
 from oracle.scalar.row import Bits, Function, Immediate, ScalarInstruction, Since, row, single
 
 _LANES = np.arange(32, dtype=np.uint32)
@@ -45,46 +45,34 @@ def _spread(result: Bits, like: Bits) -> Bits:
     return np.broadcast_to(result, like.shape).copy()
 
 
-def _voted(function: Function, a: Bits, _: Bits) -> Bits:
-    return _spread(function(a), a)
+def _reduced(function: np.ufunc, a: Bits) -> Bits:
+    return np.asarray(function.reduce(a, axis=-1, keepdims=True, dtype=a.dtype))
 
 
-def _all(a: Bits) -> Bits:
-    return np.logical_and.reduce(a, axis=-1, keepdims=True)
-
-
-def _any(a: Bits) -> Bits:
-    return np.logical_or.reduce(a, axis=-1, keepdims=True)
-
-
-def _uniform(a: Bits) -> Bits:
-    return _all(a) | ~_any(a)
-
-
-def _ballot(a: Bits) -> Bits:
-    return np.bitwise_or.reduce(a.astype(np.uint32) << _LANES, axis=-1, keepdims=True)
-
-
-def _equal(a: Bits, _: Bits) -> Bits:
-    same = (a[..., :, None] == a[..., None, :]).astype(np.uint32)
-    return np.bitwise_or.reduce(same << _LANES, axis=-1, keepdims=True)[..., 0]
-
-
-def _all_equal(a: Bits, _: Bits) -> tuple[Bits, ...]:
-    same = _spread(_all(a == a[..., :1]), a)
-    return np.where(same, np.uint32(_ALL), np.uint32(0)), same
-
-
+_VOTES: dict[str, Function] = {
+    "all.pred": lambda a: _reduced(np.logical_and, a),
+    "any.pred": lambda a: _reduced(np.logical_or, a),
+    "uni.pred": lambda a: _reduced(np.logical_and, a) | ~_reduced(np.logical_or, a),
+    "ballot.b32": lambda a: _reduced(np.bitwise_or, a.astype(np.uint32) << _LANES),
+}
 _REDUCTIONS: dict[str, np.ufunc] = {
     "add": np.add, "min": np.minimum, "max": np.maximum,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
 }  # fmt: skip
 
 
-def _reduced(name: str, signed: bool, a: Bits, _: Bits) -> Bits:
-    numbers = (S32 if signed else U32).of(a)
-    reduced = _REDUCTIONS[name].reduce(numbers, axis=-1, keepdims=True, dtype=numbers.dtype)
-    return _spread(patterns(reduced, 32), a)
+def _voted(function: Function, a: Bits, _: Bits) -> Bits:
+    return _spread(function(a), a)
+
+
+def _equal(a: Bits, _: Bits) -> Bits:
+    same = (a[..., :, None] == a[..., None, :]).astype(np.uint32)
+    return _reduced(np.bitwise_or, same << _LANES)[..., 0]
+
+
+def _all_equal(a: Bits, _: Bits) -> tuple[Bits, ...]:
+    same = _spread(_reduced(np.logical_and, a == a[..., :1]), a)
+    return np.where(same, np.uint32(_ALL), np.uint32(0)), same
 
 
 def _row(
@@ -108,12 +96,10 @@ def _shuffles() -> Iterator[ScalarInstruction]:
 
 
 def _votes() -> Iterator[ScalarInstruction]:
-    modes: dict[str, Function] = {"all": _all, "any": _any, "uni": _uniform}
-    for mode, function in modes.items():
+    for mode, function in _VOTES.items():
+        destination = mode.partition(".")[2]
         evaluate = single(_voted, function)
-        yield _row(f"vote.sync.{mode}.pred", "9.7.13.9", "pred", "pred", evaluate, _SM_30)
-    ballot = single(_voted, _ballot)
-    yield _row("vote.sync.ballot.b32", "9.7.13.9", "b32", "pred", ballot, _SM_30)
+        yield _row(f"vote.sync.{mode}", "9.7.13.9", destination, "pred", evaluate, _SM_30)
     for register in ("b32", "b64"):
         any_, all_ = f"match.any.sync.{register}", f"match.all.sync.{register}"
         yield _row(any_, "9.7.13.10", "b32", register, single(_equal), ((6, 0), 70))
@@ -123,9 +109,13 @@ def _votes() -> Iterator[ScalarInstruction]:
 def _reductions() -> Iterator[ScalarInstruction]:
     numbers = product(("add", "min", "max"), ("u32", "s32"))
     for name, type_ in (*numbers, ("and", "b32"), ("or", "b32"), ("xor", "b32")):
-        evaluate = single(_reduced, name, type_ == "s32")
+        evaluate = single(_reduced_numbers, _REDUCTIONS[name], S32 if type_ == "s32" else U32)
         opcode = f"redux.sync.{name}.{type_}"
         yield _row(opcode, "9.7.13.12", "b32", "b32", evaluate, ((7, 0), 80))
+
+
+def _reduced_numbers(function: np.ufunc, t: Integer, a: Bits, _: Bits) -> Bits:
+    return _spread(patterns(_reduced(function, t.of(a)), 32), a)
 
 
 ROWS = (*_shuffles(), *_votes(), *_reductions())

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from oracle.image import position
 from oracle.lane_code import Repeat, Statement, inside
-from oracle.ops import MatrixAccess, accesses_rows, is_main
+from oracle.ops import accesses_rows, is_main
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Step, is_lane_code
+from oracle.steps import Barrier, Step, copies_bytes, is_lane_code
 from oracle.storage import Tile, read, write
-from strategies.matrices import Image, places_of
+from strategies.matrices import Image
 from strategies.programs.builder import GUARD_BYTES
-from strategies.programs.forms import ACCESS_FORMS
 
 T = TypeVar("T")
 Site = tuple[int | str, ...]
@@ -29,9 +28,10 @@ Site = tuple[int | str, ...]
 Steps = tuple[Step, ...]
 Edits = Mapping[Site, Steps]
 """What stands in the place of some steps; () drops one."""
+_BARRIER = Barrier()
 
 
-def blocks_of(one: Any) -> Mapping[str, tuple[Any, ...]]:
+def _blocks_of(one: Any) -> Mapping[str, tuple[Any, ...]]:
     """Return what is inside a step, or a statement of scalar code, by the field that has it."""
     return inside(one) if isinstance(one, Statement) else one.blocks
 
@@ -41,7 +41,7 @@ def visit(steps: Sequence[T], prefix: Site = ()) -> Iterator[tuple[Site, T]]:
     for index, step in enumerate(steps):
         site = (*prefix, index)
         yield site, step
-        for field, block in blocks_of(step).items():
+        for field, block in _blocks_of(step).items():
             yield from visit(block, (*site, field))
 
 
@@ -56,13 +56,22 @@ def edited(
             result += edits[site]
             continue
         changes: dict[str, Any] = {
-            field: edited(block, edits, (*site, field)) for field, block in blocks_of(step).items()
+            field: edited(block, edits, (*site, field)) for field, block in _blocks_of(step).items()
         }
         if isinstance(step, Repeat) and step.entry:
             kept = ((*site, "body", at) not in edits for at in range(step.skipped))
             changes["skipped"] = sum(kept)
         result.append(replace(step, **changes) if changes else step)  # type: ignore[type-var]
     return tuple(result)
+
+
+class Move(NamedTuple):
+    """What lies in one image, and where another is to have it: tiles of any layouts, or bytes."""
+
+    source: Place
+    was: Tile | int
+    destination: Place
+    now: Tile | int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,19 +110,75 @@ class Example:
                 image[new : new + size] = self.image[old : old + size]
         return Example(program=program, image=image)
 
+    def edited(self, edits: Edits, *more: Buffer) -> Example:
+        """Return the example with other steps, and more buffers; raises as `with_program`."""
+        steps = edited(self.program.steps, edits)
+        return self.with_program((*self.program.buffers, *more), steps)
 
-def _is_warp_level(step: Step) -> bool:
-    # All lanes of a warp have to execute it together.
-    return step.instruction is not None
+    def tidied(self) -> Example:
+        """Return the example without steps and buffers that have no use.
+
+        These are steps whose fragment nothing reads, but never the last matrix instruction;
+        copies into shared memory that nothing reads, and out of shared memory that nothing writes;
+        empty branches and loops; barriers at the ends, or two in a row; buffers that no step names.
+        """
+        steps, buffers = self.program.steps, self.program.buffers
+        while True:
+            every = list(walk(steps))
+            useless = [site for site, step in visit(steps) if _is_useless(step, every, buffers)]
+            if not useless:
+                break
+            steps = edited(steps, {useless[-1]: ()})
+        kept: list[Step] = []
+        for step in steps:
+            if step != _BARRIER or (kept and kept[-1] != _BARRIER):
+                kept.append(step)
+        if kept and kept[-1] == _BARRIER:
+            kept.pop()
+        return self.with_program(used_buffers(buffers, tuple(kept)), kept)
+
+    def moved(self, moves: Iterable[Move], target: Example) -> Example:
+        """Return a target whose image has, at the destinations, the values that this one had.
+
+        A move that does not fit into it is left out.
+        """
+        image: Image = target.image.copy()
+        for source, was, destination, now in moves:
+            old, new = position(self.program, source), position(target.program, destination)
+            sizes = [one if isinstance(one, int) else one.extent for one in (was, now)]
+            if not (0 <= old <= len(self.image) - sizes[0] and 0 <= new <= len(image) - sizes[1]):
+                continue
+            if isinstance(was, Tile) and isinstance(now, Tile):
+                write(image[None], new, now, np.array(read(self.image[None], old, was)))
+            elif isinstance(was, int) and isinstance(now, int):
+                image[new : new + was] = self.image[old : old + was]
+        return target.with_image(image)
 
 
-def _computes(step: Step) -> bool:
-    return is_main(step) or is_lane_code(step)
+def used_buffers(buffers: Sequence[Buffer], steps: Steps) -> tuple[Buffer, ...]:
+    """Return the buffers that steps name; the first global one if there is no other."""
+    named = {
+        span.buffer for step in walk(steps) for span in (*step.bytes_read, *step.bytes_written)
+    }
+    used = tuple(buffer for buffer in buffers if buffer.name in named)
+    if any(buffer.space == "global" for buffer in used):
+        return used
+    return (next(buffer for buffer in buffers if buffer.space == "global"), *used)
 
 
-def _moves(step: Step) -> bool:
-    accesses = step.bytes_read or step.bytes_written
-    return bool(step.uses and accesses) and not accesses_rows(step)
+def _is_useless(step: Step, every: Sequence[Step], buffers: Sequence[Buffer]) -> bool:
+    made = step.writes
+    if made is not None:
+        if is_main(step) and sum(is_main(other) for other in every) == 1:
+            return False
+        result = set(made.registers)
+        return all(result.isdisjoint(use.registers) for other in every for use in other.reads)
+    if copies_bytes(step):
+        shared = {buffer.name for buffer in buffers if buffer.space == "shared"}
+        read = {span.buffer for other in every for span in other.bytes_read}
+        written = {span.buffer for other in every for span in other.bytes_written}
+        return step.destination.buffer in shared - read or step.source.buffer in shared - written
+    return bool(step.blocks) and not any(step.blocks.values())
 
 
 def shows_something(program: Program, like: Program, *, any_warp_level: bool = False) -> bool:
@@ -127,9 +192,19 @@ def shows_something(program: Program, like: Program, *, any_warp_level: bool = F
         Whether wmma.load or wmma.store will do where the other multiplies: what is wrong is where
         they are executed, and no values.
     """
+
+    def computes(step: Step) -> bool:
+        return is_main(step) or is_lane_code(step)
+
+    def needed(step: Step) -> bool:
+        if not main:
+            accesses = step.bytes_read or step.bytes_written
+            return bool(step.uses and accesses) and not accesses_rows(step)
+        # All lanes of a warp have to execute an instruction together.
+        return step.instruction is not None if any_warp_level else computes(step)
+
+    main = any(map(computes, walk(like.steps)))
     steps = list(walk(program.steps))
-    main = any(map(_computes, walk(like.steps)))
-    needed = _moves if not main else _is_warp_level if any_warp_level else _computes
     return any(map(needed, steps)) and any(step.stores for step in steps)
 
 
@@ -138,77 +213,8 @@ def room_for(tile: Tile) -> int:
     return tile.extent + tile.pitch + GUARD_BYTES
 
 
-def with_form(step: MatrixAccess, *, layout: str, space: str) -> MatrixAccess:
-    """Return a load or store with another layout and state space, if the pages have the form."""
-    if (step.form.layout, step.form.space) == (layout, space):
-        return step
-    form = ACCESS_FORMS.get((step.form.matrix(), layout, space))
-    if form is None:
-        return step
-    near = space.startswith("shared") or step.form.matrix().register_bits == 64
-    # 32 bits address shared memory only.
-    return step.changed(form=form, address=step.address if near else None)
-
-
-def image_places(program: Program, step: MatrixAccess) -> Iterator[Place]:
-    """Find where the image holds what a step loads or stores: there, or where copies have it."""
-    return places_of(program, step.memory.place, stored=step.stores)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Move:
-    """What lies in one image, and where another image is to have it: elements of a tile, or bytes.
-
-    Both extents are tiles, of any layouts, or both are numbers of bytes.
-    """
-
-    source: Place
-    source_extent: Tile | int
-    destination: Place
-    destination_extent: Tile | int
-
-
-def moved(example: Example, moves: list[Move], target: Example) -> Example:
-    """Return an example whose image has, at the destinations, the values that another's had.
-
-    Parameters
-    ----------
-    example
-        Where the sources of the moves are.
-    moves
-    target
-        Where their destinations are. A move that does not fit into it is left out.
-    """
-    image: Image = target.image.copy()
-    for move in moves:
-        old, new = (
-            position(example.program, move.source),
-            position(target.program, move.destination),
-        )
-        was, now = move.source_extent, move.destination_extent
-        if not (
-            0 <= old <= len(example.image) - _bytes(was) and 0 <= new <= len(image) - _bytes(now)
-        ):
-            continue
-        if isinstance(was, Tile) and isinstance(now, Tile):
-            write(image[None], new, now, np.array(read(example.image[None], old, was)))
-        elif isinstance(was, int) and isinstance(now, int):
-            image[new : new + was] = example.image[old : old + was]
-    return target.with_image(image)
-
-
-def _bytes(extent: Tile | int) -> int:
-    return extent if isinstance(extent, int) else extent.extent
-
-
-def new_buffer(buffers: Sequence[Buffer], name: str, size: int) -> Buffer:
-    """Return a global buffer of its own, under a name like `name` that no other has.
-
-    Parameters
-    ----------
-    size
-        Bytes: of what lies in it and of a guard behind that.
-    """
+def new_buffer(buffers: Iterable[Buffer], name: str, size: int) -> Buffer:
+    """Return a global buffer of so many bytes, under a name like `name` that no other has."""
     names = {buffer.name for buffer in buffers}
     number = next(n for n in range(len(names) + 1) if f"{name}{n or ''}" not in names)
     return Buffer(name=f"{name}{number or ''}", space="global", size=size)

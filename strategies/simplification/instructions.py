@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 
 from oracle.instructions import INSTRUCTIONS
 from oracle.targets import TARGETS, VERSIONS, Module, Target
 from strategies.drafts import Draft, as_operands, described, vector
 
-# What a slot holds when nobody asks for more: what every form has, the first layout of each matrix
-# on the page, and nothing where a qualifier is optional.
 _PLAIN = {
     "sync": "sync", "aligned": "aligned", "layout": "row", "alayout": "row",
     "blayout": "col", "space": "", "rnd": "",
     "satfinite": "", "op": "", "popc": "", "trans": "", "num": "x1",
 }  # fmt: skip
+"""What a slot holds when nobody asks for more: what every form has, the first layout of each matrix
+on the page, and nothing where a qualifier is optional."""
+_TYPES = {
+    "multiplicands": {"atype": "", "btype": ""},
+    "accumulators": {"dtype": "f16", "ctype": "f16"},
+}
+"""The first types of wmma.mma's syntax: those of .f16 multiplicands, which are not written."""
+_PARTS = (*_PLAIN, *_TYPES, "predicate", "order", "registers")
+"""What can be plain, in this order; operands come last."""
 
 _FIRST = 70
 """Compute capability, times ten, of the first target with matrix instructions (9.7.14.4.1)."""
@@ -30,7 +37,7 @@ def parts(draft: Draft) -> tuple[str, ...]:
     operands = [f"operand {i}" for i in range(len(draft.operands))]
     if _is_soup(draft):
         return (*(f"word {i}" for i in range(len(draft.qualifiers))), *operands)
-    names = [name for name, change in _CHANGES.items() if change(draft) != draft]
+    names = [name for name in _PARTS if _with_plain(draft, name) != draft]
     plain = [_plain(draft, i) for i in range(len(draft.operands))]
     changed = zip(operands, plain, draft.operands, strict=True)
     return (*names, *(name for name, simple, operand in changed if simple != operand))
@@ -42,9 +49,9 @@ def simplified(draft: Draft, plain: frozenset[str]) -> Draft:
         words = (pair for i, pair in enumerate(draft.qualifiers) if f"word {i}" not in plain)
         kept = (one for i, one in enumerate(draft.operands) if f"operand {i}" not in plain)
         return replace(draft, qualifiers=tuple(words), operands=tuple(kept))
-    for name, change in _CHANGES.items():
+    for name in _PARTS:
         if name in plain:
-            draft = change(draft)
+            draft = _with_plain(draft, name)
     simple = [
         _plain(draft, i) if f"operand {i}" in plain else operand
         for i, operand in enumerate(draft.operands)
@@ -57,25 +64,25 @@ def _is_soup(draft: Draft) -> bool:
     return not draft.qualifiers or any(not slot for slot, _ in draft.qualifiers)
 
 
-def _with_slot(slot: str, text: str, draft: Draft) -> Draft:
-    if not text and slot in INSTRUCTIONS[draft.mnemonic].required:
-        # It holds what every form has, as ".trans".
-        return draft
-    return draft.with_qualifiers({slot: text})
-
-
-def _with_types(slots: tuple[str, str], plain: str, draft: Draft) -> Draft:
-    if draft.mnemonic != "wmma.mma":
-        return draft
-    return draft.with_qualifiers(dict.fromkeys(slots, plain))
-
-
-def _with_table_registers(draft: Draft) -> Draft:
-    """Return the draft with the vectors that the page's tables give its shape and types."""
+def _with_plain(draft: Draft, name: str) -> Draft:
+    """Return the draft with one part plain."""
+    row = INSTRUCTIONS[draft.mnemonic]
+    if name in _PLAIN:
+        # A required slot holds what every form has, as ".trans".
+        kept = not _PLAIN[name] and name in row.required
+        return draft if kept else draft.with_qualifiers({name: _PLAIN[name]})
+    if name in _TYPES:
+        return draft.with_qualifiers(_TYPES[name]) if draft.mnemonic == "wmma.mma" else draft
+    if name == "predicate":
+        return replace(draft, predicate="")
+    if name == "order":  # that of the page's syntax, doubled qualifiers once
+        first = dict(reversed(draft.qualifiers))
+        ordered = tuple((slot, first[slot]) for slot in row.slots if slot in first)
+        return replace(draft, qualifiers=ordered)
+    # The vectors that the page's tables give the shape and the types.
     vectors = described(draft)
-    if "d" in INSTRUCTIONS[draft.mnemonic].operands:
-        needed = len(INSTRUCTIONS[draft.mnemonic].operands)
-        if len(vectors) < 4 or len(draft.operands) != needed:
+    if "d" in row.operands:
+        if len(vectors) < 4 or len(draft.operands) != len(row.operands):
             return draft
         return replace(draft, operands=(*as_operands(vectors), *draft.operands[4:]))
     written = [i for i, operand in enumerate(draft.operands) if operand.startswith("{")]
@@ -85,25 +92,6 @@ def _with_table_registers(draft: Draft) -> Draft:
     operands = list(draft.operands)
     operands[written[0]] = vector(max(1, one.registers), one.register_type)
     return replace(draft, operands=tuple(operands))
-
-
-def _ordered(draft: Draft) -> Draft:
-    """Return the draft with its qualifiers in the order of the page's syntax, doubled ones once."""
-    first = dict(reversed(draft.qualifiers))
-    slots = INSTRUCTIONS[draft.mnemonic].slots
-    return replace(draft, qualifiers=tuple((slot, first[slot]) for slot in slots if slot in first))
-
-
-_CHANGES: Mapping[str, Callable[[Draft], Draft]] = {
-    **{slot: partial(_with_slot, slot, text) for slot, text in _PLAIN.items()},
-    # The first types of the page's syntax: those of .f16 multiplicands, which are not written.
-    "multiplicands": partial(_with_types, ("atype", "btype"), ""),
-    "accumulators": partial(_with_types, ("dtype", "ctype"), "f16"),
-    "predicate": lambda draft: replace(draft, predicate=""),
-    "order": _ordered,
-    "registers": _with_table_registers,
-}
-"""What makes each part plain, in this order; operands come last."""
 
 
 def _plain(draft: Draft, position: int) -> str:
@@ -170,17 +158,15 @@ def plainest_module(
         if target.number < _FIRST or _plainness(target) >= _plainness(module.target):
             continue
         version = max(module.version, target.since)
-        found = Module(target, version)
-        if target.known_to(version) and shows(found):
-            module = found
+        if target.known_to(version) and shows(Module(target, version)):
+            module = Module(target, version)
             break
-    target = module.target
-    for version in VERSIONS:
-        if target.known_to(version) and version < module.version:
-            older = Module(target, version)
-            if shows(older):
-                return older
-    return module
+    older = (
+        Module(module.target, version)
+        for version in VERSIONS
+        if module.target.known_to(version) and version < module.version
+    )
+    return next(filter(shows, older), module)
 
 
 def _plainness(target: Target) -> tuple[bool, int, str]:

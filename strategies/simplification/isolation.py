@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.image import position
-from oracle.operands import Held, Registers
+from oracle.operands import Registers
 from oracle.ops import Product, multiplies, multiplies_fragments, product_of, stores_rows
-from oracle.places import Place
+from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.registers import listed
 from oracle.steps import accesses_registers, is_plain_load
@@ -24,17 +24,8 @@ from oracle.storage import Tile, write
 from oracle.tracing import trace
 from strategies.programs.builder import GUARD_BYTES
 from strategies.programs.single_instruction import buffers_of, plain_access, single_instruction
-from strategies.simplification.examples import (
-    Example,
-    Site,
-    Steps,
-    edited,
-    new_buffer,
-    room_for,
-    visit,
-)
-from strategies.simplification.registers import metadata_names
-from strategies.simplification.structure import tidied
+from strategies.simplification.examples import Example, Site, Steps, new_buffer, room_for, visit
+from strategies.simplification.steps import metadata_names
 
 _STEPS = 5
 """Three loads, the multiplication, a store: a program with no more has nothing around it."""
@@ -46,13 +37,8 @@ def isolated(example: Example, *, target: str) -> Iterator[Example]:
     """Iterate over examples with one multiplication of a program by itself.
 
     Its operands are loaded from the image, with the values that they have where the program does
-    what it should. So what came before it, and shared memory, can go at once; and of a chain the
-    link that fails is left.
-
-    Parameters
-    ----------
-    target
-        Whose model computes what the program made on the way.
+    what it should, by the model of the target. So what came before it, and shared memory, can go at
+    once; and of a chain the link that fails is left.
     """
     if sum(1 for _ in visit(example.program.steps)) <= _STEPS:
         return
@@ -63,15 +49,11 @@ def isolated(example: Example, *, target: str) -> Iterator[Example]:
     )
     for step, operands in islice(multiplications, _MULTIPLICATIONS):
         yield _alone(product_of(step.form), operands)
-        if _shares(step):
+        # Operands that list registers, each of the sources once.
+        if any(listed(use.name) for use in step.uses) and all(
+            len(set(use.registers)) == len(use.registers) for use in step.reads
+        ):
             yield _alone(step, operands)
-
-
-def _shares(step: Product) -> bool:
-    """Tell whether operands list registers, each of the sources once."""
-    return any(listed(use.name) for use in step.uses) and all(
-        len(set(use.registers)) == len(use.registers) for use in step.reads
-    )
 
 
 def _alone(product: Product, operands: Mapping[str, NDArray[Any]]) -> Example:
@@ -87,69 +69,50 @@ def _alone(product: Product, operands: Mapping[str, NDArray[Any]]) -> Example:
 def loaded(example: Example, *, target: str) -> Iterator[Example]:
     """Iterate over examples in which what a step made is loaded from the image instead.
 
-    They have the values that the program gives them where it does what it should. First what no
-    multiplication made: all of it, as ldmatrix comes with a copy and a barrier; then one by one.
-
-    Parameters
-    ----------
-    target
-        Whose model computes what the program made on the way.
+    It has the values that the program gives it where it does what it should, by the model of the
+    target. First what no multiplication made: all of it, as ldmatrix comes with a copy and a
+    barrier; then one by one.
     """
-    made = _made(example, target)
-    moved = [
-        site for site, step in visit(example.program.steps)
-        if site in made and not multiplies(step)
-    ]  # fmt: skip
-    for sites in ([moved] if len(moved) > 1 else []) + [[site] for site in made]:
+    metadata = metadata_names(example.program)
+    # A and B of wmma depend on a layout that may be open. Metadata that are set are smaller than
+    # those that an image holds.
+    steps = {
+        id(step): (site, step)
+        for site, step in visit(example.program.steps)
+        if (use := step.writes) is not None
+        and (isinstance(use.holds, Registers) or use.holds.matrix.operand == "c")
+        and not is_plain_load(step)
+        and not (step.sets is not None and use.name in metadata)
+    }
+    events = trace(example.program, example.image, target=target).events if steps else ()
+    made: dict[Site, NDArray[Any]] = {}
+    for event in events:
+        # Of a step that is taken several times, the first time.
+        if event.result is not None and id(event.step) in steps:
+            made.setdefault(steps[id(event.step)][0], event.result)
+    moved = {site for site, step in steps.values() if site in made and not multiplies(step)}
+    for sites in ([moved] if len(moved) > 1 else []) + [{site} for site in made]:
         yield _loading(example, {site: made[site] for site in sites})
 
 
-def _made(example: Example, target: str) -> dict[Site, NDArray[Any]]:
-    """Return registers, (32, count), and accumulators, (rows, columns), by what makes them.
-
-    These are steps that do not just load them; of one that is taken several times, the first time.
-    """
-    metadata = metadata_names(example.program)
-    sites = {
-        id(step): site
-        for site, step in visit(example.program.steps)
-        if step.writes is not None
-        and _loadable(step.writes.holds)
-        and not is_plain_load(step)
-        # Metadata that are set are smaller than those that an image holds.
-        and not (step.sets is not None and step.writes.name in metadata)
-    }
-    made: dict[Site, NDArray[Any]] = {}
-    if sites:
-        for event in trace(example.program, example.image, target=target).events:
-            if event.result is not None and id(event.step) in sites:
-                made.setdefault(sites[id(event.step)], event.result)
-    return made
-
-
-def _loadable(holds: Held) -> bool:
-    """Whether a load by itself makes it: A and B of wmma depend on a layout that may be open."""
-    return isinstance(holds, Registers) or holds.matrix.operand == "c"
-
-
 def _loading(example: Example, made: Mapping[Site, NDArray[Any]]) -> Example:
-    """Return an example in which these are loaded from buffers of their own."""
-    buffers = list(example.program.buffers)
+    """Return an example in which these are loaded from buffers of their own.
+
+    Registers are (32, count), accumulators (rows, columns).
+    """
+    own: list[Buffer] = []
     edits: dict[Site, Steps] = {}
     homes: dict[str, tuple[Tile | None, NDArray[Any]]] = {}
     for site, step in visit(example.program.steps):
         if site not in made or step.writes is None:
             continue
         holds, values = step.writes.holds, made[site]
-        tile, size = None, values.nbytes + GUARD_BYTES
-        if not isinstance(holds, Registers):
-            tile = Tile(matrix=holds.matrix, layout="row")
-            size = room_for(tile)
-        buffer = new_buffer(buffers, f"g{step.writes.bank}", size)
-        buffers.append(buffer)
-        edits[site] = (plain_access(step.writes, Place(buffer=buffer.name)),)
-        homes[buffer.name] = tile, values
-    target = tidied(example.with_program(buffers, edited(example.program.steps, edits)))
+        tile = None if isinstance(holds, Registers) else Tile(matrix=holds.matrix, layout="row")
+        size = values.nbytes + GUARD_BYTES if tile is None else room_for(tile)
+        own.append(new_buffer((*example.program.buffers, *own), f"g{step.writes.bank}", size))
+        edits[site] = (plain_access(step.writes, Place(buffer=own[-1].name)),)
+        homes[own[-1].name] = tile, values
+    target = example.edited(edits, *own).tidied()
     image = target.image.copy()
     for name in homes.keys() & {buffer.name for buffer in target.program.buffers}:
         start = position(target.program, Place(buffer=name))
@@ -167,17 +130,19 @@ def stored(example: Example) -> Iterator[Example]:
     Those stored as rows, and those stored to shared memory: what nothing takes out of there
     can be dropped by a compiler, so that steps stayed for that alone.
     """
-    for site, step in visit(example.program.steps):
+    program = example.program
+    for site, step in visit(program.steps):
         if stores_rows(step):
             store: Any = plain_access(step.uses[0], Place(buffer=step.memory.buffer), store=True)
-        elif (accesses_registers(step) and step.stores) and example.program.buffer(
-            step.place.buffer
-        ).space == "shared":
+        elif (
+            accesses_registers(step)
+            and step.stores
+            and program.buffer(step.place.buffer).space == "shared"
+        ):
             store = step
         else:
             continue
         (use,) = step.uses
-        buffer = new_buffer(example.program.buffers, f"g{use.bank}", store.size + GUARD_BYTES)
+        buffer = new_buffer(program.buffers, f"g{use.bank}", store.size + GUARD_BYTES)
         there = replace(store, place=Place(buffer=buffer.name))
-        steps = edited(example.program.steps, {site: (there,)})
-        yield tidied(example.with_program((*example.program.buffers, buffer), steps))
+        yield example.edited({site: (there,)}, buffer).tidied()

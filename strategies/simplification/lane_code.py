@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -72,8 +74,8 @@ def alone(step: LaneCode, inputs: NDArray[Any]) -> Example:
 
 def code_alone(example: Example, *, target: str) -> Iterator[Example]:
     """Iterate over examples of nothing but one piece of code, as the program comes to it."""
-    pieces = [step for step in walk(example.program.steps) if is_lane_code(step)]
-    if not pieces or len([*walk(example.program.steps)]) <= _LEAST_STEPS:
+    steps = [*walk(example.program.steps)]
+    if not any(map(is_lane_code, steps)) or len(steps) <= _LEAST_STEPS:
         return
     for event in trace(example.program, example.image, target=target).events[:_MOST_EVENTS]:
         if is_lane_code(event.step):
@@ -84,47 +86,38 @@ def code_alone(example: Example, *, target: str) -> Iterator[Example]:
 def smaller_code(example: Example) -> Iterator[Example]:
     """Iterate over examples of which one piece of code of lanes is smaller, the smallest first."""
     for site, step in visit(example.program.steps):
-        if is_lane_code(step):
-            # What one result needs is little of the whole.
-            yield from _narrower(example, site, step)
-            for make in (_without_dead, _shorter, _flatter, _renamed, _plainer):
-                for code in make(step):
-                    yield from _with(example, site, step, code)
+        if not is_lane_code(step):
+            continue
+        # What one result needs is little of the whole.
+        for edits in _narrower(example, site, step):
+            with suppress(UsageError):  # not every path writes what is left
+                yield example.edited({at: (other,) for at, other in edits.items()})
+        for code in chain(*(make(step) for make in (_needed, _shorter, _flatter, _renamed))):
+            with suppress(UsageError):
+                other = replace(step, code=code)
+                # Bits of NaN that PTX leaves open would be another difference than what is sought.
+                if other != step and (not may_be_open(other) or may_be_open(step)):
+                    yield example.edited({site: (other,)})
 
 
-def _with(example: Example, site: Site, step: LaneCode, code: Code) -> Iterator[Example]:
-    """Yield an example with other code, if there can be such code.
-
-    Bits of NaN that PTX leaves open would be another difference than the one that is looked for.
-    """
-    try:
-        other = replace(step, code=code)
-    except UsageError:
-        return
-    if other != step and (not may_be_open(other) or may_be_open(step)):
-        steps = edited(example.program.steps, {site: (other,)})
-        yield example.with_program(example.program.buffers, steps)
-
-
-def _without_dead(step: LaneCode) -> Iterator[Code]:
+def _needed(step: LaneCode) -> Iterator[Code]:
     """Yield the code without what no result needs."""
     code = step.code
     while True:
         used = set(step.results).union(*map(read_by, every(code)))
-        useless: dict[Site, Code] = {}
-        for path, one in visit(code):
-            if isinstance(one, Assign) and used.isdisjoint(one.destinations):
-                if not one.row.carry_out:
-                    useless[path] = ()
-            elif (
-                isinstance(one, If | Repeat)
-                and not any(inside(one).values())
-                and used.isdisjoint(written_by(one))
-            ):
-                useless[path] = ()
+        useless = [
+            path
+            for path, one in visit(code)
+            if used.isdisjoint(written_by(one))
+            and (
+                not one.row.carry_out
+                if isinstance(one, Assign)
+                else isinstance(one, If | Repeat) and not any(inside(one).values())
+            )
+        ]
         if not useless:
             break
-        code = edited(code, useless)
+        code = edited(code, dict.fromkeys(useless, ()))
     if code != step.code:
         yield code
 
@@ -140,36 +133,45 @@ def _shorter(step: LaneCode) -> Iterator[Code]:
 
 
 def _flatter(step: LaneCode) -> Iterator[Code]:
-    """Yield code with one branch or loop less, or a plainer one."""
+    """Yield code with one branch or loop less, or one statement plainer: constants for sources."""
     for path, one in visit(step.code):
-        found: list[Code] = []
-        match one:
-            case If():
-                found = [one.then, one.otherwise, (*one.then, *one.otherwise)]
-                if one.then and one.otherwise:
-                    found += [(replace(one, otherwise=()),), (replace(one, then=()),)]
-                if not one.then and one.otherwise:
-                    turned = one.predicate.removeprefix("!")
-                    turned = turned if turned != one.predicate else f"!{turned}"
-                    found.append(
-                        (replace(one, predicate=turned, then=one.otherwise, otherwise=()),)
-                    )
-                if len(one.then) == 1 and not one.otherwise and isinstance(one.then[0], Assign):
-                    found.append((replace(one.then[0], guard=one.predicate),))
-            case Repeat():
-                plain = replace(one, entry="", skipped=0)
-                found = [one.body, (replace(plain, count=1),), (plain,)]
-                found += [(replace(one, late=False),)] if one.late else []
-                found += [(replace(one, down=False),)] if one.down else []
-                found += [(replace(one, count=n),) for n in (1, 2) if n < one.turns]
-                if isinstance(one.count, str):
-                    found += [(replace(one, mask=mask),) for mask in (1, 3) if mask < one.mask]
-            case Assign():
-                found = [(replace(one, guard=""),)] if one.guard else []
-            case Leave():
-                found = [(replace(one, turn=False),)] if one.turn else []
-        for code in found:
+        for code in _plainer(one):
             yield edited(step.code, {path: code})
+
+
+def _plainer(one: Statement) -> Iterator[Code]:
+    match one:
+        case If(predicate=predicate, then=then, otherwise=otherwise):
+            yield from (then, otherwise, (*then, *otherwise))
+            if then and otherwise:
+                yield from ((replace(one, otherwise=()),), (replace(one, then=()),))
+            elif otherwise:
+                turned = predicate[1:] if predicate.startswith("!") else f"!{predicate}"
+                yield (replace(one, predicate=turned, then=otherwise, otherwise=()),)
+            elif len(then) == 1 and isinstance(then[0], Assign):
+                yield (replace(then[0], guard=predicate),)
+        case Repeat():
+            plain = replace(one, entry="", skipped=0)
+            yield from (one.body, (replace(plain, count=1),), (plain,))
+            if one.late:
+                yield (replace(one, late=False),)
+            if one.down:
+                yield (replace(one, down=False),)
+            yield from ((replace(one, count=count),) for count in (1, 2) if count < one.turns)
+            if isinstance(one.count, str):
+                yield from ((replace(one, mask=mask),) for mask in (1, 3) if mask < one.mask)
+        case Leave(turn=True):
+            yield (replace(one, turn=False),)
+        case Assign():
+            if one.guard:
+                yield (replace(one, guard=""),)
+            for index, (source, kind) in enumerate(zip(one.sources, one.row.sources, strict=True)):
+                offers = [] if kind == "pred" else [0, 1, most_of(kind)]
+                if isinstance(source, int):
+                    offers = [number for number in (*offers, 2, 8, 16) if number < source]
+                for offer in offers:
+                    sources = (*one.sources[:index], offer, *one.sources[index + 1 :])
+                    yield (replace(one, sources=sources),)
 
 
 def _renamed(step: LaneCode) -> Iterator[Code]:
@@ -185,54 +187,37 @@ def _renamed(step: LaneCode) -> Iterator[Code]:
                     yield with_another(step.code, name, offer, written=False)
 
 
-def _plainer(step: LaneCode) -> Iterator[Code]:
-    """Yield code with a constant, or a plainer one, for a source."""
-    for path, one in visit(step.code):
-        if not isinstance(one, Assign):
-            continue
-        for index, (source, kind) in enumerate(zip(one.sources, one.row.sources, strict=True)):
-            if kind == "pred":
-                continue
-            offers = [0, 1, most_of(kind)]
-            if isinstance(source, int):
-                offers = [number for number in (*offers, 2, 8, 16) if number < source]
-            for offer in offers:
-                sources = (*one.sources[:index], offer, *one.sources[index + 1 :])
-                yield edited(step.code, {path: (replace(one, sources=sources),)})
-
-
-def _narrower(example: Example, site: Site, step: LaneCode) -> Iterator[Example]:
-    """Yield examples with fewer registers before or behind the code."""
-    program = example.program
-    first = next(iter(step.results))
-    for name in (*_made_before(step), *dict.fromkeys(step.results)):
-        if set(step.results) != {name}:
+def _narrower(example: Example, site: Site, step: LaneCode) -> Iterator[Mapping[Site, Step]]:
+    """Yield edits that leave fewer registers before or behind the code."""
+    steps, results = [*visit(example.program.steps)], step.results
+    for name in (*_made_before(step), *dict.fromkeys(results)):
+        if set(results) != {name}:
             try:
-                one = replace(step, results=(name,) * len(step.results))
+                one = replace(step, results=(name,) * len(results))
             except UsageError:  # not every path writes it
                 continue
-            for code in _without_dead(one):
-                yield from _replaced(example, {site: replace(one, code=code)})
-            if name in step.results:
-                yield from _replaced(example, {site: one})
-    if len(step.results) > 1 and set(step.results) == {first}:
-        one = replace(step, results=(first,))
-        edits: dict[Site, Step] = {site: one}
-        for other, use in visit(program.steps):
-            if accesses_registers(use) and use.stores and use.registers == step.destination:
-                edits[other] = replace(use, count=1)
-        yield from _replaced(example, edits)
-    used = set(step.results).union(*map(read_by, every(step.code)))
+            yield from ({site: replace(one, code=code)} for code in _needed(one))
+            if name in results:
+                yield {site: one}
+    if len(results) > 1 and len(set(results)) == 1:
+        stores: dict[Site, Step] = {
+            other: replace(use, count=1)
+            for other, use in steps
+            if accesses_registers(use) and use.stores and use.registers == step.destination
+        }
+        yield {site: replace(step, results=results[:1]), **stores}
+    used = set(results).union(*map(read_by, every(step.code)))
     needed = max((int(name[1:]) + 1 for name in step.inputs if name in used), default=0)
     count = next((count for count in COUNTS if count >= needed), 0)
     if needed and count < step.count:
-        edits = {site: replace(step, count=count)}
-        for other, use in visit(program.steps):
-            if accesses_registers(use) and use.loads and use.registers == step.source:
-                edits[other] = replace(use, count=count, address=None)
-        yield from _replaced(example, edits)
+        loads: dict[Site, Step] = {
+            other: replace(use, count=count, address=None)
+            for other, use in steps
+            if accesses_registers(use) and use.loads and use.registers == step.source
+        }
+        yield {site: replace(step, count=count), **loads}
     if not needed and step.count:
-        yield from _replaced(example, {site: replace(step, source="", count=0)})
+        yield {site: replace(step, source="", count=0)}
 
 
 def _made_before(step: LaneCode) -> Iterator[str]:
@@ -247,11 +232,3 @@ def _made_before(step: LaneCode) -> Iterator[str]:
             return
         yield from sorted(names - seen)
         seen |= names
-
-
-def _replaced(example: Example, edits: Mapping[Site, Step]) -> Iterator[Example]:
-    try:
-        steps = edited(example.program.steps, {site: (step,) for site, step in edits.items()})
-        yield example.with_program(example.program.buffers, steps)
-    except UsageError:
-        return

@@ -1,12 +1,30 @@
-"""The elements of an image by their values: as exact numbers, and simpler ones for each."""
+"""Simpler values of an image: of one element, and small new dot products in place of one.
+
+Some failures need a sum of a certain form, such as a tie and a minute part. Out of sixteen random
+terms that meet it by chance, none can be left out, and yet two made for it do. So a fixed number
+of sums of one product and C, then of two products, are drawn from values that make rounding
+difficult. Integers have one difficult place,
+the ends of the accumulator's range: there, one product and C are enough.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from itertools import chain, combinations, islice, product
+from random import Random
+
+import numpy as np
 
 from oracle.formats import Format, Kind
+from oracle.forms import Form
+from oracle.ops import loads_fragment, multiplies_fragments
+from oracle.registers import Register
+from strategies.matrices import Cells, Ids, Image, Placed, places_of
 from strategies.programs.single_instruction import one
+from strategies.simplification.examples import visit
 
 _Cost = tuple[int, ...]
 
@@ -106,3 +124,303 @@ def _cost(type_: Format, value: int) -> _Cost:
         return (1, (value & (unit - 1)).bit_count(), negative, distance, value)
     magnitude = (1 << type_.bits) - value if negative else value
     return (1, negative, magnitude.bit_count(), magnitude.bit_length(), magnitude)
+
+
+ENOUGH = 3
+"""Elements of one dot product that need not become fewer: a product and C."""
+_OUTPUTS = 8
+"""Most dot products of one multiplication that are looked at."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dot:
+    """One dot product of an image: the cells of a row of A, of a column of B and of C's element."""
+
+    cells: Cells
+    image: Image
+    form: Form
+    a: Sequence[int]
+    b: Sequence[int]
+    c: int
+
+    @cached_property
+    def _left(self) -> frozenset[int]:
+        return frozenset(self.cells.nonzero(self.image).tolist())
+
+    @cached_property
+    def terms(self) -> list[int]:
+        """The k of the terms with a factor that is not zero."""
+        return [k for k in range(len(self.a)) if not self._left.isdisjoint((self.a[k], self.b[k]))]
+
+    @property
+    def size(self) -> int:
+        """How many of its elements are not zero."""
+        return len(self._left.intersection((*self.a, *self.b, self.c)))
+
+    def raw(self, k: int) -> tuple[int, int]:
+        """Return the bits of both factors of a term."""
+        return self.cells.value(self.image, self.a[k]), self.cells.value(self.image, self.b[k])
+
+    @property
+    def addend(self) -> int:
+        """The bits of C."""
+        return self.cells.value(self.image, self.c)
+
+    def without(self, ks: Iterable[int], c: int) -> Image:
+        """Return the image without some terms, and with other bits of C."""
+        gone = np.unique([cell for k in ks for cell in (self.a[k], self.b[k])]).astype(np.intp)
+        return self.cells.with_value(self.cells.without(self.image, gone), self.c, c)
+
+    @cached_property
+    def _cleared(self) -> Image:
+        return self.cells.without(self.image, np.unique([*self.a, *self.b, self.c]))
+
+    def of(self, factors: Mapping[int, tuple[int, int]], c: int = 0) -> Image:
+        """Return the image with these terms alone, by their k, and C."""
+        image = self._cleared
+        for k, (a, b) in factors.items():
+            image = self.cells.with_value(image, self.a[k], a)
+            image = self.cells.with_value(image, self.b[k], b)
+        return self.cells.with_value(image, self.c, c) if c else image
+
+
+def dots(cells: Cells, image: Image) -> Iterator[Dot]:
+    """Iterate over dot products with more than ENOUGH elements that are not zero, a few at most.
+
+    They are of the multiplications whose A, B and C were loaded and not changed since: of A (m, k),
+    B (k, n) and C (m, n) the largest, where most of the terms meet.
+    """
+    held: dict[tuple[Register, ...], Ids] = {}
+    nonzero = cells.nonzero(image)
+    for _, step in visit(cells.program.steps):
+        if multiplies_fragments(step):
+            ids = [held[use.registers] for use in step.reads if use.registers in held]
+            if len(ids) == 3:
+                a, b, c = (np.isin(some, nonzero) for some in ids)
+                # Single bits make terms that are not zero without any in B.
+                sizes = a.sum(axis=1)[:, None] + b.sum(axis=0) + c
+                for at in np.argsort(-sizes, axis=None, kind="stable")[:_OUTPUTS].tolist():
+                    row, column = divmod(at, sizes.shape[1])
+                    if sizes[row, column] > ENOUGH:
+                        yield Dot(
+                            cells=cells, image=image, form=step.form, a=ids[0][row].tolist(),
+                            b=ids[1][:, column].tolist(), c=int(ids[2][row, column]),
+                        )  # fmt: skip
+        elif not loads_fragment(step):
+            continue
+        written = set(step.writes.registers) if step.writes is not None else set()
+        held = {vector: ids for vector, ids in held.items() if written.isdisjoint(vector)}
+        if loads_fragment(step):
+            for place in places_of(cells.program, step.memory.place):
+                placed = Placed(operand=step.form.matrix().operand, place=place, tile=step.tile)
+                held[step.uses[0].registers] = cells.of_matrix(placed)
+
+
+def term(dot: Dot, k: int) -> Fraction | None:
+    """Return what a term adds to the sum; None if that is no finite number."""
+    raw_a, raw_b = dot.raw(k)
+    if dot.form.op is not None:
+        return Fraction(raw_a ^ raw_b if dot.form.op == "xor" else raw_a & raw_b)
+    a, b = number(dot.form.a_type, raw_a), number(dot.form.b_type, raw_b)
+    return None if a is None or b is None else a * b
+
+
+def _product(form: Form, raw: tuple[int, int]) -> Fraction:
+    """Return the product of two elements; zero where that is no finite number."""
+    a, b = number(form.a_type, raw[0]), number(form.b_type, raw[1])
+    return (a or Fraction(0)) * (b or Fraction(0))
+
+
+Choice = Callable[[int], Iterable[set[int]]]
+"""For a number of terms, which of them may go together."""
+_SLACK = (0, 1, -1)
+"""Units in the last place by which C is tried next to the nearest."""
+
+
+def gathered(dot: Dot, choose: Choice) -> Iterator[Image]:
+    """Iterate over images with some terms taken out of one dot product, and C in their place.
+
+    Each has fewer elements that are not zero; there is none where there are ENOUGH or less.
+    """
+    if dot.size <= ENOUGH:
+        return
+    type_, before = dot.form.c_type, dot.addend
+    values, top = [term(dot, k) for k in dot.terms], (1 << type_.bits) - 1
+    for gone in choose(len(values)):
+        rest = [number(type_, before), *(values[i] for i in gone)]
+        finite, addends = [value for value in rest if value is not None], [before]
+        if len(finite) == len(rest):
+            total = nearest(type_, sum(finite, Fraction(0)))
+            addends += [total + slack & top for slack in _SLACK]
+        for c in dict.fromkeys(addends):
+            smaller = dot.without((dot.terms[i] for i in gone), c)
+            if len(dot.cells.nonzero(smaller)) < len(dot.cells.nonzero(dot.image)):
+                yield smaller
+
+
+def _some(number: int) -> Choice:
+    return lambda count: map(set, combinations(range(count), number))
+
+
+def _all_but(*numbers: int) -> Choice:
+    return lambda count: (
+        set(range(count)).difference(kept)
+        for number in numbers
+        for kept in combinations(range(count), number)
+    )
+
+
+CHOICES: tuple[Choice, ...] = (_all_but(0, 1), _some(1), _some(2), _all_but(2))
+"""Which of the terms go, the promising choices first."""
+_SEED = 20261121
+"""Fixed, so that shrinking a case twice gives the same."""
+_DRAWN = 2048
+"""Sums of each size that are drawn: about a second on the simulated device."""
+_SIZES = ((1, True, 3), (2, False, 4), (2, True, 5))
+"""Products, whether C is anything but zero, elements."""
+_FEW_BITS = 5
+"""Bits behind the leading one of a short significand: products of two are ties in f16."""
+_AWAY = 8
+"""Most powers of two by which a factor is away from one that was there."""
+_ABOVE_ONE = 4
+"""Most powers of two by which the others are above one."""
+_BELOW = tuple(range(33))
+"""Powers of two by which a second product is below the first."""
+_SMALL_ONES = 6
+"""How many of these are tried."""
+_ADDED = (1, 11, *range(22, 28))
+"""Powers of two by which C is below a product: mostly by about the 23 to 25 bits that adders keep
+(MMA-Sim's figures for sm_70 to sm_120)."""
+_BELOW_THE_SUM = tuple(range(13))
+"""Powers of two by which the smaller of two products that complete each other is below one that
+was there."""
+_OFF = (0, 1, -1)
+"""Units in the last place by which C is off the negative of a product."""
+
+
+def replaced(dot: Dot) -> Iterator[Iterator[Image]]:
+    """Iterate over ways to put a smaller dot product in the place of one, the smallest first.
+
+    A way is images of which one may do.
+    """
+    if not dot.form.a_type.is_float:
+        if dot.form.op is None:
+            yield _at_the_ends(dot)
+        return
+    for products, with_c, size in _SIZES:
+        if dot.size <= size or len(dot.terms) < products:
+            return
+        drawn = islice(_drawn(Random(_SEED), dot, products, with_c=with_c), _DRAWN)
+        yield chain(completed(dot), drawn) if products == 2 and not with_c else drawn
+
+
+def _at_the_ends(dot: Dot) -> Iterator[Image]:
+    """Iterate over images with one product and C, that reach the ends of C's range, or pass them.
+
+    So does, first of all, the sum that was there.
+    """
+    form, type_ = dot.form, dot.form.c_type
+    total = number(type_, dot.addend) or Fraction(0)
+    total += sum((_product(form, dot.raw(k)) for k in dot.terms), Fraction(0))
+    # One, and the ends of the range of each factor.
+    a_factors, b_factors = (
+        dict.fromkeys([1, *_ends(type_), 0]) for type_ in (form.a_type, form.b_type)
+    )
+    for pair in product(a_factors, b_factors):
+        rest = [
+            end - _product(form, pair)
+            for end in (total, *(number(type_, raw) or Fraction(0) for raw in _ends(type_)))
+        ]
+        for c in dict.fromkeys(nearest(type_, value + off) for value in rest for off in _OFF):
+            yield dot.of({dot.terms[0]: pair}, c)
+
+
+def _ends(type_: Format) -> tuple[int, int]:
+    """Return the bits of the least and the greatest of an integer type."""
+    beyond = Fraction(1 << type_.bits)
+    return nearest(type_, -beyond), nearest(type_, beyond)
+
+
+def completed(dot: Dot) -> Iterator[Image]:
+    """Iterate over images with two products that are a power of two only together.
+
+    The second is one unit in the last place of the first, which is all ones: any truncation
+    shows, however far below the result it happens.
+    """
+    form = dot.form
+    first, second, *_ = dot.terms
+    whole, a = _product(form, dot.raw(first)), number(form.a_type, dot.raw(first)[0])
+    if not whole or not a:
+        return
+    for bits, below in product(range(1, form.a_type.fraction_bits + 1), _BELOW_THE_SUM):
+        unit = Fraction(2) ** (exponent(abs(a)) - bits)
+        other = Fraction(2) ** (exponent(abs(whole)) - below) / unit
+        # (2^n - 1) * (2^n + 1) + 1 * 1 = 2^2n
+        pairs = {first: ((1 << bits) - 1, (1 << bits) + 1), second: (1, 1)}
+        yield dot.of(
+            {
+                k: (nearest(form.a_type, unit * factor), nearest(form.b_type, other * by))
+                for k, (factor, by) in pairs.items()
+            }
+        )
+
+
+def _drawn(random: Random, dot: Dot, products: int, *, with_c: bool) -> Iterator[Image]:
+    """Iterate without end over images with another dot product of floats in the place of one."""
+    form = dot.form
+    known_a, known_b = zip(*map(dot.raw, dot.terms), strict=True)
+    while True:
+        near = random.randrange(2) == 0
+        ks = random.sample(dot.terms, products)
+        factors = [
+            (_factor(random, form.a_type, known_a, near=near),
+             _factor(random, form.b_type, known_b, near=near))
+            for _ in ks
+        ]  # fmt: skip
+        for pairs in _with_small_ones(random, form, factors):
+            total = sum((_product(form, pair) for pair in pairs), Fraction(0))
+            addends = _addends(form.c_type, total) if with_c else [0]
+            for c in random.sample(addends, 2) if with_c and products > 1 else addends:
+                yield dot.of(dict(zip(ks, pairs, strict=True)), c)
+
+
+def _with_small_ones(
+    random: Random, form: Form, factors: Sequence[tuple[int, int]]
+) -> Iterator[Sequence[tuple[int, int]]]:
+    """Iterate over the factors of products: as drawn, and with the second far below the first."""
+    yield factors
+    if len(factors) > 1 and (divisor := number(form.a_type, factors[1][0])):
+        for below in random.sample(_BELOW, _SMALL_ONES):
+            wanted = _product(form, factors[0]) / divisor * Fraction(2) ** -below
+            small = nearest(form.b_type, random.choice((1, -1)) * wanted)
+            yield [factors[0], (factors[1][0], small)]
+
+
+def _factor(random: Random, type_: Format, known: Sequence[int], *, near: bool) -> int:
+    """Draw a factor: one that was there, a minute one, a power of two, or a short odd one.
+
+    With `near`, the last two are about as large as one that was there; else about one.
+    """
+    raw = random.choice(known)
+    match random.randrange(6):
+        case 0:
+            return raw
+        case 1:
+            return random.randint(1, 4) << type_.ignored_bits
+    value = number(type_, raw)
+    size = random.randint(0, _ABOVE_ONE)
+    if near and value:
+        size = value.numerator.bit_length() - value.denominator.bit_length()
+        size += random.randint(-_AWAY, _AWAY)
+    significand = 1 << _FEW_BITS
+    if random.randrange(2):
+        significand += 1 + 2 * random.randrange(1 << _FEW_BITS - 1)
+    scale = Fraction(2) ** (size - _FEW_BITS)
+    return nearest(type_, random.choice((1, -1)) * significand * scale)
+
+
+def _addends(type_: Format, total: Fraction) -> list[int]:
+    """Return what is added to a product: far below it, or about its negative."""
+    small = [total * Fraction(sign, 1 << below) for below in _ADDED for sign in (1, -1)]
+    opposite, mask = nearest(type_, -total), (1 << type_.bits) - 1
+    return [*(nearest(type_, value) for value in small), *(opposite + off & mask for off in _OFF)]

@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "compilers": FINDINGS,
     "explain": FINDINGS,
     "measuring": BASE,
-    "judging": FINDINGS | {"compilers"},
+    "judging": FINDINGS | {"compilers", "options"},
     "checks": FINDINGS | {"shrinking", "compilers"},
     "campaign": FINDINGS,
     "bench": FINDINGS | {"checks", "campaign"},

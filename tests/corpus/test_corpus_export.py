@@ -46,14 +46,6 @@ def test_an_export_holds_only_what_was_chosen(tmp_path: Path) -> None:
     assert names == ["corpus.json", f"findings/{chosen[0].id}/finding.json"]
 
 
-def test_an_export_replaces_the_one_before_and_leaves_nothing_else(tmp_path: Path) -> None:
-    corpus = two_findings(tmp_path / "1")
-    (tmp_path / "all.zip").write_bytes(b"before")
-    export_zip(corpus, corpus.entries(), tmp_path / "all.zip")
-    assert zipfile.is_zipfile(tmp_path / "all.zip")
-    assert {path.name for path in tmp_path.iterdir()} == {"1", "all.zip"}
-
-
 def test_each_finding_is_one_line_of_json(tmp_path: Path) -> None:
     corpus = two_findings(tmp_path)
     entries = list(corpus.entries())
@@ -61,13 +53,6 @@ def test_each_finding_is_one_line_of_json(tmp_path: Path) -> None:
     assert not any("\n" in line for line in lines)
     for line, entry in zip(lines, entries, strict=True):
         assert json.loads(line) == json.loads((entry.path / "finding.json").read_text())
-
-
-def test_an_export_says_that_everybody_may_read_and_its_owner_may_write(tmp_path: Path) -> None:
-    corpus = two_findings(tmp_path)
-    export_zip(corpus, corpus.entries(), tmp_path / "all.zip")
-    with zipfile.ZipFile(tmp_path / "all.zip") as file:
-        assert {one.external_attr >> 16 for one in file.infolist()} == {0o644}
 
 
 def test_an_export_names_no_time_and_compresses_nothing(tmp_path: Path) -> None:

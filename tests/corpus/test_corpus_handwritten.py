@@ -49,15 +49,6 @@ def test_a_kind_and_a_module_are_enough(tmp_path: Path) -> None:
     assert finding.versions.generator == 0, "made by hand"
 
 
-def test_the_only_module_may_have_any_name(tmp_path: Path) -> None:
-    """What is replayed and reproduced is `module.ptx`."""
-    corpus, folder = new_corpus(tmp_path), written(tmp_path, {"kind": "crash"})
-    (folder / "module.ptx").rename(folder / "mine.ptx")
-    entry = corpus.get(corpus.add(*read_case(folder)).id)
-    assert list(entry.finding.files) == ["module.ptx"]
-    assert entry.read("module.ptx").decode() == MODULE
-
-
 def test_what_is_written_goes_before_what_the_module_says(tmp_path: Path) -> None:
     corpus = new_corpus(tmp_path)
     document = {
@@ -68,6 +59,7 @@ def test_what_is_written_goes_before_what_the_module_says(tmp_path: Path) -> Non
         "comment": "seen twice",
     }
     folder = written(tmp_path, document, notes_txt="more")
+    (folder / "module.ptx").rename(folder / "mine.ptx")  # what is replayed is module.ptx
     (folder / ".swp").write_text("an editor's")
     finding = corpus.get(corpus.add(*read_case(folder)).id).finding
     assert finding.instructions == ("wmma.mma;",)
@@ -75,28 +67,19 @@ def test_what_is_written_goes_before_what_the_module_says(tmp_path: Path) -> Non
     assert sorted(finding.files) == ["module.ptx", "notes.txt"]
 
 
-def test_importing_twice_is_one_finding(tmp_path: Path) -> None:
-    corpus = new_corpus(tmp_path)
-    folder = written(tmp_path, {"kind": "crash"})
-    first = corpus.add(*read_case(folder))
-    before = tree(corpus)
-    assert corpus.add(*read_case(folder)).id == first.id
-    assert tree(corpus) == before
-
-
 @pytest.mark.parametrize(
     ("document", "says"),
     [
         ({}, "missing required field `kind`"),
         ({"kind": "odd"}, "in field kind"),
-        ({"kind": "crash", "colour": 1}, r"unknown field `colour`; its fields are kind, identity"),
+        ({"kind": "crash", "colour": 1}, r"unknown field `colour`; its fields are kind"),
         ({"kind": "crash", "target": "90"}, "in field target"),
         ([], "JSON object"),
     ],
 )
 def test_a_case_that_is_none_is_a_sentence(document: object, says: str, tmp_path: Path) -> None:
     corpus = new_corpus(tmp_path)
-    with pytest.raises(UsageError, match=rf"case\.json: .*{says}"):
+    with pytest.raises(UsageError, match=rf"case\.json.*: .*{says}"):
         corpus.add(*read_case(written(tmp_path, document)))
     assert tree(corpus) == {}
 

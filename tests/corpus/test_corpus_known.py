@@ -11,9 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corpus import Case, Finding, Identity, Kind, Making, RunnerVerdict
-from corpus.builds import Build
-from corpus.known import Known, known_with, load_known, mark_known, parse_known, recorded
-from oracle.errors import InfrastructureError, UsageError
+from corpus.known import Build, Known, known_with, load_known, mark_known, parse_known, recorded
+from oracle.errors import UsageError
 from oracle.targets import TARGETS
 
 DAY = date(2026, 11, 21)
@@ -265,10 +264,6 @@ def test_a_row_asks_for_all_that_it_has() -> None:
         assert listed.match(other) is None
 
 
-def test_the_packaged_file_is_read() -> None:
-    assert load_known().expired(today=date(2000, 1, 1)) == ()
-
-
 @pytest.mark.parametrize(
     ("match", "holds"),
     [
@@ -298,10 +293,6 @@ def test_all_that_is_given_has_to_fit(match: str, holds: bool) -> None:
     assert explained(match) is holds
 
 
-def test_another_kind_is_not_explained() -> None:
-    assert not explained('family = "*"', kind=Kind.CRASH)
-
-
 def test_one_instruction_has_to_fit_all_patterns_of_instructions() -> None:
     match = "instruction = 'wmma.*'\ninstruction_regex = '.*b8;'"
     assert explained(match, changed(CASE, instructions=("ldmatrix.b4;", "wmma.b8;")))
@@ -322,11 +313,6 @@ def test_every_instruction_has_to_fit_where_that_is_asked() -> None:
     assert explained(match, changed(CASE, instructions=("mov.b32", "set.f32", "set.f16")))
     assert not explained(match, changed(CASE, instructions=("mov.b32", "set.f32", "set.u32")))
     assert not explained(match, changed(CASE, instructions=("mov.b32",)))
-
-
-def test_a_compiler_that_nobody_knows_is_refused() -> None:
-    with pytest.raises(UsageError, match="names no compiler that is known here"):
-        explained('family = "*"\ncompilers = "gcc >=4"')
 
 
 @given(case=cases())
@@ -351,12 +337,6 @@ def test_an_entry_holds_through_its_last_day_and_is_reported_after_it(days: int)
     assert [one.id for one in listed.expired(today=DAY)] == ([] if holds else ["one"])
 
 
-def test_today_is_the_day_where_none_is_given() -> None:
-    listed = known(entry('family = "*"', more="expires = 2020-01-01"))
-    assert listed.match(CASE) is None
-    assert len(listed.expired()) == 1
-
-
 def test_the_first_entry_that_fits_is_the_answer() -> None:
     first = entry('family = "nothing"').replace('"one"', '"first"')
     second = entry('family = "*"').replace('"one"', '"second"')
@@ -371,85 +351,40 @@ def test_every_target_can_be_named(target: str) -> None:
     assert explained(f'family = "*"\ntargets = ["{target}"]', changed(CASE, target=target))
 
 
+OLD, NEW = "schema = 1\n", "schema = 2\n"
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("schema = ", "known.toml is not TOML"),
-        ("\x00", "known.toml is not TOML"),
+        ("schema = ", "is not TOML"),
+        ("\x00", "is not TOML"),
         ("", "its schema is None"),
         ("schema = 3", "its schema is 3, and this warpfuzz reads 1 and 2"),
-        ("schema = 1\nknwon = 1", "there is no field 'knwon'"),
-        ("schema = 1\nknown = 1", "known is no list of tables"),
-        ("schema = 1\nknown = [1]", "entry 1: Expected `object`, got `int`"),
-        ("schema = 1\n[[known]]\nid = 'x'", r"entry 1 \(x\): .*missing required field `kind`"),
-        ("schema = 1\n" + entry(""), r"entry 1 \(one\), field match: it names neither"),
-        (
-            "schema = 1\n" + entry("targets = ['sm_90']"),
-            r"entry 1 \(one\), field match: it names neither",
-        ),
-        (
-            "schema = 1\n" + entry("family = 'a'\nfamly = 'b'"),
-            r"entry 1 \(one\): .*unknown field `famly` in field match",
-        ),
-        (
-            "schema = 1\n" + entry("family = 1"),
-            "Expected `str \\| null`, got `int` in field match.family",
-        ),
-        (
-            "schema = 1\n" + entry("family_regex = '('"),
-            r"field match\.family_regex: '\(' is no regular expression",
-        ),
-        (
-            "schema = 1\n" + entry("family = 'a'\nversions = '12'"),
-            r"field match\.versions: '12' is no range of versions",
-        ),
-        (
-            "schema = 1\n" + entry("family = 'a'\ntargets = ['sm90']"),
-            r"field match\.targets: 'sm90' fits no target",
-        ),
-        ("schema = 1\n" + entry("family = ''"), "length >= 1 in field match.family"),
-        ("schema = 1\n" + entry("family = 'a'", kind="odd"), "'odd' in field kind"),
-        (
-            "schema = 1\n" + entry("family = 'a'", more="expires = 'soon'"),
-            "in field expires",
-        ),
-        ("schema = 2\n[[known]]\nid = 'x'", r"entry 1 \(x\): .*missing required field `failure`"),
-        ("schema = 2\n" + row('["x"]', compilers="[]"), "length >= 1 in field compilers"),
-        (
-            "schema = 2\n" + row('["x"]').replace('evidence = "seen"', ""),
-            r"entry 1 \(one\): nothing shows it",
-        ),
-        (
-            "schema = 2\n" + row('["x"]', ptx_versions="8"),
-            r"entry 1 \(one\): '8' is no range of versions",
-        ),
-        (
-            "schema = 2\n" + row('["x"]', compilers="[{name = 'ptxas', first = 'a'}]"),
-            r"entry 1 \(one\): '>=a' is no range of versions",
-        ),
-        (
-            "schema = 1\n" + entry("family = 'a'") + entry("family = 'b'"),
-            "two entries have the id 'one'",
-        ),
+        (OLD + "knwon = 1", "there is no field 'knwon'"),
+        (OLD + "known = 1", "known is no list of tables"),
+        (OLD + "known = [1]", "entry 1: Expected `object`, got `int`"),
+        (OLD + "[[known]]\nid = 'x'", r"entry 1 \(x\): .*missing required field `kind`"),
+        (OLD + entry(""), r"entry 1 \(one\): it names neither .* in field match"),
+        (OLD + entry("targets = ['sm_90']"), r"entry 1 \(one\): it names neither"),
+        (OLD + entry("family = 'a'\nfamly = 'b'"), "unknown field `famly` in field match"),
+        (OLD + entry("family = 1"), "got `int` in field match.family"),
+        (OLD + entry("family_regex = '('"), r"family_regex: '\(' is no regular expression"),
+        (OLD + entry("family = 'a'\nversions = '12'"), "'12' is no range of versions"),
+        (OLD + entry("family = 'a'\ntargets = ['sm90']"), "targets: 'sm90' fits no target"),
+        (OLD + entry("family = 'a'\ncompilers = 'gcc >=4'"), "names no compiler that is known"),
+        (OLD + entry("family = ''"), "length >= 1 in field match.family"),
+        (OLD + entry("family = 'a'", kind="odd"), "'odd' in field kind"),
+        (OLD + entry("family = 'a'", more="expires = 'soon'"), "in field expires"),
+        (OLD + entry("family = 'a'") + entry("family = 'b'"), "two entries have the id 'one'"),
+        (NEW + "[[known]]\nid = 'x'", r"entry 1 \(x\): .*missing required field `failure`"),
+        (NEW + row('["x"]', compilers="[]"), "length >= 1 in field compilers"),
+        (NEW + row('["x"]').replace('evidence = "seen"', ""), "nothing shows it"),
+        (NEW + row('["x"]', ptx_versions="8"), "'8' is no range of versions"),
+        (NEW + row('["x"]', compilers="[{name = 'x', first = 'a'}]"), "'>=a' is no range"),
     ],
 )
 def test_a_mistake_is_named_with_file_entry_and_field(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says) as caught:
         parse_known(text.encode(), "known.toml")
     assert str(caught.value).startswith("known.toml")
-
-
-def test_bytes_that_are_no_text_are_a_sentence() -> None:
-    with pytest.raises(UsageError, match="is not TOML"):
-        parse_known(b"\xff", "known.toml")
-
-
-def test_a_file_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(InfrastructureError, match="cannot read"):
-        load_known(tmp_path / "none.toml")
-
-
-def test_a_file_of_the_users_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "ours.toml"
-    path.write_text("schema = 1\n" + entry('family = "*"'))
-    assert load_known(path).match(CASE, today=DAY) is not None

@@ -1,6 +1,5 @@
 """A folder is a corpus, becomes one, or is refused with a sentence."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,15 +8,7 @@ import pytest
 from corpus_cases import CASE, FILES, new_corpus, settle, tree
 
 from corpus import create_corpus, durable, open_corpus
-from corpus.opening import Answers
 from oracle.errors import InfrastructureError, UsageError
-
-
-def test_an_empty_or_new_folder_becomes_a_corpus(tmp_path: Path) -> None:
-    for folder in (tmp_path, tmp_path / "deep" / "down"):
-        assert list(create_corpus(folder, generator="warpfuzz 0.1.0").scan()) == []
-        text = (folder / "corpus.json").read_text()
-        assert json.loads(text) == {"generator": "warpfuzz 0.1.0", "schema": 1}
 
 
 def test_opening_again_keeps_everything(tmp_path: Path) -> None:
@@ -121,10 +112,3 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert {"numpy", "hypothesis", "rich", "zipfile", "tomllib", "hashlib", "shutil"}.isdisjoint(
         done.stdout.split()
     )
-
-
-def test_answers_are_told_with_the_releases_that_gave_them() -> None:
-    asked = ("12.2.9", "12.3.107", "12.4.99", "13.0.88", "13.5.37")
-    answers = {"x": (None, "crash", "rejected", None, "rejected")}
-    assert Answers(asked=asked, answers=answers).spans("x") == "crash 12.3; rejected 12.4–13.5"
-    assert Answers(asked=asked, answers=answers).spans("y") == ""

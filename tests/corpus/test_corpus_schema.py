@@ -7,7 +7,7 @@ import pytest
 from corpus_cases import new_corpus
 
 from corpus import BrokenEntryError, Corpus, Kind, open_corpus
-from corpus.finding import MIGRATIONS, SCHEMA, decode
+from corpus.finding import SCHEMA, decode
 from corpus.upkeep import merge, verify
 
 # Written by the commit that had schema 1: its assembler is made up, its format was real.
@@ -15,13 +15,9 @@ OLDER = Path(__file__).parent / "data" / "schema1"
 RAW, SMALL = "15170bf8de96c11e", "c6f4e9e244240aef"
 
 
-def test_there_is_a_way_up_from_every_older_schema() -> None:
-    assert sorted(MIGRATIONS) == list(range(1, SCHEMA))
-
-
 def test_an_entry_of_schema_1_keeps_its_id_and_gets_a_list_of_instructions() -> None:
     corpus = open_corpus(OLDER)
-    assert verify(corpus) == []
+    assert list(verify(corpus)) == []
     (entry,) = corpus.entries()
     assert entry.id == SMALL
     assert entry.finding.kind is Kind.ACCEPTED
@@ -34,10 +30,10 @@ def test_an_entry_of_schema_1_keeps_its_id_and_gets_a_list_of_instructions() -> 
 
 def test_merging_writes_older_entries_in_this_schema(tmp_path: Path) -> None:
     corpus: Corpus = new_corpus(tmp_path)
-    assert len(merge(corpus, [open_corpus(OLDER)]).added) == 2
+    assert len(merge(corpus, [open_corpus(OLDER)])[0]) == 2
     for path in corpus.path.rglob("finding.json"):
         assert json.loads(path.read_text())["schema"] == SCHEMA
-    assert verify(corpus) == []
+    assert list(verify(corpus)) == []
 
 
 def test_an_older_entry_without_its_fields_is_a_sentence() -> None:

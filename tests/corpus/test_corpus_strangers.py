@@ -15,14 +15,13 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from corpus_cases import CASE, FILES, changed, new_corpus, only_folder, replaced, tree
+from corpus_cases import CASE, FILES, changed, new_corpus, only_folder, replaced
 
-from corpus import Corpus, Entry, Problem, create_corpus, durable, open_corpus
+from corpus import Problem, create_corpus, durable, open_corpus
 from corpus.durable import FILE_BYTES
-from corpus.exchange import DIRECTORY_BYTES, export_zip, opened_archive, read_case
+from corpus.exchange import DIRECTORY_BYTES, opened_archive, read_case
 from corpus.finding import encode
-from corpus.known import load_known
-from corpus.known_patterns import parse_range, within
+from corpus.known import load_known, parse_range, within
 from corpus.programs import pack, unpack
 from corpus.upkeep import merge, prune
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
@@ -210,7 +209,7 @@ def test_arrays_are_packed_as_numpy_packs_them(tmp_path: Path) -> None:
 
 def test_a_chain_of_many_findings_is_walked_once(tmp_path: Path) -> None:
     corpus = new_corpus(tmp_path)
-    saved = [corpus.add(changed(CASE, complexity=at, target=f"sm_{at}"), {}) for at in range(400)]
+    saved = [corpus.add(changed(CASE, complexity=at, target=f"sm_{at}"), {}) for at in range(150)]
     for one, following in pairwise(saved):
         entry = corpus.get(one.id)
         linked = msgspec.structs.replace(
@@ -220,19 +219,8 @@ def test_a_chain_of_many_findings_is_walked_once(tmp_path: Path) -> None:
     started = time.thread_time()
     assert [entry.id for entry in corpus.entries()] == [saved[-1].id]
     seconds = time.thread_time() - started
-    assert len(list(replaced(corpus))) == 399
-    assert seconds < 2, "0.1 s of a core; walking each chain anew takes 7 s"
-
-
-def test_an_export_is_merged_as_it_is(tmp_path: Path) -> None:
-    corpus = new_corpus(tmp_path)
-    raw = corpus.add(CASE, FILES)
-    corpus.replace(raw.id, changed(CASE, instructions=("wmma.load;",)), FILES)
-    export_zip(corpus, corpus.entries(), tmp_path / "all.zip")
-    merged = new_corpus(tmp_path / "merged")
-    with opened_archive(tmp_path / "all.zip") as source:
-        merge(merged, [source])
-    assert tree(merged) == tree(corpus)
+    assert len(list(replaced(corpus))) == 149
+    assert seconds < 0.5, "0.04 s of a core; walking each chain anew takes 1 s"
 
 
 def archive(path: Path, members: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> Path:
@@ -312,7 +300,7 @@ def test_known_discrepancies_that_are_none_are_a_short_sentence(text: str, tmp_p
 
 def test_versions_of_any_length_are_compared_or_refused() -> None:
     assert within(f"V{DIGITS}", ">=1.0")
-    with pytest.raises(UsageError):
+    with pytest.raises(ValueError, match="no range"):
         parse_range(f">={DIGITS}")
 
 
@@ -328,13 +316,6 @@ def test_a_long_module_is_read_in_one_go(text: str, tmp_path: Path) -> None:
     assert time.thread_time() - started < 3
 
 
-def test_what_was_stored_before_is_still_sound() -> None:
-    recorded = Path(__file__).parents[2] / "corpus" / "record"
-    found = list(Corpus(recorded, "test").scan())
-    assert found
-    assert all(isinstance(one, Entry) for one in found)
-
-
 @pytest.mark.parametrize("rest", [0, 8, 17])
 def test_an_archive_that_ends_within_its_end_is_refused(rest: int, tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(b"PK\x03\x04" + bytes(60) + b"PK\x05\x06" + bytes(rest))
@@ -343,11 +324,6 @@ def test_an_archive_that_ends_within_its_end_is_refused(rest: int, tmp_path: Pat
         opened_archive(tmp_path / "a.zip"),
     ):
         pass
-
-
-def test_a_list_of_files_has_room_for_150_000() -> None:
-    """46 bytes and the name for each (APPNOTE.TXT, 4.3.12)."""
-    assert 150_000 * (46 + len(f"findings/{'0' * 16}/finding.json")) < DIRECTORY_BYTES
 
 
 def large_directory(data: bytes) -> bytes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
-from itertools import islice, product
+from itertools import product
 from random import Random
 
 import numpy as np
@@ -24,10 +25,20 @@ from oracle.steps import Barrier, Copy, plain_load, plain_store
 from strategies.matrices import cells_of
 from strategies.programs.forms import ACCESS_FORMS
 from strategies.programs.single_instruction import _uniform, exact_elements, single_product
-from strategies.simplification.accesses import plainer_accesses
 from strategies.simplification.examples import Example
-from strategies.simplification.terms import CHOICES, _factor, _product, dots, proposed, term
-from strategies.simplification.values import exponent, nearest, number, simpler_values
+from strategies.simplification.steps import plainer_accesses
+from strategies.simplification.values import (
+    CHOICES,
+    _factor,
+    _product,
+    completed,
+    dots,
+    exponent,
+    nearest,
+    number,
+    simpler_values,
+    term,
+)
 
 FLOATS = [one for one in FORMATS.values() if one.kind is Kind.FLOAT and one.bits >= 16]
 FORM = isa.mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f32.bf16.bf16.f32")
@@ -114,19 +125,14 @@ def test_two_products_complete_each_other_below_one_that_was_there() -> None:
         at = position(program, Place(buffer=buffer, offset=64))
         image[at : at + 512].view(np.uint16)[:] = 0x3F80 + 3 * (buffer == "b")
     dot = next(iter(dots(cells, image)))
-    first, second = dot.held(set(cells.nonzero(image).tolist()))[:2]
-
-    def term(made: np.ndarray, k: int) -> Fraction:
-        a, b = (cells.value(made, cell) for cell in (dot.a[k], dot.b[k]))
-        return (number(FORM.a_type, a) or Fraction(0)) * (number(FORM.b_type, b) or Fraction(0))
-
-    whole = exponent(abs(term(image, first)))
+    first, second = dot.terms[:2]
+    whole = exponent(abs(term(dot, first)))
     wanted = list(product(range(1, FORM.a_type.fraction_bits + 1), range(13)))
-    found = list(islice(proposed(cells, image, dot, 2, with_c=False), len(wanted)))
-    for made, (bits, below) in zip(found, wanted, strict=True):
-        assert len(dot.held(set(cells.nonzero(made).tolist()))) == 2
-        assert term(made, second) == Fraction(2) ** (whole - below)
-        both = term(made, first) + term(made, second)
+    for made, (bits, below) in zip(completed(dot), wanted, strict=True):
+        smaller = replace(dot, image=made)
+        assert len(smaller.terms) == 2
+        assert term(smaller, second) == Fraction(2) ** (whole - below)
+        both = term(smaller, first) + term(smaller, second)
         assert both == Fraction(2) ** (whole - below + 2 * bits)
 
 
@@ -140,7 +146,7 @@ def test_a_term_of_single_bits_is_what_the_operation_counts(op: str, counts: lis
     found = []
     for a, b in product((0, 1), repeat=2):
         made = cells.with_value(cells.with_value(image, first.a[5], a), first.b[5], b)
-        found.append(term(first, cells, made, 5))
+        found.append(term(replace(first, image=made), 5))
     assert found == counts
 
 
@@ -151,7 +157,7 @@ def test_factors_have_both_signs_and_products_of_no_number_are_zero() -> None:
     signs = {number(FORM.a_type, raw) < 0 for raw in drawn if number(FORM.a_type, raw)}
     assert signs == {False, True}
     for a, b, wanted in ((one, one, 1), (0, one, 0), (one, 0, 0), (nan, one, 0), (one, nan, 0)):
-        assert _product(FORM, a, b) == wanted
+        assert _product(FORM, (a, b)) == wanted
 
 
 def test_of_five_terms_all_go_or_any_one_or_two_go_or_stay() -> None:

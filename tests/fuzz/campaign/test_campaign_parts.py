@@ -35,6 +35,7 @@ from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, Found, RoundPlan, Stage
 from fuzz.findings.families import Bucket, FamilyState
+from fuzz.kinds import is_provisional
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
 from oracle.image import different
@@ -348,7 +349,7 @@ def test_a_family_is_as_provisional_after_a_resumption_as_its_finding_is(
     triage = Triage(corpus=corpus, known=Known(entries=()), shrinks=lambda _: False)
     triage.restore(records)
     states = dict(triage.members)
-    assert {key: state.provisional for key, state in states.items()} == {
+    assert {key: is_provisional(state.case) for key, state in states.items()} == {
         "violation | wrong result | k": provisional,  # what is no longer there is found again
     }  # fmt: skip
     assert [state.id for state in states.values()] == [stored]

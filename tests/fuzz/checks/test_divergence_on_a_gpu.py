@@ -56,7 +56,7 @@ def test_a_hang_is_a_divergence_with_what_the_gpu_did(gpu: OpenRunner, tmp_path:
     seen = campaign(
         gpu, tmp_path / "found", cases=2, images=1, only="wmma.mma*m16n16k16*f16*"
     ).run()
-    assert [family.key for family in seen.families] == ["divergence | divergence | wmma.mma"]
+    assert [family.bucket.key for family in seen.families] == ["divergence | divergence | wmma.mma"]
     (entry,) = entries(tmp_path / "found")
     assert entry.finding.kind is Kind.DIVERGENCE
     assert entry.finding.details[ON_A_GPU] == "a stand-in: hang: it did not end within 10 s"

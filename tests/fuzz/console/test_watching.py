@@ -60,7 +60,7 @@ def test_a_pipe_is_told_at_which_stage_a_finding_is_and_what_becomes_of_its_name
     raw = family(Kind.LAUNCH_FAILURE, "wmma.store", 1)
     small = family(Kind.VIOLATION, "wmma.store", 4)
     other, gone = family(Kind.DEVIATION, "beside others", 1), family(Kind.FLAKY, "seldom", 1)
-    became = {other.key: sentence(small.case), gone.key: ""}.get
+    became = {other.bucket.key: sentence(small.case), gone.bucket.key: ""}.get
     with watching(Budget(), json=False) as watcher:
         for found, smaller in (
             ([], [other]),
@@ -163,7 +163,7 @@ def test_json_is_one_object_for_each_family_and_nothing_else(
     rows = [json.loads(line) for line in out.splitlines()]
     assert not err
     assert all(list(row) == ["finding"] for row in rows)
-    assert len(rows) == len({family.key for family in status.families})
+    assert len(rows) == len({family.bucket.key for family in status.families})
 
 
 _PROGRAM = """

@@ -23,7 +23,8 @@ from fuzz.explain.folder import reproduction
 from fuzz.explain.page import page_of
 from fuzz.explain.values import shown
 from fuzz.explain.way import Way
-from fuzz.findings.case import ACTUAL, is_value_finding
+from fuzz.findings.case import ACTUAL
+from fuzz.findings.making import is_value_finding
 from fuzz.kinds import what_is_wrong
 from fuzz.output import console
 from oracle.errors import UsageError
@@ -68,7 +69,7 @@ def test_the_last_row_has_what_was_expected_and_what_was_left(path: Path) -> Non
     )
     traced = int.from_bytes(facts.trace.image[bytes_].tobytes(), "little")
     assert traced == expected, "what the instructions give is what was expected"
-    type_ = way.writer.stored_type
+    type_ = way.stored_type
     assert last.values[0] == shown(expected, one.bits, type_)
     assert last.note.endswith(f"the build leaves {shown(left, one.bits, type_)}")
     (name, *several) = way.lines[-1].reads
@@ -208,7 +209,7 @@ def test_what_a_stranger_wrote_gives_a_page_no_structure() -> None:
 def test_values_that_have_no_room_stand_below_their_instruction() -> None:
     line = Line(text="mma.sync " + ", ".join("%abcdef" * 9), values=["0x0 1.0"], note="and this")
     for width in (40, 80, 400):
-        rows = [text for text, _ in Listing([line]).rows(width)]
+        rows = [text.plain for text in Listing([line]).rows(width)]
         assert all(len(row) <= width for row in rows)
         assert "".join(rows).count("0x0 1.0") == 1
         assert (len(rows) == 1) == (width == 400)

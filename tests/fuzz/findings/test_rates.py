@@ -15,10 +15,9 @@ from repro_cases import half, multiplication, stored
 from corpus import Entry, Kind
 from fuzz.checks.examining import Examiner
 from fuzz.compilers.bisection import rate_of, repeats_for, shown_by
-from fuzz.findings.case import Evidence, case_of, subject_of
+from fuzz.findings.case import Evidence, case_of, subject_for, subject_of
 from fuzz.findings.families import Bucket
-from fuzz.findings.probes import ProgramProbe
-from fuzz.findings.replay import Answer, asked
+from fuzz.findings.replay import Answer, asked, probe
 from fuzz.runner import OpenRunner, RunnerChoice
 from oracle.execution import execute
 from runners.kernels import KernelModule
@@ -70,8 +69,8 @@ def entry(tmp_path_factory: pytest.TempPathFactory) -> Entry:
 
 
 def answer(entry: Entry, runner: Rare, times: int) -> Answer:
-    probe = ProgramProbe(entry, target="sm_90", version=entry.finding.ptx_version)
-    return asked(partial(probe.ask, runner), times=times)
+    subject = subject_for(entry, target="sm_90", version=entry.finding.ptx_version)
+    return asked(partial(probe, runner, subject), times=times)
 
 
 @settings(max_examples=12, deadline=None)

@@ -22,9 +22,8 @@ from fuzz.findings.making import (
     check_trusted,
     commands_of,
 )
-from fuzz.findings.probes import ModuleProbe
 from fuzz.findings.replay import CannotBeAskedError, Way
-from fuzz.findings.stored import Replays
+from fuzz.findings.stored import ModuleProbe, Replays
 from oracle.errors import UsageError
 from runners.assemblers.assembler import identify
 from runners.compilers import named_assembler

@@ -14,7 +14,7 @@ from fuzz.findings.launches import (
     setup_of,
 )
 from fuzz.judging.guessing import guess
-from fuzz.judging.reference import edges_of, image_of, rounded, undecided, without_rounding
+from fuzz.judging.reference import edges_of, image_of, rounded, undecided
 from fuzz.reducer import pieces_of
 from oracle.errors import UsageError
 from runners.simulated import SimulatedDevice
@@ -111,10 +111,10 @@ GUESSES = {
 @pytest.mark.parametrize("what", GUESSES)
 def test_what_the_text_tells_is_guessed(what: str) -> None:
     ptx, block, arguments = GUESSES[what]
-    found = guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
-    assert found.setup.block == block
-    assert found.setup.arguments == arguments
-    assert len(found.guessed) == 2 + len(arguments)
+    found, guessed = guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
+    assert found.block == block
+    assert found.arguments == arguments
+    assert len(guessed) == 2 + len(arguments)
 
 
 def test_a_kernel_that_does_not_end_is_tried_once() -> None:
@@ -131,11 +131,11 @@ def test_a_block_that_races_is_named_with_the_race() -> None:
                  "mul.lo.u32 %r3, %r1, 4; add.u32 %r3, %r2, %r3; st.shared.u32 [%r3], 5;"
                  "bar.warp.sync 0xffffffff; ld.shared.u32 %r4, [%r2];"
                  "st.global.u32 [%rd1], %r4;")  # fmt: skip
-    found = guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
-    assert found.setup.block == (32, 1, 1)
-    assert "64, 32, 128 and 256 threads are tried" in found.guessed[0]
-    assert "a block of (64, 1, 1) is refused" in found.guessed[0]
-    assert "race: thread 32" in found.guessed[0]
+    found, guessed = guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
+    assert found.block == (32, 1, 1)
+    assert "64, 32, 128 and 256 threads are tried" in guessed[0]
+    assert "a block of (64, 1, 1) is refused" in guessed[0]
+    assert "race: thread 32" in guessed[0]
 
 
 def test_dynamic_shared_memory_is_what_other_variables_leave() -> None:
@@ -146,7 +146,7 @@ def test_dynamic_shared_memory_is_what_other_variables_leave() -> None:
         "st.shared.u32 [%r1+40000], 5; st.global.u32 [%rd1], 5;",
     )
     ptx = ptx.replace(".visible", ".extern .shared .align 16 .b8 more[];\n.visible", 1)
-    assert guess(ptx, LaunchRows(), SimulatedDevice("sm_80")).setup.shared == 46 << 10
+    assert guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))[0].shared == 46 << 10
 
 
 UNKNOWN = (
@@ -169,9 +169,9 @@ def test_what_is_not_known_of_a_kernel_is_left_out_where_its_buffers_are_guessed
     more: str, size: int, why: str
 ) -> None:
     ptx = module(".param .u64 x", UNKNOWN.format(more))
-    found = guess(ptx, LaunchRows(), SimulatedDevice("sm_90"))
-    assert found.setup.arguments == {"x": BufferRow(bytes=size, type="u32")}
-    assert why in found.guessed[-1]
+    found, guessed = guess(ptx, LaunchRows(), SimulatedDevice("sm_90"))
+    assert found.arguments == {"x": BufferRow(bytes=size, type="u32")}
+    assert why in guessed[-1]
 
 
 def test_an_address_of_other_memory_is_no_buffer_that_is_too_small() -> None:
@@ -191,7 +191,7 @@ def test_two_pointers_in_one_address_are_not_guessed() -> None:
     with pytest.raises(UsageError, match="an address of the parameters x, y, and nothing says"):
         guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
     rows = LaunchRows(arguments={"x": BufferRow(bytes=64), "y": 60})
-    assert guess(ptx, rows, SimulatedDevice("sm_80")).setup.arguments == rows.arguments
+    assert guess(ptx, rows, SimulatedDevice("sm_80"))[0].arguments == rows.arguments
 
 
 BOTH = "ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y];"
@@ -217,7 +217,7 @@ POINTERS = {
 @pytest.mark.parametrize("what", POINTERS)
 def test_registers_are_followed_to_the_pointers_that_they_hold(what: str) -> None:
     ptx = module(".param .u64 x, .param .u64 y", BOTH + POINTERS[what])
-    found = guess(ptx, LaunchRows(), SimulatedDevice("sm_80")).setup
+    found, _ = guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
     assert found.arguments == dict.fromkeys("xy", BufferRow(bytes=256, type="u32"))
 
 
@@ -227,14 +227,14 @@ def test_what_a_file_gives_as_buffers_are_pointers() -> None:
     with pytest.raises(UsageError, match="the parameters x, y"):
         guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
     rows = LaunchRows(arguments={"x": BufferRow(bytes=64), "y": BufferRow(bytes=64)})
-    assert guess(ptx, rows, SimulatedDevice("sm_80")).setup.arguments == rows.arguments
+    assert guess(ptx, rows, SimulatedDevice("sm_80"))[0].arguments == rows.arguments
 
 
 def test_what_a_kernel_touches_is_told_apart_from_what_it_gets() -> None:
     ptx = module(".param .u64 x, .param .u64 y", BOTH + "st.global.u32 [%rd1+60], 5;"
                  "st.global.u32 [%rd2+1020], 5;")  # fmt: skip
-    found = guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
-    assert found.guessed[-2:] == (
+    _, guessed = guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
+    assert guessed[-2:] == (
         "x = 256 bytes of u32 (the kernel touches bytes below 64; 256 is the least)",
         "y = 1024 bytes of u32 (the kernel touches bytes below 1024)",
     )
@@ -250,13 +250,13 @@ def test_every_block_that_was_tried_is_named_where_all_are_refused() -> None:
 
 
 def test_sums_and_products_without_a_rounding_get_one() -> None:
-    text = "add.f32 a; mul.ftz.sat.f32 b; sub.f16x2 c; add.rn.f32 d; add.u32 e; fma.rn.f32 f;"
+    text = "add.f32 a; mul.ftz.sat.f32 b; sub.f16x2 c; add.rn.f32 d; add.u32 e;"
     assert rounded(text) == (
-        "add.rn.f32 a; mul.rn.ftz.sat.f32 b; sub.rn.f16x2 c; add.rn.f32 d; add.u32 e; fma.rn.f32 f;"
+        "add.rn.f32 a; mul.rn.ftz.sat.f32 b; sub.rn.f16x2 c; add.rn.f32 d; add.u32 e;",
+        3,
     )
-    assert without_rounding(text) == 3
     for text in ("atom.global.add.f32 a;", "red.relaxed.gpu.global.add.noftz.f16x2 a;"):
-        assert rounded(text) == text
+        assert rounded(text) == (text, 0)
         assert "the order of " in undecided(text)
     assert not undecided("atom.global.add.u32 a; red.shared.max.f32 b; add.f32 c;")
 

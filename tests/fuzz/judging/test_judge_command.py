@@ -22,9 +22,8 @@ from planted_ptxas import planted_ptxas
 from corpus import Kind
 from fuzz.explain.document import escaped
 from fuzz.findings.launches import Setup, parse_launch, setup_of
-from fuzz.judging import comparing, judging, reducing
-from fuzz.judging.comparing import _repeats
-from fuzz.judging.judging import shows
+from fuzz.judging import judging, reducing
+from fuzz.judging.judging import repeats, shows
 from fuzz.judging.reducing import Holds, KernelReducer
 from fuzz.judging.reference import Expected, Left, Reference, forgetting
 from runners.compilers import Found
@@ -274,7 +273,7 @@ def test_a_launch_file_says_it_otherwise(tmp_path: Path, kernel: Path) -> None:
 
 def in_no_time() -> None:
     """Have no time for more than one image on the simulated device (`prepare`)."""
-    comparing.REFERENCE_SECONDS = 0.0
+    judging.REFERENCE_SECONDS = 0.0
 
 
 def test_images_for_which_there_is_no_time_are_counted(tmp_path: Path, kernel: Path) -> None:
@@ -509,17 +508,17 @@ def test_approximate_bytes_are_compared_among_compilers(
     image = np.tile(np.array([3, 7, 0, 0], np.uint8), (2, 1))
     expected = Expected(image, np.tile(np.array([True, False, False, False]), (2, 1)))
     images = np.zeros((2, 4), np.uint8)
-    came = comparing.compared(says_bytes(*answers), "", None, images, expected)
+    came = judging.compared(says_bytes(*answers), "", None, images, expected)
     assert [one.kind for one in came.verdicts] == kinds
-    assert (len(came.agreeing), came.results) == (agreeing, results)
+    assert (len(came.agreeing), came.codes * came.images) == (agreeing, results)
     for one in came.verdicts:
         # What is stored differs only where it is wrong.
         assert (one.expected != one.actual).tolist()[:2] == [
             one.kind is Kind.NOTE, one.kind is not Kind.NOTE
         ]  # fmt: skip
     everything = Expected(image, np.ones(image.shape, np.bool_))
-    alone = comparing.compared(says_bytes(answers[0]), "", None, images, everything)
-    assert (alone.results, alone.agreeing) == (0, ())
+    alone = judging.compared(says_bytes(answers[0]), "", None, images, everything)
+    assert (alone.codes, alone.agreeing) == (0, [])
     assert "nothing else ran that it could be compared with" in alone.unasked[0]
 
 
@@ -597,13 +596,13 @@ LOST = Failure(trouble=Trouble.LAUNCH_FAILURE, message="lost")
 
 def test_a_result_repeats_where_every_copy_is_the_same_and_none_fails() -> None:
     before = np.arange(8, dtype=np.uint8)
-    for change, repeats in ((0, True), (1, False), (None, False)):
+    for change, same in ((0, True), (1, False), (None, False)):
 
         def answer(_: str, __: object, images: np.ndarray, less=change) -> np.ndarray | Failure:
             images[-1, 0] += less or 0
             return LOST if less is None else images
 
-        assert _repeats(SimpleNamespace(answer=answer), "", None, before, before) == repeats
+        assert repeats(SimpleNamespace(answer=answer), "", None, before, before) == same
 
 
 @pytest.mark.parametrize(
@@ -628,7 +627,7 @@ def test_what_changes_by_itself_is_no_difference_of_compilers(
 
         return SimpleNamespace(answer=answer, names=(digits,))
 
-    came = comparing.compared(
+    came = judging.compared(
         [says(one) for one in answers], "", None, np.zeros((2, 8), np.uint8), None
     )
     assert [one.kind for one in came.verdicts] == kinds

@@ -106,7 +106,7 @@ def test_a_multiprocessor_that_is_wrong_becomes_a_finding_that_is_replayed(tmp_p
         until(opened_check, job(programs, opened_check), found)
     assert triage.waiting == 0
     (state,) = triage.announced
-    assert "multiprocessor 1 of" in state.key
+    assert "multiprocessor 1 of" in state.bucket.key
     assert state.saved is not None
     assert corpus.get(state.saved.id).finding.details["multiprocessor"] == 1
 

@@ -23,7 +23,7 @@ from strategies.features import Focus, Has
 from strategies.matrices import complexity
 from strategies.programs import programs
 from strategies.simplification.examples import Example
-from strategies.simplification.structure import unwraps
+from strategies.simplification.steps import unwraps
 
 BRANCHES = programs(
     Focus(features=frozenset({Has.BRANCH_CONSTANT})), module=Module.named("sm_90", "8.0"),

@@ -13,7 +13,7 @@ import pytest
 from corpus import Kind
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import ExperimentDevice
-from fuzz.findings.families import WrongImages, bucket_of_difference
+from fuzz.findings.families import WrongImages
 from fuzz.findings.replay import Subject, attempt
 from fuzz.shrinking import RunnerVerdicts, shrink
 from oracle.execution import execute
@@ -34,7 +34,7 @@ from strategies.programs import programs
 from strategies.programs.single_instruction import buffers_of, plain_access
 from strategies.simplification.examples import Example
 from strategies.simplification.lane_code import alone, smaller_code
-from strategies.simplification.structure import dropped
+from strategies.simplification.steps import dropped
 
 MODULE = Module.named("sm_90", "8.0")
 ALONE, TESTP, SET = (
@@ -147,7 +147,7 @@ def test_no_instruction_is_accused_of_what_comes_from_code_of_lanes(
         program=subject.program, images=subject.images, actual=shown.actual,
         expected=shown.expected[None], target="sm_90",
     )  # fmt: skip
-    named = bucket_of_difference(Kind.VIOLATION, main_form(subject.program), (), seen)
+    named = seen.bucket(Kind.VIOLATION, main_form(subject.program))
     assert "scalar code" in named.key
 
 

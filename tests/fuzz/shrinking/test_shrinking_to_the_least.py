@@ -30,7 +30,7 @@ from oracle.program import Program, walk
 from oracle.steps import Step
 from strategies.matrices import complexity
 from strategies.programs.single_instruction import buffers_of, single_instruction
-from strategies.simplification.registers import is_costly, metadata_words
+from strategies.simplification.steps import is_costly, metadata_words
 
 PLACED = [form for form in FORMS if form.has_metadata][::7]
 SECONDS = 600.0

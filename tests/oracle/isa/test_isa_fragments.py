@@ -172,7 +172,7 @@ def test_ldmatrix_has_the_registers_of_its_number_and_shape(form: Form) -> None:
 @pytest.mark.parametrize("form", LDMATRIX_FORMS, ids=lambda form: form.opcode)
 def test_ldmatrix_moves_every_element_into_a_register_as_16_or_8_bits(form: Form) -> None:
     in_register = 16 if form.texts["type"] == "b16" else 8
-    assert form.registers * 32 * LANES == form.number * form.rows * form.columns * in_register
+    assert form.registers * 32 * LANES == form.number * form.shape.m * form.shape.n * in_register
 
 
 # "Following table shows the valid use of 6-bit or 4-bit data load": elements and padding of a row.
@@ -183,17 +183,17 @@ def test_packed_rows_have_the_elements_and_padding_of_the_table(
     format_: str, elements: int, bits: int, padding: int
 ) -> None:
     found = [form for form in LDMATRIX_FORMS if form.texts["src_fmt"] == format_]
-    assert {form.rows for form in found} == {8, 16}
+    assert {form.shape.m for form in found} == {8, 16}
     for form in found:
-        assert (form.columns, form.element_bits) == (elements, bits)
+        assert (form.shape.n, form.element_bits) == (elements, bits)
         assert elements * bits + padding == ROW_BYTES * 8
 
 
 @pytest.mark.parametrize("form", LDMATRIX_FORMS, ids=lambda form: form.opcode)
 def test_unpacked_rows_fill_the_16_bytes_that_an_address_points_to(form: Form) -> None:
     if not form.texts["src_fmt"]:
-        assert form.columns * form.element_bits == ROW_BYTES * 8
-    assert form.addresses == form.number * form.rows <= LANES
+        assert form.shape.n * form.element_bits == ROW_BYTES * 8
+    assert form.addresses == form.number * form.shape.m <= LANES
 
 
 @given(st.sampled_from(FORMS), st.sampled_from(FORMS))

@@ -32,9 +32,9 @@ class Memory:
 def register(step: Op, rows: list[int], lane: int, index: int) -> int:
     """Return one register of ldmatrix in one lane, from the integers at the row addresses."""
     form = step.form
-    per_matrix = 2 if form.rows == 16 else 1
+    per_matrix = 2 if form.shape.m == 16 else 1
     matrix, half = divmod(index, per_matrix)
-    first = matrix * form.rows
+    first = matrix * form.shape.m
     count = 2 if form.element_bits == 16 else 4
     width = 32 // count
     word = 0

@@ -7,12 +7,10 @@ import pytest
 from scalar_operands import operands
 
 from oracle.arithmetic.conversions import is_nan
-from oracle.errors import UsageError
 from oracle.formats import FORMATS
-from oracle.scalar import CLASSES, SCALARS, Immediate, ScalarInstruction, warp
+from oracle.scalar import CLASSES, SCALARS, warp
 from oracle.scalar.floats import NANS
-from oracle.scalar.row import by_opcode
-from oracle.targets import Module, PtxVersion
+from oracle.targets import Module
 
 ROWS = list(SCALARS.values())
 
@@ -121,17 +119,6 @@ def test_a_row_exists_from_its_version_and_target_on(
 def test_a_statement_is_written_as_the_page_has_it(opcode: str, text: str) -> None:
     row = SCALARS[opcode]
     assert row.text("xyzw"[: len(row.destinations)], "abc"[: len(row.sources)]) == text
-
-
-def test_a_row_of_unknown_registers_or_written_twice_is_refused() -> None:
-    row = SCALARS["not.b32"]
-    with pytest.raises(UsageError, match=r"b128.*were expected|were expected.*b128"):
-        ScalarInstruction(
-            opcode="x", destinations=("b128",), sources=(), evaluate=row.evaluate, section="1",
-            version=PtxVersion(1, 0), immediates={0: Immediate(0, 1)},
-        )  # fmt: skip
-    with pytest.raises(UsageError, match=r"several rows of not\.b32"):
-        by_opcode(row, row)
 
 
 def test_what_reads_numbers_reads_no_bits_of_a_nan() -> None:

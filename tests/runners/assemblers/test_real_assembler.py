@@ -113,7 +113,7 @@ def test_large_batches_are_judged_as_each_instruction_alone(assembler, judge, te
 
 def needs_another_target_or_version(form):
     if form.mnemonic == "ldmatrix":
-        return form.columns == 16
+        return form.shape.n == 16
     return form.mnemonic == "wmma.mma" and form.satfinite and form.a_type.name == "f16"
 
 

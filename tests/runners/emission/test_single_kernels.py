@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.entry import EXPECTED, Entry, scan_folders
-from fuzz.findings.case import image_of, is_value_finding, subject_of
+from fuzz.findings.case import image_of, subject_of
+from fuzz.findings.making import is_value_finding
 from oracle.execution import execute
 from oracle.isa import FORMS
 from oracle.targets import Module
@@ -58,7 +59,7 @@ def test_the_record_s_findings_have_single_kernels_of_25_lines_in_the_median() -
             single = emit_single(
                 subject.program, module=Module.named(finding.target, finding.ptx_version)
             )
-            expected = image_of(entry, EXPECTED, subject.program)
+            expected = image_of(entry, EXPECTED, subject.program.image_bytes)
             assert np.array_equal(_left(single, subject.image[None])[0], expected), entry.id
             lines.append(single.ptx.strip().count("\n") + 1)
     assert statistics.median(lines) <= 25

@@ -36,7 +36,7 @@ from strategies.programs import is_valued
 from strategies.programs.sharing import SHARING
 from strategies.rounds import round_batches, round_key, selected_forms
 from strategies.simplification.examples import Example, Site, edited, visit
-from strategies.simplification.registers import less_shared
+from strategies.simplification.steps import less_shared
 
 VALUED = [form for form in FORMS if is_valued(form, Module.named("sm_90", "8.0"))]
 LISTED = [feature for feature in SHARING if feature is not Has.MOVED_IN_PLACE]

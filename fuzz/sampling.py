@@ -1,24 +1,23 @@
-"""Programs with their contents, for tests of your own."""
+"""Programs with their contents, for tests of your own: `strategies.samples`.
+
+A sample is drawn, written as PTX and judged, which only this package may know all of.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pkgutil import resolve_name
+from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
-from hypothesis.vendor.pretty import RepresentationPrinter
 from numpy.typing import NDArray
 
 from oracle.image import locate
 from oracle.permission import permitted
 from oracle.program import Program, walk
 from oracle.targets import DEFAULT_TARGET, Module
-from strategies.contents import Recipe, expand, recipes
-from strategies.draws import Selection
-from strategies.features import Focus
-from strategies.programs import programs
-from strategies.rounds import selected_forms
+from runners.emission import emit
+from strategies.contents import Recipe, expand
+from strategies.rounds import Strategy, filled_programs
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -37,9 +36,7 @@ class Sample:
     @property
     def ptx(self) -> str:
         """The program as a PTX module, whose entry is `kernel`."""
-        # By its name: drawing needs no runner, and none is imported for it.
-        text: str = resolve_name("runners.emission:emit")(self.program, module=self.module).ptx
-        return text
+        return emit(self.program, module=self.module).ptx
 
     def check(self, before: NDArray[np.uint8], after: NDArray[np.uint8]) -> None:
         """Check that the ISA permits what a device made of images, whatever it rounds and how.
@@ -79,14 +76,14 @@ class Sample:
             f"{self.module.version}>"
         )
 
-    def _repr_pretty_(self, printer: RepresentationPrinter, cycle: bool) -> None:
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Print it as IPython and Hypothesis do (hypothesis.vendor.pretty)."""
         printer.text(repr(self))
 
 
 def samples(
     only: str = "*", *, target: str = DEFAULT_TARGET, ptx_version: str | None = None
-) -> st.SearchStrategy[Sample]:
+) -> Strategy[Sample]:
     """Draw programs that the ISA defines, each with what fills its images.
 
     They shrink towards one instruction on matrices at the start of their buffers.
@@ -106,12 +103,6 @@ def samples(
         If the target or the version is unknown, or the pattern selects nothing there.
     """
     module = Module.named(target, ptx_version)
-    forms = selected_forms(Selection(pattern=only), target=target, version=str(module.version))
-
-    @st.composite
-    def drawn(draw: st.DrawFn) -> Sample:
-        focus = Focus(form=draw(st.sampled_from(forms)))
-        program = draw(programs(focus, module=module, forms=forms))
-        return Sample(program=program, recipe=draw(recipes()), module=module)
-
-    return drawn()
+    return filled_programs(only, module).map(
+        lambda drawn: Sample(program=drawn[0], recipe=drawn[1], module=module)
+    )

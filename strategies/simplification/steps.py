@@ -1,0 +1,474 @@
+"""Simpler steps: fewer, without branches and loops, with plainer accesses and own registers.
+
+Each function iterates over simpler examples, the most promising first. Of most of them a *rewrite*
+says what may stand in the place of one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.forms import ROW_BYTES
+from oracle.image import position
+from oracle.isa import FORMS
+from oracle.matrices import LANES
+from oracle.operands import first_registers
+from oracle.ops import (
+    COUNTS,
+    MatrixAccess,
+    RowAccess,
+    Rows,
+    accesses_matrix,
+    accesses_rows,
+    memory_of,
+    multiplies,
+)
+from oracle.places import WORD_BYTES, Buffer, Place, Uniform, Word
+from oracle.program import Program, fresh_bank, walk
+from oracle.registers import listed
+from oracle.steps import (
+    Branch,
+    Copy,
+    Loop,
+    Step,
+    accesses_registers,
+    copies_bytes,
+    set_registers,
+)
+from oracle.storage import Tile
+from strategies.matrices import Image, places_of
+from strategies.programs.builder import GUARD_BYTES
+from strategies.programs.forms import ACCESS_FORMS
+from strategies.simplification.examples import (
+    Edits,
+    Example,
+    Move,
+    Site,
+    Steps,
+    edited,
+    new_buffer,
+    room_for,
+    used_buffers,
+    visit,
+)
+
+
+def _each(
+    rewrite: Callable[[Example, Step], Iterator[Steps]], example: Example
+) -> Iterator[Example]:
+    """Iterate over examples in which something else stands in the place of one step."""
+    for site, step in visit(example.program.steps):
+        for steps in rewrite(example, step):
+            yield example.edited({site: steps}).tidied()
+
+
+# Fewer steps
+
+
+def drops(example: Example, size: int) -> Iterator[Example]:
+    """Iterate over examples without one run of `size` steps each, and what only they needed.
+
+    The steps inside a branch or a loop are counted one by one as well. Where one step that
+    computes is dropped, what read its result reads instead what it read.
+    """
+    sites = list(visit(example.program.steps))
+    for start in range(0, len(sites), size):
+        yield from dropped(example, sites[start : start + size])
+
+
+def dropped(example: Example, group: Sequence[tuple[Site, Step]]) -> Iterator[Example]:
+    """Iterate over examples without these steps: results go, or are replaced by an operand."""
+    edits: Edits = {site: () for site, _ in group}
+    for every in (
+        edits,
+        *(_bypassing(example.program.steps, *group[0]) if len(group) == 1 else ()),
+    ):
+        smaller = example.edited(every)
+        yield smaller.tidied()
+        yield smaller
+
+
+def _bypassing(steps: Steps, gone: Site, step: Step) -> Iterator[Edits]:
+    """Yield what lets all that reads the result of a step read what that read, without it."""
+    made, operand = step.writes, step.carried
+    if made is None or operand is None:
+        return
+    # A sparse multiplication of numbers by themselves reads one vector in several places.
+    sizes = {use.holds.registers for use in step.reads if use.name == operand}
+    redirected: dict[Site, Steps] = {gone: ()}
+    written = set(made.registers)
+    sites = list(visit(steps))
+    for site, other in sites[sites.index((gone, step)) + 1 :]:
+        reading = [use for use in other.reads if use.name == made.name]
+        # A vector has a number of registers, and is another operand's only if that has as many.
+        if reading and all(use.holds.registers in sizes or not listed(operand) for use in reading):
+            redirected[site] = (other.reading(made.name, operand),)
+        if other.writes is not None and not written.isdisjoint(other.writes.registers):
+            break
+    yield redirected
+
+
+def _unwrapped(example: Example, step: Step) -> Iterator[Steps]:
+    match step:
+        case Branch(condition=condition, then=then, otherwise=otherwise):
+            yield then or otherwise
+            if then and otherwise:
+                yield otherwise
+                yield (replace(step, otherwise=()),)
+                yield (replace(step, then=()),)
+            if isinstance(condition, Word):
+                yield from ((replace(step, condition=taken),) for taken in (1, 0))
+            elif condition > 1:
+                yield (replace(step, condition=1),)
+        case Loop(count=count, body=body):
+            yield body
+            most = _value(example, count)
+            fewer = [least for least in (1, 2) if least < most]
+            fewer += [most] if isinstance(count, Word) else []
+            yield from ((replace(step, count=number),) for number in fewer)
+
+
+unwraps = partial(_each, _unwrapped)
+"""Examples in which one branch or loop is simpler, the simplest first."""
+
+
+def _value(example: Example, value: Uniform) -> int:
+    """Return a uniform number as the image has it before the program."""
+    if not isinstance(value, Word):
+        return value
+    start = position(example.program, value.place)
+    word = int.from_bytes(example.image[start : start + 4].tobytes(), "little")
+    return word & value.mask
+
+
+# Shorter buffers
+
+
+def trims(example: Example) -> Iterator[Example]:
+    """Iterate over examples with shorter buffers: all of them, then one at a time; never longer."""
+    program = example.program
+    used = used_buffers(program.buffers, program.steps)
+    if used != program.buffers:
+        yield example.with_program(used, program.steps)
+    needs = _reached(program, copies=False)
+    copies: dict[Site, Steps] = {
+        site: (replace(step, size=size),)
+        for site, step in visit(program.steps)
+        if copies_bytes(step) and (size := _copied(program, step, needs)) < step.size
+    }
+    for edits in [copies, *({site: steps} for site, steps in copies.items())]:
+        changed = example.edited(edits)
+        ends = _reached(changed.program, copies=True)
+        shorter = {one for one, end in ends.items() if 0 < end < changed.program.buffer(one).size}
+        for names in filter(None, [shorter, *({name} for name in sorted(shorter))]):
+            buffers = [
+                replace(one, size=ends[one.name]) if one.name in names else one
+                for one in changed.program.buffers
+            ]
+            yield changed.with_program(buffers, changed.program.steps)
+        if edits:
+            yield changed.tidied()
+
+
+def _reached(program: Program, *, copies: bool) -> dict[str, int]:
+    """Return the bytes of each buffer that steps need, with a guard behind what is in registers."""
+    ends: dict[str, int] = {}
+    for step in walk(program.steps):
+        if copies_bytes(step) and not copies:
+            continue
+        guard = GUARD_BYTES if step.uses else 0
+        reached = [(span.buffer, span.end) for span in (*step.bytes_read, *step.bytes_written)]
+        if accesses_matrix(step):
+            place = step.memory.place
+            reached = [(place.buffer, place.offset + step.tile.extent + step.tile.pitch)]
+        elif accesses_rows(step):
+            reached.append((step.memory.buffer, max(step.memory.addresses) + ROW_BYTES))
+        for buffer, end in reached:
+            ends[buffer] = max(end + guard, ends.get(buffer, 0))
+    return {name: min(end, program.buffer(name).size) for name, end in ends.items()}
+
+
+def _copied(program: Program, step: Copy, needs: Mapping[str, int]) -> int:
+    """Return how much of a copy is of use to the steps that use its shared end."""
+    for place in (step.destination, step.source):
+        if program.buffer(place.buffer).space == "shared":
+            used = needs.get(place.buffer, 0) - place.offset
+            return min(step.size, used) if used > 0 else step.size
+    return step.size
+
+
+# Plainer accesses
+
+_ROW_FORMS = {form.opcode: form for form in FORMS if memory_of(form) is Rows}
+_ROWS = tuple(range(0, LANES * ROW_BYTES, ROW_BYTES))
+"""Addresses of rows that lie one behind the other."""
+_FEWER: Sequence[Mapping[str, Any]] = (
+    {"num": "x1", "trans": "", "space": "shared"},
+    {"num": "x1"},
+    {"trans": ""},
+    {"space": "shared"},
+)
+"""What makes an instruction that moves rows plainer."""
+_DEFAULTS: Mapping[str, Any] = {
+    "stride": None, "stride_in_register": False, "immediate": 0, "computed": (), "lanes": LANES,
+}  # fmt: skip
+"""Fields of steps that have a default."""
+
+
+def plainer_accesses(example: Example) -> Iterator[Example]:
+    """Iterate over examples in which one thing about one step is as it is by default.
+
+    First with what it accesses moved along in the image, then with the image as it is.
+    """
+    for site, step in visit(example.program.steps):
+        if accesses_rows(step):
+            yield from _fewer_rows(example, site, step)
+        for other in _plainer(example.program, step):
+            target = example.edited({site: (other,)})
+            reached = zip(
+                _accessed(example.program, step), _accessed(target.program, other), strict=False
+            )
+            moves = [Move(*source, *destination) for source, destination in reached]
+            yield example.moved(moves, target).tidied()
+            yield target.tidied()
+
+
+def _plainer(program: Program, step: Step) -> Iterator[Step]:
+    """Iterate over steps of which one thing is the default."""
+    for name, value in step.fields.items():
+        if value != _DEFAULTS.get(name, value):
+            also = {"stride_in_register": False} if name == "stride" else {}
+            yield step.changed(**{name: _DEFAULTS[name]}, **also)
+        elif isinstance(value, Place) and value.offset:
+            yield step.changed(**{name: replace(value, offset=0)})
+        elif isinstance(value, Word) and value.place.offset:
+            first = replace(value, place=replace(value.place, offset=0))
+            yield step.changed(**{own: first for own, one in step.fields.items() if one == value})
+    if accesses_registers(step) and program.buffer(step.place.buffer).space == "shared":
+        for place in places_of(program, step.place, stored=step.stores):
+            yield step.changed(place=place)
+    if accesses_matrix(step):
+        form, space = step.form, program.buffer(step.memory.place.buffer).space
+        if form.space != space:
+            yield _with_form(step, layout=form.layout, space=space)
+        if space == "shared":
+            for place, _ in _accessed(program, step):
+                yield _with_form(step, layout=form.layout, space="global").changed(place=place)
+        if form.layout != "row" and form.matrix().operand not in "ab":
+            yield _with_form(step, layout="row", space=form.space)
+    if accesses_rows(step) and step.memory.addresses != _ROWS:
+        yield step.changed(addresses=_ROWS)
+        for lane, (address, plain) in enumerate(zip(step.memory.addresses, _ROWS, strict=True)):
+            if address != plain:
+                addresses = (*step.memory.addresses[:lane], plain)
+                yield step.changed(addresses=addresses + step.memory.addresses[lane + 1 :])
+
+
+def _with_form(step: MatrixAccess, *, layout: str, space: str) -> MatrixAccess:
+    """Return a load or store with another layout and state space, if the pages have the form."""
+    form = ACCESS_FORMS.get((step.form.matrix(), layout, space))
+    if form is None or (step.form.layout, step.form.space) == (layout, space):
+        return step
+    near = space.startswith("shared") or step.form.matrix().register_bits == 64
+    # 32 bits address shared memory only.
+    return step.changed(form=form, address=step.address if near else None)
+
+
+def _accessed(program: Program, step: Step) -> Iterator[tuple[Place, Tile | int]]:
+    """Iterate over where the image has what a step accesses, each with its tile or its bytes."""
+    if accesses_matrix(step):
+        places = places_of(program, step.memory.place, stored=step.stores)
+        yield from ((place, step.tile) for place in places)
+    elif accesses_rows(step):
+        for address in step.memory.addresses[: step.form.addresses]:
+            there = Place(buffer=step.memory.buffer, offset=address)
+            for place in islice(places_of(program, there, stored=step.stores), 1):
+                yield place, ROW_BYTES
+    elif accesses_registers(step):
+        yield step.place, step.size
+    elif copies_bytes(step):
+        yield from ((step.source, step.size), (step.destination, step.size))
+    elif isinstance(step.uniform, Word):
+        yield step.uniform.place, WORD_BYTES
+
+
+def _fewer_rows(example: Example, site: Site, step: RowAccess) -> Iterator[Example]:
+    """Iterate over examples in which an instruction moves one matrix, as it is, in any space."""
+    (use,) = step.uses
+    for changes in _FEWER:
+        simpler = _ROW_FORMS.get(step.form.varied(**changes).opcode)
+        if simpler is None or simpler == step.form:
+            continue
+        fewer = first_registers(use, simpler.registers)
+        edits: dict[Site, Steps] = {site: (step.changed(form=simpler, registers=fewer),)}
+        for other_site, other in visit(example.program.steps):
+            if accesses_registers(other) and other.registers == use.name:
+                own = first_registers(other.uses[0], simpler.registers)
+                edits[other_site] = (replace(other, count=simpler.registers, registers=own),)
+        yield example.edited(edits)
+
+
+def plain_all(example: Example) -> Iterator[Example]:
+    """Yield an example in which every matrix lies plainly in a buffer of its own."""
+    sites = [(site, step) for site, step in visit(example.program.steps) if accesses_matrix(step)]
+    if not all(_is_plain(example.program, step) for _, step in sites):
+        yield _plain(example, sites)
+
+
+def plain_one(example: Example) -> Iterator[Example]:
+    """Iterate over examples in which one matrix lies plainly in a buffer of its own."""
+    for site, step in visit(example.program.steps):
+        if accesses_matrix(step) and not _is_plain(example.program, step):
+            yield _plain(example, [(site, step)])
+
+
+def _is_plain(program: Program, step: MatrixAccess) -> bool:
+    """Whether a matrix is reached as simply as can be; multiplicands may be column-major."""
+    memory, form = step.memory, step.form
+    return (
+        (memory.stride, memory.immediate, memory.place.offset) == (None, 0, 0)
+        and form.space == program.buffer(memory.place.buffer).space == "global"
+        and (form.layout == "row" or form.matrix().operand in "ab")
+    )
+
+
+def _plain(example: Example, sites: Sequence[tuple[Site, MatrixAccess]]) -> Example:
+    """Return an example in which these matrices lie plainly in buffers of their own.
+
+    Matrices that lie at one place in one way share one buffer.
+    """
+    own: list[Buffer] = []
+    edits: dict[Site, Steps] = {}
+    moves: list[Move] = []
+    homes: dict[tuple[object, ...], Place] = {}
+    for site, step in sites:
+        matrix, tile = step.form.matrix(), step.tile
+        layout = step.form.layout if matrix.operand in "ab" else "row"
+        plain: Mapping[str, Any] = {"stride": None, "stride_in_register": False, "immediate": 0}
+        other = _with_form(step, layout=layout, space="global").changed(**plain)
+        key = (step.memory.place, tile, step.stores)
+        if key not in homes:
+            every = (*example.program.buffers, *own)
+            own.append(new_buffer(every, matrix.operand, room_for(other.tile)))
+            homes[key] = Place(buffer=own[-1].name)
+            moves += [
+                Move(place, was, homes[key], other.tile)
+                for place, was in _accessed(example.program, step)
+            ]
+        edits[site] = (other.changed(place=homes[key]),)
+    target = example.edited(edits, *own).tidied()
+    kept = {buffer.name for buffer in target.program.buffers}
+    return example.moved([move for move in moves if move.destination.buffer in kept], target)
+
+
+# Own registers
+
+
+def less_shared(example: Example) -> Iterator[Example]:
+    """Iterate over examples in which one operand less shares registers.
+
+    What is listed gets a name of its own, wherever it stands or in one step alone; an address
+    leaves the destination of its load, and what registers are set to becomes zero.
+    """
+    program = example.program
+    uses = [use for step in walk(program.steps) for use in step.uses]
+    for text in dict.fromkeys(use.name for use in uses if listed(use.name)):
+        bank, size = text.partition(".")[0], text.count(" ") + 1
+        own = fresh_bank(program, bank)
+        # Registers that are set to one number are as many as are listed.
+        apart: Edits = {
+            site: (step.changed(destination=own, count=size),)
+            for site, step in visit(program.steps)
+            if step.sets is not None and step.names["destination"] == bank and size in COUNTS
+        }
+        for edits in ({}, apart) if apart else ({},):
+            steps = _renamed(edited(program.steps, edits), text, own)
+            yield example.with_program(program.buffers, steps).tidied()
+    yield from _each(_alone, example)
+
+
+def _alone(_: Example, step: Step) -> Iterator[Steps]:
+    for use in step.uses:
+        if listed(use.name):
+            changes: dict[str, Any] = {use.field: use.bank}
+            yield (step.changed(**changes),)
+    if step.address is not None:
+        yield (step.changed(address=None),)
+    elif step.sets:
+        yield (step.changed(constant=0),)
+
+
+def _renamed(steps: Steps, old: str, new: str) -> Steps:
+    """Return steps with an operand under another name wherever it stands."""
+    found: list[Step] = []
+    for step in steps:
+        changes: dict[str, Any] = {use.field: new for use in step.uses if use.name == old}
+        changes |= {field: _renamed(inside, old, new) for field, inside in step.blocks.items()}
+        found.append(step.changed(**changes))
+    return tuple(found)
+
+
+# Plainer metadata
+
+_PLAIN_METADATA = 0x4444_4444
+"""Metadata that choose the first two elements of each chunk, which every form with metadata
+allows (9.7.14.6.1)."""
+
+
+def metadata_names(program: Program) -> set[str]:
+    """Return what metadata are called."""
+    return {use.name for step in walk(program.steps) for use in step.uses if use.field == "e"}
+
+
+def _with_metadata(example: Example, step: Step) -> Iterator[Steps]:
+    made = step.writes
+    if multiplies(step):
+        if step.selector:
+            yield (step.changed(selector=0),)
+    elif (
+        made is not None
+        and made.name in metadata_names(example.program)
+        and step.sets != _PLAIN_METADATA
+    ):
+        count = made.holds.registers
+        yield (set_registers(destination=made.name, count=count, constant=_PLAIN_METADATA),)
+
+
+plainer_metadata = partial(_each, _with_metadata)
+"""Examples with metadata that are set to one word, or selector 0: what the image held can go."""
+
+
+def metadata_words(program: Program) -> NDArray[np.intp]:
+    """Return the bytes of the image that lanes load as metadata, (words, 4)."""
+    names, found = metadata_names(program), [np.zeros((0, 4), np.intp)]
+    for step in walk(program.steps):
+        if not (accesses_registers(step) and step.loads and step.registers in names):
+            continue
+        if program.buffer(step.place.buffer).space == "global":
+            words = np.arange(step.lanes * step.count)[:, None]
+            found.append(position(program, step.place) + 4 * words + np.arange(4))
+    return np.unique(np.concatenate(found), axis=0)
+
+
+_COSTLY = np.array([(one.bit_count(), one) > (2, _PLAIN_METADATA & 0xFF) for one in range(256)])
+"""Of each byte whether it has more bits than plain metadata, or higher ones: in the order in which
+numbers become simpler, so that what became simpler than plain metadata never becomes plain."""
+
+
+def is_costly(image: Image) -> NDArray[np.bool_]:
+    """Return which bytes would be simpler if they were plain metadata."""
+    return np.asarray(_COSTLY[image])
+
+
+def with_plain_metadata(image: Image, bytes_: NDArray[np.intp]) -> Image:
+    """Return an image in which some bytes of metadata are plain."""
+    changed = image.copy()
+    changed[bytes_] = _PLAIN_METADATA & 0xFF
+    return changed
