@@ -120,13 +120,7 @@ class Coverage(ABC):
 
     @classmethod
     def from_state(cls, state: object) -> Self:
-        """Return the counts that `state` gave.
-
-        Raises
-        ------
-        InfrastructureError
-            If they are no such counts.
-        """
+        """Return the counts that `state` gave; an InfrastructureError says that it is none."""
         made = cls()
         try:
             if not isinstance(state, Mapping):
@@ -198,10 +192,7 @@ class Reached:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take up what `state` was called of.
 
-        Raises
-        ------
-        KeyError, TypeError, ValueError, InfrastructureError
-            If it is something else.
+        It raises KeyError, TypeError, ValueError or InfrastructureError if it is something else.
         """
         base, first, epochs = state["base"], state["first"], state["epochs"]
         if not (isinstance(base, dict) and isinstance(first, int) and isinstance(epochs, dict)):
@@ -282,18 +273,7 @@ class ProgramCoverage(Coverage):
 
         Families of forms are dealt out like cards: all of them once before any comes again. Within
         a family the form comes next that was reached least, and it is asked for features that the
-        family had least.
-
-        Parameters
-        ----------
-        key
-            Of the campaign; the same key and the same counts give the same focuses.
-        count
-            How many.
-        forms
-            What is selected.
-        first
-            How many were chosen under this key before; where the dealing goes on.
+        family had least. `first` is how many were chosen under this key before.
         """
         families: dict[str, list[Form]] = {}
         for form in forms:

@@ -178,21 +178,9 @@ def _has(form: Form, target: str, version: str) -> bool:
 def versions_up_to(target: str, newest: PtxVersion, *, main: PtxVersion | None = None) -> Versions:
     """Return the PTX ISA versions that know a target, up to the newest that something reads.
 
-    Parameters
-    ----------
-    target
-        Such as "sm_90".
-    newest
-        The newest of them.
-    main
-        At most that of every second round; None: `newest`. It is the oldest that has as many forms
-        and scalar instructions as a newer one, so that as many compilers as possible can be asked
-        about a finding.
-
-    Raises
-    ------
-    UsageError
-        If none of them knows the target.
+    That of every second round is at most `main` (None: the newest), and the oldest that has as many
+    forms and scalar instructions as a newer one, so that as many compilers as possible can be asked
+    about a finding. It raises UsageError if none of them knows the target.
     """
     row = parse_target(target)
     known = [one for one in VERSIONS if row.known_to(one) and one <= newest]
@@ -216,12 +204,7 @@ def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[
     """Return the forms that programs can be about: what a target has, and whose values are known.
 
     Where only loads and stores of wmma are selected, the multiplications of fragments that they
-    load and store.
-
-    Raises
-    ------
-    UsageError
-        If there is none.
+    load and store. It raises UsageError if there is none.
     """
     module, selected = Module(parse_target(target), parse_version(version)), selection.forms()
     forms = tuple(form for form in selected if form.is_main and is_valued(form, module))

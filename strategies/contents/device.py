@@ -125,13 +125,7 @@ class DeviceContents:
 
 
 def device_contents(recipe: Recipe, program: Program, *, is_native: bool = True) -> DeviceContents:
-    """Return what a device needs to make the images of a recipe.
-
-    Parameters
-    ----------
-    is_native
-        Whether native code is used where there is some; images are the same without.
-    """
+    """Return what a device needs to make the images of a recipe, with native code where it can."""
     plan = plan_of(program)
     is_native &= (2 * len(plan.blocks) + _DRAW_BLOCKS) * BLOCK <= _NATIVE_BYTES
     numbers: dict[Window, int] = {one.window: i for i, one in enumerate(plan.fillings)}

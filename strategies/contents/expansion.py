@@ -36,24 +36,11 @@ would cost is then paid once, while all of it stays in the cache."""
 
 
 def expand(recipe: Recipe, program: Program, count: int, *, first: int = 0) -> NDArray[np.uint8]:
-    """Fill images for a program.
+    """Fill images for a program: uint8 (count, image_bytes).
 
     Every byte is random; on top of that, each matrix that is loaded is filled as the image's
-    class has it, with a, b and c of one multiplication made for each other.
-
-    Parameters
-    ----------
-    recipe : Recipe
-    program : Program
-    count : int
-        How many images.
-    first : int
-        Number of the first one. Image `first + i` depends on its number, the recipe and the
-        program alone.
-
-    Returns
-    -------
-    uint8 (count, image_bytes)
+    class has it, with a, b and c of one multiplication made for each other. Image `first + i`
+    depends on its number, the recipe and the program alone.
 
     Raises
     ------
@@ -76,22 +63,15 @@ def expand_by_class(
 
     Parameters
     ----------
-    recipe : Recipe
-    program : Program
     images : uint8 (count, image_bytes)
         Where they go; every byte is written.
     first : int
-        Number of the first one.
+        Number of the first one; UsageError is raised if it is negative.
 
     Returns
     -------
     numbers : (count,)
         Number of each image, as `recipes.by_class` orders them.
-
-    Raises
-    ------
-    UsageError
-        If `first` is negative.
     """
     count = len(images)
     numbers = by_class(recipe, count, first=first)

@@ -117,14 +117,8 @@ def load(
 ) -> LiveValue:
     """Append a load of a fragment, from bytes that nothing has computed or from others.
 
-    Parameters
-    ----------
-    layout
-        "row" or "col"; None lets it be drawn (accumulators).
-    hint
-        What names of the fragment and of its buffer begin with.
-    near
-        Whether to read bytes that are read elsewhere as well, if there are any.
+    A layout of None is drawn (accumulators); names of the fragment and of its buffer begin with the
+    hint. `near` has it read bytes that are read elsewhere as well, if there are any.
     """
     dice, wanted = builder.dice(), builder.form
     drawn = dice.one_of(("row", "col")) if layout is None else layout

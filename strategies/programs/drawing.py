@@ -108,18 +108,10 @@ def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> Search
     """Draw programs that a module can have and that the ISA defines.
 
     They shrink towards one multiplication of matrices at the start of their buffers in global
-    memory, by rows, with the stride left out; about a form of ldmatrix, towards that alone.
-
-    Parameters
-    ----------
-    focus
-        What the programs should be about. Its form is in every program, whether `forms` has it or
-        not; its features are where they are possible together.
-    module
-        The target and the PTX ISA version.
-    forms
-        What the programs may multiply and read by ldmatrix. Of wmma.load and wmma.store they take
-        what they need; if `forms` has these only, every multiplication may be used.
+    memory, by rows, with the stride left out; about a form of ldmatrix, towards that alone. The
+    form of the focus is in every program, whether `forms` has it or not; its features are where
+    they are possible together. Of wmma.load and wmma.store they take what they need; if `forms` has
+    these only, every multiplication may be used.
 
     Raises
     ------

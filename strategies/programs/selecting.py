@@ -19,15 +19,7 @@ _OF_ONE_FORM = (Has.A_REUSED, Has.B_REUSED, Has.TILES, *LIVE)
 
 
 def chosen_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) -> Form:
-    """Choose what a program is about.
-
-    Parameters
-    ----------
-    form
-        What is asked for.
-    rows
-        Whether it may be no multiplication if nothing is asked for.
-    """
+    """Choose what a program is about; if nothing is asked for, `rows` may be moved, too."""
     known = builder.palette
     if form is not None and form.is_main:
         return form

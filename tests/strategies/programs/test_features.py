@@ -163,12 +163,6 @@ def test_names_make_no_difference() -> None:
         assert features_of(other) == features_of(one)
 
 
-def test_every_feature_has_a_dimension_and_a_name_of_its_own() -> None:
-    assert {feature.dimension for feature in FEATURES.values()} == set(Dimension)
-    assert len({str(feature) for feature in FEATURES.values()}) == len(FEATURES)
-    assert all(FEATURES[str(feature)] is feature for feature in FEATURES.values())
-
-
 @pytest.mark.parametrize("beyond", [0, 512, 1024, 2048])
 def test_tiles_of_a_larger_matrix_are_that_wherever_they_lie(beyond: int) -> None:
     """Rows of 16 elements of f16 at a stride of 32: the second tile lies in the gaps."""
