@@ -13,6 +13,7 @@ from enum import StrEnum
 from functools import cache, partial
 from typing import assert_never
 
+from oracle import ops
 from oracle.forms import ROW_BYTES, Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
@@ -20,21 +21,6 @@ from oracle.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, eve
 from oracle.matrices import LANES, Matrix
 from oracle.operands import Use
 from oracle.operations import Operation
-from oracle.ops import (
-    AnyOp,
-    MatrixAccess,
-    Op,
-    Product,
-    Rows,
-    accesses_matrix,
-    accesses_rows,
-    is_main,
-    loads_rows,
-    memory_of,
-    multiplies,
-    multiplies_registers,
-    stores_rows,
-)
 from oracle.places import Span, Word
 from oracle.program import Program, walk
 from oracle.registers import MOST_REGISTERS, Register, listed
@@ -104,7 +90,7 @@ def of_form(form: Form, memory: str = "") -> tuple[Feature, ...]:
         verb = "multiplication" if form.is_product else "load" if form.is_load else "store"
         step = f"load {form.matrix().operand}" if form.is_load else verb
     found = Feature(step, Dimension.STEP, opaque)
-    if memory_of(form) is None:
+    if ops.memory_of(form) is None:
         return (found,)
     generic = f"generic, {memory}" if form.opaque else "generic"
     space = f"{verb}: {'.' + form.space if form.space else generic}"
@@ -118,11 +104,11 @@ def _of_forms(forms: Iterable[Form]) -> tuple[Feature, ...]:
     return tuple(dict.fromkeys(found))
 
 
-ROW_LOADS = _of_forms(form for form in FORMS if memory_of(form) is Rows and form.is_load)
+ROW_LOADS = _of_forms(form for form in FORMS if ops.memory_of(form) is ops.Rows and form.is_load)
 """Features of instructions that load rows: the steps and the state spaces."""
-ROW_STORES = _of_forms(form for form in FORMS if memory_of(form) is Rows and form.is_store)
+ROW_STORES = _of_forms(form for form in FORMS if ops.memory_of(form) is ops.Rows and form.is_store)
 """Features of instructions that store rows."""
-MOVES = _of_forms(form for form in FORMS if memory_of(form) is None and not form.is_product)
+MOVES = _of_forms(form for form in FORMS if ops.memory_of(form) is None and not form.is_product)
 """Features of instructions that move registers to registers."""
 _PRODUCTS = frozenset(of_form(form)[0] for form in FORMS if form.is_product and not form.opaque)
 """Features of multiplications of registers: programs about other forms are not asked for them."""
@@ -333,7 +319,7 @@ def _those(found: Mapping[Feature, bool]) -> Iterator[Feature]:
 
 def _of_step(step: Step, program: Program) -> Iterator[Feature]:
     match step:
-        case Op():
+        case ops.Op():
             yield from _of_op(step, program)
         case Elementwise():
             yield OF_OPERATION[step.operation]
@@ -364,13 +350,13 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
     yield from _those({Has.ADDRESS_LOADED: step.address is not None, Has.NESTED: nested})
 
 
-def _of_op(step: AnyOp, program: Program) -> Iterator[Feature]:
+def _of_op(step: ops.AnyOp, program: Program) -> Iterator[Feature]:
     """Yield what an instruction is, and how it addresses memory and shares registers."""
-    if accesses_matrix(step):
+    if ops.accesses_matrix(step):
         yield from _of_access(program, step)
         return
     yield from of_form(step.form)
-    if accesses_rows(step):
+    if ops.accesses_rows(step):
         yield from _of_immediate(step.memory.immediate)
         yield from _those(
             {
@@ -378,7 +364,7 @@ def _of_op(step: AnyOp, program: Program) -> Iterator[Feature]:
                 Has.ROWS_REPEATED: step.stores and _repeats(step.reads[0]),
             }
         )
-    elif multiplies(step):
+    elif ops.multiplies(step):
         yield from _of_sharing(step, program)
     else:
         yield from _those({Has.MOVED_IN_PLACE: step.names["source"] == step.names["destination"]})
@@ -428,7 +414,7 @@ def _depth(code: tuple[Statement, ...]) -> int:
 _ORDERS = (Way.REVERSED, Way.SWAPPED, Way.ROTATED, Way.SHUFFLED)
 
 
-def _of_sharing(step: Product, program: Program) -> Iterator[Feature]:
+def _of_sharing(step: ops.Product, program: Program) -> Iterator[Feature]:
     """Yield how the operands of a multiplication share registers."""
     d, a, b, c = step.uses[:4]
     way = way_of(d, c, program.shared_banks)
@@ -453,7 +439,7 @@ def _of_sharing(step: Product, program: Program) -> Iterator[Feature]:
     )
 
 
-def _of_access(program: Program, step: MatrixAccess) -> Iterator[Feature]:
+def _of_access(program: Program, step: ops.MatrixAccess) -> Iterator[Feature]:
     matrix, place, stride = step.form.matrix(), step.memory.place, step.memory.stride
     buffer = program.buffer(place.buffer)
     shared = buffer.space == "shared"
@@ -488,7 +474,7 @@ def _of_access(program: Program, step: MatrixAccess) -> Iterator[Feature]:
 
 def _of_structure(program: Program, steps: Sequence[Step]) -> Iterator[Feature]:
     """Yield what follows from the steps' order and from the names, not from addresses."""
-    products = [step for step in steps if multiplies(step)]
+    products = [step for step in steps if ops.multiplies(step)]
     chain, reused = chains(program.steps)
     fragments, registers = most_live(program.steps)
     instructions, code = any(s.instruction for s in steps), any(map(is_lane_code, steps))
@@ -520,22 +506,22 @@ def _of_registers(steps: Sequence[Step]) -> Iterator[Feature]:
             for use in step.reads
         }
         every_ = [one for some in sources.values() for one in some]
-        if multiplies_registers(step):
+        if ops.multiplies_registers(step):
             code = list(filter(is_lane_code, every_))
             multiplicands = (*sources["a"], *sources["b"])
             found = {
                 Has.METADATA_SET: any(one.sets is not None for one in sources.get("e", ())),
-                Has.FED_BY_ROWS: any(map(loads_rows, every_)),
-                Has.D_AS_MULTIPLICAND: any(map(multiplies_registers, multiplicands)),
+                Has.FED_BY_ROWS: any(map(ops.loads_rows, every_)),
+                Has.D_AS_MULTIPLICAND: any(map(ops.multiplies_registers, multiplicands)),
                 Has.LANES_BEFORE: bool(code),
                 Has.UNPACKED: any(_has(one, "cvt", "prmt", "lop3", "bfe") for one in code),
             }
             yield from _those(found)
-        elif is_lane_code(step) and any(map(multiplies_registers, every_)):
+        elif is_lane_code(step) and any(map(ops.multiplies_registers, every_)):
             yield Has.LANES_BEHIND
             packs = _has(step, "cvt", "bfi") and len(step.results) < step.count
             yield from _those({Has.PACKED_BEHIND: packs})
-        elif stores_rows(step) and any(map(multiplies_registers, sources["registers"])):
+        elif ops.stores_rows(step) and any(map(ops.multiplies_registers, sources["registers"])):
             yield Has.ROWS_OF_D
         if step.writes is not None:
             # What is moved, packed or transposed is still the D that it was.
@@ -552,18 +538,18 @@ def _has(step: LaneCode, *families: str) -> bool:
 def _of_memory(program: Program, steps: Sequence[Step]) -> Iterator[Feature]:
     """Yield what follows from where the accesses lie to each other."""
     spaces = set()
-    seen: list[tuple[MatrixAccess, Span]] = []
+    seen: list[tuple[ops.MatrixAccess, Span]] = []
     stored: list[Span] = []
     registers: list[Span] = []
     for step in steps:
-        if loads_rows(step):
+        if ops.loads_rows(step):
             # The bytes from the first to the last that ldmatrix may read.
             low, high = min(step.memory.addresses), max(step.memory.addresses) + ROW_BYTES
             rows = Span.block(step.memory.buffer, low, high - low)
             yield from _those({Has.ROWS_OF_STORE: any(map(rows.meets, stored))})
         if step.stores and not step.instruction:
             registers += step.bytes_written
-        if not accesses_matrix(step):
+        if not ops.accesses_matrix(step):
             continue
         (span,) = (*step.bytes_read, *step.bytes_written)
         spaces.add(program.buffer(span.buffer).space)
@@ -578,7 +564,9 @@ def _of_memory(program: Program, steps: Sequence[Step]) -> Iterator[Feature]:
     yield from _those({Has.GLOBAL_AND_SHARED: len(spaces) > 1})
 
 
-def _of_pair(first: MatrixAccess, its: Span, second: MatrixAccess, span: Span) -> Iterator[Feature]:
+def _of_pair(
+    first: ops.MatrixAccess, its: Span, second: ops.MatrixAccess, span: Span
+) -> Iterator[Feature]:
     """Yield what two accesses to one buffer make, the first earlier in the text."""
     meet, reads = its.meets(span), not second.stores
     same_layout = first.form.layout == second.form.layout
@@ -603,6 +591,6 @@ def main_form(program: Program) -> Form | None:
     That is its first mma.sync, which other steps feed and store; without one, its first
     instruction that is no load or store of wmma.
     """
-    found = [step.form for step in walk(program.steps) if is_main(step)]
+    found = [step.form for step in walk(program.steps) if ops.is_main(step)]
     products = (form for form in found if form.is_product and not form.opaque)
     return next(products, found[0] if found else None)

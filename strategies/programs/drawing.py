@@ -36,25 +36,11 @@ from strategies.features import (
     Has,
     unit_bytes,
 )
+from strategies.programs import products, registers
 from strategies.programs.accesses import STORES, TIGHT, load
 from strategies.programs.builder import DIGITS, Builder, Dice
 from strategies.programs.forms import everything, families, palette
 from strategies.programs.lane_code import computed
-from strategies.programs.products import (
-    change,
-    complete_registers,
-    flush,
-    load_accumulator,
-    move_rows,
-    multiply_all,
-    store,
-)
-from strategies.programs.registers import (
-    between_stores,
-    load_registers,
-    row_load,
-    store_registers,
-)
 from strategies.programs.selecting import beside, chosen_form, fitting, multiplication, unmet
 from strategies.programs.sharing import with_shared_registers
 
@@ -201,19 +187,21 @@ class _ProgramDraw:
         elif not opaque:
             known = builder.palette.register_products
             if known and dice.once_in(2) and not (self.one or wanted):
-                multiply_all(builder, [dice.one_of(dice.one_of(families(known)))], hoisted=False)
+                products.multiply_all(
+                    builder, [dice.one_of(dice.one_of(families(known)))], hoisted=False
+                )
             self._move(main, controls)
         if between and opaque and main.is_product:
             pending = [*builder.scope.pending()]
-            last = pending[-1] if pending else load_accumulator(builder, main)
-            between_stores(builder, lambda: store(builder, last))
-        flush(builder)
+            last = pending[-1] if pending else products.load_accumulator(builder, main)
+            registers.between_stores(builder, lambda: products.store(builder, last))
+        products.flush(builder)
         if opaque and (rows_too or builder.wants(_OF_ROWS)):
             self._row_load()
         if not opaque:
             if between and builder.palette.row_loads:
-                between_stores(builder, self._row_load)
-            complete_registers(builder)
+                registers.between_stores(builder, self._row_load)
+            products.complete_registers(builder)
         self._complete(opaque=opaque)
         return builder.finish()
 
@@ -222,8 +210,8 @@ class _ProgramDraw:
         builder, holds = self.builder, Registers(registers=8)
         dice = builder.dice()
         builder.take(Has.LANES_ALONE)
-        value = load_registers(builder, holds, builder.name("x"), dice)
-        store_registers(builder, computed(builder, value, holds, alone=True), dice)
+        value = registers.load_registers(builder, holds, builder.name("x"), dice)
+        registers.store_registers(builder, computed(builder, value, holds, alone=True), dice)
 
     def _number(self, main: Form, dice: Dice) -> int:
         builder, wanted = self.builder, self.wanted
@@ -268,8 +256,8 @@ class _ProgramDraw:
         builder = self.builder
         forms = beside(builder, main, max(number, len(controls)))
         if main.opaque and builder.wants(LIVE):
-            multiply_all(builder, forms, hoisted=True)
-            flush(builder)
+            products.multiply_all(builder, forms, hoisted=True)
+            products.flush(builder)
             builder.take(*LIVE)
             if controls == [()]:
                 return
@@ -284,14 +272,14 @@ class _ProgramDraw:
         builder, first = self.builder, forms[0]
 
         def part() -> None:
-            multiply_all(builder, forms, hoisted=hoisted)
+            products.multiply_all(builder, forms, hoisted=hoisted)
             if kinds:
-                flush(builder)
+                products.flush(builder)
 
         carries = kinds and not hoisted and first.c_type == first.d_type
         # An accumulator that the loop carries, or that the branch leaves as it was.
         if carries and not builder.dice().once_in(4):
-            load_accumulator(builder, first).pending = True
+            products.load_accumulator(builder, first).pending = True
         self._around(kinds, part, lambda: self._other(first))
 
     def _other(self, form: Form) -> None:
@@ -305,18 +293,18 @@ class _ProgramDraw:
             if isinstance(value.holds, Fragment) and not value.pins
         ]  # fmt: skip
         if values and (dice.once_in(2) or self.one):
-            change(builder, values[dice.below(len(values))], dice)
+            products.change(builder, values[dice.below(len(values))], dice)
         elif self.one:
             _copy(builder)
         else:
-            multiply_all(builder, (form,), hoisted=False)
-        flush(builder)
+            products.multiply_all(builder, (form,), hoisted=False)
+        products.flush(builder)
 
     def _move(self, form: Form, controls: list[tuple[Feature, ...]]) -> None:
         """Append a load or store of rows, or a move of registers, that the program is about."""
 
         def part() -> None:
-            (row_load if form.is_load else move_rows)(self.builder, form)
+            (registers.row_load if form.is_load else products.move_rows)(self.builder, form)
 
         for kinds in controls:
             self._around(kinds, part, part)
@@ -329,7 +317,7 @@ class _ProgramDraw:
         if not known and form is not None and form.is_main and form.is_load:
             known = (form,)
         if known:
-            row_load(builder, fitting(builder, known, dice))
+            registers.row_load(builder, fitting(builder, known, dice))
 
     def _complete(self, *, opaque: bool) -> None:
         builder = self.builder
@@ -348,8 +336,8 @@ class _ProgramDraw:
             _copy(builder)
             return
         form = multiplication(builder, builder.dice())
-        multiply_all(builder, (form,), hoisted=False)
-        flush(builder)
+        products.multiply_all(builder, (form,), hoisted=False)
+        products.flush(builder)
 
     def _around(self, kinds: tuple[Feature, ...], part: Part, other: Part) -> None:
         """Append a part inside of loops and branches, the outermost first.

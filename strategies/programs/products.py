@@ -23,20 +23,10 @@ from strategies.features import (
     Has,
     of_form,
 )
-from strategies.programs import accesses, quantised
+from strategies.programs import accesses, quantised, registers
 from strategies.programs.builder import Builder, Dice, LiveValue
 from strategies.programs.forms import operand_of
 from strategies.programs.lane_code import computed
-from strategies.programs.registers import (
-    ROW_LOADS_ASKED,
-    load_or_read,
-    load_registers,
-    packed,
-    row_load,
-    store_registers,
-    store_rows,
-    transposed,
-)
 from strategies.programs.selecting import ACCUMULATED, asked_operations, fitting
 
 _COMPUTED_IN = 6
@@ -74,7 +64,7 @@ def multiply_all(builder: Builder, forms: Sequence[Form], *, hoisted: bool) -> N
         for form, operands in zip(forms, planned, strict=True):
             d = _multiply(builder, form, operands)
             if at_once:
-                store_registers(builder, d, builder.dice())
+                registers.store_registers(builder, d, builder.dice())
         return
     for form in forms:
         d = _multiply(builder, form, choose(builder, form, fresh=False))
@@ -97,7 +87,7 @@ def load_accumulator(builder: Builder, form: Form) -> LiveValue:
     """Append a load of a C."""
     holds = operand_of(form, "c")
     if isinstance(holds, Registers):
-        return load_registers(builder, holds, "c", builder.dice())
+        return registers.load_registers(builder, holds, "c", builder.dice())
     return accesses.load(builder, holds.matrix, None, "c")
 
 
@@ -122,15 +112,15 @@ def store(builder: Builder, value: LiveValue) -> None:
         value.pending = False
         wide &= made is None
     if wide and known.packs and (dice.once_in(4) or Has.PACKED in builder.wanted):
-        value = packed(builder, value, dice)
+        value = registers.packed(builder, value, dice)
     turned = dice.once_in(8) or builder.wants(MOVES)
     if known.transpositions and value.holds.bits == 32 and turned:
-        value = transposed(builder, value, known.transpositions[0])
+        value = registers.transposed(builder, value, known.transpositions[0])
     forms = [form for form in known.row_stores if operand_of(form) == value.holds]
     if forms and (kind == "rows" or asked):
-        store_rows(builder, value, forms, dice)
+        registers.store_rows(builder, value, forms, dice)
     else:
-        store_registers(builder, value, dice, shared=kind == "shared")
+        registers.store_registers(builder, value, dice, shared=kind == "shared")
 
 
 def move_rows(builder: Builder, form: Form) -> None:
@@ -138,26 +128,32 @@ def move_rows(builder: Builder, form: Form) -> None:
     dice = builder.dice()
     holds = operand_of(form) if form.is_store else Registers(registers=dice.one_of((1, 2, 4)))
     there = [value for value in builder.scope.like(holds) if value.computed]
-    value = there[-1] if there and dice.once_in(2) else load_or_read(builder, holds, "r", dice)
+    value = (
+        there[-1]
+        if there and dice.once_in(2)
+        else registers.load_or_read(builder, holds, "r", dice)
+    )
     if form.is_store:
-        store_rows(builder, value, [form], dice)
+        registers.store_rows(builder, value, [form], dice)
     else:
-        store(builder, transposed(builder, value, form))
+        store(builder, registers.transposed(builder, value, form))
 
 
 def complete_registers(builder: Builder) -> None:
     """Append moves that are still asked for and that the multiplications did not bring."""
     known = builder.everything
-    if known.plain_row_loads and builder.wants(ROW_LOADS_ASKED):
-        row_load(builder, fitting(builder, known.plain_row_loads, builder.dice()))
+    if known.plain_row_loads and builder.wants(registers.ROW_LOADS_ASKED):
+        registers.row_load(builder, fitting(builder, known.plain_row_loads, builder.dice()))
     if known.row_stores and builder.wants(ROW_STORES):
         move_rows(builder, fitting(builder, known.row_stores, builder.dice()))
     if known.transpositions and builder.wants(MOVES):
         move_rows(builder, known.transpositions[0])
     if known.packs and Has.PACKED in builder.wanted:
         dice = builder.dice()
-        value = load_registers(builder, Registers(registers=dice.one_of((4, 2, 8))), "c", dice)
-        store(builder, packed(builder, value, dice))
+        value = registers.load_registers(
+            builder, Registers(registers=dice.one_of((4, 2, 8))), "c", dice
+        )
+        store(builder, registers.packed(builder, value, dice))
 
 
 def _fragments(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveValue]:
@@ -235,7 +231,7 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
     usable = carried or (made if chained else [])
     if usable and not fresh:
         return {**found, "c": usable[-1]}
-    return {**found, "c": load_registers(builder, holds, "c", dice)}
+    return {**found, "c": registers.load_registers(builder, holds, "c", dice)}
 
 
 def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice, type_: str) -> LiveValue:
@@ -244,12 +240,12 @@ def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice, type_: str)
     drawn = own.once_in(_COMPUTED_IN)
     asked = builder.wants((Has.LANES_BEFORE, Has.UNPACKED))
     if not _may_compute(builder, holds, drawn, asked):
-        return load_or_read(builder, holds, operand, dice)
+        return registers.load_or_read(builder, holds, operand, dice)
     assert isinstance(holds, Registers)
     builder.take(Has.LANES_BEFORE)
     count = own.one_of([count for count in (1, 2, 4, 8) if count <= holds.registers])
     narrow = Registers(registers=count, bits=holds.bits)
-    given = load_or_read(builder, narrow, operand, dice)
+    given = registers.load_or_read(builder, narrow, operand, dice)
     made = None
     if own.below(2) or Has.UNPACKED in builder.wanted:
         made = quantised.unpacked(builder, given, holds, type_)
@@ -279,7 +275,11 @@ def _metadata(builder: Builder, form: Form, dice: Dice) -> LiveValue:
         builder.add(set_registers(destination=name, count=1, constant=constant))
         # Another form may not allow it, so that it is offered to none.
         return LiveValue(name=name, holds=holds, depth=builder.scope.depth)
-    return again[-1] if again and dice.once_in(2) else load_registers(builder, holds, "e", dice)
+    return (
+        again[-1]
+        if again and dice.once_in(2)
+        else registers.load_registers(builder, holds, "e", dice)
+    )
 
 
 def _from_d(
@@ -302,7 +302,7 @@ def _from_d(
         wide = value.type == "f32" and value.holds.registers == 2 * needs.registers
         if wide and builder.everything.packs and needs.bits == 32:
             builder.take(Has.D_AS_MULTIPLICAND)
-            return packed(builder, value, dice, type_=form.a_type.name)
+            return registers.packed(builder, value, dice, type_=form.a_type.name)
     return None
 
 
