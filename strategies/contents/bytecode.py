@@ -19,7 +19,7 @@ bound less 1; of tables the second and the third are where they start, and the n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import cache, lru_cache
@@ -96,7 +96,8 @@ class Instruction:
     """Where the result is kept."""
 
 
-Value = int | Stored | Scalar | Instruction
+Symbol = Stored | Scalar
+Value = int | Symbol | Instruction
 """A number that stands in an instruction, a constant, a scalar, or what computes it."""
 Bounds = tuple[int, int]
 _ANY = -(1 << 63), (1 << 63) - 1
@@ -229,7 +230,7 @@ class Block:
         self.made: list[tuple[Scalar, Instruction]] = []
         """Values that are computed here, in order."""
         self._known: dict[Scalar, Instruction] = {}
-        self.symbols: dict[Stored | Scalar, Unit] = {}
+        self.symbols: dict[Symbol, Unit] = {}
         """Constants and scalars in the order in which they were met, with the unit of the first."""
         self.is_narrow = unit.bits <= 32
         """Whether 32 bits are enough."""
@@ -272,7 +273,7 @@ class Block:
             self.made.append((key, self._known[key]))
         return self._known[key]
 
-    def _met(self, symbol: Stored | Scalar) -> Stored | Scalar:
+    def _met(self, symbol: Symbol) -> Symbol:
         self.symbols.setdefault(symbol, self.unit)
         return symbol
 
@@ -337,57 +338,55 @@ class Block:
                 one.slot = free.pop()
                 busy.append((last[one], one.slot))
 
-    def words(self, names: Names, *, of_image: bool = False) -> list[int]:
-        """Return the instructions, and note in `names` the constants and scalars in them."""
+    def words(self, place: int, names: list[Name], *, of_image: bool = False) -> list[int]:
+        """Return the instructions, of which the first has this place, and note their `names`."""
         kept = _SCALAR if of_image else _SLOT
         self._places = {one: number for number, one in enumerate(self.instructions)}
         words = []
         for number, one in enumerate(self.instructions):
-            operands = [
-                self.operand(x, number, names, place + 1, kept, at_start=one.code in _TABLES)
-                for place, x in enumerate(one.operands)
-            ]
-            first, second, third = (*operands, _LAST, _LAST, _LAST)[:3]
             flags = one.code | (one.cut > 0) << 5 | one.slot << 6
-            words.append(packed(flags, first, second, one.cut or third))
-            names.place += 1
+            fields = [flags, *(self.located(x, number, kept) for x in one.operands), *[_LAST] * 3]
+            if one.cut:
+                fields[3] = one.cut
+            names_start = one.code in _TABLES
+            words.append(packed(fields[:4], place + number, names, names_start=names_start))
         return words
 
-    def operand(
-        self,
-        value: Value,
-        number: int,
-        names: Names,
-        field: int,
-        kept: int = _SLOT,
-        *,
-        at_start: bool = False,
-    ) -> int:
-        """Return the operand, of a field of a word, that holds a value for an instruction."""
-        match value:
-            case Instruction():
-                is_last = self._places[value] == number - 1
-                return _LAST if is_last else kept | value.slot
-            case Stored():
-                names.found.append((names.place, 16 * field, value))
-                return 0 if at_start and field == 2 else CONSTANT
-            case Scalar():
-                names.found.append((names.place, 16 * field, value))
-                return _SCALAR
-        return value
+    def located(self, value: Value, number: int | None = None, kept: int = _SLOT) -> int | Symbol:
+        """Return where the instruction of a number, None for behind the last, finds a value."""
+        if not isinstance(value, Instruction):
+            return value
+        number = len(self.instructions) if number is None else number
+        return _LAST if self._places[value] == number - 1 else kept | value.slot
 
 
 _TABLES = (Code.PATTERN, Code.NUMBER, SUM)
 """Instructions whose second operand is where numbers start, and the third how many there are."""
 
 
-class Names:
-    """Where code names constants and scalars: the word, the lowest bit, and which."""
+Name = tuple[int, int, Symbol]
+"""Where code names a constant or a scalar: the word, the lowest bit, and which."""
 
-    def __init__(self, place: int) -> None:
-        self.place = place
-        """Number of the word that is being made."""
-        self.found: list[tuple[int, int, Stored | Scalar]] = []
+
+def packed(
+    fields: Sequence[int | Symbol],
+    place: int,
+    names: list[Name],
+    *,
+    names_start: bool = False,
+) -> int:
+    """Return the word of a place, of numbers of 16 bits, low ones first, and note its `names`.
+
+    Where it names the start of a table, that is not marked as a constant.
+    """
+    word = 0
+    for number, one in enumerate(fields):
+        if not isinstance(one, int):
+            names.append((place, 16 * number, one))
+            marked = 0 if names_start and number == 2 else CONSTANT
+            one = marked if isinstance(one, Stored) else _SCALAR
+        word |= one << 16 * number
+    return word
 
 
 @dataclass(frozen=True)
@@ -397,9 +396,8 @@ class Movable:
     words: tuple[int, ...]
     """The first one is the result: of `everywhere` the operand, of what is placed the number."""
     flags: Flag
-    names: tuple[tuple[int, int, Stored | Scalar], ...]
-    """Where it names constants and scalars: the word, the lowest bit, and which."""
-    symbols: dict[Stored | Scalar, Unit]
+    names: list[Name]
+    symbols: dict[Symbol, Unit]
     """These in the order of their numbers."""
     factors: int
     """Most bytes that factors of a sum take."""
@@ -408,42 +406,29 @@ class Movable:
 @lru_cache(maxsize=1 << 14)
 def movable_everywhere(fill: Fill, unit: Unit) -> Movable:
     """Return code of `everywhere` of a fill."""
-    block, names = Block(unit), Names(1)
+    block, names = Block(unit), list[Name]()
     value = block.value(fill.everywhere, pattern=True)
     block.keep(value)
-    words = block.words(names)
-    names.place = 0
-    result = block.operand(value, len(words), names, 0)
-    return Movable((result, *words), block.flags, tuple(names.found), block.symbols, block.factors)
+    words = block.words(1, names)
+    result = packed([block.located(value)], 0, names)
+    return Movable((result, *words), block.flags, names, block.symbols, block.factors)
 
 
 @lru_cache(maxsize=1 << 14)
 def movable_placed(fill: Fill, unit: Unit) -> Movable:
     """Return code of what a fill places over the others."""
-    words, names, symbols, factors = [len(fill.placed)], Names(1), dict[Stored | Scalar, Unit](), 0
+    words, names, symbols, factors = [len(fill.placed)], list[Name](), dict[Symbol, Unit](), 0
     for one in fill.placed:
         block = Block(unit)
         block.symbols = symbols
         line: Value = LEAVE if one.line is None else block.value(one.line)
         results = line, block.value(one.position), block.value(one.value, pattern=True)
         block.keep(*results)
-        head = names.place
-        names.place += 1
-        code = block.words(names)
-        behind, names.place = names.place, head
-        operands = [
-            block.operand(value, len(code), names, field)
-            for field, value in enumerate(results, start=1)
-        ]
-        names.place = behind
-        words += [packed(len(code), *operands), *code]
+        code = block.words(len(words) + 1, names)
+        head = packed([len(code), *map(block.located, results)], len(words), names)
+        words += [head, *code]
         factors = max(factors, block.factors)
-    return Movable(tuple(words), Flag(0), tuple(names.found), symbols, factors)
-
-
-def packed(*parts: int) -> int:
-    """Return a word of numbers of 16 bits, low ones first."""
-    return sum(part << 16 * i for i, part in enumerate(parts))
+    return Movable(tuple(words), Flag(0), names, symbols, factors)
 
 
 def _factor_bytes(one: Sum, lines: int, columns: int) -> int:

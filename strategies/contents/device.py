@@ -33,7 +33,7 @@ from strategies.contents.bytecode import (
     Block,
     Flag,
     Movable,
-    Names,
+    Name,
     Scalar,
     Stored,
     Unit,
@@ -303,7 +303,8 @@ class _Class:
             (result, *words), (number, *others) = first[0], second[0]
             code = self._assembler.words
             self._starts[key] = len(code), self.needed
-            code += [packed(len(words), result, first[1] | second[1], number), *words, *others]
+            head = packed([len(words), result, first[1] | second[1], number], 0, [])
+            code += [head, *words, *others]
             self.needed = before
         start, needed = self._starts[key]
         self.needed |= needed
@@ -341,15 +342,15 @@ class _Class:
         """Return where the code of an image starts, which computes the scalars that are needed."""
         key, code = tuple(self.needed), self._assembler.words
         if key not in self._images:
-            block, names = Block(Unit(64, 1, 1), has_scalars=False), Names(1)
+            block, names = Block(Unit(64, 1, 1), has_scalars=False), list[Name]()
             for one, unit in self.needed.items():
                 block.unit = unit
                 block.value(one.node)
             for one, instruction in block.made:
                 instruction.slot = self._number(one)
-            words = [len(block.instructions), *block.words(names, of_image=True)]
+            words = [len(block.instructions), *block.words(1, names, of_image=True)]
             numbers = {one: self._number(one) for one in block.symbols}
-            for place, shift, symbol in names.found:
+            for place, shift, symbol in names:
                 words[place] += numbers[symbol] << shift
             self._images[key] = len(code)
             code += words
