@@ -262,13 +262,9 @@ def _filled(matrix: Planes) -> Planes:
 
 
 def _bounded(
-    bits: NDArray[Any],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    nan: NDArray[np.bool_],
-    unknown: NDArray[np.bool_],
-    type_: Format,
-) -> Planes:
+    bits: NDArray[Any], low: NDArray[np.float64], high: NDArray[np.float64], nan: NDArray[np.bool_],
+    unknown: NDArray[np.bool_], type_: Format,
+) -> Planes:  # fmt: skip
     """Make a fragment of an enclosure, whose bounds are numbers of the format.
 
     A single possible number, other than zero (whose sign may be open), is exact. Where NaN alone is

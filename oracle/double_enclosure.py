@@ -46,7 +46,7 @@ _GROWTH = 1 + 2.0**-45
 
 
 @dataclass(frozen=True)
-class _Elements:
+class _Doubles:
     """Elements of one operand; infinite and NaN ones count as 0, but have their class."""
 
     decoded: Decoded
@@ -55,7 +55,7 @@ class _Elements:
     classes: NDArray[np.float32]
 
     @classmethod
-    def of(cls, bits: NDArray[np.uint64]) -> _Elements:
+    def of(cls, bits: NDArray[np.uint64]) -> _Doubles:
         values = bits.view(np.float64)
         finite = np.isfinite(values)
         decoded = Decoded.of(np.where(finite, bits, np.uint64(0)))
@@ -79,15 +79,12 @@ class _Elements:
 
 
 def double_chunk(
-    form: Form,
-    a_bits: NDArray[Any],
-    b_bits: NDArray[Any],
-    c_low_bits: NDArray[Any],
+    form: Form, a_bits: NDArray[Any], b_bits: NDArray[Any], c_low_bits: NDArray[Any],
     c_high_bits: NDArray[Any],
-) -> Bounds:
+) -> Bounds:  # fmt: skip
     """Bound one chunk; shapes (k, m, tiles), (k, n, tiles), (m, n, tiles)."""
-    a, b = _Elements.of(a_bits[:, :, None]), _Elements.of(b_bits[:, None])
-    c_low, c_high = _Elements.of(c_low_bits), _Elements.of(c_high_bits)
+    a, b = _Doubles.of(a_bits[:, :, None]), _Doubles.of(b_bits[:, None])
+    c_low, c_high = _Doubles.of(c_low_bits), _Doubles.of(c_high_bits)
     frame = np.maximum(c_low.decoded.exponent, c_high.decoded.exponent)
     for left, right in zip(a.decoded.exponent, b.decoded.exponent, strict=True):
         frame = np.maximum(frame, left + right)

@@ -73,13 +73,14 @@ of D. With C f32 and D f16, the single-precision result is rounded once more, to
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic.dots import dot_product
-from oracle.batches import chunks, matrices
+from oracle.batches import check_operands, chunks
 from oracle.double_enclosure import (
     Bools,
     Bounds,
@@ -104,12 +105,9 @@ _FLOATS: dict[str, Any] = {"f16": np.float16, "f32": np.float32}
 
 
 def enclosure(
-    form: Form,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
     c_high: NDArray[Any] | None = None,
-) -> Bounds:
+) -> Bounds:  # fmt: skip
     """Return the bounds of what one floating-point multiplication may return on any target.
 
     `a`, `b`, `c`: Raw bit patterns, shapes (..., m, k), (..., k, n) and (..., m, n).
@@ -119,22 +117,18 @@ def enclosure(
     whether NaN is permitted, each (..., m, n).
     """
     upper = c if c_high is None else c_high
-    batch = matrices(form, a, b, c)
-    second = matrices(form, a, b, upper)
-    size = (batch.tiles, form.shape.m, form.shape.n)
+    leading = check_operands(form, a, b, c)
+    check_operands(form, a, b, upper)
+    size = (prod(leading), form.shape.m, form.shape.n)
     low, high, nan_ok = np.empty(size), np.empty(size), np.empty(size, np.bool_)
     chunk = double_chunk if form.a_type.name == "f64" else _chunk
     short = _short_sums(form)
-    pairs = zip(chunks(batch, _CHUNK_TILES), chunks(second, _CHUNK_TILES), strict=True)
+    pairs = (chunks(form, _CHUNK_TILES, a, b, addend) for addend in (c, upper))
     with np.errstate(all="ignore"):
-        for (part, left, right, least), (_, _, _, most) in pairs:
-            bounds = chunk(
-                form,
-                np.ascontiguousarray(left.transpose(2, 1, 0)),
-                np.ascontiguousarray(right.transpose(1, 2, 0)),
-                np.ascontiguousarray(least.transpose(1, 2, 0)),
-                np.ascontiguousarray(most.transpose(1, 2, 0)),
-            )
+        for (part, left, right, least), (_, _, _, most) in zip(*pairs, strict=True):
+            others = (one.transpose(1, 2, 0) for one in (right, least, most))
+            turned = map(np.ascontiguousarray, (left.transpose(2, 1, 0), *others))
+            bounds = chunk(form, *turned)
             for whole, piece in zip((low, high, nan_ok), bounds, strict=True):
                 whole[part] = piece.transpose(2, 0, 1)
             if short is not None:
@@ -142,7 +136,7 @@ def enclosure(
                 also = d.transpose(2, 0, 1).view(np.float32)
                 np.fmin(low[part], also, out=low[part], where=~np.isnan(low[part]))
                 np.fmax(high[part], also, out=high[part], where=~np.isnan(high[part]))
-    shape = (*batch.leading, form.shape.m, form.shape.n)
+    shape = (*leading, *size[1:])
     return low.reshape(shape), high.reshape(shape), nan_ok.reshape(shape)
 
 
@@ -155,7 +149,7 @@ def _short_sums(form: Form) -> TruncatedDot | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Elements:
+class _Numbers:
     values: Floats
     """Finite elements; 0 for infinite and NaN ones."""
     classes: NDArray[np.float32]
@@ -168,7 +162,7 @@ class _Elements:
     special: bool
 
     @classmethod
-    def of(cls, bits: NDArray[Any], fmt: Format) -> _Elements:
+    def of(cls, bits: NDArray[Any], fmt: Format) -> _Numbers:
         magnitude = (bits.astype(np.int64) & ((1 << (fmt.bits - 1)) - 1)) >> fmt.ignored_bits
         field = magnitude >> fmt.fraction_bits
         fraction = magnitude & ((1 << fmt.fraction_bits) - 1)
@@ -197,17 +191,14 @@ class _Elements:
 
 
 def _chunk(
-    form: Form,
-    a_bits: NDArray[Any],
-    b_bits: NDArray[Any],
-    c_low_bits: NDArray[Any],
+    form: Form, a_bits: NDArray[Any], b_bits: NDArray[Any], c_low_bits: NDArray[Any],
     c_high_bits: NDArray[Any],
-) -> Bounds:
+) -> Bounds:  # fmt: skip
     """Bound one chunk; shapes (k, m, tiles), (k, n, tiles), (m, n, tiles)."""
-    a = _Elements.of(a_bits[:, :, None], form.a_type)
-    b = _Elements.of(b_bits[:, None], form.b_type)
-    c_low = _Elements.of(c_low_bits, form.c_type)
-    c_high = _Elements.of(c_high_bits, form.c_type)
+    a = _Numbers.of(a_bits[:, :, None], form.a_type)
+    b = _Numbers.of(b_bits[:, None], form.b_type)
+    c_low = _Numbers.of(c_low_bits, form.c_type)
+    c_high = _Numbers.of(c_high_bits, form.c_type)
     half = form.c_type.name == form.d_type.name == "f16"
     accumulator = FORMATS["f16" if half else "f32"]
     short = _short_sums(form)
@@ -227,8 +218,8 @@ def _chunk(
     error = leaves.error(unit)
     # Without an error all leaves are multiples of `unit`, and float64 adds them exactly.
     error = np.where(error > 0.0, (error + total * _MARGIN) * (1 + _MARGIN), 0.0)
-    low = _inward(leaves.low - error, accumulator, np.inf)
-    high = _inward(leaves.high + error, accumulator, -np.inf)
+    low = _toward(leaves.low - error, accumulator, np.inf)
+    high = _toward(leaves.high + error, accumulator, -np.inf)
 
     greatest = float(np.finfo(_FLOATS[accumulator.name]).max)
     over, under = positive > greatest, negative > greatest
@@ -236,11 +227,11 @@ def _chunk(
     low = np.where(over, np.where(under, -np.inf, -negative), np.where(under, -np.inf, low))
     high = np.where(under, np.where(over, np.inf, positive), np.where(over, np.inf, high))
     if form.d_type != accumulator:
-        low = _outward(low, form.d_type, -np.inf)
-        high = _outward(high, form.d_type, np.inf)
+        low = _toward(low, form.d_type, -np.inf)
+        high = _toward(high, form.d_type, np.inf)
     elif over.any() or under.any():
-        low = _inward(low, accumulator, np.inf)
-        high = _inward(high, accumulator, -np.inf)
+        low = _toward(low, accumulator, np.inf)
+        high = _toward(high, accumulator, -np.inf)
     if a.special or b.special or c_low.special or c_high.special:
         kept = class_sum(a.classes, b.classes, c_low.classes, c_high.classes)
         flushed = class_sum(a.flushed, b.flushed, c_low.classes, c_high.classes)
@@ -251,7 +242,7 @@ def _chunk(
 class _Leaves:
     """The products and C of every output: their sums, magnitudes and grids."""
 
-    def __init__(self, a: _Elements, b: _Elements, c_low: _Elements, c_high: _Elements) -> None:
+    def __init__(self, a: _Numbers, b: _Numbers, c_low: _Numbers, c_high: _Numbers) -> None:
         self.a, self.b = a, b
         self.low = np.where(c_low.subnormal, np.minimum(c_low.values, 0.0), c_low.values)
         """Least exact sum over all choices of flushing."""
@@ -294,13 +285,9 @@ class _Leaves:
         return error
 
 
-def _inward(values: Floats, fmt: Format, toward: float) -> Floats:
+def _toward(values: Floats, fmt: Format, toward: float) -> Floats:
     """Return the nearest numbers of a format in one direction; infinities are kept."""
     narrowed = values.astype(_FLOATS[fmt.name])
     short = narrowed < values if toward > 0 else narrowed > values
     direction = np.asarray(toward, narrowed.dtype)
     return np.where(short, np.nextafter(narrowed, direction), narrowed).astype(np.float64)
-
-
-# Rounding to the neighbour below, or above, is the same operation seen from the other side.
-_outward = _inward

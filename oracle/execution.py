@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from oracle.definedness import check_defined
 from oracle.image import check_images
 from oracle.models import NO_FIGURES, Confidence, Model, model_for, model_of, weakest
-from oracle.places import Uniform, Word
+from oracle.places import Word
 from oracle.program import Program, requirements
 from oracle.steps import Branch, Loop, Step
 from oracle.targets import DEFAULT_TARGET
@@ -44,12 +44,9 @@ class Expectation:
 
 
 def execute(
-    program: Program,
-    images: NDArray[Any],
-    *,
-    target: str = DEFAULT_TARGET,
+    program: Program, images: NDArray[Any], *, target: str = DEFAULT_TARGET,
     model: Model | str | Path | None = None,
-) -> Expectation:
+) -> Expectation:  # fmt: skip
     """Execute a program on images, uint8 (count, image_bytes), which are left as they are.
 
     `target`: Whose model computes the products: "sm_90", ...
@@ -93,21 +90,20 @@ def run(steps: tuple[Step, ...], warps: Warps) -> None:
     """Take a batch of warps through steps."""
     for step in steps:
         match step:
-            case Branch():
-                taken = _uniform(step.condition, warps) != 0
-                _where(taken, warps, step.then, step.otherwise)
-            case Loop():
-                counts = _uniform(step.count, warps)
-                for iteration in range(int(counts.max(initial=0))):
-                    _where(counts > iteration, warps, step.body, ())
+            case Branch() | Loop():
+                value = step.uniform
+                numbers = (
+                    warps.word(value)
+                    if isinstance(value, Word)
+                    else np.full(warps.count, value, dtype=np.uint32)
+                )
+                if isinstance(step, Branch):
+                    _where(numbers != 0, warps, step.then, step.otherwise)
+                    continue
+                for iteration in range(int(numbers.max(initial=0))):
+                    _where(numbers > iteration, warps, step.body, ())
             case step:
                 warps.take(step)
-
-
-def _uniform(value: Uniform, warps: Warps) -> NDArray[np.uint32]:
-    if isinstance(value, Word):
-        return warps.word(value)
-    return np.full(warps.count, value, dtype=np.uint32)
 
 
 def _where(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 from oracle.errors import UsageError
 from oracle.forms import Form, Slot, kind_of
 from oracle.instructions import INSTRUCTIONS
-from oracle.instructions.row import Metadata, Note
+from oracle.instructions.row import Metadata, Note, describes
 from oracle.targets import Module
 
 LOAD_FORMS = INSTRUCTIONS["wmma.load"].forms
@@ -141,19 +141,9 @@ def another_needed(form: Form, mnemonic: str) -> UsageError:
     )
 
 
-def mma_form(opcode: str) -> Form:
-    """Return the form of wmma.mma that an opcode spells; else raise UsageError."""
-    return form_of(opcode, "wmma.mma")
-
-
-def ldmatrix_form(opcode: str) -> Form:
-    """Return the form of ldmatrix that an opcode spells; else raise UsageError."""
-    return form_of(opcode, "ldmatrix")
-
-
-def mma_sync_form(opcode: str) -> Form:
-    """Return the form of mma.sync that an opcode spells; else raise UsageError."""
-    return form_of(opcode, "mma")
+mma_form = partial(form_of, mnemonic="wmma.mma")
+ldmatrix_form = partial(form_of, mnemonic="ldmatrix")
+mma_sync_form = partial(form_of, mnemonic="mma")
 
 
 def figures_of(form: Form) -> str:
@@ -179,7 +169,8 @@ def chunks_of(form: Form) -> tuple[int, ...]:
 @cache
 def notes_of(form: Form) -> tuple[Note, ...]:
     """Return the notes that apply to a form, in the order of the page."""
-    return INSTRUCTIONS[form.mnemonic].notes_of(form)
+    notes = INSTRUCTIONS[form.mnemonic].notes
+    return tuple(note for note in notes if describes(note.where, form))
 
 
 def refusals(form: Form, module: Module) -> tuple[tuple[str, str], ...]:

@@ -78,13 +78,9 @@ def _quad_pair_places(
 
 
 def unpack(
-    form: Form,
-    operand: str,
-    words: NDArray[np.uint32],
-    scratch: Scratch | None = None,
-    *,
+    form: Form, operand: str, words: NDArray[np.uint32], scratch: Scratch | None = None, *,
     upper: bool = False,
-) -> NDArray[Any]:
+) -> NDArray[Any]:  # fmt: skip
     """Gather matrices, (form.groups * tiles, rows, columns), from registers (tiles, 32, words).
 
     `scratch`: Working memory for floats, which are then good until the next call for the operand.
@@ -137,12 +133,9 @@ def _gather(
 
 
 def pack(
-    form: Form,
-    matrices: NDArray[Any],
-    target: NDArray[np.uint32],
-    operand: str = "d",
+    form: Form, matrices: NDArray[Any], target: NDArray[np.uint32], operand: str = "d",
     scratch: Scratch | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Deal matrices out to registers, `target` (tiles, 32, words): the reverse of `unpack`."""
     tiles, type_ = len(target), form.type(operand)
     if type_.is_float:

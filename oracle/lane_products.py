@@ -34,17 +34,14 @@ _CHUNKS_OF_ROWS = 4
 long as of all (2026-11-23)."""
 Metadata = tuple[NDArray[np.uint32], int]
 """Metadata of each lane, (tiles, 32), and the sparsity selector."""
+Triple = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]
+"""Registers of A, B and C, (tiles, 32, words)."""
 
 
 def mma_sync(
-    opcode: str,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    *,
-    target: str = "sm_90",
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, target: str = "sm_90",
     model: Model | str | Path | None = None,
-) -> NDArray[np.uint32]:
+) -> NDArray[np.uint32]:  # fmt: skip
     """Return the registers of D, uint32 (..., 32, words), by the model of a target.
 
     `opcode`: Such as "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32".
@@ -55,23 +52,15 @@ def mma_sync(
     what the target returns.
     """
     form = mma_sync_form(opcode)
-    leading = _leading(form, a=a, b=b, c=c)
-    operands = (words.reshape(-1, LANES, words.shape[-1]) for words in (a, b, c))
+    leading, operands, _ = _flat(form, a, b, c)
     d = multiply_lanes(form, *operands, model=model_of(target, model))
     return d.reshape(*leading, LANES, form.words("d"))
 
 
 def mma_sp(
-    opcode: str,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    metadata: NDArray[Any],
-    selector: int,
-    *,
-    target: str = "sm_90",
-    model: Model | str | Path | None = None,
-) -> NDArray[np.uint32]:
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], metadata: NDArray[Any],
+    selector: int, *, target: str = "sm_90", model: Model | str | Path | None = None,
+) -> NDArray[np.uint32]:  # fmt: skip
     """Return the registers of D of one mma.sp (9.7.14.6.3), by the model of a target.
 
     `a`, `b`, `c`, `target`, `model`: As of `mma_sync`; A is what is stored of it.
@@ -82,9 +71,7 @@ def mma_sp(
     form = form_of(opcode)
     if not form.has_metadata:
         raise another_needed(form, "mma.sp")
-    leading = _leading(form, a=a, b=b, c=c, metadata=metadata)
-    operands = (words.reshape(-1, LANES, words.shape[-1]) for words in (a, b, c))
-    chosen = metadata.reshape(-1, LANES), _selector(form, selector)
+    leading, operands, chosen = _flat(form, a, b, c, metadata, selector)
     d = multiply_lanes(form, *operands, model=model_of(target, model), metadata=chosen)
     return d.reshape(*leading, LANES, form.words("d"))
 
@@ -105,13 +92,9 @@ def _selector(form: Form, selector: object) -> int:
 
 
 def permitted(
-    opcode: str,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    metadata: NDArray[Any] | None = None,
-    selector: int | None = None,
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
+    metadata: NDArray[Any] | None = None, selector: int | None = None,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:  # fmt: skip
     """Return what the ISA permits one multiplication to return, on any target.
 
     `opcode`, `a`, `b`, `c`: Of wmma.mma as `oracle.mma` takes them, else as `mma_sync` and
@@ -136,23 +119,17 @@ def permitted(
             return enclosure(form, a, b, c)
         numbers = multiply(form, a, b, c, model=exact).astype(np.int64)
         return numbers, numbers.copy(), np.zeros(numbers.shape, np.bool_)
-    chosen: Metadata | None = None
-    if metadata is None:
-        leading = _leading(form, a=a, b=b, c=c)
-    else:
-        leading = _leading(form, a=a, b=b, c=c, metadata=metadata)
-        chosen = metadata.reshape(-1, LANES), _selector(form, selector)
-    left, right, addend = (words.reshape(-1, LANES, words.shape[-1]) for words in (a, b, c))
+    leading, operands, chosen = _flat(form, a, b, c, metadata, selector)
     ends: list[NDArray[Any]]
     if form.a_type.is_float:
         # Of several multiplications side by side all tiles of the first come first.
         group, row, column = np.moveaxis(places(form, "d"), -1, 0)
         ends = [
             end.reshape(form.groups, -1, *end.shape[1:]).swapaxes(0, 1)[:, group, row, column]
-            for end in _enclosed(form, left, right, addend, chosen)
+            for end in _enclosed(form, operands, chosen)
         ]
     else:
-        d = multiply_lanes(form, left, right, addend, model=exact, metadata=chosen)
+        d = multiply_lanes(form, *operands, model=exact, metadata=chosen)
         numbers = d.view(np.int32).astype(np.int64)
         ends = [numbers, numbers.copy(), np.zeros(numbers.shape, np.bool_)]
     if chosen is not None:
@@ -164,31 +141,21 @@ def permitted(
     return low, high, nan_ok
 
 
-def _enclosed(
-    form: Form,
-    a: NDArray[np.uint32],
-    b: NDArray[np.uint32],
-    c: NDArray[np.uint32],
-    metadata: Metadata | None,
-) -> Sequence[NDArray[Any]]:
+def _enclosed(form: Form, operands: Triple, metadata: Metadata | None) -> Sequence[NDArray[Any]]:
     """Return the bounds of the matrices D of floats, each (form.groups * tiles, m, n)."""
-    matrices = [unpack(form, name, words) for name, words in (("a", a), ("b", b), ("c", c))]
+    left, right, addend = (
+        unpack(form, name, words) for name, words in zip("abc", operands, strict=True)
+    )
     if metadata is None:
-        return enclosure(form, *matrices)
-    left, right, addend = matrices
+        return enclosure(form, left, right, addend)
     rows = by_row(left), met(form, right, *metadata), by_row(addend)
     return [of_rows(end, form.shape.m) for end in enclosure(row_form(form), *rows)]
 
 
 def multiply_lanes(
-    form: Form,
-    a: NDArray[np.uint32],
-    b: NDArray[np.uint32],
-    c: NDArray[np.uint32],
-    *,
-    model: Model,
-    metadata: Metadata | None = None,
-) -> NDArray[np.uint32]:
+    form: Form, a: NDArray[np.uint32], b: NDArray[np.uint32], c: NDArray[np.uint32], *,
+    model: Model, metadata: Metadata | None = None,
+) -> NDArray[np.uint32]:  # fmt: skip
     """Do what `mma_sync` and `mma_sp` do, of known form and model, on (tiles, 32, words)."""
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     result = np.empty((len(a), LANES, form.words("d")), np.uint32)
@@ -213,14 +180,9 @@ def multiply_lanes(
 
 
 def _placed_product(
-    form: Form,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    model: Model,
-    scratch: Scratch,
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
     metadata: Metadata,
-) -> NDArray[Any]:
+) -> NDArray[Any]:  # fmt: skip
     """Return A x B + C of a few tiles, (tiles, m, n), A being what is stored."""
     if not form.a_type.is_float:
         return product(form, expanded(form, a, *metadata), b, c, model, scratch, keeps_c=False)
@@ -238,15 +200,23 @@ def _meets_lines(form: Form, model: Model) -> bool:
     return form.a_type.bits < 32 and model.dot_for(form).is_usual
 
 
-def _leading(form: Form, **operands: NDArray[Any]) -> tuple[int, ...]:
-    """Check registers against a form; return their leading dimensions."""
+def _flat(
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
+    metadata: NDArray[Any] | None = None, selector: int | None = None,
+) -> tuple[tuple[int, ...], Triple, Metadata | None]:  # fmt: skip
+    """Check registers; return leading dimensions, and operands and metadata with one of them."""
+    given: dict[str, Any] = {"a": a, "b": b, "c": c}
     found = {}
-    for name, words in operands.items():
+    all_ = {**given, "metadata": metadata} if form.has_metadata else given
+    for name, words in all_.items():
         size = (LANES,) if name == "metadata" else (LANES, form.words(name))
         check_array(name, words, np.uint32, *size)
         found[name] = words.shape[: -len(size)]
-    leading = found["a"]
-    if any(one != leading for one in found.values()):
+    if len({*found.values()}) > 1:
         listed = ", ".join(f"{name} {one}" for name, one in found.items())
         raise UsageError(f"the leading dimensions differ: {listed}; give the same to all")
-    return leading
+    left, right, addend = (words.reshape(-1, LANES, words.shape[-1]) for words in given.values())
+    chosen = None
+    if metadata is not None:
+        chosen = metadata.reshape(-1, LANES), _selector(form, selector)
+    return found["a"], (left, right, addend), chosen

@@ -67,7 +67,7 @@ def ldmatrix(opcode: str, shared: NDArray[Any], addresses: NDArray[Any]) -> NDAr
     """
     form = ldmatrix_form(opcode)
     used = _used_addresses(form, shared, addresses)
-    leading = _leading({"shared": shared.shape[:-1], "addresses": addresses.shape[:-1]})
+    leading = _leading(shared=shared.shape[:-1], addresses=addresses.shape[:-1])
     index = _row_bytes(form, used, leading)
     memory = np.broadcast_to(shared, (*leading, shared.shape[-1]))
     rows = np.take_along_axis(memory, index, axis=-1)
@@ -88,11 +88,7 @@ def stmatrix(
     used = _used_addresses(form, shared, addresses)
     check_array("registers", registers, np.uint32, LANES, form.registers)
     leading = _leading(
-        {
-            "shared": shared.shape[:-1],
-            "addresses": addresses.shape[:-1],
-            "registers": registers.shape[:-2],
-        }
+        shared=shared.shape[:-1], addresses=addresses.shape[:-1], registers=registers.shape[:-2]
     )
     result = np.array(np.broadcast_to(shared, (*leading, shared.shape[-1])))
     # As they lie in memory: of rows at one address, the last is what stays.
@@ -134,15 +130,13 @@ def _used_addresses(form: Form, shared: NDArray[Any], addresses: NDArray[Any]) -
     return used
 
 
-def _leading(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
+def _leading(**shapes: tuple[int, ...]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
         listed = " and ".join(f"{shape} of {name}" for name, shape in shapes.items())
-        raise UsageError(
-            f"leading dimensions {listed} do not broadcast; make them equal, or leave out those "
-            "of all but one"
-        ) from None
+        text = f"leading dimensions {listed} do not broadcast; make them equal, or leave out some"
+        raise UsageError(text) from None
 
 
 def _row_bytes(form: Form, used: NDArray[np.int64], leading: tuple[int, ...]) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.dots import dot_product, scalar_dot
 from oracle.arithmetic.double_chain import chain
-from oracle.batches import chunks, matrices
+from oracle.batches import check_operands, chunks
 from oracle.forms import Form
 from oracle.isa import mma_form
 from oracle.models import Model, model_of
@@ -69,14 +70,9 @@ rows start at cache lines: with 819 of them it took 1.2 times as long (2026-11-2
 
 
 def mma(
-    opcode: str,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    *,
-    target: str = "sm_90",
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, target: str = "sm_90",
     model: Model | str | Path | None = None,
-) -> NDArray[Any]:
+) -> NDArray[Any]:  # fmt: skip
     """Return the matrices D, (..., m, n), of one wmma.mma (9.7.14.4.5), by the model of a target.
 
     `opcode`: Such as "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32".
@@ -98,19 +94,19 @@ def multiply(
     With one leading dimension the result has in memory the order in which it was computed: with
     the tiles last for floating point. As an accumulator it then need not be transposed.
     """
-    batch = matrices(form, a, b, c)
-    size = (batch.tiles, form.shape.m, form.shape.n)
+    leading = check_operands(form, a, b, c)
+    size = (prod(leading), form.shape.m, form.shape.n)
     if form.a_type.is_float:
         result = np.empty((*size[1:], size[0]), form.d_type.raw).transpose(2, 0, 1)
     else:
         result = np.empty(size, form.d_type.raw)
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     scratch = own_scratch()
-    for part, left, right, start in chunks(batch, chunk_tiles(form)):
+    for part, left, right, start in chunks(form, chunk_tiles(form), a, b, c):
         result[part] = product(form, left, right, start, model, scratch)
-    if len(batch.leading) == 1:
+    if len(leading) == 1:
         return result
-    return in_order(result, (0, 1, 2)).reshape((*batch.leading, *size[1:]))
+    return in_order(result, (0, 1, 2)).reshape((*leading, *size[1:]))
 
 
 def chunk_tiles(form: Form) -> int:
@@ -137,16 +133,9 @@ def takes_upper_halves(form: Form, model: Model) -> bool:
 
 
 def product(
-    form: Form,
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    model: Model,
-    scratch: Scratch,
-    *,
-    keeps_c: bool = True,
-    rows: NDArray[np.intp] | None = None,
-) -> NDArray[Any]:
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
+    *, keeps_c: bool = True, rows: NDArray[np.intp] | None = None,
+) -> NDArray[Any]:  # fmt: skip
     """Return A x B + C of a few tiles, (tiles, m, n), unchecked; `rows` as of `dot_product`.
 
     Where `c` need not be kept, the result may be where it was.

@@ -32,13 +32,13 @@ def check_address(address: int | None, registers: int) -> None:
         check_range(address, 0, registers - 1, "register of the destination with the address")
 
 
+def _check_bytes(value: int, what: str) -> None:
+    check_range(value, -(1 << 31), (1 << 31) - 1, f"{what}, in bytes,")
+
+
 def address_text(address: int | None) -> str:
     """Return what to add to a load in words where a register that it writes has its address."""
     return "" if address is None else f", address in register {address} of them"
-
-
-def _check_immediate(immediate: int) -> None:
-    check_range(immediate, -(1 << 31), (1 << 31) - 1, "immediate part of an address, in bytes,")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,37 +54,28 @@ class Lines:
 
     def check(self, form: Form) -> None:
         """Raise UsageError unless a form can take them."""
-        if self.stride is None:
-            check(
-                not self.stride_in_register, "a default stride stands in no register; give a stride"
-            )
-        else:
+        if self.stride is not None:
             # "stride is an optional 32-bit integer operand" (9.7.14.4.3)
             check_range(self.stride, 0, (1 << 32) - 1, "stride, in elements,")
-        _check_immediate(self.immediate)
+        absent = self.stride is None and self.stride_in_register
+        check(not absent, "a default stride stands in no register; give a stride")
+        _check_bytes(self.immediate, "immediate part of an address")
 
     def spans(self, form: Form) -> tuple[Span, ...]:
         """Return the bytes of the matrix: its rows, or its columns where they are contiguous."""
         matrix, layout = form.matrix(), form.layout
-        length = matrix.default_stride(layout)
-        return (
-            Span(
-                buffer=self.place.buffer,
-                start=self.place.offset,
-                run=length * matrix.type.bits // 8,
-                pitch=(length if self.stride is None else self.stride) * matrix.type.bits // 8,
-                runs=matrix.leading_instances(layout),
-            ),
-        )
+        length, bits = matrix.default_stride(layout), matrix.type.bits
+        pitch = (length if self.stride is None else self.stride) * bits // 8
+        place, runs = self.place, matrix.leading_instances(layout)
+        return (Span(place.buffer, place.offset, length * bits // 8, pitch, runs),)
 
     def words(self, form: Form, fragment: str) -> str:
         """Return the line of a load or store of a fragment."""
-        matrix = form.matrix()
+        matrix, stride = form.matrix(), "default" if self.stride is None else self.stride
         return (
             f"{f'load {fragment} =' if form.is_load else f'store {fragment} to'} "
             f"{matrix.operand.upper()} {matrix.rows}x{matrix.columns} {matrix.type.name} "
-            f"{form.layout}-major at {self.place}, "
-            f"stride {'default' if self.stride is None else self.stride}"
+            f"{form.layout}-major at {self.place}, stride {stride}"
         )
 
 
@@ -107,20 +98,16 @@ class Rows:
 
     def check(self, form: Form) -> None:
         """Raise UsageError unless a form can take them."""
-        check(
-            len(self.addresses) == LANES,
-            f"{len(self.addresses)} addresses given; {form.mnemonic} takes one for each of "
-            f"{LANES} lanes",
-        )
+        given = len(self.addresses)
+        text = f"{given} addresses given; {form.mnemonic} takes one for each of {LANES} lanes"
+        check(given == LANES, text)
         for address in (min(self.addresses), max(self.addresses)):
-            check_range(address, -(1 << 31), (1 << 31) - 1, "address of a row, in bytes,")
-        _check_immediate(self.immediate)
+            _check_bytes(address, "address of a row")
+        _check_bytes(self.immediate, "immediate part of an address")
         if self.computed:
             made, unknown = run_lanes(self.code, np.zeros((1, LANES, 0), np.uint32))
-            check(
-                not unknown.any() and tuple(made[0, :, 0].tolist()) == self.addresses,
-                "code of lanes computes other addresses of rows than those that are given",
-            )
+            same = not unknown.any() and tuple(made[0, :, 0].tolist()) == self.addresses
+            check(same, "code of lanes computes other addresses of rows than those that are given")
 
     def offsets(self, form: Form) -> NDArray[np.int64]:
         """Return every byte of the rows that a form uses, (form.addresses, form.row_bytes)."""
@@ -178,29 +165,21 @@ class Op(StepBase, Generic[M]):
 
     def __post_init__(self) -> None:
         allowed = COUNTS if is_repeated(self.form) else (1,)
-        check(
-            self.count in allowed,
-            f"{self.count} registers given; there are {', '.join(map(str, allowed))}",
-        )
+        known = ", ".join(map(str, allowed))
+        check(self.count in allowed, f"{self.count} registers given; there are {known}")
         for use in self.uses:
             check_vector(use.name, "fragment" if use.is_fragment else "vector of registers")
         if self.memory is not None:
             self.memory.check(self.form)
-        has_selector = "selector" in self.form.operands
-        if has_selector and self.selector is not None:
+        mnemonic, has_selector = self.form.mnemonic, "selector" in self.form.operands
+        text = f"{mnemonic} {'lacks its sparsity' if has_selector else 'has no'} selector"
+        check(has_selector == (self.selector is not None), text)
+        if self.selector is not None:
             # "a 32-bit integer constant with values in the range 0..3" (9.7.14.6.3)
             check_range(self.selector, 0, 3, "sparsity selector")
-        else:
-            check(
-                has_selector == (self.selector is not None),
-                f"{self.form.mnemonic} "
-                + ("lacks its sparsity selector" if has_selector else "has no selector"),
-            )
         if self.address is not None:
-            check(
-                self.form.is_load,
-                f"{self.form.mnemonic} loads nothing, so that no destination holds its address",
-            )
+            text = f"{mnemonic} loads nothing, so that no destination holds its address"
+            check(self.form.is_load, text)
             check_address(self.address, self.uses[0].holds.registers)
 
     @cached_property

@@ -89,22 +89,16 @@ class Permission:
     def bounds(self) -> Iterator[Bound]:
         """Iterate over the bounded elements of all images."""
         for name, floats in FLOATS.items():
-            size = element_size(name)
             nan_tag = byte_tags(name, nan=True)[0]
             for image, byte in np.argwhere(starts(self.tags, name)).tolist():
+                part = slice(byte, byte + element_size(name))
                 low, high = (
-                    float(plane[image, byte : byte + size].view(floats)[0])
-                    for plane in (self.low, self.high)
+                    float(plane[image, part].view(floats)[0]) for plane in (self.low, self.high)
                 )
                 yield Bound(
-                    image=image,
-                    byte=byte,
-                    place=locate(self.program, byte),
-                    type=name,
-                    low=low,
-                    high=high,
-                    nan_ok=bool(self.tags[image, byte] == nan_tag),
-                )
+                    image=image, byte=byte, place=locate(self.program, byte), type=name, low=low,
+                    high=high, nan_ok=bool(self.tags[image, byte] == nan_tag),
+                )  # fmt: skip
 
 
 def permitted(
@@ -136,13 +130,9 @@ def permitted(
 
 
 def contradicting(
-    program: Program,
-    images: NDArray[Any],
-    actual: NDArray[Any],
-    *,
-    target: str,
+    program: Program, images: NDArray[Any], actual: NDArray[Any], *, target: str,
     expected: NDArray[Any],
-) -> NDArray[np.intp]:
+) -> NDArray[np.intp]:  # fmt: skip
     """Return the numbers of the images that are not what is expected of a program.
 
     Where there are figures of all that it multiplies, that is every byte as expected; else what the
@@ -150,8 +140,12 @@ def contradicting(
     """
     differ = different(expected, actual)
     known = has_figures(program, target=target)
-    if not len(differ) or (known and (len(differ) > _LOOKED_AT or not _may_be_open(program))):
+    if not len(differ):
         return differ
+    if known:
+        codes = (step for step in walk(program.steps) if is_lane_code(step))
+        if len(differ) > _LOOKED_AT or not any(map(may_be_open, codes)):
+            return differ
     permission = permitted(program, images[differ], target=target)
     wrong = ~permission.undefined
     if not known:
@@ -161,7 +155,3 @@ def contradicting(
 
 _LOOKED_AT = 64
 """Images asked for open bits: drawn programs have none, what is made smaller a few."""
-
-
-def _may_be_open(program: Program) -> bool:
-    return any(is_lane_code(one) and may_be_open(one) for one in walk(program.steps))

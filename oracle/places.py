@@ -98,7 +98,7 @@ Uniform = int | Word
 """A constant, which a compiler can fold, or a word of the image, which it cannot."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Span:
     """Runs of bytes, equally far apart, in one buffer."""
 
@@ -113,7 +113,7 @@ class Span:
     @staticmethod
     def block(buffer: str, start: int, size: int) -> Span:
         """Return bytes that lie next to each other."""
-        return Span(buffer=buffer, start=start, run=size, pitch=size, runs=1)
+        return Span(buffer, start, size, size, 1)
 
     @property
     def end(self) -> int:

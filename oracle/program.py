@@ -53,26 +53,19 @@ class Program:
             size = _lay_out(self.buffers, space)[1]
             check(size <= most, f"{space} buffers take {size} bytes; at most {most} are possible")
         amount = work(self.steps)
-        check(
-            amount <= MAX_WORK,
-            f"the program takes {amount} steps, counted as often as they may run; at most "
-            f"{MAX_WORK} are possible",
-        )
+        text = f"the program takes {amount} steps, counted as often as they may run; at most "
+        check(amount <= MAX_WORK, f"{text}{MAX_WORK} are possible")
         for step in walk(self.steps):
             for span in (*step.bytes_read, *step.bytes_written):
                 if span.buffer not in spaces:
-                    raise UsageError(
-                        f"a step names buffer {span.buffer!r}; the program has "
-                        f"{', '.join(names) or 'none'}"
-                    )
+                    text = f"a step names buffer {span.buffer!r}; the program has "
+                    raise UsageError(text + (", ".join(names) or "none"))
             for use in step.uses:
                 _ = use.registers  # as many as the operand has
             if isinstance(step.uniform, Word):
-                check(
-                    spaces[step.uniform.place.buffer] == "global",
-                    f"a word is read from shared buffer {step.uniform.place.buffer!r}; words are "
-                    "read from the image, so name a global buffer",
-                )
+                name = step.uniform.place.buffer
+                text = f"a word is read from shared buffer {name!r}; words are read from the image"
+                check(spaces[name] == "global", f"{text}, so name a global buffer")
 
     def buffer(self, name: str) -> Buffer:
         """Return the buffer of this name; UsageError if there is none."""

@@ -73,10 +73,6 @@ def _no_lanes() -> Mask:
     return np.zeros(LANES, np.bool_)
 
 
-def _all_lanes() -> Mask:
-    return np.ones(LANES, np.bool_)
-
-
 class _Walk:
     def __init__(self) -> None:
         self.links: list[Link] = []
@@ -86,7 +82,7 @@ class _Walk:
 
     def want(self, use: Use, lanes: Mask, at: tuple[int, int] | None = None) -> None:
         for register in use.registers:
-            self.need[register] = self.need.get(register, _no_lanes()) | lanes
+            self.want_one(register, lanes)
             if at is not None:
                 self.at.setdefault(register, at)
 
@@ -95,7 +91,7 @@ class _Walk:
 
     def store(self, event: Event, at: tuple[int, int] | None, others: Sequence[int]) -> None:
         (use,) = event.step.reads
-        lanes = _all_lanes()
+        lanes = ~_no_lanes()
         if at is not None and not use.is_fragment:
             lanes = _no_lanes()
             lanes[[at[0], *others]] = True
@@ -124,14 +120,8 @@ class _Walk:
         lanes = np.logical_or.reduce([*hit.values()])
         if not made.is_fragment and len(hit) == lanes.sum() == 1:
             at = int(np.argmax(lanes)), next(iter(hit))
-        self.links.append(
-            Link(
-                event=event,
-                registers=(*hit,),
-                at=at,
-                lanes=lanes if accesses_registers(step) else _all_lanes(),
-            )
-        )
+        matter = lanes if accesses_registers(step) else ~_no_lanes()
+        self.links.append(Link(event=event, registers=(*hit,), at=at, lanes=matter))
         ways = 1 if step.changes or step.copies else 2 if step.action == "pack_registers" else 0
         for use in step.reads:
             carried = use.name == step.carried
@@ -147,7 +137,7 @@ class _Walk:
                     else:
                         self.want(use, some)
             else:
-                self.want(use, _all_lanes(), at if carried and use.is_fragment else None)
+                self.want(use, ~_no_lanes(), at if carried and use.is_fragment else None)
 
     def _scalar(self, event: Event, hit: dict[int, Mask]) -> None:
         step = event.step

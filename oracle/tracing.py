@@ -61,16 +61,16 @@ class Trace:
     events: Sequence[Event]
     image: NDArray[np.uint8]
     """uint8 (image_bytes,) after the program."""
-    _writers: NDArray[np.int32]
-    _cells: NDArray[np.int32]
+    _written: NDArray[np.int32]
+    """Of each byte the number of the event that wrote it, and which element it is of."""
 
     def writer(self, byte: int) -> Written | None:
         """Return who wrote a byte of the image, None if nobody did or its bytes were copied in."""
-        number = int(self._writers[byte])
+        number, cell = self._written[:, byte].tolist()
         if number == _NOBODY:
             return None
         event = self.events[number]
-        row, column = divmod(int(self._cells[byte]), _columns(event.step))
+        row, column = divmod(cell, _columns(event.step))
         return Written(event=event, row=row, column=column)
 
     def maker(self, event: Event, name: str | None) -> Event | None:
@@ -90,10 +90,8 @@ class Trace:
 
     def producer(self, written: Written) -> Event | None:
         """Return the last multiplication or ldmatrix behind a store, None if there is none."""
-        for event in reversed(self.history(written)):
-            if is_producer(event.step):
-                return event
-        return None
+        behind = reversed(self.history(written))
+        return next((event for event in behind if is_producer(event.step)), None)
 
 
 def trace(program: Program, image: NDArray[np.uint8], *, target: str) -> Trace:
@@ -104,25 +102,7 @@ def trace(program: Program, image: NDArray[np.uint8], *, target: str) -> Trace:
     model = model_for(target)
     warp = _Recorder(program, images, model)
     run(program.steps, warp)
-    writers = warp.written["global"]
-    return Trace(
-        model=model, events=warp.events, image=images[0], _writers=writers.events,
-        _cells=writers.cells,
-    )  # fmt: skip
-
-
-@dataclass(kw_only=True, eq=False)
-class _Bytes:
-    """Record of the last write to each byte of one memory."""
-
-    events: NDArray[np.int32]
-    """Number of the event; _NOBODY at the start."""
-    cells: NDArray[np.int32]
-    """Which element: row * columns + column."""
-
-    @classmethod
-    def of(cls, size: int) -> _Bytes:
-        return cls(events=np.full(size, _NOBODY, np.int32), cells=np.zeros(size, np.int32))
+    return Trace(model=model, events=warp.events, image=images[0], _written=warp.written["global"])
 
 
 class _Recorder(Warps):
@@ -131,9 +111,11 @@ class _Recorder(Warps):
     def __init__(self, program: Program, images: NDArray[np.uint8], model: Model) -> None:
         super().__init__(program, images, model)
         self.events: list[Event] = []
+        sizes = {"global": program.image_bytes, "shared": program.shared_bytes}
         self.written = {
-            "global": _Bytes.of(program.image_bytes), "shared": _Bytes.of(program.shared_bytes),
-        }  # fmt: skip
+            space: np.full((2, size), _NOBODY, np.int32) for space, size in sizes.items()
+        }
+        """As `Trace._written`."""
         self._makers: dict[Register, int] = {}
 
     def take(self, step: Straight) -> None:
@@ -144,10 +126,10 @@ class _Recorder(Warps):
         if accesses_rows(step) and not step.stores:
             memory, rows = self.rows(step)
             inputs["rows"] = memory["bits"][0][rows]
-        stored = set[int]()
+        stored = {_NOBODY}
         for span in step.bytes_read:
             written, start = self._bytes(Place(buffer=span.buffer, offset=0))
-            stored.update(written.events[start + span.offsets].ravel().tolist())
+            stored.update(written[0, start + span.offsets].ravel().tolist())
         super().take(step)
         result = None
         if step.writes is not None:
@@ -159,15 +141,11 @@ class _Recorder(Warps):
                 stored=frozenset(stored - {_NOBODY}), result=result,
             )
         )  # fmt: skip
-        self._note_writes(step, number)
-
-    def _note_writes(self, step: Straight, number: int) -> None:
         if copies_bytes(step):
-            source, start = self._bytes(step.source)
-            destination, offset = self._bytes(step.destination)
-            for name in ("events", "cells"):
-                part = getattr(source, name)[start : start + step.size].copy()
-                getattr(destination, name)[offset : offset + step.size] = part
+            written, start = self._bytes(step.source)
+            part = written[:, start : start + step.size].copy()
+            written, start = self._bytes(step.destination)
+            written[:, start : start + step.size] = part
         elif accesses_matrix(step) and step.stores:
             self._note(step.memory.place, *_tile_cells(step), number)
         elif accesses_registers(step) and step.stores:
@@ -181,10 +159,10 @@ class _Recorder(Warps):
 
     def _note(self, place: Place, offsets: NDArray[Any], cells: NDArray[Any], number: int) -> None:
         written, start = self._bytes(place)
-        written.events[start + offsets] = number
-        written.cells[start + offsets] = cells
+        written[0, start + offsets] = number
+        written[1, start + offsets] = cells
 
-    def _bytes(self, place: Place) -> tuple[_Bytes, int]:
+    def _bytes(self, place: Place) -> tuple[NDArray[np.int32], int]:
         space = self.program.buffer(place.buffer).space
         return self.written[space], position(self.program, place)
 

@@ -227,12 +227,10 @@ class Warps:
 
     def copy(self, step: Copy) -> None:
         """Copy bytes from place to place."""
-        source, start = self.at(step.source)
-        destination, offset = self.at(step.destination)
+        (source, start), (target, offset) = self.at(step.source), self.at(step.destination)
         for plane in self.PLANES:
-            destination[plane][:, offset : offset + step.size] = source[plane][
-                :, start : start + step.size
-            ]
+            bytes_ = source[plane][:, start : start + step.size]
+            target[plane][:, offset : offset + step.size] = bytes_
 
     def barrier(self, step: Barrier) -> None:
         """Order nothing: steps follow each other here."""
@@ -270,8 +268,7 @@ class Warps:
         """
         for space, planes in self.memory.items():
             for plane, array in planes.items():
-                array[mask] = yes.memory[space][plane]
-                array[~mask] = no.memory[space][plane]
+                array[mask], array[~mask] = yes.memory[space][plane], no.memory[space][plane]
         self.cells = {}
         joined: dict[tuple[int, int], Value | None] = {}
         for register, one in yes.cells.items():
@@ -287,29 +284,21 @@ class Warps:
 
     def _joined(self, mask: NDArray[np.bool_], yes: Value, no: Value) -> Value | None:
         """Return the value that is `yes` where the mask is set; None if there is none."""
-        pairs = [(yes.planes[plane], no.planes[plane]) for plane in self.PLANES]
-        if yes.registers != no.registers or any(
-            y.shape[1:] != n.shape[1:] or y.dtype != n.dtype for y, n in pairs
-        ):
-            return None
-        return Value(
-            planes={
-                plane: _joined(mask, *pair) for plane, pair in zip(self.PLANES, pairs, strict=True)
-            },
-            registers=yes.registers,
-            constant=yes.constant if yes.constant == no.constant else None,
-        )
+        planes: Planes = {}
+        for plane in self.PLANES:
+            one, other = yes.planes[plane], no.planes[plane]
+            kinds = {(len_, array.shape[1:], array.dtype) for len_, array in
+                     ((yes.registers, one), (no.registers, other))}  # fmt: skip
+            if len(kinds) > 1:
+                return None
+            planes[plane] = np.empty((len(mask), *one.shape[1:]), dtype=one.dtype)
+            planes[plane][mask], planes[plane][~mask] = one, other
+        constant = yes.constant if yes.constant == no.constant else None
+        return Value(planes=planes, registers=yes.registers, constant=constant)
 
 
 def _part(planes: Planes, mask: NDArray[np.bool_]) -> Planes:
     return {plane: array[mask] for plane, array in planes.items()}
-
-
-def _joined(mask: NDArray[np.bool_], yes: NDArray[Any], no: NDArray[Any]) -> NDArray[Any]:
-    array = np.empty((len(mask), *yes.shape[1:]), dtype=yes.dtype)
-    array[mask] = yes
-    array[~mask] = no
-    return array
 
 
 def _arithmetic_order(matrix: Matrix) -> tuple[int, int, int]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.rule import Rule
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fuzz.explain.values import NOT_A_NUMBER, legend_words, level, level_words, units
+from fuzz.explain.values import NOT_A_NUMBER, level, level_words
 from fuzz.findings.verdicts import Difference
 from fuzz.output import harmless, in_ascii, plain, table
 from oracle.formats import Format
@@ -19,18 +20,10 @@ from strategies.matrices import Result
 
 EQUAL = "·"
 _COLOURS = {
-    "0": "black on #d9d9d9",
-    "1": "black on #ffffb2",
-    "2": "black on #fee187",
-    "3": "black on #feca66",
-    "4": "black on #feab49",
-    "5": "black on #fd8c3c",
-    "6": "white on #fc5b2e",
-    "7": "white on #ed2e21",
-    "8": "white on #d41020",
-    "9": "white on #b00026",
-    NOT_A_NUMBER: "white on #6a3d9a",
-}
+    **dict.fromkeys("0", "black on #d9d9d9"), **dict.fromkeys("12", "black on #ffffb2"),
+    **dict.fromkeys("34", "black on #feca66"), **dict.fromkeys("56", "white on #fc5b2e"),
+    **dict.fromkeys("789", "white on #b00026"), NOT_A_NUMBER: "white on #6a3d9a",
+}  # fmt: skip
 """From light to dark, as ColorBrewer's YlOrRd does; violet is on no such scale, as NaN is not.
 Both colours of a cell are set, so that it reads the same on light and dark terminals."""
 _MARKDOWN_WIDTH = 100
@@ -98,43 +91,35 @@ class Listing:
     head: Sequence[str] = ()
     """Heads of the columns of values; without any, there is one."""
 
-    def rows(self, width: int) -> Iterator[tuple[str, bool]]:
-        """Yield lines of text, and whether each is marked; no word is broken."""
+    def rows(self, width: int) -> Iterator[Text]:
+        """Yield lines of text, those of marked instructions bold; no word is broken."""
+        columns = zip_longest(self.head, *(line.values for line in self.lines), fillvalue="")
+        sizes = [max(map(len, column)) for column in columns]
+        room = sum(sizes) + 2 * len(sizes)
         texts = [" " * 2 * line.indent + line.text for line in self.lines]
-        count = max((len(line.values) for line in self.lines), default=0)
-        sizes = [
-            max(
-                len(row[at])
-                for row in (self.head, *(x.values for x in self.lines))
-                if at < len(row)
-            )
-            for at in range(count)
-        ]
-        room = sum(sizes) + 2 * count
-        longest = max((len(text) for text, line in zip(texts, self.lines, strict=True)
-                       if line.values), default=0)  # fmt: skip
-        aligned = min(longest, max(width - 4 - room, 24))
+        valued = (len(one) for one, line in zip(texts, self.lines, strict=True) if line.values)
+        aligned = min(max(valued, default=0), max(width - 4 - room, 24))
         apart = bool(self.head) and room + 28 > width
         if self.head and not apart:
-            yield f"    {'':<{aligned}}{_columns(self.head, sizes)}".rstrip(), False
+            yield Text(f"    {'':<{aligned}}{_columns(self.head, sizes)}".rstrip())
         for text, line in zip(texts, self.lines, strict=True):
-            parts, values = _wrapped(text, width - 4), _columns(line.values, sizes)
+            parts = _wrapped(text, width - 4)
             if apart:
                 named = [f"{x}: {y}" for x, y in zip(self.head, line.values, strict=False)]
                 row = "   ".join(named)
-                rows = [row] if len(row) + 12 <= width else named
-                parts += [f"        {one}" for one in rows if one]
-                values = ""
-            if values and len(parts[-1]) > aligned:
-                parts.append("")
-            parts[-1] = f"{parts[-1]:<{aligned}}{values}".rstrip()
+                parts += [f"        {x}" for x in ([row] if len(row) + 12 <= width else named) if x]
+            elif line.values:
+                if len(parts[-1]) > aligned:
+                    parts.append("")
+                values = _columns(line.values, sizes)
+                parts[-1] = f"{parts[-1]:<{aligned}}{values}".rstrip()
             if line.note and len(parts[-1]) + 7 + len(line.note) <= width:
                 parts[-1] += f"   {line.note}"
             elif line.note:
                 parts += [f"        {part}" for part in _wrapped(line.note, width - 12)]
             for number, part in enumerate(parts):
                 mark = " >  " if line.marked and not number else "    "
-                yield f"{mark}{part}".rstrip(), line.marked
+                yield plain(f"{mark}{part}".rstrip(), style="bold" if line.marked else "")
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -164,48 +149,27 @@ class Map:
 
     def rows(self, width: int) -> Iterator[Text]:
         """Yield its lines; what is wider than `width` columns goes on below."""
-        turned = self.result.is_registers
-        names = ("register", "lane") if turned else ("row", "column")
-        across = self.result.rows if turned else self.result.columns
-        margin = max(map(len, names)) + 3
-        cell = 3 if margin + 3 * across <= width else 2
-        step = max(1, (width - margin) // cell)
+        signs = {at: level(one, self.type) for at, one in self.found.items()}
+        down, across = self.result.rows, self.result.columns
+        names = ("row", "column")
+        if self.result.is_registers:
+            down, across, names = across, down, ("register", "lane")
+            signs = {(index, other): sign for (other, index), sign in signs.items()}
+        step = max(1, (width - 11) // 3)
         for start in range(0, across, step):
-            if start:
-                yield Text()
             part = range(start, min(start + step, across))
-            yield from self._part(part, names, margin, cell)
-        yield Text()
-        yield self._legend()
-
-    def _part(self, part: range, names: tuple[str, str], margin: int, cell: int) -> Iterator[Text]:
-        turned = self.result.is_registers
-        numbers = [str(index) for index in part]
-        # Two columns have no room for a gap between two numbers: tens stand above ones.
-        above = [number[:-1] for number in numbers] if cell == 2 else []
-        heads = [above, [number[-1] for number in numbers]] if any(above) else [numbers]
-        for number, row in enumerate(heads, start=1):
-            name = names[1] if number == len(heads) else ""
-            cells = "".join(f"{one:>{cell}}" for one in row)
-            yield Text(f"{name:<{margin}}{cells}", style="quiet")
-        for index in range(self.result.columns if turned else self.result.rows):
-            name = names[0] if index == 0 else ""
-            line = Text().append(f"{name}{index:>{margin - len(name)}}", style="quiet")
-            for other in part:
-                one = self.found.get((other, index) if turned else (index, other))
-                if one is None:
-                    line.append(f"{EQUAL:>{cell}}", style="quiet")
-                else:
-                    sign = level(units(one, self.type))
-                    line.append(" " * (cell - 2)).append(f" {sign}", style=_COLOURS[sign])
-            yield line
-
-    def _legend(self) -> Text:
-        line = Text().append(f"{EQUAL} equal", style="quiet")
-        for sign in sorted({level(units(one, self.type)) for one in self.found.values()}):
-            line.append("   ").append(f" {sign} ", style=_COLOURS[sign])
-            line.append(f" {level_words(sign)}", style="quiet")
-        return line.append(f"   ({legend_words(self.type)})", style="quiet")
+            yield Text(f"{names[1]:<11}{''.join(f'{one:>3}' for one in part)}", style="quiet")
+            for index in range(down):
+                line = Text(f"{names[0] if index == 0 else '':<8}{index:>3}", style="quiet")
+                for other in part:
+                    sign = signs.get((index, other), EQUAL)
+                    line.append(" ").append(f" {sign}", style=_COLOURS.get(sign, "quiet"))
+                yield line
+            yield Text()
+        words = {"0": "0 the other zero", NOT_A_NUMBER: f"{NOT_A_NUMBER} NaN"}
+        others = [words[sign] for sign in words if sign in signs.values()]
+        legend = (f"{EQUAL} equal", f"1 to 9 {level_words(self.type)}", *others)
+        yield Text("   ".join(legend), style="quiet")
 
 
 Block = Heading | Paragraph | Code | Facts | Grid | Listing | Map
@@ -243,7 +207,6 @@ class Document:
 
 
 def _on_terminal(block: Block, options: ConsoleOptions) -> Iterator[RenderableType]:
-    width = options.max_width
     match block:
         case Heading():
             yield Rule(plain(block.text, style="bold"), align="left", style="quiet")
@@ -271,12 +234,9 @@ def _on_terminal(block: Block, options: ConsoleOptions) -> Iterator[RenderableTy
             yield made
             if block.left_out:
                 yield Text(f"… and {block.left_out:,} more", style="quiet")
-        case Listing():
-            for line, marked in block.rows(width):
-                yield plain(line, style="bold" if marked else "")
-        case Map():
-            for text in block.rows(width):
-                yield in_ascii(text) if options.ascii_only else text
+        case Listing() | Map():
+            for text in block.rows(options.max_width):
+                yield in_ascii(text) if options.ascii_only and isinstance(block, Map) else text
 
 
 def _in_markdown(block: Block) -> Iterator[str]:
@@ -290,20 +250,16 @@ def _in_markdown(block: Block) -> Iterator[str]:
         case Facts() if block.commands:
             texts = (f"{command}  # {what}" for what, command in block.rows)
             yield from fenced("\n".join(texts), "sh")
-        case Facts():
+        case Facts(rows=rows):
             yield from ("| | |", "|---|---|")
-            for name, value in block.rows:
-                yield f"| {escaped(name)} | {escaped(value)} |"
+            yield from (f"| {escaped(name)} | {escaped(value)} |" for name, value in rows)
         case Grid():
             yield f"| {' | '.join(map(escaped, block.head))} |"
             yield "|---" + "|--:" * (len(block.head) - 1) + "|"
-            for row in block.rows:
-                yield f"| {' | '.join(map(escaped, row))} |"
+            yield from (f"| {' | '.join(map(escaped, row))} |" for row in block.rows)
             if block.left_out:
                 yield from ("", f"… and {block.left_out:,} more.")
-        case Listing():
-            yield from fenced("\n".join(text for text, _ in block.rows(_MARKDOWN_WIDTH)))
-        case Map():
+        case Listing() | Map():
             yield from fenced("\n".join(row.plain for row in block.rows(_MARKDOWN_WIDTH)))
 
 

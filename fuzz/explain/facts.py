@@ -22,7 +22,6 @@ from oracle.permission import Bound, permitted
 from oracle.program import Program
 from oracle.targets import parse_target, split_compiler
 from oracle.tracing import Trace, Written, trace
-from runners.cuda.compilation import DEFAULT_LEVEL
 from runners.front_ends.sources import Source, source_of
 from strategies.matrices import Result, results
 
@@ -45,32 +44,24 @@ class ValueFacts:
     @classmethod
     def of(cls, entry: Entry) -> ValueFacts:
         """Read a stored finding."""
-        subject = subject_of(entry)
-        files = entry.finding.files
-        details = entry.finding.details
-        architecture = str(details.get("architecture", entry.finding.target))
-        architecture = str(details.get(JUDGED, architecture))
+        subject, finding = subject_of(entry), entry.finding
+        files, size = finding.files, subject.program.image_bytes
+        architecture = finding.details.get("architecture", finding.target)
+        architecture = str(finding.details.get(JUDGED, architecture))
         try:
             parse_target(split_compiler(architecture)[0])
         except UsageError as error:
             raise InfrastructureError(f"{entry.path}: {error}") from None
-        size = subject.program.image_bytes
-        stored = image_of(entry, EXPECTED, size) if EXPECTED in files else None
-        expected = (
-            trace(subject.program, subject.image, target=architecture).image
-            if stored is None
-            else stored
-        )
+        if EXPECTED in files:
+            expected = image_of(entry, EXPECTED, size)
+        else:
+            expected = trace(subject.program, subject.image, target=architecture).image
+        ran = entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else None
         return cls(
-            entry=entry,
-            subject=subject,
-            rewritten=(
-                entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else None
-            ),
-            expected=expected,
+            entry=entry, subject=subject, rewritten=ran, expected=expected,
             actual=image_of(entry, ACTUAL, size) if ACTUAL in files else None,
             architecture=architecture,
-        )
+        )  # fmt: skip
 
     @property
     def finding(self) -> Finding:
@@ -86,17 +77,6 @@ class ValueFacts:
     def kernel(self) -> str:
         """The PTX that was run."""
         return self.rewritten if self.rewritten is not None else self.subject.module.ptx
-
-    @property
-    def built_for(self) -> str:
-        """Architecture of the device that ran it: "sm_90"."""
-        return str(self.finding.details.get("architecture", self.finding.target))
-
-    @property
-    def level(self) -> int:
-        """-O level."""
-        own = self.finding.made.level
-        return DEFAULT_LEVEL if own is None else own
 
     @cached_property
     def source(self) -> Source | None:
@@ -135,15 +115,13 @@ class ValueFacts:
         return None if self.shown is None else self.trace.writer(self.shown.byte)
 
     @cached_property
-    def _allowed(self) -> NDArray[np.bool_]:
-        if self.actual is None:
-            return np.ones(len(self.expected), bool)
-        allowed: NDArray[np.bool_] = self._permission.allows(self.actual[None])[0]
-        return allowed
-
-    @cached_property
     def _permission(self) -> Any:
         return permitted(self.program, self.subject.image[None], target=self.architecture)
+
+    @cached_property
+    def _allowed(self) -> Any:
+        assert self.actual is not None
+        return self._permission.allows(self.actual[None])[0]
 
     def is_permitted(self, difference: Difference) -> bool:
         """Whether the ISA permits what is there."""

@@ -1,20 +1,29 @@
-"""Writing the folder that reproduces a finding."""
+"""The folder that reproduces a finding: its page, and programs that run its kernel on one image.
+
+`repro.cu` and `repro.py` need nothing of warpfuzz.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from corpus import Entry, Finding, Kind, durable
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from corpus import Entry, Kind, durable
 from corpus.entry import EXPECTED, KERNEL, MODULE
 from corpus.programs import unpack
 from fuzz.explain.document import Block, Facts, Paragraph
 from fuzz.explain.facts import ValueFacts
 from fuzz.explain.machine_code import BAD, GOOD, asked_by_bisection, machine_code
 from fuzz.explain.page import page_of
-from fuzz.explain.programs import Shown
 from fuzz.findings.case import ACTUAL, ORIGINAL, REWRITTEN, by_hand
 from fuzz.findings.making import is_runnable, is_value_finding, variant_of
 from fuzz.kinds import sentence
@@ -22,9 +31,39 @@ from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import Disassembler
 from runners.cuda.compilation import DEFAULT_LEVEL
 from runners.emission import emit_single
-from runners.kernels import Kernel
+from runners.kernels import LANES, Kernel, Launch
 
 _EXECUTABLE = (".py", ".sh")
+_NAMES = {
+    "kernel.ptx": "the kernel that is run",
+    "module.ptx": "the module in which it was found",
+    "original.ptx": "the kernel before it was made smaller",
+    "input.bin": "memory before",
+    "expected.bin": "memory after, as it should be",
+    "actual.bin": "memory after, as it was found",
+    "repro.json": "how repro.py compiles and launches it",
+    "repro.py": "runs it with PyCUDA",
+    "repro.cu": "runs it without Python",
+    "repro.sh": "assembles it",
+    BAD: "machine code that is wrong",
+    GOOD: "machine code that is right",
+}
+"""Files of a folder, and what they are."""
+_SCRIPT = """#!/bin/sh
+# Assembles the module; PTXAS names the assembler. The exit code is the assembler's own: 0 if it
+# accepts the module.
+cd "$(dirname "$0")" || exit 3
+exec "${{PTXAS:-ptxas}}" -arch={target} {module} -o "${{TMPDIR:-/tmp}}/repro-$$.cubin"
+"""
+_HERE = Path(__file__).parent
+_MOST_WORDS = 120
+"""Runs of words that stand in `repro.cu`, three in a line: it has 120 lines then with a kernel of
+20. Where memory has more, it is read from files."""
+_IN_LINE = 3
+_ONE_POINTER = re.compile(
+    r"\.visible \.entry (\w+)\(\.param \.u64 image\)\n\{\n(.*)\n\}\s*", re.DOTALL
+)
+"""A kernel as `runners.emission.emit_single` writes it."""
 
 
 def write_reproduction(
@@ -65,163 +104,304 @@ def write_reproduction(
 
 def reproduction(
     entry: Entry, *, disassembler: Disassembler | None = None, bisected: Path | None = None
-) -> Mapping[str, bytes]:
+) -> dict[str, bytes]:
     """Return the files of a finding's folder, by name.
 
     `bisected` is a file with what `warpfuzz bisect --json` printed of the finding: what each
     compiler does.
     """
     asked = () if bisected is None else asked_by_bisection(bisected, entry.finding)
+    machine: Sequence[Block] = ()
+    about = dict(_NAMES)
+    files: dict[str, bytes]
     if is_value_finding(entry):
         facts = ValueFacts.of(entry)
-        compilers = machine_code(facts, disassembler, asked)
-        files = {**compilers.files, **_of_values(facts)}
-        here, machine = [*_again(facts)], compilers.blocks
+        machine, codes = machine_code(facts, disassembler, asked)
+        files, here = _of_values(facts)
+        files |= codes
+        if facts.source is not None:
+            about[facts.source.name] = "what the front end was given"
     elif is_runnable(entry):
-        files, launched = _of_images(entry)
-        here, machine = [*launched], ()
+        files, here = _of_images(entry)
+    elif MODULE not in entry.finding.files:
+        raise UsageError(
+            f"finding {entry.id} has no {MODULE}, so there is nothing to assemble or to run; "
+            "choose another finding"
+        )
     else:
-        files, machine = dict(_of_module(entry)), ()
-        here = [Facts([("exit code 0 if it is accepted", _ASSEMBLE)], commands=True)]
-    about = {name: "what the front end was given" for name in files if name not in _NAMES}
-    about |= _NAMES if "kernel.ptx" in files else {**_NAMES, MODULE: "what is assembled"}
-    about |= {BAD: "machine code that is wrong", GOOD: "machine code that is right"}
-    here.append(Facts([(name, about[name]) for name in sorted(about.keys() & files.keys())]))
+        script = _SCRIPT.format(target=entry.finding.target, module=MODULE)
+        files = {MODULE: entry.read(MODULE), "repro.sh": script.encode()}
+        about[MODULE] = "what is assembled"
+        command = "PTXAS=/path/to/ptxas sh repro.sh"
+        here = [Facts([("exit code 0 if it is accepted", command)], commands=True)]
+    here = [*here, Facts([(name, about[name]) for name in sorted(files)])]
     page = page_of(entry, machine=machine, asked=asked, here=here)
     return {**files, "README.md": page.markdown().encode()}
 
 
-_ASSEMBLE = "PTXAS=/path/to/ptxas sh repro.sh"
-_NAMES = {
-    "kernel.ptx": "the kernel that is run",
-    "module.ptx": "the module in which it was found",
-    "original.ptx": "the kernel before it was made smaller",
-    "input.bin": "memory before",
-    "expected.bin": "memory after, as it should be",
-    "actual.bin": "memory after, as it was found",
-    "repro.json": "how repro.py compiles and launches it",
-    "repro.py": "runs it with PyCUDA",
-    "repro.cu": "runs it without Python",
-    "repro.sh": "assembles it",
-}
-"""Files of a folder, and what they are."""
-
-
-def _again(facts: ValueFacts) -> Iterator[Block]:
-    """Yield how the folder of a program is run."""
-    shown = _kernel_of(facts)
+def _of_values(facts: ValueFacts) -> tuple[dict[str, bytes], Sequence[Block]]:
+    """Return the files of a program on an image, and how it is run."""
+    subject, finding = facts.subject, facts.finding
+    kernel, ptx = subject.module.kernel(), facts.kernel
+    if KERNEL in finding.files and facts.rewritten is None:
+        # Its text may be smaller than what is emitted, but it is launched alike.
+        kernel = emit_single(subject.program).kernel()
+        ptx = facts.entry.read(KERNEL).decode(errors="replace")
+    shown = Shown.of(facts.entry, ptx, kernel, subject.image, facts.expected, subject.copies)
+    files = shown.files()
     commands = [("needs PyCUDA and NumPy", "python repro.py --ptxas PATH"), *shown.commands]
-    if shown.ptx != facts.subject.module.ptx:
+    if facts.actual is not None:
+        files["actual.bin"] = facts.actual.tobytes()
+    if shown.ptx != subject.module.ptx:
+        files["module.ptx"] = subject.module.ptx.encode()
         commands.append(("the module that the campaign ran", "see module.ptx"))
     if facts.source is not None:
+        files[facts.source.name] = facts.source.text.encode()
         commands += [("compiles it again", command) for command in facts.source.commands]
-    yield Facts(commands, commands=True)
-    yield Paragraph(
+    said = [
         "Exit code 1: some bytes are not as the PTX ISA says (the first are printed); 0: all are."
-    )
-    if facts.finding.made.runner == "sim":
-        yield Paragraph(
+    ]
+    if finding.made.runner == "sim":
+        said.append(
             "It was found on a simulated device. Where the fault sits inside that device, and not "
             "in kernel.ptx, a GPU runs it without a difference."
         )
-    if facts.finding.kind is Kind.HANG:
-        yield Paragraph("The kernel did not end: be ready to interrupt it.")
-
-
-_SCRIPT = """#!/bin/sh
-# Assembles the module; PTXAS names the assembler. The exit code is the assembler's own: 0 if it
-# accepts the module.
-cd "$(dirname "$0")" || exit 3
-exec "${{PTXAS:-ptxas}}" -arch={target} {module} -o "${{TMPDIR:-/tmp}}/repro-$$.cubin"
-"""
-
-
-def _of_module(entry: Entry) -> Mapping[str, bytes]:
-    finding = entry.finding
-    if MODULE not in finding.files:
-        raise UsageError(
-            f"finding {finding.id} has no {MODULE}, so there is nothing to assemble or to run; "
-            "choose another finding"
-        )
-    module = entry.read(MODULE)
-    return {
-        MODULE: module,
-        "repro.sh": _SCRIPT.format(target=finding.target, module=MODULE).encode(),
-    }
+    if finding.kind is Kind.HANG:
+        said.append("The kernel did not end: be ready to interrupt it.")
+    return files, [Facts(commands, commands=True), *map(Paragraph, said)]
 
 
 def _of_images(entry: Entry) -> tuple[dict[str, bytes], Sequence[Block]]:
     """Return the files of a kernel with images, and how it is launched."""
-    (subject, setup), finding, files = by_hand(entry), entry.finding, entry.finding.files
+    (subject, setup), files = by_hand(entry), entry.finding.files
     kernel, ptx = subject.module.kernel(), subject.module.ptx
     rewritten = entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else ptx
-    places: tuple[int, ...] = ()
+    places: tuple[int, ...] = (0, 8, 16)
     how = "one warp"
     if setup is not None:
         grid, block = (" x ".join(map(str, one)) for one in (setup.grid, setup.block))
         how = f"a grid of {grid} blocks of {block} threads"
         kernel = replace(kernel, launch=setup.launch)
         places = tuple(one.offset for one in setup.parameters)
-    own = {}
+    shown = Shown.of(entry, rewritten, kernel, subject.image, unpack(entry, EXPECTED))
+    made = shown.files(places)
     if ACTUAL in files:
-        own["actual.bin"] = unpack(entry, ACTUAL).tobytes()
+        made["actual.bin"] = unpack(entry, ACTUAL).tobytes()
     if rewritten != ptx:
-        own[MODULE] = ptx.encode()
+        made[MODULE] = ptx.encode()
     if ORIGINAL in files:
-        own[ORIGINAL] = entry.read(ORIGINAL)
-    shown = _shown(
-        finding, rewritten, kernel, subject.image.tobytes(), unpack(entry, EXPECTED).tobytes(),
-        level=finding.made.level,
-    )  # fmt: skip
+        made[ORIGINAL] = entry.read(ORIGINAL)
     commands = [("needs PyCUDA and NumPy", "python repro.py"), *shown.commands]
     launch = Paragraph(f"The entry is {kernel.entry}, launched with {how}.")
-    return shown.files(places) | own, (Facts(commands, commands=True), launch)
+    return made, (Facts(commands, commands=True), launch)
 
 
-def _shown(
-    finding: Finding,
-    ptx: str,
-    kernel: Kernel,
-    image: bytes,
-    expected: bytes,
-    *,
-    level: object,
-    copies: int = 1,
-) -> Shown:
-    variant = variant_of(finding)
-    return Shown(
-        ptx=variant.files("", ptx)[""],
-        kernel=kernel,
-        image=image,
-        expected=expected,
-        about=(sentence(finding), f"Finding {finding.id} of warpfuzz; README.md says more."),
-        architecture=variant.architecture(str(finding.details.get("architecture", finding.target))),
-        level=level if isinstance(level, int) else DEFAULT_LEVEL,
-        flags=tuple(variant.flags),
-        copies=copies,
+# The two programs
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shown:
+    """A kernel, the memory on which it runs, and what has to be there afterwards."""
+
+    ptx: str
+    kernel: Kernel
+    image: bytes
+    expected: bytes
+    about: Sequence[str]
+    """What a comment says of it, in lines."""
+    architecture: str
+    """Such as "sm_90"."""
+    level: int
+    """-O level."""
+    flags: tuple[str, ...] = ()
+    """Further options of ptxas."""
+    copies: int = 1
+    """Images that a launch works on, where the kernel works on several."""
+
+    @classmethod
+    def of(
+        cls,
+        entry: Entry,
+        ptx: str,
+        kernel: Kernel,
+        image: NDArray[np.uint8],
+        expected: NDArray[np.uint8],
+        copies: int = 1,
+    ) -> Shown:
+        """Return the kernel of a finding with the options with which it was compiled."""
+        finding, variant = entry.finding, variant_of(entry.finding)
+        level = finding.made.level
+        return cls(
+            ptx=variant.files("", ptx)[""],
+            kernel=kernel,
+            image=image.tobytes(),
+            expected=expected.tobytes(),
+            about=(sentence(finding), f"Finding {finding.id} of warpfuzz; README.md says more."),
+            architecture=variant.architecture(
+                str(finding.details.get("architecture", finding.target))
+            ),
+            level=DEFAULT_LEVEL if level is None else level,
+            flags=tuple(variant.flags),
+            copies=copies,
+        )
+
+    @property
+    def launch(self) -> Launch:
+        """How the entry is launched; one that takes many images is given `copies` of them."""
+        if self.kernel.launch is not None:
+            return self.kernel.launch
+        # images, sms, count: see `runners.kernels.Kernel`.
+        parameters = bytes(16) + self.copies.to_bytes(4, "little")
+        return Launch(
+            grid=(self.copies, 1, 1),
+            block=(LANES, 1, 1),
+            shared_bytes=0,
+            parameters=parameters,
+            pointers=((0, 0),),
+            buffers=((0, len(self.image)),),
+        )
+
+    @property
+    def commands(self) -> Sequence[tuple[str, str]]:
+        """Commands that build and run `repro.cu`, each with what it needs or does."""
+        if self._inline is None:
+            built = f"ptxas -arch={self.architecture} -O{self.level} {' '.join(self.flags)}".strip()
+            return (
+                ("by the driver's compiler", "nvcc -o repro repro.cu -lcuda && ./repro"),
+                ("by a ptxas", f"{built} kernel.ptx -o kernel.cubin && ./repro kernel.cubin"),
+            )
+        virtual = self.architecture.replace("sm_", "compute_")
+        flags = "".join(f" -Xptxas {flag}" for flag in (f"-O{self.level}", *self.flags))
+        return (
+            ("by the ptxas of nvcc",
+             f"nvcc -arch={self.architecture}{flags} -o repro repro.cu && ./repro"),
+            ("by the driver's compiler",
+             f"nvcc -gencode arch={virtual},code={virtual} -o repro repro.cu && ./repro"),
+        )  # fmt: skip
+
+    @cached_property
+    def _inline(self) -> tuple[str, Sequence[str]] | None:
+        """The kernel as C++ and the memory, where both fit into `repro.cu`."""
+        memory = None if self.kernel.launch is None else self._memory()
+        kernel = None if memory is None else inline_kernel(self.ptx)
+        return None if kernel is None or memory is None else (kernel, memory)
+
+    def files(self, places: Sequence[int] = (0, 8, 16)) -> dict[str, bytes]:
+        """Return the files of the reproduction by name.
+
+        `places` are the offsets of the entry's parameters; else those of the kernels that
+        `runners.emission` writes.
+        """
+        launch = self.launch
+        document = {
+            "entry": self.kernel.entry,
+            "level": self.level,
+            "flags": self.flags,
+            "architecture": self.architecture,
+            "copies": self.copies,
+            "grid": launch.grid,
+            "block": launch.block,
+            "shared_bytes": launch.shared_bytes,
+            "parameters": launch.parameters.hex(),
+            "pointers": launch.pointers,
+        }
+        return {
+            "expected.bin": self.expected,
+            "input.bin": self.image,
+            "kernel.ptx": self.ptx.encode(),
+            "repro.cu": self._source(places).encode(),
+            "repro.json": msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n",
+            "repro.py": (_HERE / "standalone.py").read_bytes(),
+        }
+
+    def _source(self, places: Sequence[int]) -> str:
+        """Return `repro.cu`: with kernel and memory in it where both are small."""
+        kernel, data = self._inline or ("", [*self._launch(places)])
+        text = (_HERE / ("inline.cu" if kernel else "standalone.cu")).read_text()
+        about = [" ".join(line.replace("\\", "/").split()) for line in self.about]
+        commands = [f"  {command}       {what}" for what, command in self.commands]
+        for mark, lines in (
+            ("// @ABOUT@", [f"// {line}".rstrip() for line in (*about, "", *commands)]),
+            ("//@KERNEL@", [kernel]),
+            ("//@DATA@", data),
+        ):
+            text = text.replace(mark, "\n".join(lines))
+        return text
+
+    def _launch(self, places: Sequence[int]) -> Iterator[str]:
+        launch = self.launch
+        places = [place for place in places if place < len(launch.parameters)]
+        grid, block = map(_braced, (launch.grid, launch.block))
+        pointers = _braced(f"{{{place}, {offset}}}" for place, offset in launch.pointers)
+        yield f"static const char *const kEntry = {_string(self.kernel.entry)};"
+        yield f"static const int kLevel = {self.level};"
+        yield f"static const size_t kBytes = {len(self.image)}, kPlaces[] = {_braced(places)};"
+        yield f"static const unsigned kCopies = {self.copies}, kShared = {launch.shared_bytes};"
+        yield f"static const unsigned kGrid[] = {grid}, kBlock[] = {block};"
+        yield f"static const unsigned char kParameters[] = {_braced(launch.parameters)};"
+        yield f"static const Pointer kPointers[] = {pointers};"
+
+    def _memory(self) -> tuple[str, ...] | None:
+        """Return what defines the memory before and after, None where that takes many lines."""
+        if len(self.image) % 4:
+            return None
+        before, after = (np.frombuffer(one, "<u4") for one in (self.image, self.expected))
+        given, changed = _words(before, before != 0), _words(after, before != after)
+        if len(given) + len(changed) > _MOST_WORDS:
+            return None
+        return (
+            f"static const size_t kBytes = {len(self.image)};",
+            f"static const std::vector<Words> kBefore = {_lines(given)};  // all else is 0",
+            f"static const std::vector<Words> kChanged = {_lines(changed)};",
+        )
+
+
+def _words(values: NDArray[np.uint32], shown: NDArray[np.bool_]) -> list[str]:
+    """Return words with where and how often they stand one after the other."""
+    found: list[list[int]] = []
+    for place in np.flatnonzero(shown).tolist():
+        value = int(values[place])
+        if found and found[-1][1] == value and found[-1][0] + found[-1][2] == place:
+            found[-1][2] += 1
+        else:
+            found.append([place, value, 1])
+    return [f"{{{4 * place}, {value:#x}, {count}}}" for place, value, count in found]
+
+
+def _lines(texts: Sequence[str]) -> str:
+    rows = (", ".join(texts[start : start + _IN_LINE]) for start in range(0, len(texts), _IN_LINE))
+    return f"{{{(',' + chr(10) + '    ').join(rows)}}}"
+
+
+def _braced(values: Any) -> str:
+    return f"{{{', '.join(map(str, values))}}}"
+
+
+def _string(text: str) -> str:
+    # JSON's strings of plain names are C's.
+    return msgspec.json.encode(text).decode()
+
+
+_GIVEN = "%%given_image"
+"""Register of the operand outside of the kernel's scope: nvcc names its own %rd1, …, and the kernel
+declares such names, too (H200, nvcc 13.0, 2026-11-23: an illegal address)."""
+
+
+def inline_kernel(ptx: str) -> str | None:
+    """Return a kernel of CUDA C++ whose body is a module's only kernel, as inline PTX.
+
+    None where the kernel takes anything but one pointer, or declares what inline PTX cannot.
+    """
+    match = _ONE_POINTER.search(ptx)
+    if match is None or any(sign in match[2] for sign in ('"', "\\", "//")):
+        return None
+    body = match[2].replace("%", "%%").replace("ld.param.u64", "mov.b64").replace("[image]", _GIVEN)
+    return "\n".join(
+        (
+            "__global__ void kernel(unsigned char *image) {",
+            f'    asm volatile(".reg .b64 {_GIVEN}; mov.b64 {_GIVEN}, %0; {{\\n"',
+            *(f'        "{line.strip()}\\n"' for line in body.splitlines() if line.strip()),
+            '        "}" :: "l"(image) : "memory");',
+            "}",
+        )
     )
-
-
-def _kernel_of(facts: ValueFacts) -> Shown:
-    """Return the smallest kernel where one shows the finding, else the one that was run."""
-    subject, kernel, ptx = facts.subject, facts.subject.module.kernel(), facts.kernel
-    if KERNEL in facts.finding.files and facts.rewritten is None:
-        # Its text may be smaller than what is emitted, but it is launched alike.
-        kernel = emit_single(subject.program).kernel()
-        ptx = facts.entry.read(KERNEL).decode(errors="replace")
-    return _shown(
-        facts.finding, ptx, kernel, subject.image.tobytes(), facts.expected.tobytes(),
-        level=facts.level, copies=subject.copies,
-    )  # fmt: skip
-
-
-def _of_values(facts: ValueFacts) -> dict[str, bytes]:
-    shown = _kernel_of(facts)
-    files = shown.files()
-    if facts.actual is not None:
-        files["actual.bin"] = facts.actual.tobytes()
-    if facts.source is not None:
-        files[facts.source.name] = facts.source.text.encode()
-    if shown.ptx != facts.subject.module.ptx:
-        files["module.ptx"] = facts.subject.module.ptx.encode()
-    return files

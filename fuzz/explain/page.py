@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import Any
 
 from corpus import Entry, Finding, Kind, ShrinkStatus
 from corpus.entry import KERNEL, MODULE
@@ -35,7 +36,6 @@ from oracle.lane_code import Assign
 from oracle.ops import multiplies
 from oracle.slicing import Link
 from oracle.terms import TermSum, operands_of, sums_of
-from strategies.matrices import Result
 
 ISA = "PTX ISA 9.0"
 """Whose sections are cited (`oracle.scalar.row`)."""
@@ -66,35 +66,37 @@ def page_of(
 ) -> Document:
     """Return the page of a finding.
 
-    Parameters
-    ----------
-    machine
-        Where the machine code of builds parts.
-    asked
-        What each ptxas did, where more is known than the finding has.
-    here
-        How it is run in the folder that the page lies in, which may be sent to somebody; None: it
-        lies in none, and names the finding's own.
+    It has where the machine code of builds parts, what each ptxas did where more is known than the
+    finding has, and how it is run in the folder that the page lies in, which may be sent to
+    somebody; None: it lies in none, and names the finding's own.
     """
-    finding, gives = entry.finding, ""
+    finding, gives, sent = entry.finding, "", here is not None
+    kernel = entry.read(KERNEL).decode(errors="replace") if KERNEL in finding.files else ""
+    lines = len(kernel.splitlines())
     if is_value_finding(entry):
         facts = ValueFacts.of(entry)
-        way = None if facts.shown is None else Way.of(facts)
+        way = Way.of(facts)
         gives = "" if way is None else way.gives
         blocks = _of_values(facts, way)
     else:
         blocks = _of_module(entry)
+    if here is None:
+        commands = _commands(entry)
+        if kernel:
+            commands.append((f"a kernel of {lines} lines", str(entry.path / KERNEL)))
+        here = [Facts(commands, commands=True)]
     return Document(
         sentence=sentence(finding, who=who_has([finding]), gives=gives),
         blocks=[
             *blocks,
-            *_compilers(entry, asked, sent=here is not None),
+            Heading("Compilers"),
+            Facts(list(_compilers(entry, asked, sent=sent))),
             *machine,
             Heading("How to see it"),
-            *([Facts(_commands(entry), commands=True)] if here is None else here),
-            *_kernel(entry),
+            *here,
+            *([Code(kernel, "ptx")] if 0 < lines <= _SMALL_KERNEL else []),
             Heading("How it was found"),
-            Facts(list(_found(entry, sent=here is not None))),
+            Facts([(name, str(fact)) for name, fact in _found(entry, sent=sent) if fact]),
         ],
     )
 
@@ -103,40 +105,54 @@ def page_of(
 
 
 def _of_values(facts: ValueFacts, way: Way | None) -> Iterator[Block]:
-    if facts.shown is None:
-        yield from _without_result(facts.finding)
+    one = facts.shown
+    if one is None:
+        if meaning := KINDS[facts.finding.kind].of_programs:
+            yield Paragraph(meaning[:1].upper() + meaning[1:])
+        if facts.finding.runners and (message := facts.finding.runners[-1].message):
+            yield Code(message)
         return
-    yield Paragraph(_summary(facts, way))
+    yield Paragraph(_summary(facts, way, one))
     if way is not None:
         yield way.top()
-        yield from _said(way)
+        yield from map(Paragraph, _said(way))
         for link in way.products[-_SAID:]:
-            yield from _terms(facts, link)
-    yield from _permission(facts)
-    yield from _maps(facts)
+            yield from _terms(facts, link, one)
+    if bound := facts.bound(one):
+        either = "only NaN"
+        if bound.low <= bound.high:
+            nan = ", or NaN" if bound.nan_ok else ""
+            either = f"every value from {bound.low!r} to {bound.high!r}{nan}"
+        yield Paragraph(
+            "Over every order of accumulation, every rounding and either treatment of subnormal "
+            f"inputs the ISA permits {either} at {one.where}."
+        )
+    for result in facts.results:
+        found = {
+            (other.row, other.column): other
+            for other in facts.differences
+            if other.row >= 0 and other.where == result.where(other.row, other.column)
+        }
+        what = f"{result.rows} x {result.columns} elements of {result.type}"
+        kinds: set[Any] = {*found}
+        if result.is_registers:
+            # Lanes with the same values are one row of the table.
+            kinds = {(at, x.expected, x.actual) for (_, at), x in found.items()}
+            what = f"{counted(result.columns, 'register')} of {result.rows} lanes"
+        if len(kinds) >= _MAPPED:
+            yield Heading(f"Where {result.name} differs: {what}")
+            yield Map(result, found, facts.type_of(next(iter(found.values()))))
     if len(facts.differences) > 1:
         yield Heading("What differs")
-        yield _differences(facts, "" if way is None else way.writer.stored_type)
+        yield _differences(facts, "" if way is None else way.stored_type)
     if way is not None and (whole := way.whole()) is not None:
         yield Heading("Every instruction that the value depends on")
         yield whole
 
 
-def _without_result(finding: Finding) -> Iterator[Block]:
-    meaning = KINDS[finding.kind].of_programs
-    if meaning:
-        yield Paragraph(_sentence(meaning))
-    message = finding.runners[-1].message if finding.runners else ""
-    if message:
-        yield Code(message)
-
-
-def _summary(facts: ValueFacts, way: Way | None) -> str:
-    one = facts.shown
-    assert one is not None
-    count = len(facts.differences)
-    where = one.where
-    if way is not None and one.where.startswith("r") and len(way.lanes):
+def _summary(facts: ValueFacts, way: Way | None, one: Difference) -> str:
+    count, where = len(facts.differences), one.where
+    if way is not None and one.where.startswith("r"):
         where = f"lane {one.row}"
     more = f"; {count:,} elements of the image differ" if count > 1 else ""
     if not facts.is_permitted(one):
@@ -145,183 +161,131 @@ def _summary(facts: ValueFacts, way: Way | None) -> str:
         judged = "Nothing that the value depends on leaves it open: the ISA permits no other"
     else:
         judged = "The ISA permits the value, and it is not what this target is known to return"
-    nobody = "" if way is not None else (
-        f" No instruction writes {one.where}: {shown(one.expected, one.bits, '')} stands there "
-        f"before, and the build leaves {shown(one.actual, one.bits, '')}."
-    )  # fmt: skip
-    rewritten = (
-        " A pass or a planted fault changed the PTX on its way to the compiler; below is what was "
-        "written first." if facts.rewritten is not None and facts.source is None else ""
-    )  # fmt: skip
-    others = facts.finding.details.get(OTHER_KERNELS)
-    beside = (
-        f" The module has {counted(int(others), 'other kernel')}, and without them it is right."
-        if others else ""
-    )  # fmt: skip
-    return f"{judged} ({where}{more}).{nobody}{rewritten}{beside}"
+    text = f"{judged} ({where}{more})."
+    if way is None:
+        text += (
+            f" No instruction writes {one.where}: {shown(one.expected, one.bits, '')} stands there "
+            f"before, and the build leaves {shown(one.actual, one.bits, '')}."
+        )
+    if facts.rewritten is not None and facts.source is None:
+        text += (
+            " A pass or a planted fault changed the PTX on its way to the compiler; below is what "
+            "was written first."
+        )
+    if others := facts.finding.details.get(OTHER_KERNELS):
+        kernels = counted(int(others), "other kernel")
+        text += f" The module has {kernels}, and without them it is right."
+    return text
 
 
-def _said(way: Way) -> Iterator[Block]:
+def _said(way: Way) -> Iterator[str]:
     """Say what the ISA says of each instruction that is named.
 
     A branch and a loop of lanes have no sentence of their own.
     """
-    told: dict[str, str] = {}
+    scalar, matrix = dict[str, str](), dict[str, None]()
     for at in sorted(way.guilty):
-        one = way.links[at].taken
-        if one is not None and isinstance(one.statement, Assign):
-            row = one.statement.row
-            told.setdefault(f"{row.opcode} ({ISA}, {row.section})", row.says)
-    for text, said in told.items():
-        yield Paragraph(f"{text}: {said}")
-    forms = dict.fromkeys(
-        form
-        for at in sorted(way.guilty)
-        if (form := way.links[at].event.step.instruction) is not None
-    )
-    quoted: dict[str, None] = {}
-    for form in forms:
-        quotes = INSTRUCTIONS[form.mnemonic].quotes_of(form)[:_SAID]
+        taken, form = way.links[at].taken, way.links[at].event.step.instruction
+        if taken is not None and isinstance(taken.statement, Assign):
+            row = taken.statement.row
+            scalar.setdefault(f"{row.opcode} ({ISA}, {row.section})", row.says)
+        if form is None:
+            continue
+        row_ = INSTRUCTIONS[form.mnemonic]
+        quotes = row_.quotes_of(form)[:_SAID]
         if not quotes:
-            quoted[f"{form.mnemonic}: {ISA}, {INSTRUCTIONS[form.mnemonic].section}."] = None
+            matrix[f"{form.mnemonic}: {ISA}, {row_.section}."] = None
         for section, some in groupby(quotes, lambda quote: quote[0]):
             text = " ".join(f"“{quote.translate(_PLAIN)}”" for _, quote in some)
-            quoted[f"{form.mnemonic} ({ISA}, {section}): {text}"] = None
-    yield from map(Paragraph, quoted)
+            matrix[f"{form.mnemonic} ({ISA}, {section}): {text}"] = None
+    yield from (f"{text}: {said}" for text, said in scalar.items())
+    yield from matrix
     if way.unread:
-        yield Paragraph(
+        yield (
             f"Of what is named the program has {', '.join(way.unread)}, too; the value does not "
             "depend on it."
         )
 
 
-def _terms(facts: ValueFacts, link: Link) -> Iterator[Block]:
+def _terms(facts: ValueFacts, link: Link, shown_: Difference) -> Iterator[Block]:
     """Tell how the element of D that matters is summed."""
     step, at, result = link.event.step, link.at, link.event.result
     if at is None or result is None or not multiplies(step):
         return
-    form = step.form
+    form, bits = step.form, step.form.d_type.bits
+    mask, d = (1 << bits) - 1, 0
     if form.opaque:
-        d = int(result[at]) & ((1 << form.d_type.bits) - 1)
+        d = int(result[at])
+    elif bits >= 32:
+        words = result[at[0], at[1] * bits // 32 :]
+        d = int(words[0]) | (int(words[1]) << 32 if bits == 64 else 0)
     else:
-        at, d = _element(facts, link, result)
+        # Of a register with several elements, one that differs.
+        lane, register = at
+        changed = shown_.expected ^ shown_.actual
+        part = int(shown_.bits == 32 and not changed & mask)
+        d = int(result[lane, register]) >> bits * part
+        at = (lane, 32 // bits * register + part)
+    d &= mask
     given = operands_of(link.event, at)
-    yield Heading(f"How D[{given.row}, {given.column}] is summed: {form.opcode}")
+    place = f"[{given.row}, {given.column}]"
+    yield Heading(f"How D{place} is summed: {form.opcode}")
     sums = list(sums_of(form, given, d, facts.trace.model))
-    for number_, one in enumerate(sums[:_SUMS], start=1):
-        yield from _sum(form.a_type, form.b_type, one, number_, len(sums), given)
+    for index, one in enumerate(sums[:_SUMS], start=1):
+        words_ = f"Addition {index} of {len(sums)}: products" if len(sums) > 1 else "Products"
+        yield from _sum(form.a_type, form.b_type, one, words_, several=len(sums) > 1)
     if len(sums) > _SUMS:
         yield Paragraph(f"{len(sums) - _SUMS} more additions follow.")
     c_bits = int(given.c) & ((1 << form.c_type.bits) - 1)
     c, made = (
-        shown(bits, fmt.bits, fmt.name) for bits, fmt in ((c_bits, form.c_type), (d, form.d_type))
+        shown(raw, fmt.bits, fmt.name) for raw, fmt in ((c_bits, form.c_type), (d, form.d_type))
     )
-    place = f"[{given.row}, {given.column}]"
     clamped = ", clamped to the range of .s32 (.satfinite)" if form.satfinite else ""
     last = "" if sums[0].adds else ", added by an instruction of its own"
     yield Paragraph(f"C{place} = {c}{last}, and D{place} = {made}{clamped}.")
 
 
-def _element(facts: ValueFacts, link: Link, result: object) -> tuple[tuple[int, int], int]:
-    """Return which element of D a register of a lane holds that differs, and its pattern."""
-    form, at = link.event.step.form, link.at  # type: ignore[union-attr]
-    assert at is not None
-    lane, register = at
-    bits = form.d_type.bits
-    if bits >= 32:
-        words = result[lane, register * bits // 32 :]  # type: ignore[index]
-        return at, int(words[0]) | (int(words[1]) << 32 if bits == 64 else 0)
-    one = facts.shown
-    part = 0
-    if one is not None and one.bits == 32 and not (one.expected ^ one.actual) & ((1 << bits) - 1):
-        part = 1
-    word = int(result[lane, register])  # type: ignore[index]
-    return (lane, 32 // bits * register + part), word >> bits * part & ((1 << bits) - 1)
-
-
 def _sum(
-    a_type: Format, b_type: Format, one: TermSum, place: int, count: int, given: object
+    a_type: Format, b_type: Format, one: TermSum, words: str, *, several: bool
 ) -> Iterator[Block]:
-    zero = [
-        term for term in one.terms if not _counts(term.a, a_type) or not _counts(term.b, b_type)
+    kept = [
+        term
+        for term in one.terms
+        if (_counts(term.a, a_type) and _counts(term.b, b_type)) or term.value not in (0, 0.0, None)
     ]
-    kept = [term for term in one.terms if term not in zero or (term.value not in (0, 0.0, None))]
-    truncated = one.unit is not None
-    head = ["k", "A", "B", *(["A x B"] if kept and kept[0].value is not None else [])]
-    head += ["units"] if truncated else []
+    ks, left = spans(sorted(term.k for term in one.terms)), len(one.terms) - len(kept)
+    before = shown(one.before, one.addend.bits, one.addend.name)
+    to = f", added to {one.adds} = {before}" if one.adds else ""
+    zeros = f"; {left} of {len(one.terms)} are zero" if left else ""
+    yield Paragraph(f"{words} of k = {ks}{to}{zeros}.")
     rows = []
     for term in kept[:_TERMS]:
         name = str(term.k) if term.k == term.met else f"{term.k}, row {term.met} of B"
-        row = [
-            name,
-            shown(term.a, a_type.bits, a_type.name),
-            shown(term.b, b_type.bits, b_type.name),
-        ]
+        factors = ((term.a, a_type), (term.b, b_type))
+        row = [name, *(shown(bits, fmt.bits, fmt.name) for bits, fmt in factors)]
         if term.value is not None:
             row.append(number(term.value) if a_type.is_float else str(term.value))
-        if truncated:
+        if one.unit is not None:
             row.append(f"{term.units:.0f}" if term.units is not None else "")
         rows.append(row)
-    before = shown(one.before, one.addend.bits, one.addend.name)
-    words = f"Addition {place} of {count}: products" if count > 1 else "Products"
-    ks = spans(sorted(term.k for term in one.terms))
-    to = f", added to {one.adds} = {before}" if one.adds else ""
-    left = len(one.terms) - len(kept)
-    zeros = f"; {left} of {len(one.terms)} are zero" if left else ""
-    yield Paragraph(f"{words} of k = {ks}{to}{zeros}.")
     if rows:
-        yield Grid(head, rows, len(kept) - len(rows))
-    if count > 1 or truncated:
-        text = f"The sum is {shown(one.after, one.total.bits, one.total.name)}"
-        if one.apart and count > 1:
-            text += ", and the sums are added by instructions of their own"
-        if one.unit is not None and kept:
-            text += f". Each term is cut to a multiple of {number(one.unit, 6)}, the unit"
-            text += (
-                "" if one.apart else f", and what it is added to to {one.addend_units:.0f} units"
-            )
-        yield Paragraph(f"{text}.")
+        head = ["k", "A", "B", *(["A x B"] if kept[0].value is not None else [])]
+        yield Grid(
+            [*head, *(["units"] if one.unit is not None else [])], rows, len(kept) - len(rows)
+        )
+    if not several and one.unit is None:
+        return
+    text = f"The sum is {shown(one.after, one.total.bits, one.total.name)}"
+    if one.apart and several:
+        text += ", and the sums are added by instructions of their own"
+    if one.unit is not None and kept:
+        text += f". Each term is cut to a multiple of {number(one.unit, 6)}, the unit"
+        text += "" if one.apart else f", and what it is added to to {one.addend_units:.0f} units"
+    yield Paragraph(f"{text}.")
 
 
 def _counts(bits: int, fmt: Format) -> bool:
     return bool(bits & (fmt.magnitude if fmt.is_float else (1 << fmt.bits) - 1))
-
-
-def _permission(facts: ValueFacts) -> Iterator[Block]:
-    one = facts.shown
-    bound = None if one is None else facts.bound(one)
-    if one is None or bound is None:
-        return
-    nan = ", or NaN" if bound.nan_ok else ""
-    either = (
-        "only NaN"
-        if not bound.low <= bound.high
-        else f"every value from {bound.low!r} to {bound.high!r}{nan}"
-    )
-    yield Paragraph(
-        f"Over every order of accumulation, every rounding and either treatment of subnormal "
-        f"inputs the ISA permits {either} at {one.where}."
-    )
-
-
-def _maps(facts: ValueFacts) -> Iterator[Block]:
-    for result in facts.results:
-        found = {
-            (one.row, one.column): one
-            for one in facts.differences
-            if one.row >= 0 and one.where == result.where(one.row, one.column)
-        }
-        # Of registers, lanes with the same values are one row of the table.
-        kinds = {(column, one.expected, one.actual) for (_, column), one in found.items()}
-        if len(kinds if result.is_registers else found) >= _MAPPED:
-            yield Heading(f"Where {result.name} differs: {_kind_of(result)}")
-            yield Map(result, found, facts.type_of(next(iter(found.values()))))
-
-
-def _kind_of(result: Result) -> str:
-    if result.is_registers:
-        return f"{counted(result.columns, 'register')} of {result.rows} lanes"
-    return f"{result.rows} x {result.columns} elements of {result.type}"
 
 
 def _differences(facts: ValueFacts, type_: str) -> Grid:
@@ -335,54 +299,50 @@ def _differences(facts: ValueFacts, type_: str) -> Grid:
     listed = [*groups.values()][:_ROWS]
     own = facts.written.column if facts.written else -1
     rows = []
-    for one, *others in listed:
-        fmt, where = facts.type_of(one), one.where
-        if fmt is None and one.column == own and one.row >= 0:
+    for same in listed:
+        one, where = same[0], same[0].where
+        fmt, is_own = facts.type_of(one), one.column == own and one.row >= 0
+        if fmt is None and is_own:
             fmt = FORMATS.get(type_)
-        if others:
-            lanes = spans(sorted(same.row for same in (one, *others)))
+        if len(same) > 1:
+            lanes = spans(sorted(other.row for other in same))
             where = f"{one.where.partition('[')[0]}[lanes {lanes}; {one.column}]"
-        name = fmt.name if fmt else type_ if one.column == own and one.row >= 0 else ""
-        values = (shown(bits, one.bits, name) for bits in (one.expected, one.actual))
+        notation = fmt.name if fmt else type_ if is_own else ""
+        values = (shown(bits, one.bits, notation) for bits in (one.expected, one.actual))
         rows.append((where, *values, apart(one, fmt)))
-    left = sum(map(len, groups.values())) - sum(map(len, listed))
+    left = len(facts.differences) - sum(map(len, listed))
     return Grid(("element", "expected", "left by the build", "apart"), rows, left)
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 # What compilers say of a module
 
+_OWED = {
+    "illegal": "is illegal and has to be rejected",
+    "undefined": "has undefined behaviour, so that it may be accepted or rejected",
+}
+"""What the ISA says of an instruction, by the oracle's verdict."""
+
 
 def _of_module(entry: Entry) -> Iterator[Block]:
-    finding = entry.finding
-    row = KINDS[finding.kind]
-    runs = is_runnable(entry)
-    meaning = row.of_programs if runs else row.of_modules
-    if meaning:
-        yield Paragraph(_sentence(meaning))
-    if "referee" in finding.details:
-        who, referee = (str(finding.details[name]) for name in ("compilers", "referee"))
-        yield Paragraph(f"Run by {who}, compared with {referee}.")
-    messages = dict.fromkeys(
-        one.message for one in finding.runners if one.message and one.outcome not in RIGHT
-    )
-    for message in messages:
+    finding, details, runs = entry.finding, entry.finding.details, is_runnable(entry)
+    kind, oracle = KINDS[finding.kind], finding.oracle
+    if meaning := kind.of_programs if runs else kind.of_modules:
+        yield Paragraph(meaning[:1].upper() + meaning[1:])
+    if "referee" in details:
+        yield Paragraph(f"Run by {details['compilers']}, compared with {details['referee']}.")
+    wrong = (one for one in finding.runners if one.message and one.outcome not in RIGHT)
+    for message in dict.fromkeys(one.message for one in wrong):
         lines = [*dict.fromkeys(message.rstrip().split("\n"))]
         more = [f"… {len(lines) - _MESSAGE} more"] if len(lines) > _MESSAGE else []
         yield Code("\n".join([*lines[:_MESSAGE], *more]))
-    if finding.oracle.verdict != "not asked" and LAUNCH not in finding.files and not runs:
-        owed = {
-            "illegal": "is illegal and has to be rejected",
-            "undefined": "has undefined behaviour, so that it may be accepted or rejected",
-            # Of an instruction alone the declared types of its registers are not judged.
-            "legal": "is legal and has to be accepted" if finding.kind is Kind.REJECTED else "",
-        }.get(finding.oracle.verdict)
+    if oracle.verdict != "not asked" and LAUNCH not in finding.files and not runs:
+        owed = _OWED.get(oracle.verdict)
+        # Of an instruction alone the declared types of its registers are not judged.
+        if oracle.verdict == "legal" and finding.kind is Kind.REJECTED:
+            owed = "is legal and has to be accepted"
         if owed and len(finding.instructions) == 1:
             yield Paragraph(f"By the PTX ISA {finding.instructions[0]} {owed}.")
-        for reason in finding.oracle.reasons:
+        for reason in oracle.reasons:
             section = f" ({ISA}, {reason.section})" if reason.section else ""
             yield Paragraph(f"{reason.text}{section}")
     name = next((name for name in (REWRITTEN, MODULE) if name in finding.files), "")
@@ -396,82 +356,82 @@ def _of_module(entry: Entry) -> Iterator[Block]:
 
 # Compilers
 
-
-def _compilers(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[Block]:
-    """Tell what each compiler does at each level that was run, and what was not run."""
-    rows = list(_judged(entry, asked, sent=sent))
-    yield Heading("Compilers")
-    yield Facts(rows)
-
-
 _RIGHT = "right"
 _SPAN = re.compile(r"V(\d+\.\d+\.\d+)")
 
 
-def _judged(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[tuple[str, str]]:
-    finding, details = entry.finding, entry.finding.details
+def _compilers(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[tuple[str, str]]:
+    """Tell what each compiler does at each level that was run, and what was not run."""
+    finding, details, answers = entry.finding, entry.finding.details, _answers(entry)
     told = sorted(tuple(asked) or asked_of(finding), key=_age)
-    found: dict[str, list[Asked]] = {}
-    for one in told:
-        found.setdefault(_outcome_word(one) if one.wrong else _RIGHT, []).append(one)
-    texts = {outcome: _named(some, told) for outcome, some in found.items()}
-    versions = {name: [one.version for one in some] for name, some in found.items()}
-    if not told:
+    versions: dict[str, list[str]] = {}
+    """By what they do: spans below are of neighbours among these."""
+    if answers:
+        texts = {word: f"{', '.join(some)} at the default level" for word, some in answers.items()}
+        own = finding.kind.value.partition(" although")[0]
+        for word, some in answers.items():
+            versions.setdefault(word if word == own else _RIGHT, []).extend(some)
+    elif told:
+        groups: dict[str, list[Asked]] = {}
+        for one in told:
+            word = one.outcome if one.wrong else _RIGHT
+            word = "wrong" if word in ("violation", "deviation", "flaky") else word
+            groups.setdefault(word, []).append(one)
+            versions.setdefault(word, []).append(one.version)
+        texts = {
+            word: described(some, told).replace("driver -O", "the driver's compiler -O")
+            for word, some in groups.items()
+        }
+    else:
         named = (("wrong", "disagree with the oracle"), (_RIGHT, "agree with the oracle"))
         texts = {word: str(details[name]) for word, name in named if details.get(name)}
-        versions = {name: [text] for name, text in texts.items()}
-    answers = _answers(entry)
-    if answers:
-        texts = {word: f"{', '.join(spans_)} at the default level" for word, spans_ in answers}
-        own = finding.kind.value.partition(" although")[0]
-        versions = {word if word == own else _RIGHT: [] for word in texts}
-        for word, spans_ in answers:
-            versions[word if word == own else _RIGHT] += spans_
-    elif not told and (build := _own_build(finding)):
-        texts["wrong"] = "; ".join(filter(None, (texts.get("wrong", ""), build)))
-        versions["wrong"] = [texts["wrong"]]
+        if build := _own_build(finding):
+            texts["wrong"] = "; ".join(filter(None, (texts.get("wrong"), build)))
+        versions = {word: [text] for word, text in texts.items()}
     if told:
-        # A span below is of neighbours among these.
-        ran = dict.fromkeys(one.version for one in told)
-        yield "run", ", ".join(ran).replace("driver", "the driver's compiler")
-    for name in sorted(texts, key=lambda name: (name == _RIGHT, name)):
-        yield name, texts[name]
+        ran = ", ".join(dict.fromkeys(one.version for one in told))
+        yield "run", ran.replace("driver", "the driver's compiler")
+    yield from sorted(texts.items(), key=lambda row: (row[0] == _RIGHT, row))
     for what, command in commands_of(entry, sent=sent):
         if what == SINCE:
             others = "other versions and levels" if _SPAN.search(str(texts)) else "any ptxas"
             yield "not run", f"{others}: {command} --compilers all"
-    behind = "another answer" if answers else _RIGHT
-    yield from _since({name: " ".join(some) for name, some in versions.items()}, behind)
+    # Between which versions of ptxas it appeared and went.
+    found = [
+        (name == _RIGHT, one)
+        for name, some in versions.items()
+        for one in _SPAN.findall(" ".join(some))
+    ]
+    if wrong := [one for right, one in found if not right]:
+        word = "another answer" if answers else _RIGHT
+        first, last = min(wrong, key=_order), max(wrong, key=_order)
+        before = [one for right, one in found if right and _order(one) < _order(first)]
+        behind = [one for right, one in found if right and _order(one) > _order(last)]
+        oldest = f"{word} in {max(before, key=_order)}" if before else "the oldest that was run"
+        newest = f"{word} in {min(behind, key=_order)}" if behind else "the newest that was run"
+        yield "since", f"{first} ({oldest})"
+        yield "until", f"{last} ({newest})"
 
 
-def _answers(entry: Entry) -> Sequence[tuple[str, Sequence[str]]]:
+def _answers(entry: Entry) -> dict[str, list[str]]:
     """Return what versions of ptxas answered about a finding that the record that ships has."""
-    spans_: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {}
     for answer, group in groupby(read_answers().of(entry.id), lambda pair: pair[1]):
         versions = [f"V{version}" for version, _ in group]
         span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
-        spans_.setdefault(answer, []).append(span)
-    return [*spans_.items()]
-
-
-def _named(some: Sequence[Asked], told: Sequence[Asked]) -> str:
-    """Name compilers with their levels."""
-    return described(some, told).replace("driver -O", "the driver's compiler -O")
-
-
-def _outcome_word(one: Asked) -> str:
-    return "wrong" if one.outcome in ("violation", "deviation", "flaky") else one.outcome
+        found.setdefault(answer, []).append(span)
+    return found
 
 
 def _own_build(finding: Finding) -> str:
     """Name the compiler that made what was run, with the device."""
     compiler = finding.details.get("compiler")
-    devices = [one.device for one in finding.runners if one.device]
     if isinstance(compiler, str):
+        devices = [one.device for one in finding.runners if one.device]
         return f"{compiler}, on {devices[0]}" if devices else compiler
-    (one, *rest) = finding.runners or (None,)
-    if one is None or rest or one.outcome in RIGHT:
+    if len(finding.runners) != 1 or finding.runners[0].outcome in RIGHT:
         return ""
+    one = finding.runners[0]
     return f"{one.runner} {one.version} {one.options}".strip()
 
 
@@ -485,52 +445,18 @@ def _order(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def _since(texts: Mapping[str, str], word: str) -> Iterator[tuple[str, str]]:
-    """Tell between which versions of ptxas it appeared and went."""
-    right = _SPAN.findall(texts.get(_RIGHT, ""))
-    wrong = [one for name, text in texts.items() if name != _RIGHT for one in _SPAN.findall(text)]
-    if not wrong:
-        return
-    first, last = min(wrong, key=_order), max(wrong, key=_order)
-    before = [one for one in right if _order(one) < _order(first)]
-    behind = [one for one in right if _order(one) > _order(last)]
-    oldest = f"{word} in {max(before, key=_order)}" if before else "the oldest that was run"
-    newest = f"{word} in {min(behind, key=_order)}" if behind else "the newest that was run"
-    yield "since", f"{first} ({oldest})"
-    yield "until", f"{last} ({newest})"
-
-
 # How to see it, and how it was found
 
 
-def _kernel(entry: Entry) -> Iterator[Block]:
-    if KERNEL in entry.finding.files:
-        text = entry.read(KERNEL).decode(errors="replace")
-        if len(text.splitlines()) <= _SMALL_KERNEL:
-            yield Code(text, "ptx")
-
-
 def _commands(entry: Entry) -> list[tuple[str, str]]:
-    finding = entry.finding
-    found = commands_of(entry)
+    finding, found = entry.finding, commands_of(entry)
     if not is_runnable(entry) and MODULE in finding.files:
         asked = next((one for one in finding.runners if one.outcome not in RIGHT), None)
-        options = asked.options.split() if asked is not None else []
-        command = typed(
-            (
-                "ptxas",
-                f"-arch={finding.target}",
-                *options,
-                entry.path / MODULE,
-                "-o",
-                "module.cubin",
-            )
-        )
-        which = f"ptxas {asked.version.removeprefix('V')}" if asked is not None else "ptxas"
-        found.insert(0, (which, command))
-    if KERNEL in finding.files:
-        lines = len(entry.read(KERNEL).splitlines())
-        found.append((f"a kernel of {lines} lines", str(entry.path / KERNEL)))
+        which, options = "ptxas", list[str]()
+        if asked is not None:
+            which, options = f"ptxas {asked.version.removeprefix('V')}", asked.options.split()
+        command = ("ptxas", f"-arch={finding.target}", *options, str(entry.path / MODULE))
+        found.insert(0, (which, typed((*command, "-o", "module.cubin"))))
     return found
 
 
@@ -543,44 +469,31 @@ _SHRUNK = {
 """How far a finding was made smaller."""
 
 
-def _found(entry: Entry, *, sent: bool) -> Iterator[tuple[str, str]]:
-    """Yield what was recorded: the name of a fact, and the fact."""
-    finding, details = entry.finding, entry.finding.details
+def _found(entry: Entry, *, sent: bool) -> Iterator[tuple[str, object]]:
+    """Yield what was recorded: the name of a fact, and the fact; nothing where there is none."""
+    finding, details, made = entry.finding, entry.finding.details, entry.finding.made
     yield "finding", finding.id if sent else f"{finding.id}, {entry.path}"
     yield "identity", finding.identity.text
     yield "kind", finding.kind.value
     yield "module", f".target {finding.target}, .version {finding.ptx_version}"
-    for device in dict.fromkeys(runner.device for runner in finding.runners if runner.device):
+    for device in dict.fromkeys(runner.device for runner in finding.runners):
         yield "device", device
     if "runs" in details:
-        yield "replayed", _replays(details)
-    if details.get("sms"):
-        yield "multiprocessors", str(details["sms"])
-    if "confidence" in details:
-        yield f"model of {finding.target}", str(details["confidence"])
-    made = finding.made
-    if made.faults:
-        yield "planted faults", ", ".join(made.faults)
-    if made.ptx_pass:
-        yield "PTX pass", made.ptx_pass
-    if made.front_end:
-        yield "front end", made.front_end
+        runs, copies, rate = (details.get(name) for name in ("runs", "copies", "rate"))
+        text = f"{details.get('failed runs', 0)} of {runs} {'run' if runs == 1 else 'runs'} failed"
+        if isinstance(rate, float) and isinstance(copies, int) and copies > 1:
+            text += f", {100 * rate:.3g} % of the {copies:,} warps of each"
+        yield "replayed", text
+    yield "multiprocessors", details.get("sms")
+    yield f"model of {finding.target}", details.get("confidence")
+    yield "planted faults", ", ".join(made.faults)
+    yield "PTX pass", made.ptx_pass
+    yield "front end", made.front_end
     if ORIGINAL in finding.files:
-        yield "before it was made smaller", ORIGINAL if sent else str(entry.path / ORIGINAL)
+        yield "before it was made smaller", ORIGINAL if sent else entry.path / ORIGINAL
     yield "made smaller", _SHRUNK[finding.shrink]
-    if finding.origin is not None:
-        where = finding.origin
+    if where := finding.origin:
         image = "" if where.image is None else f", image {where.image}"
         yield "drawn from", f"seed {where.seed}, round {where.round}{image}"
-    if finding.versions.warpfuzz:
-        yield "warpfuzz", finding.versions.warpfuzz
-    if finding.comment:
-        yield "comment", finding.comment
-
-
-def _replays(details: Mapping[str, object]) -> str:
-    runs, copies, rate = (details.get(name) for name in ("runs", "copies", "rate"))
-    text = f"{details.get('failed runs', 0)} of {runs} {'run' if runs == 1 else 'runs'} failed"
-    if isinstance(rate, float) and isinstance(copies, int) and copies > 1:
-        text += f", {100 * rate:.3g} % of the {copies:,} warps of each"
-    return text
+    yield "warpfuzz", finding.versions.warpfuzz
+    yield "comment", finding.comment

@@ -17,7 +17,7 @@ from oracle.formats import FORMATS, Format
 NOT_A_NUMBER = "N"
 NAMED = 3
 """Elements, or groups of lanes, that are named one by one."""
-_PARTS = re.compile(r"([a-z]+[0-9]+(?:m[0-9])?)(?:x([24]))?")
+_PARTS = re.compile(r"([a-z]+([0-9]+)(?:m[0-9])?)(?:x([24]))?")
 
 
 def hexadecimal(bits: int, size: int) -> str:
@@ -35,16 +35,18 @@ def notation(bits: int, type_: str) -> str:
     found = _PARTS.fullmatch(type_)
     if found is None or (type_[0] == "b" and not type_.startswith("bf")):
         return ""
-    name, count = found[1], int(found[2] or 1)
+    name, size, count = found[1], int(found[2]), int(found[3] or 1)
     if count > 1:
-        size = int(re.sub(r"\D", "", name)) if name not in FORMATS else FORMATS[name].bits
+        size = FORMATS[name].bits if name in FORMATS else size
         parts = ((bits >> size * at) & ((1 << size) - 1) for at in range(count))
         return f"{{{', '.join(notation(part, name) for part in parts)}}}"
     if name[0] in "us":
-        size = int(name[1:])
-        signed = name[0] == "s" and bits >> (size - 1)
-        return str(bits - (1 << size) if signed else bits)
+        return str(_signed(bits, size) if name[0] == "s" else bits)
     return decimal(bits, FORMATS[name]) if name in FORMATS else ""
+
+
+def _signed(bits: int, size: int) -> int:
+    return bits - (1 << size) if bits >> (size - 1) else bits
 
 
 def shown(bits: int, size: int, type_: str) -> str:
@@ -71,20 +73,12 @@ def number(value: float, digits: int = 9) -> str:
 
 
 def decimal(bits: int, fmt: Format) -> str:
-    """Return an element as a person reads it: the digits that tell it from its neighbours."""
-    if not fmt.is_float:
-        half = 1 << (fmt.bits - 1)
-        signed = fmt.kind.value == "signed" and bits & half
-        return str(bits - 2 * half if signed else bits)
+    """Return a float as a person reads it: the digits that tell it from its neighbours."""
     # As many as tell any two values of a format apart (IEEE 754-2019, 5.12.2).
     most = 1 + math.ceil((fmt.fraction_bits + 1) * math.log10(2))
     value = float_of(bits, fmt)
     tried = (number(value, digits) for digits in range(1, max(most, 9)))
     return next((text for text in tried if float(text) == value), number(value, most))
-
-
-LEVELS = (1, 2, 4, 16, 256, 4096, 1 << 16, 1 << 20, 1 << 31)
-"""Least distance of each of the levels 1 to 9; what lies between grows from a bit to a word."""
 
 
 def units(one: Difference, fmt: Format | None) -> int | None:
@@ -96,14 +90,15 @@ def units(one: Difference, fmt: Format | None) -> int | None:
     """
     if fmt is None:
         return (one.expected ^ one.actual).bit_count()
-    if not fmt.is_float:
-        return int(decimal(one.actual, fmt)) - int(decimal(one.expected, fmt))
-    if any(math.isnan(float_of(bits, fmt)) for bits in (one.expected, one.actual)):
-        return None
-    half = 1 << (fmt.bits - 1)
-    expected, actual = (
-        -(bits - half) if bits & half else bits for bits in (one.expected, one.actual)
-    )
+    both = one.expected, one.actual
+    if fmt.is_float:
+        if any(math.isnan(float_of(bits, fmt)) for bits in both):
+            return None
+        half = 1 << (fmt.bits - 1)
+        expected, actual = (-(bits - half) if bits & half else bits for bits in both)
+    else:
+        signed = fmt.kind.value == "signed"
+        expected, actual = (_signed(bits, fmt.bits) if signed else bits for bits in both)
     return actual - expected
 
 
@@ -124,34 +119,24 @@ def apart(one: Difference, fmt: Format | None) -> str:
     return f"off by {number(float_of(one.actual, fmt) - float_of(one.expected, fmt), 3)}"
 
 
-def level(distance: int | None) -> str:
-    """Return a digit for a distance, from 0 (the other zero) to 9; "N" where one is NaN."""
+def level(one: Difference, fmt: Format | None) -> str:
+    """Return how far two values are apart as a digit, 9 for more; "N" where one is NaN.
+
+    It is the number of differing bits, or of the decimal digits that the distance has.
+    """
+    distance = units(one, fmt)
     if distance is None:
         return NOT_A_NUMBER
-    return str(sum(abs(distance) >= least for least in LEVELS))
+    return str(min(9, distance if fmt is None or not distance else len(str(abs(distance)))))
 
 
-def level_words(sign: str) -> str:
-    """Say what a level means."""
-    if sign == NOT_A_NUMBER:
-        return "NaN"
-    if sign == "0":
-        return "the other zero"
-    low, *higher = LEVELS[int(sign) - 1 :]
-    if not higher:
-        return f"{_short(low)} or more"
-    return _short(low) if low == higher[0] - 1 else f"{_short(low)} to {_short(higher[0])}"
-
-
-def _short(value: int) -> str:
-    return str(value) if value < 1 << 16 else f"2^{value.bit_length() - 1}"
-
-
-def legend_words(fmt: Format | None) -> str:
-    """Say what `units` counts."""
+def level_words(fmt: Format | None) -> str:
+    """Say what `level` counts."""
     if fmt is None:
-        return "differing bits"
-    return "units in the last place" if fmt.is_float else "difference"
+        return "bits that differ, at most 9"
+    return (
+        f"digits of the {'distance in units in the last place' if fmt.is_float else 'difference'}"
+    )
 
 
 def spans(numbers: Sequence[int]) -> str:
@@ -170,9 +155,9 @@ def spans(numbers: Sequence[int]) -> str:
 def packed_type(fmt: Format) -> str:
     """Return the notation of a 32-bit register of elements of a format: "f16x2"."""
     count = 32 // fmt.bits if fmt.bits < 32 else 1
-    return (
-        f"{fmt.name}x{count}" if count > 1 and fmt.bits >= 8 else fmt.name if count == 1 else "b32"
-    )
+    if count == 1:
+        return fmt.name
+    return f"{fmt.name}x{count}" if fmt.bits >= 8 else "b32"
 
 
 def register_of(words: NDArray[np.uint32], lane: int, index: int, bits: int) -> int:
@@ -199,14 +184,14 @@ def by_lanes(values: NDArray[np.uint64], bits: int) -> str:
 def contents_of(matrix: NDArray[np.generic], fmt: Format, operand: str) -> str:
     """Say which elements of a matrix are not zero."""
     unsigned = np.ascontiguousarray(matrix).view(f"u{matrix.itemsize}")
-    bits = unsigned & unsigned.dtype.type((1 << fmt.bits) - 1)
+    bits, name = unsigned & unsigned.dtype.type((1 << fmt.bits) - 1), operand.upper()
     places = np.argwhere(bits)
     if not len(places):
-        return f"{operand.upper()} is all zero"
+        return f"{name} is all zero"
     if len(places) > NAMED:
-        return f"{len(places)} of {bits.size} elements of {operand.upper()} are not zero"
+        return f"{len(places)} of {bits.size} elements of {name} are not zero"
     named = [
-        f"{operand.upper()}[{row}, {column}] = {shown(int(bits[row, column]), fmt.bits, fmt.name)}"
+        f"{name}[{row}, {column}] = {shown(int(bits[row, column]), fmt.bits, fmt.name)}"
         for row, column in places.tolist()
     ]
     return f"{', '.join(named)}, the others zero"

@@ -119,13 +119,7 @@ class Reference:
         return Reference(target=self.target, most_steps=times * self.steps + 1000)
 
     def after(self, ptx: str, setup: Setup, image: Image, *, sure: bool = True) -> Expected | Left:
-        """Return an image as the kernel leaves it.
-
-        Parameters
-        ----------
-        sure
-            Whether to run it the second time, too.
-        """
+        """Return an image as the kernel leaves it; without `sure` it runs once alone."""
         try:
             found = [
                 device.load(ptx).launch_grid(
@@ -153,10 +147,7 @@ def image_of(
 ) -> NDArray[np.uint8]:
     """Return an image, uint8 (image_bytes,); what is nobody's is random, too.
 
-    Parameters
-    ----------
-    edges
-        Of the kernel, by type; of every other image some elements are such, or nearly all.
+    Of every other image some elements, or nearly all, are `edges` of the kernel, by their types.
     """
     whole = filled("b", 64, setup.image_bytes, seed=seed, image=1 + 4 * number, buffer=0)
     image = np.frombuffer(whole, np.uint8).copy()

@@ -26,15 +26,9 @@ Array = NDArray[Any]
 
 
 def dot_product(
-    a: Array,
-    b: Array,
-    c: Array,
-    *,
-    rule: TruncatedDot,
-    scratch: Scratch,
-    keeps_c: bool = True,
+    a: Array, b: Array, c: Array, *, rule: TruncatedDot, scratch: Scratch, keeps_c: bool = True,
     rows: NDArray[np.intp] | None = None,
-) -> Array:
+) -> Array:  # fmt: skip
     """Return a @ b + c, raw patterns (m, n, tiles): working memory, good until the next call.
 
     `a`, `b`, `c`: Shapes (tiles, m, k), (tiles, k, n), (tiles, m, n), patterns of the rule's
@@ -141,17 +135,9 @@ def _prepared(bits: Array, fmt: Format, rule: TruncatedDot, subnormals: str) -> 
 
 
 def _chain(
-    a: Array,
-    b: Array,
-    c: Array,
-    multiplicand: Format,
-    rule: TruncatedDot,
-    scratch: Scratch,
-    members: tuple[tuple[int, ...], ...],
-    rows: NDArray[np.intp] | None,
-    *,
-    keeps_c: bool,
-) -> Array:
+    a: Array, b: Array, c: Array, multiplicand: Format, rule: TruncatedDot, scratch: Scratch,
+    members: tuple[tuple[int, ...], ...], rows: NDArray[np.intp] | None, *, keeps_c: bool,
+) -> Array:  # fmt: skip
     """Return the chain of blocks with these ks, patterns of the accumulator's format."""
     ks = tuple(chain.from_iterable(members))
     if ks != tuple(range(a.shape[2])):
@@ -164,16 +150,9 @@ def _chain(
     blocks = [slice(start, end) for start, end in pairwise(ends)]
     if rule.is_usual:
         return truncated_dot(
-            a,
-            b,
-            c,
-            multiplicand=multiplicand,
-            rule=rule,
-            blocks=blocks,
-            scratch=scratch,
-            keeps_c=keeps_c,
-            rows=rows,
-        )
+            a, b, c, multiplicand=multiplicand, rule=rule, blocks=blocks, scratch=scratch,
+            keeps_c=keeps_c, rows=rows,
+        )  # fmt: skip
     return unusual_dot(a, b, c, multiplicand=multiplicand, rule=rule, blocks=blocks)
 
 

@@ -65,15 +65,9 @@ _SLOW_BLOCK = 1 << 14
 
 
 def chain(
-    a: Bits,
-    b: Bits,
-    c: Bits,
-    *,
-    rounding: str,
-    rule: DoubleChain,
-    scratch: Scratch,
+    a: Bits, b: Bits, c: Bits, *, rounding: str, rule: DoubleChain, scratch: Scratch,
     keeps_c: bool = True,
-) -> Bits:
+) -> Bits:  # fmt: skip
     """Return a @ b + c as a chain of multiply-adds, (m, n, tiles): good until the next call.
 
     `a`, `b`, `c`: Shapes (tiles, m, k), (tiles, k, n) and (tiles, m, n), raw bit patterns.

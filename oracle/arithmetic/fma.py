@@ -70,13 +70,9 @@ class Decoded:
     def at(self, index: Any) -> Decoded:
         """Return the elements at a NumPy index."""
         return Decoded(
-            self.bits[index],
-            self.significand[index],
-            self.high[index],
-            self.low[index],
-            self.exponent[index],
-            None if self.special is None else self.special[index],
-        )
+            self.bits[index], self.significand[index], self.high[index], self.low[index],
+            self.exponent[index], None if self.special is None else self.special[index],
+        )  # fmt: skip
 
 
 def _normalise(bits: Bits) -> tuple[Floats, Ints, Bools | None]:

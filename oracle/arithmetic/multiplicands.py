@@ -90,14 +90,9 @@ class Operand:
 
     @classmethod
     def decode(
-        cls,
-        name: str,
-        tiles: Array,
-        axes: tuple[int, int, int],
-        fmt: Format,
-        scratch: Scratch,
+        cls, name: str, tiles: Array, axes: tuple[int, int, int], fmt: Format, scratch: Scratch,
         least: int | None = None,
-    ) -> Operand:
+    ) -> Operand:  # fmt: skip
         """Decode patterns of tiles (tiles, rows, columns), an array that is lost.
 
         `tiles`: Those of 16 bits also in the upper halves of uint32.

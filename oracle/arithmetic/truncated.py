@@ -53,17 +53,9 @@ longer, 2^17 as long (2026-11-27)."""
 
 
 def truncated_dot(
-    a: Array,
-    b: Array,
-    c: Array,
-    *,
-    multiplicand: Format,
-    rule: TruncatedDot,
-    blocks: list[slice],
-    scratch: Scratch,
-    keeps_c: bool = True,
-    rows: NDArray[np.intp] | None = None,
-) -> Array:
+    a: Array, b: Array, c: Array, *, multiplicand: Format, rule: TruncatedDot, blocks: list[slice],
+    scratch: Scratch, keeps_c: bool = True, rows: NDArray[np.intp] | None = None,
+) -> Array:  # fmt: skip
     """Return a @ b + c as the hardware chains it, (m, n, tiles): good until the next call.
 
     `a`, `b`: (tiles, m, k), (tiles, k, n) of `multiplicand`: f16, bf16 or tf32. Those of 16 bits
@@ -98,15 +90,9 @@ def truncated_dot(
 
 
 def _add_met(
-    left: Operand,
-    right: Operand,
-    total: Array,
-    rows: NDArray[np.intp],
-    multiplicand: Format,
-    rule: TruncatedDot,
-    blocks: list[slice],
-    scratch: Scratch,
-) -> None:
+    left: Operand, right: Operand, total: Array, rows: NDArray[np.intp], multiplicand: Format,
+    rule: TruncatedDot, blocks: list[slice], scratch: Scratch,
+) -> None:  # fmt: skip
     """Add the products of each element of A with the row of B that it meets.
 
     Shapes (k, m, tiles), (rows, tiles, n), (m, tiles, n) and (k, m, tiles). The n elements of a row

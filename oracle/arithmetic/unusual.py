@@ -25,7 +25,7 @@ _INFINITE = 2.0**128
 """Where products of limited range end: beyond the largest f32."""
 
 
-class _Elements:
+class _Factors:
     def __init__(self, bits: Array, fmt: Format, least: int | None = None) -> None:
         self.values: Floats = element_values(bits, fmt).astype(np.float64)
         magnitude = (bits >> fmt.ignored_bits) & ((1 << fmt.exponent_bits + fmt.fraction_bits) - 1)
@@ -42,8 +42,8 @@ def unusual_dot(
     """Return a @ b + c, on raw bit patterns; parameters and result as of `truncated_dot`."""
     with np.errstate(all="ignore"):  # specials are garbage until the end of a block
         least, least_b = rule.least_exponents
-        left = _Elements(a.transpose(2, 1, 0), multiplicand, least)
-        right = _Elements(b.transpose(1, 2, 0), multiplicand, least_b)
+        left = _Factors(a.transpose(2, 1, 0), multiplicand, least)
+        right = _Factors(b.transpose(1, 2, 0), multiplicand, least_b)
         total = np.ascontiguousarray(c.transpose(1, 2, 0))
         for block in blocks:
             total = _add_block(left, right, total, block, rule)
@@ -60,10 +60,10 @@ def units_of(
     """
     with np.errstate(all="ignore"):
         left, right = (
-            _Elements(x[:, None, None], multiplicand, least)
+            _Factors(x[:, None, None], multiplicand, least)
             for x, least in zip((a, b), rule.least_exponents, strict=True)
         )
-        addend, block = _Elements(c[None, None, None], rule.accumulator_format), slice(0, len(a))
+        addend, block = _Factors(c[None, None, None], rule.accumulator_format), slice(0, len(a))
         largest = _largest_exponents(left, right, addend, block, rule)
         unit = float(np.ldexp(1.0, largest - rule.fraction_bits.value)[0, 0, 0])
         values = [float(x[0, 0, 0] * y[0, 0, 0]) for x, y, _ in _products(left, right, block)]
@@ -72,7 +72,7 @@ def units_of(
 
 
 def _largest_exponents(
-    a: _Elements, b: _Elements, addend: _Elements, block: slice, rule: TruncatedDot
+    a: _Factors, b: _Factors, addend: _Factors, block: slice, rule: TruncatedDot
 ) -> Array:
     zero = rule.zero_exponent.value
     largest = np.where(addend.values == 0.0, zero, addend.exponents)
@@ -84,9 +84,9 @@ def _largest_exponents(
     return largest
 
 
-def _add_block(a: _Elements, b: _Elements, c: Array, block: slice, rule: TruncatedDot) -> Array:
+def _add_block(a: _Factors, b: _Factors, c: Array, block: slice, rule: TruncatedDot) -> Array:
     fmt = rule.accumulator_format
-    addend = _Elements(c, fmt)
+    addend = _Factors(c, fmt)
     largest = _largest_exponents(a, b, addend, block, rule)
     scale = np.ldexp(1.0, rule.fraction_bits.value - largest)
     total = np.trunc(addend.values * scale)
@@ -105,7 +105,7 @@ def _add_block(a: _Elements, b: _Elements, c: Array, block: slice, rule: Truncat
     return result
 
 
-def _products(a: _Elements, b: _Elements, block: slice) -> Any:
+def _products(a: _Factors, b: _Factors, block: slice) -> Any:
     """Return the factors of each product of a block, and the sums of their exponents."""
     for k in range(block.start, block.stop):
         exponents = a.exponents[k][:, None] + b.exponents[k][None]
@@ -113,7 +113,7 @@ def _products(a: _Elements, b: _Elements, block: slice) -> Any:
 
 
 def _plain_sum(
-    a: _Elements, b: _Elements, addend: _Elements, block: slice, *, limited: bool
+    a: _Factors, b: _Factors, addend: _Factors, block: slice, *, limited: bool
 ) -> Floats:
     """Return the sum of a block as IEEE 754 adds, which is special exactly where the block's is."""
     total = addend.values.copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cache, cached_property
@@ -68,9 +69,8 @@ class Note:
     def refusal(self, module: Module) -> str | None:
         """Say why the version or the target of a module does not satisfy the note, if so."""
         version, target = module.version, module.target
-        if (self.since is not None and version < self.since) or (
-            self.until is not None and version >= self.until
-        ):
+        late, early = self.until, self.since
+        if (early is not None and version < early) or (late is not None and version >= late):
             return f"{self.text} The PTX ISA version here is {version}."
         if self.target is not None and target.number < self.target:
             return f"{self.text} The target here is {target.name}."
@@ -252,21 +252,11 @@ class Instruction:
             self.form(texts, block.heading) for block in self.blocks for texts in block.texts()
         )
 
-    def notes_of(self, form: Form) -> tuple[Note, ...]:
-        """Return the notes that apply to a form, in the order of the page."""
-        return tuple(note for note in self.notes if describes(note.where, form))
-
     def quotes_of(self, form: Form) -> tuple[tuple[str, str], ...]:
         """Return (section, text) of what the ISA says that a form does."""
-        return tuple(
-            (quote.section or self.section, quote.text)
-            for quote in self.quotes
-            if describes(quote.where, form)
-        )
+        known = (quote for quote in self.quotes if describes(quote.where, form))
+        return tuple((quote.section or self.section, quote.text) for quote in known)
 
 
 def _counted(slots: Iterable[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for slot in slots:
-        found[kind_of(slot)] = found.get(kind_of(slot), 0) + 1
-    return found
+    return {**Counter(map(kind_of, slots))}

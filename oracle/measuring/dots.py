@@ -62,11 +62,9 @@ class Dots:
     def plus(self, other: Dots) -> Dots:
         """Return these rows and others behind them."""
         return Dots(
-            family=self.family + other.family,
-            a=np.concatenate([self.a, other.a]),
-            b=np.concatenate([self.b, other.b]),
-            c=np.concatenate([self.c, other.c]),
-        )
+            family=self.family + other.family, a=np.concatenate([self.a, other.a]),
+            b=np.concatenate([self.b, other.b]), c=np.concatenate([self.c, other.c]),
+        )  # fmt: skip
 
 
 class Sheet:

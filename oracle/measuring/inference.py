@@ -341,11 +341,9 @@ class _Search:
                         yield change
 
     def narrowed(
-        self,
-        beam: list[dict[str, Any]],
-        families: tuple[str, ...],
+        self, beam: list[dict[str, Any]], families: tuple[str, ...],
         variations: Callable[[Values], Iterator[Values]],
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, Any]]:  # fmt: skip
         """Return the hypotheses that explain most of some families: all of them, as a rule."""
         part = self.evidence.part(families)
         if not len(part.dots):

@@ -69,7 +69,7 @@ def test_the_last_row_has_what_was_expected_and_what_was_left(path: Path) -> Non
     )
     traced = int.from_bytes(facts.trace.image[bytes_].tobytes(), "little")
     assert traced == expected, "what the instructions give is what was expected"
-    type_ = way.writer.stored_type
+    type_ = way.stored_type
     assert last.values[0] == shown(expected, one.bits, type_)
     assert last.note.endswith(f"the build leaves {shown(left, one.bits, type_)}")
     (name, *several) = way.lines[-1].reads
@@ -90,10 +90,9 @@ def test_what_is_named_stands_with_its_values_at_the_top(path: Path) -> None:
     assert any("the build leaves" in line for line in lines[:20])
 
 
-@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("width", [80, 120])
 def test_every_page_of_the_record_fits_and_breaks_no_word(width: int) -> None:
-    words = set[str]()
-    for path in RECORD[:: 1 if width == 120 else 5]:
+    for path in RECORD[::5]:
         document = page_of(read_entry(path))
         lines = printed(document, width)
         assert all(len(line) <= width or any(one in line for one in COMMAND) for line in lines)
@@ -209,7 +208,7 @@ def test_what_a_stranger_wrote_gives_a_page_no_structure() -> None:
 def test_values_that_have_no_room_stand_below_their_instruction() -> None:
     line = Line(text="mma.sync " + ", ".join("%abcdef" * 9), values=["0x0 1.0"], note="and this")
     for width in (40, 80, 400):
-        rows = [text for text, _ in Listing([line]).rows(width)]
+        rows = [text.plain for text in Listing([line]).rows(width)]
         assert all(len(row) <= width for row in rows)
         assert "".join(rows).count("0x0 1.0") == 1
         assert (len(rows) == 1) == (width == 400)

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fuzz.explain.document import EQUAL, Map
-from fuzz.explain.values import LEVELS, apart, decimal, float_of, level, notation, spans, units
+from fuzz.explain.values import apart, decimal, float_of, level, notation, spans, units
 from fuzz.findings.verdicts import Difference
 from oracle.formats import FORMATS, format_named
 from strategies.matrices import Result
@@ -83,14 +83,19 @@ def test_a_distance_to_nan_is_none_and_of_zeros_is_zero() -> None:
     assert units(difference(0x80000000, 0, 32), FORMATS["f32"]) == 0
 
 
-@given(st.integers(0, 2**64), st.integers(0, 2**64))
-def test_levels_grow_with_the_distance_and_ignore_its_sign(first: int, second: int) -> None:
+@given(st.integers(0, 2**31 - 1), st.integers(0, 2**31 - 1))
+def test_digits_of_the_map_grow_with_the_distance_and_ignore_its_sign(
+    first: int, second: int
+) -> None:
     low, high = sorted((first, second))
-    assert int(level(low)) <= int(level(high))
-    assert level(-low) == level(low)
-    assert {level(least) for least in LEVELS} == set("123456789")
-    assert level(0) == "0"
-    assert level(None) == "N"
+    for fmt in (FORMATS["s32"], None):
+        near, far = (level(difference(0, 2**distance - 1, 32), fmt) for distance in (3, 30))
+        assert int(near) <= int(far) <= 9
+    signed = FORMATS["s32"]
+    near, far = (int(level(difference(0, distance, 32), signed)) for distance in (low, high))
+    assert near <= far == int(level(difference(high, 0, 32), signed))
+    assert level(difference(low, low, 32), signed) == "0"
+    assert level(difference(0x7FC00000, 0, 32), FORMATS["f32"]) == "N"
 
 
 @given(
@@ -119,16 +124,14 @@ def test_the_map_marks_the_differing_elements_and_no_others(
     assert all(line.cell_len <= width for line in lines)
     down = columns if registers else rows
     cells: list[list[str]] = [[] for _ in range(down)]
-    parts = "\n".join(line.plain for line in lines).split("\n\n")
-    for part in parts:
-        *heads, _ = body = part.split("\n")
-        heads, body = heads[: len(body) - down], body[-down:]
-        # Each is numbered, tens above ones where there is no room: 32 lanes had 16 numbers.
-        assert len(heads) in (1, 2)
-        *_, ones = (re.sub(r"^(column|lane)", "", head).split() for head in heads)
-        assert len(ones) == len(body[0].removeprefix("register").removeprefix("row").split()) - 1
+    for part in "\n".join(line.plain for line in lines).split("\n\n"):
+        head, *body = part.split("\n")
+        # Each is numbered: 32 lanes had 16 numbers.
+        numbers = [int(one) for one in re.sub(r"^(column|lane)", "", head).split()]
+        assert numbers == [*range(len(cells[0]), len(cells[0]) + len(numbers))]
         for index, line in enumerate(body):
             _, *signs = re.sub(r"^(row|register)", "", line).split()
+            assert len(signs) == len(numbers)
             cells[index] += signs
     marked = {
         (other, index) if registers else (index, other)

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -12,7 +13,7 @@ from command_line import warpfuzz
 from planted_ptxas import planted_ptxas
 
 from corpus import Kind
-from fuzz.checks.compiler_suspects import _MemberExaminer
+from fuzz.checks.examining import Examiner
 from fuzz.compilers.matrix import Matrix, listings
 from fuzz.compilers.members import Member, NoDevice
 from fuzz.kinds import KINDS
@@ -67,7 +68,10 @@ def test_a_campaign_finds_the_bug_and_says_who_has_it(campaign):
     "kind", [kind for kind in Kind if not KINDS[kind].has_culprit or kind is Kind.DIVERGENCE]
 )
 def test_no_culprit_is_looked_for_where_the_kind_has_none_or_names_it(kind):
-    assert object.__new__(_MemberExaminer)._culprit(kind, None) is None
+    examiner = object.__new__(Examiner)
+    examiner._parties = ()  # of a matrix
+    subject = SimpleNamespace(others=())
+    assert examiner._culprit(kind, subject) is None
 
 
 def test_the_finding_lists_what_each_member_did(campaign):
