@@ -120,13 +120,7 @@ class Reference:
         return Reference(target=self.target, most_steps=times * self.steps + 1000)
 
     def after(self, ptx: str, setup: Setup, image: Image, *, sure: bool = True) -> Expected | Left:
-        """Return an image as the kernel leaves it.
-
-        Parameters
-        ----------
-        sure
-            Whether to run it the second time, too.
-        """
+        """Return an image as the kernel leaves it; without `sure` it runs once alone."""
         try:
             found = [
                 device.load(ptx).launch_grid(
@@ -178,10 +172,7 @@ def image_of(
 ) -> NDArray[np.uint8]:
     """Return an image, uint8 (image_bytes,); what is nobody's is random, too.
 
-    Parameters
-    ----------
-    edges
-        Constants of the kernel; of every other image some elements are such.
+    Of every other image some elements are `edges`, constants of the kernel.
     """
     whole = filled("b", 64, setup.image_bytes, seed=seed, image=1 + 4 * number, buffer=0)
     image = np.frombuffer(whole, np.uint8).copy()

@@ -117,14 +117,6 @@ def test_what_the_text_tells_is_guessed(what: str) -> None:
     assert len(guessed) == 2 + len(arguments)
 
 
-def test_a_kernel_that_does_not_end_is_tried_once() -> None:
-    device = SimulatedDevice("sm_80")
-    ptx = module(".param .u64 x", "mov.u32 %r1, %tid.x; L: bra L;")
-    with pytest.raises(UsageError, match="hang: still running"):
-        guess(ptx, LaunchRows(), device)
-    assert device.launches == 1
-
-
 def test_a_block_that_races_is_named_with_the_race() -> None:
     ptx = module(".param .u64 x",
                  ".shared .b32 s[64]; ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mov.u32 %r2, s;"
@@ -174,26 +166,6 @@ def test_what_is_not_known_of_a_kernel_is_left_out_where_its_buffers_are_guessed
     assert why in guessed[-1]
 
 
-def test_an_address_of_other_memory_is_no_buffer_that_is_too_small() -> None:
-    ptx = module(".param .u64 x", "ld.param.u64 %rd1, [x]; cvta.to.shared.u64 %rd2, %rd1;"
-                 "ld.shared.u32 %r1, [%rd2]; st.global.u32 [%rd1], %r1;")  # fmt: skip
-    with pytest.raises(
-        UsageError, match=r"does not run the kernel.* generic address of other"
-    ) as at:
-        guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
-    assert "too small" not in str(at.value)
-
-
-def test_two_pointers_in_one_address_are_not_guessed() -> None:
-    ptx = module(".param .u64 x, .param .u64 y",
-                 "ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; add.u64 %rd1, %rd1, %rd2;"
-                 "st.global.u32 [%rd1], 5;")  # fmt: skip
-    with pytest.raises(UsageError, match="an address of the parameters x, y, and nothing says"):
-        guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
-    rows = LaunchRows(arguments={"x": BufferRow(bytes=64), "y": 60})
-    assert guess(ptx, rows, SimulatedDevice("sm_80"))[0].arguments == rows.arguments
-
-
 BOTH = "ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y];"
 POINTERS = {
     "one after the other": "add.u64 %rd3, %rd1, 16; ld.global.u32 %r1, [%rd3];"
@@ -221,15 +193,6 @@ def test_registers_are_followed_to_the_pointers_that_they_hold(what: str) -> Non
     assert found.arguments == dict.fromkeys("xy", BufferRow(bytes=256, type="u32"))
 
 
-def test_what_a_file_gives_as_buffers_are_pointers() -> None:
-    ptx = module(".param .u64 x, .param .u64 y", BOTH + "sub.u64 %rd3, %rd2, %rd1;"
-                 "add.u64 %rd3, %rd3, %rd1; st.global.u32 [%rd3], 5;")  # fmt: skip
-    with pytest.raises(UsageError, match="the parameters x, y"):
-        guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
-    rows = LaunchRows(arguments={"x": BufferRow(bytes=64), "y": BufferRow(bytes=64)})
-    assert guess(ptx, rows, SimulatedDevice("sm_80"))[0].arguments == rows.arguments
-
-
 def test_what_a_kernel_touches_is_told_apart_from_what_it_gets() -> None:
     ptx = module(".param .u64 x, .param .u64 y", BOTH + "st.global.u32 [%rd1+60], 5;"
                  "st.global.u32 [%rd2+1020], 5;")  # fmt: skip
@@ -238,15 +201,49 @@ def test_what_a_kernel_touches_is_told_apart_from_what_it_gets() -> None:
         "x = 256 bytes of u32 (the kernel touches bytes below 64; 256 is the least)",
         "y = 1024 bytes of u32 (the kernel touches bytes below 1024)",
     )
-    rows = LaunchRows(arguments={one: BufferRow(bytes=512) for one in "xy"})
-    with pytest.raises(UsageError, match="a buffer may be too small"):
-        guess(ptx, rows, SimulatedDevice("sm_80"))
 
 
-def test_every_block_that_was_tried_is_named_where_all_are_refused() -> None:
-    ptx = module("", ".shared .b32 s; mov.u32 %r1, %tid.x; st.shared.u32 [s], %r1;")
-    with pytest.raises(UsageError, match=r"race.*\[64, 1, 1\].*too: .*\(32, 1, 1\).*\(256, 1, 1\)"):
-        guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
+SUM = "ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; add.u64 %rd1, %rd1, %rd2;"
+STORED = "st.global.u32 [%rd1], 5;"
+FAR = "ld.param.u64 %rd1, [x]; st.global.u32 [%rd1+700], 5;"
+APART = BOTH + "sub.u64 %rd3, %rd2, %rd1; add.u64 %rd3, %rd3, %rd1; st.global.u32 [%rd3], 5;"
+SHARED = (
+    "ld.param.u64 %rd1, [x]; cvta.to.shared.u64 %rd2, %rd1;"
+    "ld.shared.u32 %r1, [%rd2]; st.global.u32 [%rd1], %r1;"
+)
+REFUSED = {
+    "one that does not end": ("mov.u32 %r1, %tid.x; L: bra L;", {}, "hang: still running"),
+    "two pointers in one address": (
+        SUM + STORED, {}, "an address of the parameters x, y, and nothing says",
+    ),
+    "one apart from the other": (APART, {}, "the parameters x, y"),
+    "an address of other memory": (SHARED, {}, "not run the kernel.* generic address of other"),
+    "a buffer that is too small": (
+        FAR, {one: BufferRow(bytes=512) for one in "xy"}, "a buffer may be too small",
+    ),
+    "a race in every block": (
+        ".shared .b32 s; mov.u32 %r1, %tid.x; st.shared.u32 [s], %r1;", {},
+        r"race.*\[64, 1, 1\].*too: .*\(32, 1, 1\).*\(256, 1, 1\)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_guessed_is_said(what: str) -> None:
+    body, arguments, says = REFUSED[what]
+    device, ptx = SimulatedDevice("sm_80"), module(".param .u64 x, .param .u64 y", body)
+    with pytest.raises(UsageError, match=says) as caught:
+        guess(ptx, LaunchRows(arguments=arguments), device)
+    assert "too small" not in str(caught.value) or what == "a buffer that is too small"
+    # Each time takes seconds.
+    assert device.launches == 1 or what != "one that does not end"
+
+
+@pytest.mark.parametrize(("body", "y"), [(SUM + STORED, 60), (APART, BufferRow(bytes=64))])
+def test_what_a_file_gives_is_taken_as_it_is(body: str, y: int | BufferRow) -> None:
+    rows = LaunchRows(arguments={"x": BufferRow(bytes=64), "y": y})
+    ptx = module(".param .u64 x, .param .u64 y", body)
+    assert guess(ptx, rows, SimulatedDevice("sm_80"))[0].arguments == rows.arguments
 
 
 def test_sums_and_products_without_a_rounding_get_one() -> None:

@@ -12,10 +12,9 @@ from oracle.measuring.doubles import double_probes, fit_doubles
 from oracle.measuring.inference import Evidence, computed, fit
 from oracle.models import NanRule, model_for
 from runners.faults import by_name
-from runners.simulated.binary import Rounding
+from runners.simulated.fused import Rounding
 from runners.simulated.products import multiply_doubles
-from runners.simulated.silicon import chip_of
-from runners.simulated.units import DoubleUnit
+from runners.simulated.silicon import DoubleUnit, chip_of
 
 TARGETS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 EVERY = [
