@@ -30,7 +30,7 @@ from fuzz.campaign.status import check_tested, untested_words
 from fuzz.findings.case import ACTUAL
 from fuzz.findings.verdicts import differences, judge, worst_of
 from fuzz.kinds import BY_TROUBLE
-from fuzz.options import Conform
+from fuzz.options.testing import Conform
 from fuzz.output import (
     HEARTBEAT_SECONDS,
     check_output,

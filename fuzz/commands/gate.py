@@ -36,7 +36,7 @@ from fuzz.findings.families import FamilyState, asked_of
 from fuzz.findings.making import ReplayOptions, commands_of, is_runnable
 from fuzz.findings.stored import Replayed, Replays, is_expansion
 from fuzz.kinds import KINDS, sentence
-from fuzz.options import Gate
+from fuzz.options.testing import Gate
 from fuzz.output import (
     console,
     counted,

@@ -30,10 +30,18 @@ from runners.simulated.layouts import Layout, gather, scatter
 from runners.simulated.matrices import Form, writing
 from runners.simulated.memory import WINDOWS, Space
 from runners.simulated.operands import Operands
+from runners.simulated.silicon import RowUnit
 from runners.simulated.syntax import Operand
-from runners.simulated.traffic import read_runs, write_runs
-from runners.simulated.units import RowUnit
-from runners.simulated.warps import LANES, Mask, Operation, Values, Warps, spread
+from runners.simulated.warps import (
+    LANES,
+    Mask,
+    Operation,
+    Values,
+    Warps,
+    read_runs,
+    spread,
+    write_runs,
+)
 
 _ROW_BYTES = 16
 """What one address stands for, padding included; also its alignment."""

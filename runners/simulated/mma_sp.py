@@ -18,12 +18,18 @@ from numpy.typing import NDArray
 from runners.simulated.access import stopping
 from runners.simulated.integers import Qualifiers
 from runners.simulated.layouts import BITS, documented_layout
-from runners.simulated.matrices import Form, Multiplicands, check_product, factors, multiplication
-from runners.simulated.mma_sync import product_unit
+from runners.simulated.matrices import (
+    Form,
+    Multiplicands,
+    check_product,
+    factors,
+    multiplication,
+    product_unit,
+)
 from runners.simulated.operands import Operands
-from runners.simulated.products import MultiplyUnit, Types, multiply_on
+from runners.simulated.products import Types, multiply_on
+from runners.simulated.silicon import FloatUnit, FragmentUnit, MultiplyUnit
 from runners.simulated.syntax import Immediate, Operand
-from runners.simulated.units import FloatUnit, FragmentUnit
 from runners.simulated.warps import LANES, Operation, Values, spread
 
 _OPCODE = re.compile(
@@ -195,8 +201,7 @@ def _decode(operands: Operands, match: re.Match[str]) -> Operation:
     *_, metadata, given = operands.expect(6)
     shape, types = match["shape"], Types(*match.group("d", "a", "b", "c"))
     q = Qualifiers(match.groupdict(""))
-    missing = "no such shape and types are known"
-    check_product(operands, _ROWS, shape, types, ("row", "col"), q, missing)
+    check_product(operands, _ROWS, types, ("row", "col"), q)
     depth = int(shape.removeprefix("m16n8k")) // 2
     selectors = _LANES_OF_A_GROUP // _lanes_that_count(types.a, depth)
     selector = _selector(operands, given, selectors, match)
@@ -211,7 +216,7 @@ def _decode(operands: Operands, match: re.Match[str]) -> Operation:
     }
     (a, *_), (_, b, c) = (tuple(factors(operands, each, layouts)) for each in (stored, shape))
     indices = _indices(types.a, depth, selector or 0, unit)
-    arithmetic = operands.unit(product_unit(operands.silicon.chip, types, depth, q))
+    arithmetic = operands.unit(product_unit(operands.silicon.chip, types, q, depth))
     multiply = partial(_multiply, types, indices, unit, arithmetic)
     fetches = (a, b, c, lambda warps: spread(held(warps), (LANES, warps.indices.size)))
     product = multiplication(operands, types, layouts["d"], fetches, multiply)

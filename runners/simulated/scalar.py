@@ -1,7 +1,7 @@
 """The instructions that each thread executes for itself: a row for each, and what decodes a row.
 
 A row is written as the ISA writes an instruction, `bfe.type d, a, b:u32, c:u32`, with a function of
-its operands; `runners.simulated.integers`, `.floating` and `.video` have those that NumPy has not.
+its operands; `runners.simulated.integers` and `.floating` have those that NumPy has not.
 Here an instruction is added. Source: PTX ISA 9.7.1 to 9.7.9, 9.7.13 for the lanes of a warp, 9.7.18
 for video.
 
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runners.simulated import floating, integers, video
+from runners.simulated import floating, integers
 from runners.simulated.integers import Qualifiers
 from runners.simulated.operands import SINK, FromRegister, Operands, Source
 from runners.simulated.syntax import TYPE_BITS, Immediate, Name, Operand, Pair, Vector
@@ -41,7 +41,7 @@ _CARRY, _BORROW = "CC.CF", "CC.CF of subtractions"
 _SAME_BITS = (np.add, np.subtract, np.multiply, np.bitwise_and, np.bitwise_or, np.bitwise_xor)
 """What gives the same bits for signed numbers as for unsigned ones."""
 
-_QUALIFIER = re.compile(r"\{\.([^}]*)\}|\.?([\w:]+)")
+QUALIFIER = re.compile(r"\{\.([^}]*)\}|\.?([\w:]+)")
 _SLOT = re.compile(r"(\{?)([,|]?) *(\w+)(?::(\w+))?([+?]?)\}? *")
 
 
@@ -66,20 +66,6 @@ class _Slot(NamedTuple):
         return self._replace(type=kind, bits=bits, dtype=dtype)
 
 
-def _pattern(opcode: str, classes: Mapping[str, str]) -> str:
-    """Return the pattern of an opcode, with a group for each name and all that is in braces."""
-    found = ""
-    for braced, plain in _QUALIFIER.findall(opcode):
-        inner = ""
-        for word in (braced or plain).split("."):
-            dot = "\\." if found or inner else ""
-            choice = "|".join(classes.get(word, "").split())
-            inner += f"{dot}(?P<{word}>{choice})" if choice else dot + word
-        name = braced.partition(".")[0]
-        found += inner if plain else f"(?:{inner})?" if name in classes else f"(?P<{name}>{inner})?"
-    return found
-
-
 class Op:
     """A row: the opcode and its operands, as said above.
 
@@ -95,24 +81,16 @@ class Op:
     """
 
     def __init__(
-        self,
-        syntax: str,
-        compute: Compute = lambda *_: (),
-        *,
-        decode: Decode | None = None,
-        needs: Mapping[str, int] | None = None,
-        until: int | None = None,
-        lanes: bool = False,
-        otherwise: Compute | None = None,
-        **classes: str,
-    ) -> None:
-        self._compute, self._needs, self._lanes = compute, needs or {}, lanes
-        self.until = until
-        self._otherwise = otherwise
+        self, syntax: str, compute: Compute = lambda *_: (), *, decode: Decode | None = None,
+        needs: Mapping[str, int] | None = None, until: int | None = None, lanes: bool = False,
+        otherwise: Compute | None = None, **classes: str,
+    ) -> None:  # fmt: skip
+        self._computes = compute, otherwise or compute
+        self._needs, self._lanes, self.until = needs or {}, lanes, until
         self.decode = decode or self._decode
-        opcode, _, listed = syntax.partition(" ")
-        self.stem = opcode.partition(".")[0].partition("{")[0]
-        self._opcode, self._classes = opcode, _CLASSES | classes
+        self.opcode, _, listed = syntax.partition(" ")
+        self.stem = re.split(r"[.{]", self.opcode)[0]
+        self.classes = _CLASSES | classes
         self.slots = []
         for brace, joint, name, kind, mark in _SLOT.findall(listed):
             is_target = name in ("d", "p") or joint == "|"
@@ -126,8 +104,23 @@ class Op:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """What its opcode fits; for the hundreds at once it takes 50 ms of every start."""
-        return re.compile(_pattern(self._opcode, self._classes))
+        """What its opcode fits, with a group for each name and all that is in braces.
+
+        For the hundreds at once it takes 50 ms of every start.
+        """
+        found = ""
+        for braced, plain in QUALIFIER.findall(self.opcode):
+            inner = ""
+            for word in (braced or plain).split("."):
+                dot = "\\." if found or inner else ""
+                choice = "|".join(self.classes.get(word, "").split())
+                inner += f"{dot}(?P<{word}>{choice})" if choice else dot + word
+            name = braced.partition(".")[0]
+            if not plain:
+                group = "?:" if name in self.classes else f"?P<{name}>"
+                inner = f"({group}{inner})?"
+            found += inner
+        return re.compile(found)
 
     def fits(self, given: Sequence[Operand]) -> bool:
         """Return whether these may be the operands, by their number and by what is `p|q`."""
@@ -136,7 +129,7 @@ class Op:
     def _decode(self, operands: Operands, q: Qualifiers, slots: Sequence[_Slot]) -> Operation:
         if self._needs:
             operands.need(self._needs.get(q["element"], 0))
-        target, version = operands.silicon.target, operands.surroundings.version
+        target, version = operands.silicon.target, operands.frame.version
         if self.until and target.architecture >= self.until and version >= _WITH_SYNC:
             operands.lacks(f"a .target below sm_{self.until}, or PTX ISA before 6.4")
         given: list[Operand] = list(operands.instruction.operands)
@@ -174,9 +167,7 @@ class Op:
                 q = Qualifiers(q, **{slot.name: operand.value})
             else:
                 operands.unsupported(f"the {slot.name} is a constant from 0 to 255")
-        is_other = operands.silicon.otherwise
-        chosen = self._otherwise if self._otherwise and is_other else self._compute
-        compute = self._on_bits(chosen, q, seen)
+        compute = self._on_bits(self._computes[operands.silicon.otherwise], q, seen)
         if self._lanes:
             return _among_lanes(targets, compute, sources, self.waits)
         if extended:
@@ -318,16 +309,14 @@ def _video(operands: Operands, q: Qualifiers, slots: Sequence[_Slot]) -> Operati
     plain: list[Operand] = []
     chosen = []
     for operand in operands.instruction.operands:
-        match = video.SELECTED.fullmatch(operand.text) if isinstance(operand, Name) else None
+        match = integers.SELECTED.fullmatch(operand.text) if isinstance(operand, Name) else None
         plain.append(operand if match is None else Name(match[1]))
         chosen.append("" if match is None else match[2])
-    if not video.selects(q, chosen):
+    if not integers.selects(q, chosen):
         operands.unsupported("what is selected of its operands does not fit it, or c does not")
     target = operands.destination(plain[0], 32), DTYPES[32]
     sources = [operands.source(operand, 32) for operand in plain[1:]]
-    packed = video.packed if q["op"].rstrip("24") != q["op"] else video.scalar
-    compute = video.multiplied if q["op"] == "vmad" else packed
-    return _written([target], partial(compute, q, chosen), sources)
+    return _written([target], partial(integers.video, q, chosen), sources)
 
 
 _OPEN = {
@@ -342,16 +331,17 @@ _WORD = "u32 s32"
 _ANY = f"{_RAW} {_WORDS} f32 f64"
 _HALF, _BHALF = "f16 f16x2", "bf16 bf16x2"
 _SM_80 = {"f16": 80, "bf16": 80}
+_COMPARE = " ".join(integers.COMPARE)
 _VIDEO: dict[str, Any] = {
-    "dtype": _WORD, "second": "add min max", "cmp": video.COMPARISONS, "scale": "shr7 shr15",
+    "dtype": _WORD, "second": "add min max", "cmp": _COMPARE, "scale": "shr7 shr15",
 }  # fmt: skip
-_FLOAT_COMPARISONS = " ".join([*(f"{name} {name}u" for name in floating.COMPARE), "num nan"])
+_FLOAT_COMPARISONS = " ".join([*(f"{name} {name}u" for name in integers.COMPARE), "num nan"])
 _SECOND = "{|q:pred}"
 _RESULTS = "u32 s32 f32 f16 bf16"
 _HALF_RESULTS = "u16 s16 u32 s32 f16 bf16"
 _COMPARISONS = (
     ("eq ne", "", _RAW, _SECOND, _RESULTS),
-    (" ".join(floating.COMPARE), "", _WORDS, _SECOND, _RESULTS),
+    (_COMPARE, "", _WORDS, _SECOND, _RESULTS),
     (" ".join(floating.UNSIGNED), "", "u16 u32 u64", _SECOND, _RESULTS),
     (_FLOAT_COMPARISONS, "", "f64", _SECOND, _RESULTS),
     (_FLOAT_COMPARISONS, "{.ftz}", "f32", _SECOND, _RESULTS),
@@ -375,21 +365,28 @@ def _rows(syntax: str, computes: Mapping[str, Compute], **options: Any) -> list[
     return [Op(name + syntax, compute, **options) for name, compute in computes.items()]
 
 
-def _adjusted(computes: Mapping[str, Compute]) -> dict[str, Compute]:
-    return {name: floating.adjusted(compute) for name, compute in computes.items()}
-
-
-_SUMS = _adjusted({"add": floating.add, "sub": floating.subtract, "mul": floating.multiply})
-_FUSED = _adjusted({"fma": floating.fuse, "mad": floating.fuse})
-_QUOTIENTS = _adjusted({"rcp": floating.reciprocal, "sqrt": floating.square_root})
-_SIGNS = _adjusted({"neg": floating.negate, "abs": floating.absolute})
-_LEAST = _adjusted({"min": floating.least_or_most, "max": floating.least_or_most})
-_DIVISION = floating.adjusted(floating.divide)
-_NEAR = floating.adjusted(floating.approximate)
+_SUMS, _FUSED, _QUOTIENTS, _SIGNS, _LEAST = (
+    {name: floating.adjusted(compute) for name, compute in computes.items()}
+    for computes in (
+        {"add": floating.add, "sub": floating.subtract, "mul": floating.multiply},
+        {"fma": floating.fuse, "mad": floating.fuse},
+        {"rcp": floating.reciprocal, "sqrt": floating.square_root},
+        {"neg": floating.negate, "abs": floating.absolute},
+        {"min": floating.least_or_most, "max": floating.least_or_most},
+    )
+)
+_DIVISION, _NEAR = floating.adjusted(floating.divide), floating.adjusted(floating.approximate)
 _LINEAR: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract}
 _ORDERED: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum}
 _LOGIC: dict[str, np.ufunc] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
-_KINDS = " ".join(floating.KINDS)
+
+
+def _saturating(compute: np.ufunc) -> Compute:
+    return lambda _, a, b: integers.clamped(compute(a.astype(np.int64), b))
+
+
+def _without_negatives(compute: np.ufunc) -> Compute:
+    return lambda _, a, b: np.maximum(compute(a, b), a.dtype.type(0))
 
 
 ROWS = (
@@ -402,13 +399,16 @@ ROWS = (
     # Integers (9.7.1, 9.7.2).
     *_rows(".type d, a, b", _LINEAR | _ORDERED, type=_WORDS),
     *_rows(".type d, a, b", {"mul.lo": np.multiply, "mul.hi": integers.high_product}, type=_WORDS),
-    Op("div.type d, a, b", integers.divide, type=_WORDS, otherwise=integers.divide_otherwise),
-    Op("rem.type d, a, b", integers.remainder, type=_WORDS, otherwise=integers.remainder_otherwise),
+    Op("div.type d, a, b", integers.divide, type=_WORDS, otherwise=lambda q, a, b: (
+        # By zero: three, as good as any (9.7.1.9 leaves it open).
+        np.where(b == 0, a.dtype.type(3), integers.divide(q, a, b).astype(a.dtype)))),
+    Op("rem.type d, a, b", integers.remainder, type=_WORDS, otherwise=lambda q, a, b: (
+        np.where(b == 0, ~a, integers.remainder(q, a, b).astype(a.dtype)))),
     Op("add.type d, a, b", np.add, type="u16x2 s16x2"),
     *_rows(".type d, a, b", _ORDERED, type="u16x2 s16x2"),
-    *_rows(".relu.type d, a, b", {n: integers.with_relu(f) for n, f in _ORDERED.items()},
+    *_rows(".relu.type d, a, b", {n: _without_negatives(f) for n, f in _ORDERED.items()},
            type="s32 s16x2"),
-    *_rows(".sat.s32 d, a, b", {n: integers.clamped(f) for n, f in _LINEAR.items()}),
+    *_rows(".sat.s32 d, a, b", {n: _saturating(f) for n, f in _LINEAR.items()}),
     Op("mad.lo.type d, a, b, c", lambda _, a, b, c: a * b + c, type=_WORDS),
     Op("mad.hi.type d, a, b, c", integers.add_to_high_product, type=_WORDS),
     Op("mad.hi{.sat}.s32 d, a, b, c", integers.add_to_high_product),
@@ -449,7 +449,7 @@ ROWS = (
     Op("szext.mode.type d, a, b:u32", integers.extend, type=_WORD),
     Op("bmsk.mode.b32 d, a, b", integers.bit_mask),
     Op("lop3.b32 d, a, b, c, table:imm8", integers.look_up),
-    Op("lop3.bool.b32 d|p:pred, a, b, c, table:imm8, e:pred", integers.look_up_and_ask,
+    Op("lop3.bool.b32 d|p:pred, a, b, c, table:imm8, e:pred", integers.look_up,
        bool="and or"),
     Op("fns.b32 d, a, b, c:s32", integers.find_nth),
     Op("shf.side.mode.b32 d, a, b, c", integers.funnel, side="l r"),
@@ -486,12 +486,13 @@ ROWS = (
     *_rows("{.ftz}{.NaN}{.xorsign.abs}.type d, a, b", _LEAST, type=_HALF, needs=_SM_80),
     *_rows("{.NaN}{.xorsign.abs}.type d, a, b", _LEAST, type=_BHALF, needs=_SM_80),
     Op("copysign.type d, a, b", floating.copy_sign, type="f32 f64"),
-    Op("testp.kind.type p:pred, a", floating.is_of_kind, type="f32 f64", kind=_KINDS),
+    Op("testp.kind.type p:pred, a", floating.is_of_kind, type="f32 f64",
+       kind=" ".join(floating.KINDS)),
     # Comparisons (9.7.6). Of integers, most are for one predicate and combined with nothing.
     *(
         Op(f"setp.{name}.type p:pred, a, b", compute, type=types)
         for names, _, types, *_ in _COMPARISONS[:3]
-        for name, compute in floating.COMPARE.items()
+        for name, compute in integers.COMPARE.items()
         if name in names.split()
     ),
     *(
@@ -551,9 +552,9 @@ ROWS = (
     *(
         Op(f"{name}.{kinds}{more} d:u32, a:u32, b:u32{c}", decode=_video, **_VIDEO)
         for names, kinds, more, c in (
-            (video.SCALAR, "dtype.atype.btype", "{.sat}{.second}", "{, c:u32}"),
-            (video.PACKED, "dtype.atype.btype", "{.sat}", ", c:u32"),
-            (video.PACKED, "dtype.atype.btype", "{.add}", ", c:u32"),
+            (integers.VIDEO, "dtype.atype.btype", "{.sat}{.second}", "{, c:u32}"),
+            (integers.PACKED_VIDEO, "dtype.atype.btype", "{.sat}", ", c:u32"),
+            (integers.PACKED_VIDEO, "dtype.atype.btype", "{.add}", ", c:u32"),
             (("vset",), "atype.btype.cmp", "{.second}", "{, c:u32}"),
             (("vset2", "vset4"), "atype.btype.cmp", "{.add}", ", c:u32"),
             (("vmad",), "dtype.atype.btype", "{.po}{.sat}{.scale}", ", c:u32"),

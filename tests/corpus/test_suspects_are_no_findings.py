@@ -10,7 +10,7 @@ from corpus_cases import CASE, FILES, changed, new_corpus
 from corpus import Kind, Making
 from corpus.finding import decode
 from fuzz.commands.corpus import list_findings
-from fuzz.options import CorpusList
+from fuzz.options.operating import CorpusList
 
 
 def test_suspects_are_counted_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
