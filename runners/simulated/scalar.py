@@ -16,7 +16,7 @@ register have more bits (9.4.1), `?` lets one be copied that was never written. 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import permutations, product
 from typing import Any
 
@@ -78,9 +78,17 @@ def _rows(syntax: str, computes: Mapping[str, Compute], **options: Any) -> list[
 _SUMS, _FUSED, _QUOTIENTS, _SIGNS, _LEAST = (
     {name: floating.adjusted(compute) for name, compute in computes.items()}
     for computes in (
-        {"add": floating.add, "sub": floating.subtract, "mul": floating.multiply},
+        {
+            "add": floating.add,
+            "sub": lambda q, a, b: floating.add(q, a, floating.negate(q, b)),
+            # A zero of the product's own sign leaves every product as it is, zeros too.
+            "mul": lambda q, a, b: floating.fuse(q, a, b, (a ^ b) & floating.sign_of(q, a)),
+        },
         {"fma": floating.fuse, "mad": floating.fuse},
-        {"rcp": floating.reciprocal, "sqrt": floating.square_root},
+        {
+            "rcp": lambda q, a: floating.divide(q, floating.one_of(q, a), a),
+            "sqrt": floating.square_root,
+        },
         {"neg": floating.negate, "abs": floating.absolute},
         {"min": floating.least_or_most, "max": floating.least_or_most},
     )
@@ -120,10 +128,13 @@ ROWS = (
            type="s32 s16x2"),
     *_rows(".sat.s32 d, a, b", {n: _saturating(f) for n, f in _LINEAR.items()}),
     Op("mad.lo.type d, a, b, c", lambda _, a, b, c: a * b + c, type=_WORDS),
-    Op("mad.hi.type d, a, b, c", integers.add_to_high_product, type=_WORDS),
-    Op("mad.hi{.sat}.s32 d, a, b, c", integers.add_to_high_product),
+    Op("mad.hi.type d, a, b, c", lambda q, *ab_c: integers.high_product(q, *ab_c[:2]) + ab_c[2],
+       type=_WORDS),
+    Op("mad.hi.sat.s32 d, a, b, c", lambda q, a, b, c: (
+        integers.clamped(integers.high_product(q, a, b).astype(np.int64) + c))),
     *(
-        Op(f"{name}.wide.{sign}{bits} d:{sign}{2 * bits}, a, b{more}", integers.wide_product)
+        Op(f"{name}.wide.{sign}{bits} d:{sign}{2 * bits}, a, b{more}", lambda _, a, b, *c: (
+            sum(c, a.astype(f"{a.dtype.kind}{2 * a.itemsize}") * b)))
         for sign in "us"
         for bits in (16, 32)
         for name, more in (("mul", ""), ("mad", f", c:{sign}{2 * bits}"))
@@ -151,13 +162,16 @@ ROWS = (
     Op("shl.type d, a, b:u32", lambda _, a, b: a << integers.amount(a, b), type=_RAW),
     Op("shr.type d, a, b:u32", lambda _, a, b: a >> integers.amount(a, b), type=f"{_RAW} {_WORDS}"),
     Op("popc.type d:u32, a", lambda _, a: integers.population(a).astype(np.uint32), type=_LONG_RAW),
-    Op("clz.type d:u32, a", integers.leading_zeros, type=_LONG_RAW),
+    Op("clz.type d:u32, a", lambda _, a: (
+        (8 * a.itemsize - 1 - integers.highest(a)).astype(np.uint32)), type=_LONG_RAW),
     Op("bfind{.shiftamt}.type d:u32, a", integers.find_highest, type=_LONG),
     Op("brev.type d, a", integers.reverse, type=_LONG_RAW),
     Op("bfe.type d, a, b:u32, c:u32", integers.extract, type=_LONG),
     Op("bfi.type d, a, b, c:u32, e:u32", integers.insert, type=_LONG_RAW),
-    Op("szext.mode.type d, a, b:u32", integers.extend, type=_WORD),
-    Op("bmsk.mode.b32 d, a, b", integers.bit_mask),
+    Op("szext.mode.type d, a, b:u32", lambda q, a, b: (
+        a << (up := (np.uint32(32) - integers.length(q, b)).astype(a.dtype)) >> up), type=_WORD),
+    Op("bmsk.mode.b32 d, a, b", lambda q, a, b: (
+        integers.ones(integers.length(q, b), 32) << integers.length(q, a))),
     Op("lop3.b32 d, a, b, c, table:imm8", integers.look_up),
     Op("lop3.bool.b32 d|p:pred, a, b, c, table:imm8, e:pred", integers.look_up,
        bool="and or"),
@@ -195,7 +209,8 @@ ROWS = (
     *_rows(".f64 d, a, b", _LEAST),
     *_rows("{.ftz}{.NaN}{.xorsign.abs}.type d, a, b", _LEAST, type=_HALF, needs=_SM_80),
     *_rows("{.NaN}{.xorsign.abs}.type d, a, b", _LEAST, type=_BHALF, needs=_SM_80),
-    Op("copysign.type d, a, b", floating.copy_sign, type="f32 f64"),
+    Op("copysign.type d, a, b", lambda q, a, b: (
+        (b & ~floating.sign_of(q, a)) | (a & floating.sign_of(q, a))), type="f32 f64"),
     Op("testp.kind.type p:pred, a", floating.is_of_kind, type="f32 f64",
        kind=" ".join(floating.KINDS)),
     # Comparisons (9.7.6). Of integers, most are for one predicate and combined with nothing.
@@ -250,7 +265,8 @@ ROWS = (
            to="e4m3x2 e5m2x2", origin=origin, rnd="rn", needs=dict.fromkeys((origin, "f16"), 89))
         for origin, compute, more in (
             ("f32", floating.narrowed_pair, ", b:origin"),
-            ("f16x2", floating.narrowed_halves, ""),
+            ("f16x2", lambda q, a: (
+                floating.narrowed_pair(q, *np.moveaxis(integers.parts(a, "u2"), -1, 0)[::-1])), ""),
         )
     ),
     Op("cvt.rnd{.relu}.to.origin d:to, a:origin", floating.widened_bytes, to="f16x2",
@@ -285,10 +301,13 @@ ROWS = (
     )),
     Op("vote.sync.mode.pred p:pred, a:pred, m", integers.vote, lanes=True, mode="all any uni"),
     Op("vote.sync.ballot.b32 d, a:pred, m", integers.ballot, lanes=True),
-    Op("activemask.b32 d", integers.ballot, lanes=True, otherwise=integers.alone),
-    Op("elect.sync d:u32|p:pred, m", integers.elect, lanes=True, otherwise=integers.elect_highest),
+    Op("activemask.b32 d", integers.ballot, lanes=True, otherwise=lambda _, part: (
+        # Who is active beside a lane is open (9.7.13.9).
+        np.broadcast_to(integers.LANE_BITS, part.shape).astype(np.uint32))),
+    Op("elect.sync d:u32|p:pred, m", integers.elect, lanes=True,
+       otherwise=partial(integers.elect, highest=True)),
     Op("elect.sync p:pred, m", lambda q, part: integers.elect(q, part)[1], lanes=True,
-       otherwise=lambda q, part: integers.elect_highest(q, part)[1]),
+       otherwise=lambda q, part: integers.elect(q, part, highest=True)[1]),
     Op("redux.sync.name.type d, a, m", integers.reduce, lanes=True, name="add min max", type=_WORD),
     Op("redux.sync.name.b32 d, a, m", integers.reduce, lanes=True, name="and or xor"),
     Op("redux.sync.name{.abs}{.NaN}.type d, a, m", floating.among_lanes, lanes=True, name="min max",
