@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from corpus import Kind, Problem, create_corpus, durable, open_corpus
+from corpus import Problem, create_corpus, durable, open_corpus
 from corpus.exchange import export_zip, is_archive, json_lines, opened_archive, read_case
 from corpus.known import known_with, load_known, mark_known
 from corpus.opening import named_corpus, named_entry
@@ -62,7 +62,7 @@ def list_findings(options: CorpusList) -> None:
             "family": group.identity.text,
             "title": _line(group),
             "members": len(group.members),
-            "kinds": _kinds(group),
+            "kinds": Counter(one.finding.kind for one in group.members),
             "compilers": _who(group) or None,
             "ids": [one.id for one in group.members],
             "id": group.smallest.id,
@@ -100,10 +100,6 @@ def _in_a_line(text: str) -> Text:
     """Return a text for a cell: of a kernel the first line, and how many there are."""
     first, *others = text.strip().split("\n")
     return plain(f"{first} (and {counted(len(others), 'more line')})" if others else first, "quiet")
-
-
-def _kinds(group: Group) -> Counter[Kind]:
-    return Counter(one.finding.kind for one in group.members)
 
 
 def _who(group: Group) -> str:
@@ -159,11 +155,9 @@ def merge_corpora(options: CorpusMerge) -> None:
 
 def _merge(destination: Path, sources: Sequence[Path], *, json: bool) -> None:
     with ExitStack() as stack:
+        enter = stack.enter_context
         opened = [
-            stack.enter_context(opened_archive(source))
-            if is_archive(source)
-            else named_corpus(source)
-            for source in sources
+            enter(opened_archive(one)) if is_archive(one) else named_corpus(one) for one in sources
         ]
         made = create_corpus(destination, generator=generator())
         # One source after the other comes to the same as all of them at once.
@@ -239,10 +233,8 @@ def check_corpus(options: CorpusCheck) -> None:
         report_problems(problems, fail=False)
         say(f"{counted(sound, 'finding')} of {options.path} can be read")
     if problems:
-        raise InfrastructureError(
-            f"{options.path} has {counted(len(problems), 'problem')}; each was named with "
-            "what to do"
-        )
+        said = f"{counted(len(problems), 'problem')}; each was named with what to do"
+        raise InfrastructureError(f"{options.path} has {said}")
 
 
 def export_corpus(options: CorpusExport) -> None:

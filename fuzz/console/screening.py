@@ -25,7 +25,8 @@ from fuzz.output.report import Report, ReportColumn, ReportRow, Section, Test
 from fuzz.runner import RunnerChoice
 from fuzz.screening.distilling import Scope, coverage
 from fuzz.screening.examining import ScreenFinding
-from fuzz.screening.screen import Screen, Tally
+from fuzz.screening.screen import Screen
+from fuzz.screening.sets import Tally
 from oracle.errors import DeviceLostError, WarpfuzzError
 from oracle.program import Program
 from oracle.targets import Module

@@ -347,6 +347,7 @@ class _Multiprocessing:
     """What a bench needs of `multiprocessing`: processes that have imported it already."""
 
     parent_process = staticmethod(multiprocessing.parent_process)
+    active_children = staticmethod(multiprocessing.active_children)
 
     @staticmethod
     def get_context(name):
