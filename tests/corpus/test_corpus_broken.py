@@ -93,6 +93,12 @@ def linked(folder: Path) -> None:
     (folder / "module.ptx").symlink_to(outside)
 
 
+def linked_whole(folder: Path) -> None:
+    outside = folder.parent.parent / folder.name
+    folder.rename(outside)
+    folder.symlink_to(outside)
+
+
 def made_a_file(folder: Path) -> None:
     shutil.rmtree(folder)
     folder.write_text("")
@@ -136,6 +142,7 @@ HARMS: list[tuple[str, Callable[[Path], object], Cause]] = [
     ("an unknown kind", replaced(f'"{CASE.kind}"', '"miracle"'), Cause.INVALID),
     ("a wrong type", replaced('"seed": 7', '"seed": "7"'), Cause.INVALID),
     ("a name that leads out", replaced('"module.ptx"', '"../../corpus.json"'), Cause.INVALID),
+    ("a link in place of the entry", linked_whole, Cause.STRANGE),
     ("a list", described("[]"), Cause.INVALID),
     ("brackets without end", described("[" * 100_000), Cause.MALFORMED),
     ("Latin-1", described('{"comment": "\xe9"}'), Cause.MALFORMED),

@@ -93,23 +93,6 @@ def test_merging_leaves_every_description_of_the_destination_as_it_is(
 
 @settings(deadline=None, max_examples=8)
 @given(contents=corpora())
-def test_merging_loses_no_finding(contents: list[list[tuple[Case, Case | None]]]) -> None:
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        sources = [filled(folder / str(at), found) for at, found in enumerate(contents)]
-        merged = new_corpus(folder / "merged")
-        merge(merged, sources)
-        before = tree(merged)
-        for source in sources:
-            for entry in source.sound_entries():
-                # Stored under its id, or by now represented by its smaller form.
-                assert merged.deposit(entry.finding, entry.files()).new is False
-                assert merged.get(entry.id).files() == entry.files()
-        assert tree(merged) == before
-
-
-@settings(deadline=None, max_examples=8)
-@given(contents=corpora())
 def test_pruning_keeps_the_smallest_of_each_family_with_what_it_came_from(
     contents: list[list[tuple[Case, Case | None]]],
 ) -> None:

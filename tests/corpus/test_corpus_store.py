@@ -41,7 +41,7 @@ from corpus.entry import digest, finding_id
 from corpus.finding import SCHEMA
 from oracle.errors import UsageError
 
-ON_DISK = settings(deadline=None, max_examples=60)
+ON_DISK = settings(deadline=None, max_examples=25)
 
 
 @ON_DISK
@@ -176,17 +176,6 @@ def test_a_finding_that_cannot_be_made_smaller_only_says_so(tmp_path: Path) -> N
     assert (entry.id, saved.new) == (raw.id, False)
     assert entry.finding.shrink is ShrinkStatus.COMPLETE
     assert entry.finding.shrunk_from is None
-
-
-def test_of_findings_that_were_shrunk_to_each_other_the_smallest_is_shown(tmp_path: Path) -> None:
-    corpus = new_corpus(tmp_path)
-    one = corpus.add(CASE, {})
-    other = corpus.add(changed(CASE, instructions=("wmma.load;",)), {})
-    for entry, link in ((one, other), (other, one)):
-        finding = msgspec.structs.replace(corpus.get(entry.id).finding, shrunk_to=link.id)
-        corpus.rewrite(corpus.get(entry.id), finding)
-    assert [entry.id for entry in corpus.entries()] == [other.id]
-    assert [entry.id for entry in replaced(corpus)] == [one.id]
 
 
 def test_a_broken_entry_that_is_found_again_is_stored_again_and_kept_aside(tmp_path: Path) -> None:

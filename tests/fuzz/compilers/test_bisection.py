@@ -136,22 +136,6 @@ def test_the_first_is_the_lowest_level_of_the_oldest_version():
     )
 
 
-def test_a_result_that_always_was_so_at_some_levels_names_the_level():
-    columns = [
-        bisect(
-            lambda index, level, _: Counter([BAD if level >= 1 else GOOD]),
-            versions=3,
-            level=level,
-            at_hand=range(3),
-            times=1,
-        )
-        for level in (0, 1)
-    ]
-    conclusion = Conclusion(names=["V0", "V1", "V2"], columns=columns)
-    assert conclusion.first is not None
-    assert (conclusion.first.level, conclusion.first.before) == (1, None)
-
-
 @given(st.floats(1e-2, 0.999))
 def test_repeats_miss_a_failure_of_the_rate_with_less_than_the_promised_probability(rate):
     times = repeats_for(rate)
