@@ -130,8 +130,7 @@ def test_pruning_hides_what_was_shrunk_to_two_forms(tmp_path: Path) -> None:
 CRASHED = Identity.of(Kind.CRASH, "x")
 
 
-def test_pruning_keeps_the_shown_member_of_a_ring_shown(tmp_path: Path) -> None:
-    corpus = new_corpus(tmp_path)
+def test_pruning_keeps_the_shown_member_of_a_ring_shown(corpus: Corpus) -> None:
     note = changed(CASE, kind=Kind.NOTE, identity=Identity.of(Kind.NOTE, "x"))
     shorter = changed(CASE, instructions=("w;",))
     raw, small, other = (corpus.add(case, {}) for case in (CASE, shorter, note))
@@ -148,8 +147,7 @@ def test_pruning_keeps_the_shown_member_of_a_ring_shown(tmp_path: Path) -> None:
     assert [entry.id for entry in replaced(corpus)] == [raw.id]
 
 
-def test_a_family_is_listed_smallest_first_and_the_worst_kind_first(tmp_path: Path) -> None:
-    corpus = new_corpus(tmp_path)
+def test_a_family_is_listed_smallest_first_and_the_worst_kind_first(corpus: Corpus) -> None:
     long = corpus.add(changed(CASE, instructions=("wmma.load 12345;",)), {})
     heavy = corpus.add(changed(CASE, instructions=("wmma;",)), {"image.bin": bytes(9)})
     light = corpus.add(changed(CASE, instructions=("mmaw;",)), {"image.bin": bytes(8)})

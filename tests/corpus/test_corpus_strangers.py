@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from corpus_cases import CASE, FILES, changed, new_corpus, only_folder, replaced
 
-from corpus import Problem, create_corpus, durable, open_corpus
+from corpus import Corpus, Problem, create_corpus, durable, open_corpus
 from corpus.durable import FILE_BYTES
 from corpus.exchange import DIRECTORY_BYTES, opened_archive, read_case
 from corpus.finding import encode
@@ -59,8 +59,7 @@ def only_id(path: Path) -> str:
 
 
 @pytest.mark.parametrize("name", ["findings/.tmp-0123456789abcdef", "findings", "raw", "broken"])
-def test_a_link_in_a_corpus_is_not_followed(name: str, tmp_path: Path, precious: Path) -> None:
-    corpus = new_corpus(tmp_path)
+def test_a_link_in_a_corpus_is_not_followed(name: str, corpus: Corpus, precious: Path) -> None:
     corpus.add(CASE, FILES)
     place = corpus.path / name
     if place.exists():
@@ -73,8 +72,7 @@ def test_a_link_in_a_corpus_is_not_followed(name: str, tmp_path: Path, precious:
 
 
 @pytest.mark.parametrize("name", ["findings", "raw", "broken"])
-def test_a_link_in_place_of_a_folder_is_named(name: str, tmp_path: Path, precious: Path) -> None:
-    corpus = new_corpus(tmp_path)
+def test_a_link_in_place_of_a_folder_is_named(name: str, corpus: Corpus, precious: Path) -> None:
     shutil.rmtree(corpus.path / name, ignore_errors=True)
     (corpus.path / name).symlink_to(precious)
     with pytest.raises(InfrastructureError, match=f"{name}: a link is there"):
@@ -93,9 +91,8 @@ def sparse(path: Path) -> None:
 @pytest.mark.parametrize("name", ["finding.json", "module.ptx", "images.npy"])
 @pytest.mark.parametrize("put", [os.mkfifo, endless, sparse, Path.mkdir])
 def test_what_is_no_plain_file_of_bounded_size_is_a_problem(
-    name: str, put: Callable[[Path], None], tmp_path: Path
+    name: str, put: Callable[[Path], None], corpus: Corpus
 ) -> None:
-    corpus = new_corpus(tmp_path)
     corpus.add(CASE, FILES)
     path = only_folder(corpus) / name
     path.unlink()
@@ -105,8 +102,7 @@ def test_what_is_no_plain_file_of_bounded_size_is_a_problem(
     assert str(path) in problem.sentence
 
 
-def test_a_sparse_file_of_the_size_that_is_said_is_not_read(tmp_path: Path) -> None:
-    corpus = new_corpus(tmp_path)
+def test_a_sparse_file_of_the_size_that_is_said_is_not_read(corpus: Corpus) -> None:
     corpus.add(CASE, FILES)
     folder = only_folder(corpus)
     (folder / "images.npy").unlink()
@@ -121,9 +117,8 @@ def test_a_sparse_file_of_the_size_that_is_said_is_not_read(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("put", [os.mkfifo, endless, sparse, Path.mkdir])
 def test_a_manifest_that_is_no_plain_file_is_said(
-    put: Callable[[Path], None], tmp_path: Path
+    put: Callable[[Path], None], corpus: Corpus
 ) -> None:
-    corpus = new_corpus(tmp_path)
     (corpus.path / "corpus.json").unlink()
     put(corpus.path / "corpus.json")
     for opened in (open_corpus, lambda path: create_corpus(path, generator="test")):
@@ -150,8 +145,7 @@ DIGITS = "1" * 5000
         ('"comment": ""', '"comment": ' + "[" * 100_000),
     ],
 )
-def test_a_value_out_of_bounds_is_a_short_sentence(old: str, new: str, tmp_path: Path) -> None:
-    corpus = new_corpus(tmp_path)
+def test_a_value_out_of_bounds_is_a_short_sentence(old: str, new: str, corpus: Corpus) -> None:
     corpus.add(CASE, FILES)
     path = only_folder(corpus) / "finding.json"
     text = path.read_text()
@@ -182,8 +176,7 @@ def npy(header: str, data: bytes = b"") -> bytes:
         npy("{'descr': '|u1', 'fortran_order': False, 'shape': (" + "1, " * 20 + "), }", bytes(1)),
     ],
 )
-def test_a_header_that_no_array_of_ours_has_is_refused(data: bytes, tmp_path: Path) -> None:
-    corpus = new_corpus(tmp_path)
+def test_a_header_that_no_array_of_ours_has_is_refused(data: bytes, corpus: Corpus) -> None:
     entry = corpus.get(corpus.add(CASE, {**FILES, "images.npy": data}).id)
     with pytest.raises(InfrastructureError, match="holds no array"):
         unpack(entry, "images.npy")
@@ -197,8 +190,7 @@ def test_arrays_are_packed_as_numpy_packs_them(tmp_path: Path) -> None:
             assert pack(np.zeros(shape, dtype)) == buffer.getvalue()
 
 
-def test_a_chain_of_many_findings_is_walked_once(tmp_path: Path) -> None:
-    corpus = new_corpus(tmp_path)
+def test_a_chain_of_many_findings_is_walked_once(corpus: Corpus) -> None:
     saved = [corpus.add(changed(CASE, complexity=at, target=f"sm_{at}"), {}) for at in range(150)]
     for one, following in pairwise(saved):
         entry = corpus.get(one.id)

@@ -143,12 +143,6 @@ def test_repeats_miss_a_failure_of_the_rate_with_less_than_the_promised_probabil
     assert times == 2 or missed(rate, times - 1) >= MISSED * 0.999
 
 
-def test_what_fails_every_time_is_asked_twice_and_what_never_failed_as_often_as_may_be():
-    # A single run says nothing of being flaky.
-    assert repeats_for(1.0) == 2
-    assert repeats_for(0.0) == repeats_for(1e-9) == 10_000
-
-
 def test_the_rate_is_that_of_the_runs_that_confirmed_the_finding():
     def finding(**details):
         return Finding(
