@@ -336,7 +336,7 @@ OLD, NEW = "schema = 1\n", "schema = 2\n"
         (OLD + entry("targets = ['sm_90']"), r"entry 1 \(one\): it names neither"),
         (OLD + entry("family = 'a'\nfamly = 'b'"), "unknown field `famly` in field match"),
         (OLD + entry("family = 1"), "got `int` in field match.family"),
-        (OLD + entry("family_regex = '('"), r"family_regex: '\(' is no regular expression"),
+        (OLD + entry("family_regex = '('"), r"'\(' is no regular expression"),
         (OLD + entry("family = 'a'\nversions = '12'"), "'12' is no range of versions"),
         (OLD + entry("family = 'a'\ntargets = ['sm90']"), "targets: 'sm90' fits no target"),
         (OLD + entry("family = 'a'\ncompilers = 'gcc >=4'"), "names no compiler that is known"),
