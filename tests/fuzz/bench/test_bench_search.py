@@ -18,7 +18,7 @@ from runners.emission import emit
 from runners.faults import CATALOGUE
 from runners.simulated import SimulatedDevice, SimulatedTrap, Trap, TrapKind
 from strategies.draws import Selection
-from strategies.program_draws import selected_forms
+from strategies.rounds import selected_forms
 
 TARGET, VERSION = "sm_100a", "8.6"
 SELECTED = selected_forms(Selection(), target=TARGET, version=VERSION)
