@@ -28,17 +28,14 @@ from fuzz.campaign.heartbeat import Broken
 from fuzz.campaign.pool import Event, Finished, Lost
 from fuzz.campaign.status import (
     CampaignStatus,
-    Change,
     Changed,
     Hosts,
     Life,
-    Part,
     WorkerStatus,
-    missing_words,
     read_figures,
     summary,
 )
-from fuzz.campaign.store import Budget, CampaignStore, State, decode
+from fuzz.campaign.store import Budget, CampaignStore, decode
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import (
     Check,
@@ -310,44 +307,6 @@ def changes_of(pool: FleetPool, count: int, hosts: Hosts) -> list[str]:
             if isinstance(event, Changed):
                 hosts.hear(event)
     return [str(event["text"]) for event in hosts.news[before:]]
-
-
-@pytest.mark.usefixtures("_quick")
-def test_nodes_of_one_host_are_told_apart() -> None:
-    cluster = FakeCluster([1, 1, 2], host_of(Answering, host="vm"), host="vm")
-    hosts = Hosts(state=State(options={}, started=""))
-    with FleetPool(CHECK, cluster) as pool:
-        pool.facts()
-        while len(pool._ready()) < 4:
-            pool.poll(0.01)
-        # One of its two actors was killed before, and has no successor yet.
-        cluster.actors[3].gone = "it was killed"
-        cluster.nodes[2] = 1
-        assert changes_of(pool, 1, hosts) == ["actor on vm (2) is gone: it was killed"]
-        cluster.remove(2)
-        cluster.remove(1)
-        gone = changes_of(pool, 4, hosts)
-        assert sorted(gone) == [
-            "actor on vm (1) is gone: its node died",
-            "actor on vm (2) is gone: its node died",
-            "node vm (1) is gone, and 1 actor with it: it was unplugged",
-            "node vm (2) is gone, and 2 actors with it: it was unplugged",
-        ]
-        # A node that is started again has another id.
-        cluster.add(3, 1)
-        back = changes_of(pool, 2, hosts)
-        assert re.fullmatch(r"node vm \(3\) is back in place of 1 after \d s", back[0])
-        assert back[1] == "actor on vm (3) is back"
-    hosts = Hosts(state=State(options={}, started=""))
-    for node in "12":
-        change = Changed(part=Part.NODE, change=Change.GONE, host="vm", node=node * 56)
-        hosts.hear(change)
-    hosts.hear(replace(change, node="3" * 56, change=Change.JOINED))
-    (status,) = hosts.statuses()
-    assert list(status.gone) == ["2" * 56]
-    assert re.fullmatch(
-        r"1 node is missing \(vm: 22222222 since \d\d:\d\d:\d\d UTC\)", missing_words([status])
-    )
 
 
 class Broke(Answering):
