@@ -20,12 +20,12 @@ from small_sets import MODULE
 
 from corpus import Kind, create_corpus
 from corpus.known import known_with
-from fuzz import options
 from fuzz.commands import run
 from fuzz.commands import screen as screen_command
 from fuzz.console.screening import (
     ScreenedDevice,
 )
+from fuzz.options import operating
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening import screen as screen_module
 from fuzz.screening.distilling import candidates, describe, set_program
@@ -340,7 +340,7 @@ def test_a_screening_that_is_stopped_before_anything_is_compared_is_not_sound(
 ) -> None:
     monkeypatch.setattr(screen_command._Job, "screen", lambda job, _: job.stop.set())
     with pytest.raises(InfrastructureError, match="stopped before anything was compared"):
-        screen_command.screen(options.Screen(runner="sim", corpus=tmp_path / "found", time="60"))
+        screen_command.screen(operating.Screen(runner="sim", corpus=tmp_path / "found", time="60"))
 
 
 def never_ends() -> None:
