@@ -18,7 +18,7 @@ from oracle import UsageError, mma_sp, mma_sync, permitted
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.mma_sp import legal_pairs, metadata_lanes, selectors
-from oracle.metadata import defined_rows, rows_met
+from oracle.lane_fragments import defined_rows, rows_met
 
 PLAIN = INSTRUCTIONS["mma.sp"].forms
 FORMS = [*PLAIN, *INSTRUCTIONS["mma.sp::ordered_metadata"].forms]

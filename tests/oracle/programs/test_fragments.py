@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from program_interpreter import element
 
-from oracle.elementwise import apply
 from oracle.formats import FORMATS, Format
-from oracle.operations import Operation, operations
+from oracle.operations import Operation, apply, operations
 
 PAIRS = [(o, type_) for type_ in FORMATS.values() for o in operations(type_)]
 

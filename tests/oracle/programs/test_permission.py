@@ -10,14 +10,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from oracle import isa
-from oracle.elementwise import FLOATS
 from oracle.enclosure import enclosure
 from oracle.errors import UndefinedProgramError, UsageError
-from oracle.execution import execute, run
+from oracle.execution import Planes, Warps, execute, run
 from oracle.formats import Format
 from oracle.forms import Form
 from oracle.models import model_for
-from oracle.operations import Operation
+from oracle.operations import FLOATS, Operation
 from oracle.ops import Op
 from oracle.permission import permitted
 from oracle.places import Buffer, Place, Word
@@ -33,7 +32,6 @@ from oracle.steps import (
     plain_store,
 )
 from oracle.tracing import trace
-from oracle.warps import Planes, Warps
 
 QUIET = settings(
     max_examples=20,
