@@ -23,7 +23,8 @@ from typing import Any, TextIO
 import click
 from click.core import ParameterSource
 
-from fuzz.options import COMMANDS, PROGRAMS, Options, PathName
+from fuzz.options.declared import PROGRAMS, Options, PathName
+from fuzz.options.operating import COMMANDS
 from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
 
 

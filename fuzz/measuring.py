@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
@@ -29,7 +28,6 @@ from oracle.measuring.probes import float_probes
 from oracle.measuring.units import (
     OVERFLOWS,
     MeasuredUnit,
-    exact_result,
     exact_tiles,
     multiplied,
     random_tiles,
@@ -64,7 +62,6 @@ _SHOWN = 32
 """Differing dot products of a chunk that are kept, to be explained."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReadyProduct:
     """One multiplication, ready to run: where its operands lie in an image.
 
@@ -73,13 +70,11 @@ class ReadyProduct:
     add nothing.
     """
 
-    form: Form
-
-    @cached_property
-    def program(self) -> Program:
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        steps = single_instruction(product_of(form))
+        self.program = Program(buffers=buffers_of(steps), steps=steps)
         """Load A, B and C, multiply, store D: each lies in a buffer of its own."""
-        steps = single_instruction(product_of(self.form))
-        return Program(buffers=buffers_of(steps), steps=steps)
 
     def _tile(self, operand: str) -> Tile:
         load_a, load_b, load_c, *_, store = self.program.steps
@@ -129,23 +124,6 @@ class ReadyProduct:
         return unpack(form, "d", words.reshape(len(images), LANES, -1))
 
 
-def diagonal(form: Form) -> int:
-    """Return the dot products of one image: those of the diagonal, each with a row and a column."""
-    return min(form.shape.m, form.shape.n)
-
-
-def tiles_of(form: Form, dots: Dots) -> tuple[Array, Array, Array]:
-    """Return matrices with dot products on their diagonals, and zeros elsewhere."""
-    shape, size = form.stored.shape, diagonal(form)
-    count = -(-len(dots) // size)
-    a = np.zeros((count, shape.m, shape.k), dots.a.dtype)
-    b = np.zeros((count, shape.k, shape.n), dots.b.dtype)
-    c = np.zeros((count, shape.m, shape.n), dots.c.dtype)
-    tile, place = np.divmod(np.arange(len(dots)), size)
-    a[tile, place], b[tile, :, place], c[tile, place, place] = dots.a, dots.b, dots.c
-    return a, b, c
-
-
 class Device:
     """A runner that multiplies matrices.
 
@@ -154,9 +132,10 @@ class Device:
 
     def __init__(self, runner: Runner, module: Module, forms: Sequence[Form]) -> None:
         self.runner = runner
-        self._products = {form.opcode: ReadyProduct(form=form) for form in forms}
-        self._entries = {opcode: f"unit_{i}" for i, opcode in enumerate(self._products)}
-        programs = {self._entries[opcode]: one.program for opcode, one in self._products.items()}
+        self._products = {
+            form.opcode: (f"unit_{number}", ReadyProduct(form)) for number, form in enumerate(forms)
+        }
+        programs = {entry: one.program for entry, one in self._products.values()}
         compiled = runner.compile(emit_all(programs, module=module))
         if isinstance(compiled, Failure):
             raise InfrastructureError(f"the probes do not compile: {compiled} {compiled.detail}")
@@ -164,25 +143,29 @@ class Device:
 
     def multiply(self, form: Form, a: Array, b: Array, c: Array) -> Array:
         """Return what the device makes of some matrices, (count, m, n)."""
-        parts = list(self._parts(form, a, b, c))
-        return np.concatenate(parts) if len(parts) != 1 else parts[0]
-
-    def _parts(self, form: Form, a: Array, b: Array, c: Array) -> Iterator[Array]:
-        product, entry = self._products[form.opcode], self._entries[form.opcode]
+        (entry, product), parts = self._products[form.opcode], list[Array]()
         for start in range(0, len(c), _BATCH):
             part = slice(start, start + _BATCH)
-            ran = self.runner.run(
-                self.compiled, product.images(a[part], b[part], c[part]), entry=entry
-            )
+            images = product.images(a[part], b[part], c[part])
+            ran = self.runner.run(self.compiled, images, entry=entry)
             if isinstance(ran, Failure):
                 raise InfrastructureError(f"{form.opcode}: {ran} {ran.detail}")
-            yield np.array(product.result(ran.images)[: len(c[part])])
+            parts.append(np.array(product.result(ran.images)[: len(c[part])]))
+        return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
     def dots(self, form: Form, dots: Dots) -> Array:
-        """Return what the device makes of dot products, patterns (count,)."""
-        d = self.multiply(form, *tiles_of(form, dots))
-        tile, place = np.divmod(np.arange(len(dots)), diagonal(form))
-        return np.asarray(d[tile, place, place])
+        """Return what the device makes of dot products, patterns (count,).
+
+        They lie on the diagonals of matrices, each with a row and a column of its own.
+        """
+        shape, size = form.stored.shape, min(form.shape.m, form.shape.n)
+        count = -(-len(dots) // size)
+        a = np.zeros((count, shape.m, shape.k), dots.a.dtype)
+        b = np.zeros((count, shape.k, shape.n), dots.b.dtype)
+        c = np.zeros((count, shape.m, shape.n), dots.c.dtype)
+        tile, place = np.divmod(np.arange(len(dots)), size)
+        a[tile, place], b[tile, :, place], c[tile, place, place] = dots.a, dots.b, dots.c
+        return np.asarray(self.multiply(form, a, b, c)[tile, place, place])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,25 +185,19 @@ class Outcome:
     images: int
     differing: int
     """Images in which the device returned something else than the model."""
-    a: Array
-    """Rows of some dot products that differ, (count, k); likewise the columns, and C and D."""
-    b: Array
-    c: Array
-    d: Array
+    dots: tuple[Array, Array, Array, Array]
+    """Rows of some dot products that differ, (count, k), the columns, and C and D."""
 
 
 def confirm(task: Task, device: Device) -> Outcome:
     """Compare the device with the model on random images."""
-    form = task.form
-    a, b, c = random_tiles(form, task.count, task.seed)
-    found = device.multiply(form, a, b, c)
-    different = multiplied(form, a, b, c, task.model) != found
+    a, b, c = random_tiles(task.form, task.count, task.seed)
+    d = device.multiply(task.form, a, b, c)
+    different = multiplied(task.form, a, b, c, task.model) != d
     tile, row, column = (index[:_SHOWN] for index in np.nonzero(different))
-    return Outcome(
-        images=len(c),
-        differing=int(np.count_nonzero(different.any(axis=(1, 2)))),
-        a=a[tile, row], b=b[tile, :, column], c=c[tile, row, column], d=found[tile, row, column],
-    )  # fmt: skip
+    dots = a[tile, row], b[tile, :, column], c[tile, row, column], d[tile, row, column]
+    differing = int(np.count_nonzero(different.any(axis=(1, 2))))
+    return Outcome(images=len(c), differing=differing, dots=dots)
 
 
 def confirmed_there(task: Task) -> Outcome:
@@ -230,7 +207,7 @@ def confirmed_there(task: Task) -> Outcome:
 
 _EXACT_IMAGES = 64
 _SCALAR_IMAGES = 1024
-SCALAR_ORDERS = ("serial", "pairs")
+_SCALAR_ORDERS = ("serial", "pairs")
 """Ways in which a `ScalarDot` may add its products up."""
 _ROUNDS = 3
 """How often a unit is fitted again with random images that contradicted its figures."""
@@ -252,11 +229,6 @@ class MeasuredResult(Fit):
     images: int = 0
     """Random images that agree with the figures."""
 
-    @property
-    def values(self) -> dict[str, Any]:
-        """The values of the model where nothing tells them from those that were found."""
-        return {name: figure.chosen for name, figure in self.figures.items()}
-
 
 class Measurer:
     """Measures one device."""
@@ -277,44 +249,53 @@ class Measurer:
     def measure(self, units: Sequence[MeasuredUnit]) -> Iterator[MeasuredResult]:
         """Return what is found out of each unit, as it is confirmed."""
         dots = [unit for unit in units if unit.kind == "dot"]
-        evidence = [self._evidence(unit) for unit in dots]
+        evidence = []
+        for unit in dots:
+            probes = float_probes(unit.types, unit.first.stored.shape.k)
+            returned = self.device.dots(unit.first, probes)
+            evidence.append(Evidence(unit.types, probes, returned))
         fits = self.map_fits(fit, evidence, [unit.first.stored.shape.k for unit in dots])
         for unit, found, seen in zip(dots, fits, evidence, strict=True):
-            yield self._confirmed_dot(unit, seen, found)
+            yield self._dot(unit, seen, found)
         doubles = [unit for unit in units if unit.kind == "double"]
         if doubles:
-            yield from self._doubles(doubles)
+            yield self._doubles(doubles)
         for unit in units:
+            form = unit.first
             if unit.kind == "scalar":
-                yield self._scalar(unit)
-            if unit.kind == "exact":
-                yield self._exact(unit)
+                # In which order four products are added up in scalar arithmetic, if they are.
+                row = self.known.scalar_for(form)
+                tiles = random_tiles(form, _SCALAR_IMAGES, self.seed)
+                yield self._chosen(unit, "order", row and row.order.value, _SCALAR_ORDERS, tiles)
+            elif unit.kind == "exact":
+                name, tiles = exact_name(form), exact_tiles(form, _EXACT_IMAGES)
+                yield self._chosen(unit, name, self.known.exact.values.get(name), OVERFLOWS, tiles)
 
-    def _evidence(self, unit: MeasuredUnit) -> Evidence:
-        dots = float_probes(unit.types, unit.first.stored.shape.k)
-        return Evidence(unit.types, dots, self.device.dots(unit.first, dots))
-
-    def _confirmed_dot(self, unit: MeasuredUnit, evidence: Evidence, found: Fit) -> MeasuredResult:
+    def _dot(self, unit: MeasuredUnit, evidence: Evidence, found: Fit) -> MeasuredResult:
         row = self.known.find_dot(unit.first)
         known = {} if row is None else row.values
         for _ in range(_ROUNDS):
             result = self._result(unit, len(evidence.dots), found, known)
             if found.contradiction is not None:
                 return result
-            rule = measured_dot(result, Origin())
-            model = replace(self.known, dots=(rule,))
-            wrong = [one for one in self._outcomes(unit, model) if one.differing]
+            wrong = self._differing(result)
             if not wrong:
                 return replace(result, images=self.images)
-            evidence = _with(evidence, wrong)
+            # What random images showed is evidence, too.
+            a, b, c, d = (
+                np.concatenate(each)[:256]
+                for each in zip(*(one.dots for one in wrong), strict=True)
+            )
+            dots = evidence.dots.plus(Dots(family=("random images",) * len(c), a=a, b=b, c=c))
+            returned = np.concatenate([evidence.returned, d])
+            evidence = Evidence(evidence.types, dots, returned)
             found = fit(evidence, unit.first.stored.shape.k)
-        contradiction = found.contradiction or _first(wrong, unit.first)
         result = self._result(unit, len(evidence.dots), found, known)
+        contradiction = found.contradiction or _first(wrong, unit.first)
         return replace(result, figures={}, contradiction=contradiction)
 
-    @staticmethod
     def _result(
-        unit: MeasuredUnit, probes: int, found: Fit, known: Mapping[str, Any]
+        self, unit: MeasuredUnit, probes: int, found: Fit, known: Mapping[str, Any]
     ) -> MeasuredResult:
         figures = {
             name: replace(figure, known=known.get(name)) for name, figure in found.figures.items()
@@ -323,8 +304,21 @@ class Measurer:
             unit=unit, probes=probes, figures=figures, contradiction=found.contradiction
         )
 
-    def _outcomes(self, unit: MeasuredUnit, model: Model) -> Iterator[Outcome]:
-        chunks = -(-self.images // CHUNK)
+    def _by(self, result: MeasuredResult) -> Model:
+        """Return the known model with the figures of a result."""
+        unit: Any = unit_of_model(result, Origin())
+        match result.unit.kind:
+            case "dot":
+                return replace(self.known, dots=(unit,))
+            case "scalar":
+                return replace(self.known, scalars=(unit,))
+            case "double":
+                return replace(self.known, doubles=unit)
+        return replace(self.known, exact=replace(self.known.exact, **unit))
+
+    def _differing(self, result: MeasuredResult) -> list[Outcome]:
+        """Return which random images contradict the figures of a result."""
+        unit, model = result.unit, self._by(result)
         tasks = [
             Task(
                 form=unit.forms[number % len(unit.forms)],
@@ -332,165 +326,110 @@ class Measurer:
                 count=min(CHUNK, self.images - number * CHUNK),
                 seed=(self.seed << 32) + number,
             )
-            for number in range(chunks)
+            for number in range(-(-self.images // CHUNK))
         ]
-        return self.confirmer(tasks)
+        return [one for one in self.confirmer(tasks) if one.differing]
 
-    def _doubles(self, units: list[MeasuredUnit]) -> Iterator[MeasuredResult]:
-        """Return what is found out of f64: one set of figures for all of its roundings."""
-        dots = double_probes(units[0].first.shape.k)
-        returned = {
-            unit.first.rounding or "rn": self.device.dots(unit.first, dots) for unit in units
-        }
-        found = fit_doubles(dots, returned)
-        known = {} if self.known.doubles is None else dict(self.known.doubles.values)
-        if known:
-            known["nan"] = canonical_rule(known["nan"])
-        figures = {name: _canonical(one) for name, one in found.figures.items()}
-        whole = MeasuredUnit(
-            name=units[0].types, types=units[0].types,
-            forms=tuple(form for unit in units for form in unit.forms),
-        )  # fmt: skip
-        found = replace(found, figures=figures)
-        result = self._result(whole, len(dots) * len(units), found, known)
-        if found.contradiction is None:
-            model = replace(self.known, doubles=measured_doubles(result, Origin()))
-            result = self._confirmed(result, model)
-        yield result
-
-    def _scalar(self, unit: MeasuredUnit) -> MeasuredResult:
-        """Return in which order four products are added up in scalar arithmetic, if they are."""
-        form = unit.first
-        tiles = random_tiles(form, _SCALAR_IMAGES, self.seed)
-        models = {
-            order: replace(self.known, scalars=(scalar_of(unit, _figure(order, Origin())),))
-            for order in SCALAR_ORDERS
-        }
-        made = {order: multiplied(form, *tiles, model) for order, model in models.items()}
-        row = self.known.scalar_for(form)
-        known = None if row is None else row.order.value
-        result = self._chosen(unit, "order", known, made, self.device.multiply(form, *tiles))
-        return self._confirmed(result, models[result.values["order"]])
-
-    def _exact(self, unit: MeasuredUnit) -> MeasuredResult:
-        form, name = unit.first, exact_name(unit.first)
-        tiles = exact_tiles(form, _EXACT_IMAGES)
-        made = {overflow: exact_result(form, overflow, *tiles) for overflow in OVERFLOWS}
-        known = self.known.exact.values.get(name)
-        result = self._chosen(unit, name, known, made, self.device.multiply(form, *tiles))
-        exact = replace(self.known.exact, **{name: _figure(result.values[name], Origin())})
-        return self._confirmed(result, replace(self.known, exact=exact))
-
-    @staticmethod
-    def _chosen(
-        unit: MeasuredUnit, name: str, known: Any, made: Mapping[str, Array], returned: Array
-    ) -> MeasuredResult:
-        """Return the figure whose value makes what a device returned."""
-        counts = {value: int(np.count_nonzero(one != returned)) for value, one in made.items()}
-        best = min(counts, key=lambda one: counts[one])
-        others = tuple(one for one in counts if one != best and counts[one] == counts[best])
-        figure = MeasuredFigure(
-            value=best, others=others, refuting=max(counts.values()), known=known
-        )
-        return MeasuredResult(
-            unit=unit, probes=returned.size, figures={name: figure}, contradiction=None
-        )
-
-    def _confirmed(self, result: MeasuredResult, model: Model) -> MeasuredResult:
+    def _confirmed(self, result: MeasuredResult) -> MeasuredResult:
         """Return a result with its random images, or refused with the first that contradicts."""
-        wrong = [one for one in self._outcomes(result.unit, model) if one.differing]
-        if wrong:
+        if wrong := self._differing(result):
             return replace(result, figures={}, contradiction=_first(wrong, result.unit.first))
         return replace(result, images=self.images)
 
+    def _doubles(self, units: list[MeasuredUnit]) -> MeasuredResult:
+        """Return what is found out of f64: one set of figures for all of its roundings."""
+        dots = double_probes(units[0].first.shape.k)
+        found = fit_doubles(
+            dots,
+            {unit.first.rounding or "rn": self.device.dots(unit.first, dots) for unit in units},
+        )
+        known = {} if self.known.doubles is None else dict(self.known.doubles.values)
+        if known:
+            known["nan"] = canonical_rule(known["nan"])
 
-def _figure(value: Any, origin: Origin) -> Figure[Any]:
-    return Figure(value=value, confidence=origin.confidence, source=origin.source)
+        def plain(value: Any) -> Any:
+            return canonical_rule(value) if isinstance(value, NanRule) else value
 
+        figures = {
+            name: replace(one, value=plain(one.value), others=tuple(map(plain, one.others)))
+            for name, one in found.figures.items()
+        }
+        forms = tuple(form for unit in units for form in unit.forms)
+        whole = MeasuredUnit(name=units[0].types, types=units[0].types, forms=forms)
+        probes = len(dots) * len(units)
+        result = self._result(whole, probes, replace(found, figures=figures), known)
+        return result if found.contradiction is not None else self._confirmed(result)
 
-def scalar_of(unit: MeasuredUnit, order: Figure[str]) -> ScalarDot:
-    """Return the unit of a model that adds four products up in scalar arithmetic."""
-    return ScalarDot(
-        instruction=figures_of(unit.first), types=unit.types, shapes=unit.shapes, order=order
-    )
+    def _chosen(
+        self,
+        unit: MeasuredUnit,
+        name: str,
+        known: Any,
+        values: Sequence[str],
+        tiles: tuple[Array, Array, Array],
+    ) -> MeasuredResult:
+        """Return the figure with whose value is made what the device returned."""
+        returned = self.device.multiply(unit.first, *tiles)
 
+        def result(value: str, **more: Any) -> MeasuredResult:
+            figure = MeasuredFigure(value=value, **{"others": (), "refuting": 0, **more})
+            return MeasuredResult(
+                unit=unit, probes=returned.size, figures={name: figure}, contradiction=None
+            )
 
-def _canonical(figure: MeasuredFigure) -> MeasuredFigure:
-    def plain(value: Any) -> Any:
-        return canonical_rule(value) if isinstance(value, NanRule) else value
-
-    return replace(figure, value=plain(figure.value), others=tuple(map(plain, figure.others)))
-
-
-def _with(evidence: Evidence, wrong: Sequence[Outcome]) -> Evidence:
-    """Return evidence with what random images showed."""
-    a, b, c, d = (np.concatenate([getattr(one, name) for one in wrong])[:256] for name in "abcd")
-    more = Dots(family=("random images",) * len(c), a=a, b=b, c=c)
-    return Evidence(
-        evidence.types, evidence.dots.plus(more), np.concatenate([evidence.returned, d])
-    )
+        made = {one: multiplied(unit.first, *tiles, self._by(result(one))) for one in values}
+        counts = {value: int(np.count_nonzero(one != returned)) for value, one in made.items()}
+        best = min(values, key=lambda one: counts[one])
+        others = tuple(one for one in values if one != best and counts[one] == counts[best])
+        refuting = max(counts.values())
+        return self._confirmed(result(best, others=others, refuting=refuting, known=known))
 
 
 def _first(wrong: Sequence[Outcome], form: Form) -> Contradiction:
-    one = wrong[0]
+    a, b, c, d = (each[0].tolist() for each in wrong[0].dots)
     return Contradiction(
-        family=f"random images of {form.opcode}", a=tuple(one.a[0].tolist()),
-        b=tuple(one.b[0].tolist()), c=int(one.c[0]), returned=int(one.d[0]), nearest=None,
-        differing=sum(each.differing for each in wrong), among=sum(each.images for each in wrong),
+        family=f"random images of {form.opcode}", a=tuple(a), b=tuple(b), c=c, returned=d,
+        nearest=None, differing=sum(each.differing for each in wrong),
+        among=sum(each.images for each in wrong),
     )  # fmt: skip
 
 
-def measured_dot(result: MeasuredResult, origin: Origin) -> TruncatedDot:
-    """Return the unit of a model that has the figures of a result."""
-    figures: dict[str, Any] = _figures(result, origin)
+def unit_of_model(
+    result: MeasuredResult, origin: Origin
+) -> TruncatedDot | ScalarDot | DoubleChain | dict[str, Figure[Any]]:
+    """Return the unit of a model that has the figures of a result; of integers the figures."""
+    figures: dict[str, Any] = {}
+    for name, one in result.figures.items():
+        if one.chosen is not None:
+            others = len(one.others)
+            said = f"; {others} other values give the same for every probe" if others else ""
+            source = f"{origin.source}{said}"
+            figures[name] = Figure(value=one.chosen, confidence=origin.confidence, source=source)
     unit = result.unit
-    return TruncatedDot(
-        instruction=figures_of(unit.first), types=unit.types, shapes=unit.shapes, **figures
-    )
-
-
-def measured_doubles(result: MeasuredResult, origin: Origin) -> DoubleChain:
-    """Return the f64 unit of a model that has the figures of a result."""
-    return DoubleChain(**_figures(result, origin))
-
-
-def _figures(result: MeasuredResult, origin: Origin) -> dict[str, Figure[Any]]:
-    made = {}
-    for name, figure in result.figures.items():
-        if figure.chosen is None:
-            continue
-        others = len(figure.others)
-        said = f"; {others} other values give the same for every probe" if others else ""
-        made[name] = _figure(figure.chosen, origin._replace(source=f"{origin.source}{said}"))
-    return made
+    if unit.kind == "exact":
+        return figures
+    if unit.kind == "double":
+        return DoubleChain(**figures)
+    kind = TruncatedDot if unit.kind == "dot" else ScalarDot
+    return kind(instruction=figures_of(unit.first), types=unit.types, shapes=unit.shapes, **figures)
 
 
 def measured_model(target: str, results: Sequence[MeasuredResult], origin: Origin) -> Model:
     """Return the model that a measurement found; what was refused or not asked is not in it."""
-    exact: dict[str, Figure[str]] = {}
-    for result in results:
-        if result.unit.kind != "exact":
-            continue
-        for name, figure in _figures(result, origin).items():
+    found = [(one, unit_of_model(one, origin)) for one in results if one.figures]
+    units, exact = [unit for _, unit in found], dict[str, Figure[str]]()
+    for result, unit in found:
+        for name, figure in unit.items() if isinstance(unit, dict) else ():
             if exact.setdefault(name, figure).value != figure.value:
                 raise UsageError(
                     f"{result.unit.name} overflows differently from the other integer units, which "
                     "a file of figures cannot say; please report the device and what it printed"
                 )
-    doubles = [result for result in results if result.unit.kind == "double" and result.figures]
     return Model(
         target=target, base=target,
-        dots=tuple(
-            measured_dot(result, origin)
-            for result in results
-            if result.unit.kind == "dot" and result.figures
-        ),
-        scalars=tuple(
-            scalar_of(result.unit, _figures(result, origin)["order"])
-            for result in results
-            if result.unit.kind == "scalar" and result.figures
-        ),
-        doubles=measured_doubles(doubles[0], origin) if doubles else None,
+        dots=tuple(unit for unit in units if isinstance(unit, TruncatedDot)),
+        scalars=tuple(unit for unit in units if isinstance(unit, ScalarDot)),
+        doubles=next((unit for unit in units if isinstance(unit, DoubleChain)), None),
         exact=ExactSum(**exact),
     )  # fmt: skip
 
@@ -509,13 +448,12 @@ def joined_model(measured: Sequence[tuple[str, Model]]) -> Model:
     known = [(release, model) for release, model in measured if release]
     if not known:
         return last
-    doubles = [model.doubles for _, model in known if model.doubles is not None]
+    releases, models = zip(*known, strict=True)
+    doubles = [model.doubles for model in models if model.doubles is not None]
     return replace(
         last,
-        dots=_ranged([(release, row) for release, model in known for row in model.dots], known),
-        scalars=_ranged(
-            [(release, row) for release, model in known for row in model.scalars], known
-        ),
+        dots=_ranged(releases, [model.dots for model in models]),
+        scalars=_ranged(releases, [model.scalars for model in models]),
         doubles=doubles[-1] if doubles else None,
     )
 
@@ -523,17 +461,16 @@ def joined_model(measured: Sequence[tuple[str, Model]]) -> Model:
 AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot)
 
 
-def _ranged(
-    rows: Sequence[tuple[str, AnyDot]], known: Sequence[tuple[str, Model]]
-) -> tuple[AnyDot, ...]:
+def _ranged(releases: Sequence[str], rows: Sequence[tuple[AnyDot, ...]]) -> tuple[AnyDot, ...]:
     """Return each row once for every range of compilers that agree about it."""
     by_unit: dict[tuple[str, str, tuple[str, ...]], dict[str, AnyDot]] = {}
-    for release, row in rows:
-        by_unit.setdefault((row.instruction, row.types, row.shapes), {})[release] = row
+    for release, its in zip(releases, rows, strict=True):
+        for row in its:
+            by_unit.setdefault((row.instruction, row.types, row.shapes), {})[release] = row
     made: list[AnyDot] = []
     for unit in by_unit.values():
         # One after the other; what was refused, or is not there, leaves open what lies between.
-        rows_here = ((release, unit.get(release)) for release, _ in known)
+        rows_here = ((release, unit.get(release)) for release in releases)
         groups = groupby(rows_here, key=lambda one: None if one[1] is None else one[1].values)
         filled = [[release for release, _ in some] for values, some in groups if values is not None]
         for group in filled:

@@ -150,14 +150,7 @@ class OutOfTimeError(Exception):
 class Reducer:
     """Makes a module smaller. What is legal stays legal, as far as matrix instructions go.
 
-    Parameters
-    ----------
-    holds
-        Whether a text still shows it. An UsageError of it means no.
-    ptx
-        The module.
-    end
-        As the attribute.
+    `holds` tells whether a text still shows it; an UsageError of it means no.
     """
 
     def __init__(self, holds: Callable[..., bool], ptx: str, *, end: float) -> None:

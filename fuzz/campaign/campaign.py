@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -16,7 +17,7 @@ from corpus import Corpus
 from corpus.known import Known
 from fuzz.campaign.heartbeat import Broken
 from fuzz.campaign.pool import Event, Finished, Lost, WorkerPool
-from fuzz.campaign.rounds import Rounds
+from fuzz.campaign.rounds import RoundQueue
 from fuzz.campaign.status import (
     CampaignStatus,
     Changed,
@@ -41,6 +42,7 @@ from fuzz.checks.protocol import (
     RoundPlan,
     RoundReport,
     ScreeningReport,
+    Shard,
     flattened,
     nested,
 )
@@ -48,32 +50,29 @@ from fuzz.findings.families import finding_groups, group_counts
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from strategies.coverage import LONGEST_EPOCH, Reached
 
-SHRINK_SECONDS = 20.0
-"""Time for making one finding smaller."""
-_TICK = 0.2
-"""Longest wait for news, in seconds: a signal is heard after it at the latest."""
-_SAVE_SECONDS = 2.0
-"""Between two savings of the state: what a kill costs in work that is done again."""
-_STATISTICS_SECONDS = 10.0
-"""Between two lines of statistics: 60,000 lines a week."""
+SHRINK_SECONDS = 20.0  # for making one finding smaller
+_TICK = 0.2  # longest wait for news, in seconds: a signal is heard after it at the latest
+_SAVE_SECONDS = 2.0  # between two savings: what a kill costs in work that is done again
+_STATISTICS_SECONDS = 10.0  # between two lines of statistics: 60,000 lines a week
 _INTERRUPTED_SECONDS = 10.0
 """How long rounds may take to come to an end when they are interrupted; what takes longer is left
 to a resumption. A batch on a GPU may take 10 s."""
-_STOP_SECONDS = 3.0
-"""How long rounds may take to come to an end after Ctrl-C or SIGTERM."""
+_STOP_SECONDS = 3.0  # the same after Ctrl-C or SIGTERM
 _STOP_REPLAYS = 20.0
 """How long suspects are replayed after that: schedulers kill 30 s after SIGTERM (Kubernetes,
 terminationGracePeriodSeconds; Slurm, KillWait)."""
 _GRACE = 20.0
 """Seconds after the last round of a campaign with `--time` in which findings are made smaller; what
 was not replayed by then is replayed."""
-_RECENT_SECONDS = 10.0
-"""What a rate is an average over: a round on a GPU takes some seconds."""
+_RECENT_SECONDS = 10.0  # what a rate is an average over: a round on a GPU takes some seconds
+_COUNTED = ("cases", "compared", "answered", "failed", "unasked")
+"""What a report, a state and a status have of cases, under the same names."""
 
 
-def campaign_options(check: Check, facts: Facts) -> Options:
+def campaign_options(check: Check, facts: Facts, shard: Shard | None = None) -> Options:
     """Return what decides which cases there are, for a resumption."""
-    return {**check.options(facts), "rounds of the longest epoch": LONGEST_EPOCH}
+    own = {} if shard is None else {"--shard": str(shard)}
+    return {**check.options(facts), **own, "rounds of the longest epoch": LONGEST_EPOCH}
 
 
 def check_options(before: Options, now: Options) -> None:
@@ -100,16 +99,10 @@ class Observer(Protocol):
 
 
 class Campaign:
-    """A campaign with one check.
+    """A campaign with one check, or with its rounds of one shard.
 
-    Parameters
-    ----------
-    pool
-        Those who carry out jobs; closed by the caller.
-    budget
-        How long it may go on, all resumptions together.
-    state
-        Where the campaign was before; None: at its start.
+    The pool is closed by the caller. The budget is how long it may go on, all resumptions together;
+    `state` is where it was before, None at its start.
     """
 
     def __init__(
@@ -124,22 +117,24 @@ class Campaign:
         observer: Observer,
         store: CampaignStore,
         state: State | None = None,
+        shard: Shard | None = None,
     ) -> None:
         self.pool, self.facts, self.check, self.budget = pool, facts, check, budget
-        self._observer, self._store = observer, store
+        self._observer, self._store, self._shard = observer, store, shard
         self.plan = check.plan(facts)
         self._state = state or State(
-            options=dict(campaign_options(check, facts)),
+            options=dict(campaign_options(check, facts, shard)),
             started=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         limits = msgspec.structs.asdict(budget).items()
         self._state.limits = Budget(**{name: limit and min(limit, MOST) for name, limit in limits})
-        self._rounds = Rounds(self._state)
+        self._rounds = RoundQueue(self._state, shard or Shard())
         self._reached = Reached(self.plan.coverage)
         self.triage = Triage(corpus=corpus, known=known, shrinks=self.plan.shrinks)
         self._counts: Counts = Counts({one.words: 0 for one in self.plan.words.counters})
-        self._said = ""
-        self._stopping, self._finishing, self._stopped, self._lost = False, False, "", ""
+        self._stopping, self._finishing = False, False
+        self._said, self._stopped, self._lost = "", "", ""
+        self._screening: ScreeningReport | None = None
         if state is not None:
             self._restore(state)
         now = time.monotonic()
@@ -149,9 +144,7 @@ class Campaign:
         self._lines = self._reached.total.lines(self.plan.forms)
         self._width = self._reached_so_far()
         self._hosts = Hosts(state=self._state)
-        self._screening = _screening_before(self._state)
-        self._health: dict[int, DeviceStatus] = {}
-        """By the number of a device: what it said last."""
+        self._health: dict[int, DeviceStatus] = {}  # by device: what it said last
         self._recent: deque[tuple[float, int]] = deque()
         """(time.monotonic, cases compared by all workers) of the last seconds."""
 
@@ -162,12 +155,9 @@ class Campaign:
     def run(self) -> CampaignStatus:
         """Go on until the budget is spent or a stop is requested; return what it came to.
 
-        Raises
-        ------
-        DeviceLostError
-            If no device is left; `status` still tells what was found until then.
-        WarpfuzzError
-            If the runner lacks something, nothing compiles, or something cannot be stored.
+        Raises DeviceLostError if no device is left (`status` still tells what was found until
+        then), and WarpfuzzError if the runner lacks something, nothing compiles, or something
+        cannot be stored.
         """
         failed = False
         try:
@@ -201,44 +191,37 @@ class Campaign:
             self._give_examinations(SHRINK_SECONDS)
             self._listen()
             self._commit()
-            self._tick()
         self._finishing = True
         self.pool.interrupt()
         deadline = time.monotonic() + (_STOP_SECONDS if self._stopping else _INTERRUPTED_SECONDS)
         while self._rounds.busy and time.monotonic() < deadline:
             self._listen()
-            self._tick()
         self._commit()
         for report in self._rounds.rest(self._left):
             self._take(report)
         self.save()
         grace = math.inf if self.budget.seconds is None else _GRACE
         begun = time.monotonic()
-        while self.triage.waiting and self._alive:
+        while self.triage.waiting and self.pool.workers:
             past = time.monotonic() - begun
             left = 0.0 if self._stopping else max(0.0, grace - past)
             if not (left or self.triage.suspects) or (self._stopping and past > _STOP_REPLAYS):
                 break
             self._give_examinations(min(left, SHRINK_SECONDS), everybody=True)
             self._listen()
-            self._tick()
         return "stopped on request" if self._stopping else reason
 
     def _reason(self) -> str:
         """Return why rounds are to end; empty while they go on."""
         if self._stopping:
             return "stopped on request"
-        if not self._alive:
+        if not self.pool.workers:
             return self._lost or "no worker is left"
         now = time.monotonic()
         found = group_counts(self.triage.confirmed)[0]
         return self.budget.reason(
             now - self._started, self._state.cases, found=found, quiet=now - self._newest
         )
-
-    @property
-    def _alive(self) -> bool:
-        return self.pool.workers > 0
 
     def _left(self) -> int | None:
         limit = self.budget.cases
@@ -247,6 +230,7 @@ class Campaign:
     def _listen(self) -> None:
         for event in self.pool.poll(_TICK):
             self._hear(event)
+        self._tick()
 
     def _hear(self, event: Event) -> None:
         match event:
@@ -269,8 +253,7 @@ class Campaign:
             case Lost(job=Examination() as job):
                 self.triage.died(job, guilty=event.guilty)
             case Found() as suspect:
-                if self._take_suspects([suspect]):
-                    self._newest = time.monotonic()
+                self._take_suspects([suspect])
             case Changed():
                 self._hosts.hear(event)
                 # Who looks at the files is told with the next tick.
@@ -293,8 +276,9 @@ class Campaign:
         wrong = (words for words in self._counts if words[:2] == (REFERENCE, "reference wrong"))
         return self.triage.settled | {words[2] for words in wrong}
 
-    def _drawn(self, number: int) -> RoundPlan:
-        return self.plan.round(number, self._reached.known_to(number))
+    def _drawn(self, place: int) -> RoundPlan:
+        number = (self._shard or Shard()).number(place)
+        return self.plan.round(number, self._reached.known_to(place))
 
     def _give_examinations(self, seconds: float, *, everybody: bool = False) -> None:
         if not self.triage.untouched:
@@ -308,39 +292,34 @@ class Campaign:
     def _commit(self) -> None:
         for report in self._rounds.ready(self._left, self._settled):
             self._take(report)
-        self._reached.settle(self._rounds.next)
+        self._reached.settle(self._state.rounds)
         if trouble := self.plan.trouble(self._counts, self._said):
             raise InfrastructureError(trouble)
 
     def _take(self, report: RoundReport) -> None:
         state = self._state
         # First what has to be stored: what is counted has to be on the disk.
-        new = self._take_suspects(report.suspects.values())
+        self._take_suspects(report.suspects.values())
         for note in report.notes:
-            new = True
+            self._newest = time.monotonic()
             self.triage.corpus.add(note.case, note.files)
             state.notes.append(dict(note.row))
-        state.cases += report.cases
-        state.compared += report.compared
-        state.answered += report.answered
-        state.failed += report.failed
-        state.unasked += report.unasked
+        for name in _COUNTED:
+            setattr(state, name, getattr(state, name) + getattr(report, name))
         self._counts.update(report.counts)
         self._said = report.said or self._said
         self._reached.add(report.number, report.coverage)
-        if new:
-            self._newest = time.monotonic()
 
-    def _take_suspects(self, suspects: Collection[Found]) -> bool:
-        """Store and count what differed; tell whether any of it is new."""
+    def _take_suspects(self, suspects: Collection[Found]) -> None:
+        """Store and count what differed."""
         if identities := self.triage.about_to_store(suspects):
             self.save(uncounted=identities)
         new = [self.triage.suspect(suspect) for suspect in suspects]
-        return any(new)
+        if any(new):
+            self._newest = time.monotonic()
 
     def _take_screening(self, report: ScreeningReport) -> None:
-        if self._take_suspects(report.suspects):
-            self._newest = time.monotonic()
+        self._take_suspects(report.suspects)
         self._state.screened += report.comparisons
         self._state.screened_wrong += report.wrong
         self._screening = self._screening or ScreeningReport()
@@ -384,24 +363,22 @@ class Campaign:
         if now - self._looked > 1.0 or self._stopped:
             # Counting what was reached takes milliseconds.
             self._lines, self._looked = self._reached.total.lines(self.plan.forms), now
-        workers = self.pool.statuses()
-        done = sum(worker.cases for worker in workers)
+        workers, words, shard = self.pool.statuses(), self.plan.words, self._shard
+        if shard is not None:
+            words = replace(words, where=f"{words.where} · shard {shard}")
+        faults = [key[1] for key, count in self._counts.items() if key[0] == FAULTS and not count]
         return CampaignStatus(
-            words=self.plan.words,
+            words=words,
             seed=self.check.seed,
             seconds=state.seconds if self._stopped else now - self._started,
             seconds_limit=self.budget.seconds,
-            cases=state.cases,
             cases_limit=self.budget.cases,
-            compared=state.compared,
-            answered=state.answered,
-            failed=state.failed,
-            unasked=state.unasked,
+            **{name: getattr(state, name) for name in _COUNTED},
             counts=self._counts.copy(),
             rounds=self._rounds.committed,
             held=self._rounds.held,
             skipped=state.skipped,
-            recent_rate=self._rate(now, done),
+            recent_rate=self._rate(now, sum(worker.cases for worker in workers)),
             seconds_since_new=now - self._newest,
             forms=len(self.plan.forms),
             forms_reached=len(self.plan.forms & self._reached.total.forms_reached),
@@ -422,7 +399,7 @@ class Campaign:
             finishing=self._finishing and not self._stopped,
             stopped=self._stopped,
             said=self._said,
-            untested=self._untested(),
+            untested=untested_words(faults, self._counts["programs", "compiled"]) or None,
             left_out=self.facts.left_out,
             remarks=self.pool.remarks(),
             hosts=self._hosts.statuses(),
@@ -430,15 +407,9 @@ class Campaign:
             event_count=self._hosts.count,
             events=state.events,
             notes=state.notes,
-            summary=self.plan.summary,
+            summary=dict(self.plan.summary) | ({"shard": str(shard)} if shard else {}),
             screening=self._screening,
         )
-
-    def _untested(self) -> str | None:
-        names = [
-            words[1] for words, count in self._counts.items() if words[0] == FAULTS and not count
-        ]
-        return untested_words(names, self._counts["programs", "compiled"]) or None
 
     def _rate(self, now: float, done: int) -> float:
         self._recent.append((now, done))
@@ -450,10 +421,9 @@ class Campaign:
     # The state
 
     def save(self, *, uncounted: Sequence[str] = ()) -> None:
-        """Keep the state on the disk.
+        """Keep the state on the disk; if it cannot be written, the old one stays.
 
-        `uncounted` are the ids of findings that are about to be stored and then counted. Raises
-        InfrastructureError if it cannot be written; the old one stays.
+        `uncounted` are the ids of findings that are about to be stored and then counted.
         """
         self._saved = time.monotonic()
         state = self._state
@@ -483,10 +453,7 @@ class Campaign:
         self.triage.restore(state.families)
         self.triage.doomed = list(state.doomed)
         self.triage.sweep()
-
-
-def _screening_before(state: State) -> ScreeningReport | None:
-    """Return what was screened before the campaign was resumed; None if nothing was."""
-    if not state.screened:
-        return None
-    return ScreeningReport(comparisons=state.screened, wrong=state.screened_wrong)
+        if state.screened:
+            self._screening = ScreeningReport(
+                comparisons=state.screened, wrong=state.screened_wrong
+            )

@@ -1,19 +1,18 @@
 """Signs of life: a row of shared memory for each worker, which it writes and the coordinator reads.
 
-Writing costs a microsecond and no message, so that a worker can say at every stage what it does.
-The memory is a temporary file without a name; it goes away with the last process that maps it.
-Beside its reports, a worker sends two messages: what it runs on, when it is ready, and why it gives
-up (`Broken`).
+Writing costs some microseconds and no message, so that a worker can say at every stage what it
+does. The memory is a temporary file without a name; it goes away with the last process that maps
+it. Beside its reports, a worker sends two messages: what it runs on, when it is ready, and why it
+gives up (`Broken`).
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-import struct
 import tempfile
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -69,10 +68,9 @@ class BeatingRunner(ForwardingRunner):
 
 def health_of(ready: OpenRunner) -> DeviceStatus | None:
     """Return what a runner's device reports about its health; None if it reports nothing."""
-    runner = ready.runner
-    if not isinstance(runner, CudaRunner):
+    if not isinstance(ready.runner, CudaRunner):
         return None
-    facts, health = runner.facts(), runner.health()
+    facts, health = ready.runner.facts(), ready.runner.health()
     if isinstance(facts, Failure) or isinstance(health, Failure):
         return None
     return device_status(facts.name, facts.uuid, health)
@@ -81,14 +79,18 @@ def health_of(ready: OpenRunner) -> DeviceStatus | None:
 def device_status(name: str, uuid: str, health: DeviceHealth) -> DeviceStatus:
     """Return what the management library says of a device, in the units of a status."""
     counts = {"ECC corrected": health.ecc_corrected, "ECC uncorrected": health.ecc_uncorrected}
+    power, limit = (
+        None if milliwatts is None else round(milliwatts / 1000)
+        for milliwatts in (health.power_mw, health.power_limit_mw)
+    )
     return DeviceStatus(
         name=name,
         uuid=uuid,
         temperature=health.temperature_c,
         sm_clock=health.sm_clock_mhz,
         busy=health.busy_percent,
-        power=_watts(health.power_mw),
-        power_limit=_watts(health.power_limit_mw),
+        power=power,
+        power_limit=limit,
         memory_clock=health.memory_clock_mhz,
         throttle_reasons=health.throttle_reasons,
         errors={name: count for name, count in counts.items() if count is not None},
@@ -96,84 +98,43 @@ def device_status(name: str, uuid: str, health: DeviceHealth) -> DeviceStatus:
     )
 
 
-def _watts(milliwatts: int | None) -> int | None:
-    return None if milliwatts is None else round(milliwatts / 1000)
-
-
-_STAGES = tuple(Stage)
-_ROW = struct.Struct(f"<dqqq{len(_STAGES)}d")
-"""When it was written, in seconds of time.monotonic (which on Linux is one clock for all
-processes), number of the stage, round, cases, and the seconds that each stage took so far."""
+STAGES = tuple(Stage)
+_ROW = np.dtype(
+    [("written", "f8"), ("stage", "i8"), ("round", "i8"), ("cases", "i8"), ("spent", "f8", 7)]
+)
+"""When it was written, in seconds of time.monotonic (which on Linux is one clock for all processes;
+0 before the first sign of life), number of the stage, round, cases, and the seconds that each of
+the stages took so far."""
 _FLAG_BYTES = 8
-
-
-@dataclass(kw_only=True)
-class Row:
-    """What a worker's row says."""
-
-    written: float
-    """On the clock of time.monotonic; 0 before the first sign of life."""
-    stage: Stage
-    round: int
-    cases: int
-    seconds: dict[Stage, float]
-    """Time that each stage took so far."""
 
 
 class Heartbeats:
     """The rows of all workers, and a flag that asks them to come to an end.
 
-    Parameters
-    ----------
-    rows
-        How many workers there are.
-    descriptor
-        Of the memory of another process; None: make it.
+    `descriptor` is of the memory of another process; None: make it.
     """
 
-    def __init__(self, rows: int, descriptor: int | None = None) -> None:
-        size = _FLAG_BYTES + rows * _ROW.size
+    def __init__(self, count: int, descriptor: int | None = None) -> None:
+        size = _FLAG_BYTES + count * _ROW.itemsize
         if descriptor is None:
             with tempfile.TemporaryFile() as file:
                 file.truncate(size)
-                self.descriptor = os.dup(file.fileno())
-        else:
-            self.descriptor = descriptor
-        self._map = mmap.mmap(self.descriptor, size)
-        self.rows = rows
+                descriptor = os.dup(file.fileno())
+        self.descriptor = descriptor
+        memory = np.frombuffer(mmap.mmap(descriptor, size), np.uint8)
+        self._flag, self.rows = memory[:_FLAG_BYTES], memory[_FLAG_BYTES:].view(_ROW)
 
     @property
     def interrupted(self) -> bool:
         """Whether workers are to come to an end with what they do."""
-        return self._map[0] != 0
+        return bool(self._flag[0])
 
-    @interrupted.setter
-    def interrupted(self, value: bool) -> None:
-        self._map[0] = int(value)
-
-    def read(self, row: int) -> Row:
-        """Return what a worker wrote last."""
-        written, stage, number, cases, *seconds = _ROW.unpack_from(self._map, self._place(row))
-        return Row(
-            written=written,
-            stage=_STAGES[stage],
-            round=number,
-            cases=cases,
-            seconds=dict(zip(_STAGES, seconds, strict=True)),
-        )
-
-    def write(self, row: int, said: Row) -> None:
-        """Write a row."""
-        seconds = (said.seconds[stage] for stage in _STAGES)
-        fields = (said.written, _STAGES.index(said.stage), said.round, said.cases, *seconds)
-        _ROW.pack_into(self._map, self._place(row), *fields)
-
-    def _place(self, row: int) -> int:
-        return _FLAG_BYTES + row * _ROW.size
+    def interrupt(self) -> None:
+        """Ask them to."""
+        self._flag[0] = 1
 
     def close(self) -> None:
-        """Give the memory up."""
-        self._map.close()
+        """Give the descriptor up."""
         os.close(self.descriptor)
 
 
@@ -181,10 +142,11 @@ class WorkerHeartbeat:
     """A worker's side of its row."""
 
     def __init__(self, heartbeats: Heartbeats, row: int) -> None:
-        self._heartbeats, self._row = heartbeats, row
+        self._heartbeats = heartbeats
         # A worker that takes the place of one that was killed goes on with its figures.
-        before, now = heartbeats.read(row), time.monotonic()
-        self._said = replace(before, written=now, stage=Stage.WAIT, round=-1)
+        self._row = heartbeats.rows[row : row + 1]
+        self._stage, self._at = STAGES.index(Stage.WAIT), time.monotonic()
+        self._row["round"] = -1
         self.beat()
 
     @property
@@ -195,21 +157,20 @@ class WorkerHeartbeat:
     def enter(self, stage: Stage, *, round: int | None = None) -> None:  # noqa: A002
         """Say that a stage begins; the one before it has ended."""
         self.beat()
-        self._said.stage = stage
+        self._stage = STAGES.index(stage)
         if round is not None:
-            self._said.round = round
+            self._row["round"] = round
         self.beat()
 
     def count(self, cases: int) -> None:
         """Add cases that were compared."""
-        self._said.cases += cases
+        self._row["cases"] += cases
 
     def beat(self) -> None:
         """Give a sign of life."""
-        said, now = self._said, time.monotonic()
-        said.seconds[said.stage] += now - said.written
-        said.written = now
-        self._heartbeats.write(self._row, said)
+        now = time.monotonic()
+        self._row["spent"][0, self._stage] += now - self._at
+        self._row["stage"], self._row["written"], self._at = self._stage, now, now
 
 
 SHOWN_STALLED_SECONDS = 30.0
@@ -220,8 +181,7 @@ SHOWN_STALLED_SECONDS = 30.0
 class Broken:
     """A worker cannot go on; it ends after this."""
 
-    cause: type[WarpfuzzError]
-    """DeviceLostError, UsageError or InfrastructureError: which of them it met."""
+    cause: type[WarpfuzzError]  # DeviceLostError, UsageError or InfrastructureError
     message: str
 
     @classmethod
@@ -236,5 +196,4 @@ class Broken:
         return self.cause(self.message)
 
 
-Message = Facts | Report | Broken
-"""What a worker sends: Facts once, at its start."""
+Message = Facts | Report | Broken  # what a worker sends: Facts once, at its start

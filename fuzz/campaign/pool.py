@@ -3,40 +3,68 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import socket
 import subprocess
 import tempfile
 import time
 import weakref
+import zlib
+from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import Any, Protocol
+from typing import Any
 
-from fuzz.campaign.check_wrappers import pickled
-from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken, Heartbeats
+from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, STAGES, Broken, Heartbeats
 from fuzz.campaign.status import Changed, WorkerStatus
 from fuzz.checks.protocol import Check, Facts, Found, Job, Report, RoundJob, Stage
-from oracle.errors import DeviceLostError, InfrastructureError
+from oracle.errors import DeviceLostError, InfrastructureError, UsageError
 from runners.processes import describe_status, helper, helper_environment, tail
 from runners.protocol import ClosedAtTheEnd
 
-_END_SECONDS = 8.0
-"""How long workers that were told to end may take before they are killed: longer than they give
-themselves."""
-_START_SECONDS = 120.0
-"""Least time that a worker has until it is ready: a device may take 60 s for its self-check."""
-_DEATHS_AT_START = 3
-"""Times in a row that a worker may die before it is ready; then it is not started again."""
-_KILLS_AT_START = 20
-"""How often a worker may be killed from outside at its start, by a person or for want of memory."""
+_END_SECONDS = 8.0  # before workers that were told to end are killed: they give themselves less
+_START_SECONDS = 120.0  # until a worker is ready: a device may take 60 s for its self-check
+_DEATHS_AT_START = 3  # in a row, before it is ready; then a worker is not started again
+_KILLS_AT_START = 20  # of these from outside, by a person or for want of memory
 _WORKERS_OF_AN_EXAMINER = 4
 """15 workers on an H200 met wrong programs of the driver's compiler of CUDA 13.0 faster than one
 examiner took them, 3 s each: some twenty waited all the time (2026-11-23)."""
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Environment that limits NumPy to one thread: there is a process for every core already."""
+
+
+def pickled(check: Check) -> bytes:
+    """Return a check as bytes.
+
+    Raises UsageError if it, or the runner that it names, cannot be made again in another process.
+    """
+    try:
+        data = pickle.dumps(check)
+        if b"\x8c\x08__main__" in data:
+            raise AttributeError("it is defined in the script that was started")
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise _not_made_again(error) from None
+    return zlib.compress(data, 1)
+
+
+def unpickled(data: bytes) -> Check:
+    """Return a check that was sent. Raises UsageError if what it names is not there."""
+    try:
+        check: Check = pickle.loads(zlib.decompress(data))
+    except (ImportError, AttributeError) as error:
+        raise _not_made_again(error) from None
+    return check
+
+
+def _not_made_again(why: Exception) -> UsageError:
+    return UsageError(
+        f"the runner cannot be made again in a worker process ({why!s:.300}); let RunnerChoice."
+        "maker be a function of a module that PYTHONPATH leads to, not of a script or of another "
+        "function"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,10 +80,8 @@ class Lost:
     """A job is not done, because its worker is gone."""
 
     job: Job
-    how: str
-    """How it ended, as the end of a sentence."""
-    guilty: bool
-    """Whether the job may have to do with it."""
+    how: str  # it ended, as the end of a sentence
+    guilty: bool  # whether the job may have to do with it
 
 
 Event = Facts | Finished | Lost | Broken | Found | Changed
@@ -63,60 +89,82 @@ Event = Facts | Finished | Lost | Broken | Found | Changed
 devices disagree about an image of a round that both carried out."""
 
 
-class WorkerPool(Protocol):
-    """Interface of the workers that carry out a campaign's jobs."""
+class WorkerPool(ClosedAtTheEnd):
+    """Those who carry out a campaign's jobs: processes of this machine, or actors of a cluster."""
 
-    @property
-    def workers(self) -> int:
-        """How many carry out rounds, those that are starting included."""
+    def __init__(self) -> None:
+        self._events: list[Event] = []
+        self._remarks: dict[str, None] = {}
 
-    def places_for_rounds(self) -> int:
-        """Return how many more rounds can be given."""
+    def facts(self) -> Facts:
+        """Wait until somebody is ready; return what they say of their runner.
 
-    def places_for_examinations(self, *, everybody: bool) -> int:
-        """Return how many more examinations can be given.
-
-        With `everybody`, those who carry out rounds may be asked as well.
+        Raises UsageError, DeviceLostError or InfrastructureError if somebody cannot open a runner;
+        with several devices, if nobody can.
         """
-
-    def give(self, job: Job) -> None:
-        """Give a job to somebody who has a place for it."""
-
-    def poll(self, seconds: float) -> list[Event]:
-        """Wait until something happens, but not longer than this; return it."""
-
-    def interrupt(self) -> None:
-        """Ask for rounds to come to an end where they are."""
-
-    def statuses(self) -> Sequence[WorkerStatus]:
-        """Describe everybody."""
+        earlier: list[Event] = []
+        while True:
+            for event in self.poll(1.0):
+                earlier.append(event)
+                if isinstance(event, Facts):
+                    self._events = earlier + self._events
+                    return event
+                lost = isinstance(event, Broken) and event.cause is DeviceLostError
+                if isinstance(event, Broken) and not (lost and self.workers):
+                    raise event.error()
 
     def remarks(self) -> Sequence[str]:
         """Return sentences about those who differ, or cannot take part."""
+        return tuple(self._remarks)
 
-    def close(self) -> None:
-        """End everybody at once."""
+    @property
+    @abstractmethod
+    def workers(self) -> int:
+        """How many carry out rounds, those that are starting included."""
+
+    @abstractmethod
+    def places_for_rounds(self) -> int:
+        """Return how many more rounds can be given."""
+
+    @abstractmethod
+    def places_for_examinations(self, *, everybody: bool) -> int:
+        """Return how many more examinations can be given; to `everybody`, or examiners alone."""
+
+    @abstractmethod
+    def give(self, job: Job) -> None:
+        """Give a job to somebody who has a place for it."""
+
+    @abstractmethod
+    def poll(self, seconds: float) -> list[Event]:
+        """Wait until something happens, but not longer than this; return it."""
+
+    @abstractmethod
+    def interrupt(self) -> None:
+        """Ask for rounds to come to an end where they are."""
+
+    @abstractmethod
+    def statuses(self) -> Sequence[WorkerStatus]:
+        """Describe everybody."""
 
 
 class _Member:
     def __init__(self, row: int, check: bytes, device: int, heartbeats: Heartbeats) -> None:
-        self.row = row
+        self.row, self.device = row, device
         self.job: Job | None = None
         self.facts: Facts | None = None
-        self.given = time.monotonic()
-        """When it was started, or given its job."""
+        self.given = time.monotonic()  # when it was started, or given its job
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the member)
         ours, theirs = socket.socketpair()
-        variables = {**helper_environment(), **_ONE_THREAD}
-        shared = heartbeats.descriptor, heartbeats.rows
-        words = map(str, (theirs.fileno(), *shared, row, os.getpid()))
+        shared = heartbeats.descriptor, len(heartbeats.rows)
         with theirs:
             self.process = subprocess.Popen(
-                helper("fuzz.campaign.worker", *words),
+                helper(
+                    "fuzz.campaign.worker", *map(str, (theirs.fileno(), *shared, row, os.getpid()))
+                ),
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=subprocess.STDOUT,
-                env=variables,
+                env={**helper_environment(), **_ONE_THREAD},
                 pass_fds=[theirs.fileno(), heartbeats.descriptor],
             )
         self._kill = weakref.finalize(self, self.process.kill)
@@ -140,66 +188,39 @@ class _Member:
         return f"{ending} ({said.splitlines()[-1][:400]})" if said else ending
 
 
-class ProcessPool(ClosedAtTheEnd):
+class ProcessPool(WorkerPool):
     """Worker processes on this machine.
 
-    Parameters
-    ----------
-    workers
-        How many carry out rounds; one more examines findings, from the first finding on, and one
-        more for every `_WORKERS_OF_AN_EXAMINER` of them, as long as findings wait.
-    devices
-        Numbers of the devices, dealt out to the workers in turn.
+    `workers` of them carry out rounds; one more examines findings, from the first finding on, and
+    one more for every `_WORKERS_OF_AN_EXAMINER` of them, as long as findings wait. The numbers of
+    the `devices` are dealt out to them in turn.
     """
 
     def __init__(self, check: Check, *, workers: int, devices: Sequence[int] = (0,)) -> None:
-        self._check, self._devices, self._workers = check, devices, workers
-        self._pickled = pickled(check)
+        super().__init__()
+        self._check, self._devices, self._pickled = check, devices, pickled(check)
         rows = workers + 1 + workers // _WORKERS_OF_AN_EXAMINER
+        self._rounds, self._examiners = range(workers), range(workers, rows)
         self._heartbeats = Heartbeats(rows)
         self._closed = False
         self._members: dict[int, _Member] = {}
-        self._deaths = [0] * rows
-        """Times in a row that this worker died before it was ready."""
-        self._events: list[Event] = []
-        self._remarks: dict[str, None] = {}
-        self._examiners = range(workers, rows)
+        self._deaths = [0] * rows  # times in a row that this worker died before it was ready
         try:
-            for row in range(workers):
+            for row in self._rounds:
                 self._start(row)
         except BaseException:
             self.close()
             raise
 
-    def facts(self) -> Facts:
-        """Wait until a worker is ready; return what it says of its runner.
-
-        Raises UsageError, DeviceLostError or InfrastructureError if a worker cannot open a runner;
-        with several devices, if none can.
-        """
-        earlier: list[Event] = []
-        while True:
-            for event in self.poll(1.0):
-                earlier.append(event)
-                if isinstance(event, Facts):
-                    self._events = earlier + self._events
-                    return event
-                if isinstance(event, Broken) and (
-                    event.cause is not DeviceLostError or not self.workers
-                ):
-                    raise event.error()
-
     @property
     def workers(self) -> int:
         """How many carry out rounds, those that are starting included."""
-        return sum(row < self._workers for row in self._members)
-
-    def _device(self, row: int) -> int:
-        return self._devices[row % len(self._devices)]
+        return sum(row in self._rounds for row in self._members)
 
     def _start(self, row: int) -> None:
+        device = self._devices[row % len(self._devices)]
         try:
-            self._members[row] = _Member(row, self._pickled, self._device(row), self._heartbeats)
+            self._members[row] = _Member(row, self._pickled, device, self._heartbeats)
         except OSError as error:
             raise InfrastructureError(
                 f"no worker process can be started ({error}); ask for fewer with --workers, or "
@@ -212,7 +233,7 @@ class ProcessPool(ClosedAtTheEnd):
 
     def places_for_rounds(self) -> int:
         """Return how many workers are idle."""
-        return len(self._free(range(self._workers)))
+        return len(self._free(self._rounds))
 
     def places_for_examinations(self, *, everybody: bool) -> int:
         """Return how many examiners are idle, and idle workers if everybody may be asked.
@@ -222,22 +243,17 @@ class ProcessPool(ClosedAtTheEnd):
         if everybody:
             return len(self._free(range(self._examiners.stop)))
         free = len(self._free(self._examiners))
-        starting = (
-            one.facts is None for row, one in self._members.items() if row in self._examiners
-        )
-        if not free and not any(starting):
+        there = [self._members[row] for row in self._examiners if row in self._members]
+        if not free and all(one.facts for one in there):
             absent = (row for row in self._examiners if row not in self._members)
-            row = next((row for row in absent if self._deaths[row] == 0), None)
-            if row is not None:
+            for row in [row for row in absent if self._deaths[row] == 0][:1]:
                 self._start(row)
         return free
 
     def give(self, job: Job) -> None:
         """Give a job to an idle worker; examinations to an examiner if one is idle."""
-        if isinstance(job, RoundJob):
-            member = self._free(range(self._workers))[0]
-        else:
-            member = self._free(range(self._examiners.stop - 1, -1, -1))[0]
+        everybody = range(self._examiners.stop - 1, -1, -1)
+        member = self._free(self._rounds if isinstance(job, RoundJob) else everybody)[0]
         member.job, member.given = job, time.monotonic()
         try:
             member.line.send(job)
@@ -265,88 +281,76 @@ class ProcessPool(ClosedAtTheEnd):
             self._deaths[member.row] = 0
             self._events.append(message)
         elif isinstance(message, Broken):
-            self._retire(member, message)
+            self._end(member, message.message, guilty=False)
+            self._deaths[member.row] = _DEATHS_AT_START
+            if len(self._devices) > 1:
+                self._remarks[f"left out: GPU {member.device}: {message.message}"] = None
+            self._events.append(message)
         elif member.job is not None:
             self._events.append(Finished(job=member.job, report=message))
             member.job = None
 
-    def _retire(self, member: _Member, broken: Broken) -> None:
+    def _end(self, member: _Member, why: str = "", *, guilty: bool) -> str:
+        """End a worker; return how it ended, where nobody knows better."""
         del self._members[member.row]
-        member.end(time.monotonic() + _END_SECONDS)
+        ending = member.end(time.monotonic() + _END_SECONDS)
         if member.job is not None:
-            self._events.append(Lost(job=member.job, how=broken.message, guilty=False))
-        self._deaths[member.row] = _DEATHS_AT_START
-        if len(self._devices) > 1:
-            self._remarks[f"left out: GPU {self._device(member.row)}: {broken.message}"] = None
-        self._events.append(broken)
+            self._events.append(Lost(job=member.job, how=why or ending, guilty=guilty))
+        return why or ending
 
     def _bury(self, member: _Member, why: str = "") -> None:
-        row = member.row
-        del self._members[row]
-        ending = member.end(time.monotonic() + _END_SECONDS)
-        how = why or ending
-        if member.job is not None:
-            self._events.append(Lost(job=member.job, how=how, guilty=True))
+        """Put another worker in the place of one that is gone."""
+        row, how = member.row, self._end(member, why, guilty=True)
         self._deaths[row] += member.facts is None
         killed = not why and member.process.returncode == -signal.SIGKILL
-        if self._deaths[row] >= (_KILLS_AT_START if killed else _DEATHS_AT_START):
-            message = f"worker processes cannot be kept alive: the last one {how}"
-            broken = Broken(cause=InfrastructureError, message=message)
-            self._events.append(broken)
+        if self._deaths[row] < (_KILLS_AT_START if killed else _DEATHS_AT_START):
+            self._start(row)
             return
-        self._start(row)
+        message = f"worker processes cannot be kept alive: the last one {how}"
+        self._events.append(Broken(cause=InfrastructureError, message=message))
 
     def _silence(self, member: _Member) -> float:
         """Return for how long a worker that has something to do gave no sign of life, in s."""
         if member.facts is not None and member.job is None:
             return 0.0
-        heard = max(self._heartbeats.read(member.row).written, member.given)
+        heard = max(float(self._heartbeats.rows["written"][member.row]), member.given)
         return time.monotonic() - heard
 
     def _end_stalled(self) -> None:
         for member in list(self._members.values()):
-            silence = self._silence(member)
-            patience = self._check.patience
-            if member.facts is None:
-                patience = max(patience, _START_SECONDS)
-            if silence > patience:
-                stage = self._heartbeats.read(member.row).stage
+            silence, patience = self._silence(member), self._check.patience
+            if silence > (patience if member.facts else max(patience, _START_SECONDS)):
+                stage = STAGES[self._heartbeats.rows["stage"][member.row]]
                 # Asked first: it may have a tool running that it then takes along.
                 member.process.terminate()
                 self._bury(member, f"gave no sign of life for {silence:.0f} s, at {stage}")
 
     def interrupt(self) -> None:
         """Ask for rounds to come to an end where they are."""
-        self._heartbeats.interrupted = True
+        self._heartbeats.interrupt()
 
     def statuses(self) -> Sequence[WorkerStatus]:
         """Describe the workers that there are."""
-        found = []
-        for member in self._members.values():
-            heartbeat = self._heartbeats.read(member.row)
-            total = sum(heartbeat.seconds.values()) or 1.0
-            device = member.facts.device if member.facts else "starting"
-            if len(self._devices) > 1:
-                device = f"{self._device(member.row)}: {device}"
-            silence = self._silence(member)
-            found.append(
-                WorkerStatus(
-                    number=member.row,
-                    device=device,
-                    round=heartbeat.round,
-                    stage=heartbeat.stage if member.facts else Stage.WAIT,
-                    seconds=silence,
-                    cases=heartbeat.cases,
-                    stalled=silence > min(SHOWN_STALLED_SECONDS, self._check.patience),
-                    shares={stage: spent / total for stage, spent in heartbeat.seconds.items()},
-                    examiner=member.row in self._examiners,
-                )
-            )
-        return found
+        return [
+            self._status(member, self._heartbeats.rows[row])
+            for row, member in self._members.items()
+        ]
 
-    def remarks(self) -> Sequence[str]:
-        """Return a sentence about each GPU that can no longer take part, where there are others."""
-        return tuple(self._remarks)
+    def _status(self, member: _Member, row: Any) -> WorkerStatus:
+        device = member.facts.device if member.facts else "starting"
+        silence, spent = self._silence(member), row["spent"].tolist()
+        total = sum(spent) or 1.0
+        return WorkerStatus(
+            number=member.row,
+            device=f"{member.device}: {device}" if len(self._devices) > 1 else device,
+            round=int(row["round"]),
+            stage=STAGES[row["stage"]] if member.facts else Stage.WAIT,
+            seconds=silence,
+            cases=int(row["cases"]),
+            stalled=silence > min(SHOWN_STALLED_SECONDS, self._check.patience),
+            shares={stage: own / total for stage, own in zip(STAGES, spent, strict=True)},
+            examiner=member.row in self._examiners,
+        )
 
     def close(self) -> None:
         """End all workers: in order if they are idle, else by force after a moment."""

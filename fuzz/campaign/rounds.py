@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from fuzz.campaign.store import State
-from fuzz.checks.protocol import RoundJob, RoundPlan, RoundReport
+from fuzz.checks.protocol import RoundJob, RoundPlan, RoundReport, Shard
 from oracle.errors import UsageError
 from strategies.coverage import epoch_known
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_MOST_SECONDS = 1e12
-"""Above a million weeks; far longer times overflow what the system waits for."""
+_MOST_SECONDS = 1e12  # above a million weeks; longer times overflow what the system waits for
+_ATTEMPTS = 2  # workers that may die over a round before it is skipped
 
 
 def parse_duration(text: str) -> float:
@@ -35,34 +36,21 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
-_ATTEMPTS = 2
-"""Workers that may die over a round before it is skipped."""
-
-
-class Rounds:
+class RoundQueue:
     """Rounds by number, from those that are committed to the next one.
 
-    Of the campaign's state, rounds, parts, whole and skipped are kept up to date.
+    Of the campaign's state, rounds, parts, whole and skipped are kept up to date. Where cases are
+    `left`, they are what the budget leaves to what is not committed; None without a limit.
     """
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, state: State, shard: Shard) -> None:
+        self._state, self._shard = state, shard
         self._given: dict[int, RoundJob] = {}
         """Rounds that are not committed and were given to somebody, or are to be given again."""
-        self._again: list[int] = []
-        """Those of them that nobody works on."""
-        self._reports: dict[int, RoundReport] = {}
-        """Those of them that wait for earlier rounds to be committed."""
-        self._deaths: dict[int, int] = {}
-        self._whole = set(state.whole)
-        """The same as in the state, for looking up."""
-        self._fresh = 0
-        """No round from there on was given to anybody."""
-
-    @property
-    def next(self) -> int:
-        """The first round that is not committed."""
-        return self._state.rounds
+        self._again: list[int] = []  # those of them that nobody works on
+        self._reports: dict[int, RoundReport] = {}  # that wait for earlier rounds
+        self._deaths: Counter[int] = Counter()
+        self._fresh = 0  # no round from there on was given to anybody
 
     @property
     def committed(self) -> int:
@@ -82,28 +70,27 @@ class Rounds:
     def job(
         self, left: int | None, draw: Callable[[int], RoundPlan], settled: frozenset[str]
     ) -> RoundJob | None:
-        """Return the next round to be given; None if it has to wait for others.
-
-        `left` cases are what the budget leaves to what is not committed; None without a limit.
-        """
+        """Return the next round to be given; None if it has to wait for others."""
         if self._again:
             self._again.sort()
             return self._given[self._again.pop(0)]
-        number = max(self.next, self._fresh)
-        while number in self._given or number in self._whole:
+        state = self._state
+        number = max(state.rounds, self._fresh)
+        while number in self._given or number in state.whole:
             number += 1
         self._fresh = number
-        if epoch_known(number) > self.next:
+        if epoch_known(number) > state.rounds:
             return None
         if left is not None:
             left -= sum(job.size for earlier, job in self._given.items() if earlier < number)
             if left <= 0:
                 return None
-        drawn, skip = draw(number), self._state.parts.get(number, 0)
+        drawn, skip = draw(number), state.parts.get(number, 0)
         if left is not None and left >= drawn.cases - skip:
             left = None
-        job = RoundJob(number=number, plan=drawn, skip=skip, limit=left, settled=settled)
-        self._given[number] = job
+        job = self._given[number] = RoundJob(
+            number=number, plan=drawn, shard=self._shard, skip=skip, limit=left, settled=settled
+        )
         return job
 
     def finished(self, report: RoundReport) -> None:
@@ -115,72 +102,56 @@ class Rounds:
 
         `nothing` is the report of a round that is skipped.
         """
-        number = job.number
-        self._deaths[number] = self._deaths.get(number, 0) + guilty
-        if self._deaths[number] < _ATTEMPTS:
-            self._again.append(number)
+        self._deaths[job.number] += guilty
+        if self._deaths[job.number] < _ATTEMPTS:
+            self._again.append(job.number)
             return
-        self._state.skipped[number] = f"the worker {how}"
+        self._state.skipped[job.number] = f"the worker {how}"
         nothing.complete = True
-        self._reports[number] = nothing
+        self._reports[job.number] = nothing
 
     def ready(
         self, left: Callable[[], int | None], settled: frozenset[str]
     ) -> Iterator[RoundReport]:
         """Iterate over the reports that can be committed now, in the order of the rounds.
 
-        `left` returns the cases that the budget leaves; it is asked after each report was counted.
+        `left` is asked after each report was counted.
         """
-        while True:
-            self._advance()
-            report = self._reports.pop(self.next, None)
-            if report is None:
-                return
+        while report := self._reports.pop(self._state.rounds, None):
             job, most = self._given[report.number], left()
             if most is not None and report.cases > most:
                 # More than is wanted: again, and cut. Nothing of this one was counted.
                 self._give_again(job, most, settled)
                 return
-            yield report
-            self._state.parts[report.number] = report.skip + report.cases
+            yield from self._counted(report)
             most = left()
-            if report.complete:
-                self._done(report.number)
-            elif most != 0:
+            if not report.complete and most != 0:
                 # Cut too early, or by a device that is lost: the rest is for somebody else.
                 self._give_again(job, most, settled)
-            else:
+            elif not report.complete:
                 del self._given[report.number]
 
     def rest(self, left: Callable[[], int | None]) -> Iterator[RoundReport]:
         """Iterate over what there is of rounds that were interrupted, whatever is missing."""
         for number in sorted(self._reports):
             report, most = self._reports.pop(number), left()
-            if most is not None and report.cases > most:
-                continue
-            yield report
-            self._state.parts[number] = report.skip + report.cases
-            if report.complete:
-                self._done(number)
+            if most is None or report.cases <= most:
+                yield from self._counted(report)
+
+    def _counted(self, report: RoundReport) -> Iterator[RoundReport]:
+        """Have a report counted, and note that."""
+        yield report
+        number, state = report.number, self._state
+        state.parts[number] = report.skip + report.cases
+        if report.complete:
+            del self._given[number], state.parts[number]
+            self._deaths.pop(number, None)
+            state.whole.append(number)
+        while state.rounds in state.whole:
+            state.whole.remove(state.rounds)
+            state.rounds += 1
 
     def _give_again(self, job: RoundJob, limit: int | None, settled: frozenset[str]) -> None:
         skip = self._state.parts.get(job.number, 0)
         self._given[job.number] = replace(job, skip=skip, limit=limit, settled=settled)
         self._again.append(job.number)
-
-    def _done(self, number: int) -> None:
-        del self._given[number]
-        self._state.parts.pop(number, None)
-        self._deaths.pop(number, None)
-        if number == self.next:
-            self._state.rounds += 1
-        else:
-            self._state.whole.append(number)
-            self._whole.add(number)
-        self._advance()
-
-    def _advance(self) -> None:
-        while self.next in self._whole:
-            self._state.whole.remove(self.next)
-            self._whole.remove(self.next)
-            self._state.rounds += 1

@@ -16,18 +16,8 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from corpus import durable
-from corpus.durable import open_plain, read_plain
-from fuzz.campaign.store import (
-    FOLDER,
-    MOST_EVENTS,
-    STATISTICS,
-    SUMMARY,
-    Count,
-    HostRecord,
-    State,
-    holds_campaign,
-    was_killed,
-)
+from fuzz.campaign import store
+from fuzz.campaign.store import Count, HostRecord, State
 from fuzz.checks.protocol import (
     REFERENCE,
     Counts,
@@ -44,12 +34,16 @@ from fuzz.output import counted, duration, harmless
 from oracle.errors import InfrastructureError, UsageError
 from strategies.coverage import CoverageLine
 
-_ID = 8
-"""Digits of a node's id that are shown; two of 1,000 nodes share them once in 9,000 clusters."""
-_MOST_NAMED = 8
-"""Nodes of a host that are missing and named in a sentence; the rest is counted."""
-_MOST_NEWS = 2_000
-"""Latest events that watchers are told of: more than happen between two looks."""
+_ID = 8  # digits of a node's id that are shown; two of 1,000 share them once in 9,000 clusters
+_MOST_NAMED = 8  # nodes of a host that are missing and named in a sentence; the rest is counted
+_MOST_NEWS = 2_000  # latest events that watchers are told of: more than happen between two looks
+_SILENT_SECONDS = 60.0
+"""Since figures were written last, after which a campaign is taken for dead: it writes them every
+10 s, and another host's clock, or a file system that is shared, may be late."""
+_SUMMARY_BYTES = 256 << 20  # most of a summary: as of a state, whose families it lists
+_TAIL_BYTES = 1 << 20  # at the end of the statistics that are read: 2,000 lines of 0.5 KB
+Seconds = Annotated[float, Meta(ge=0, le=1e10)]
+Event = Mapping[str, str | int]  # a node or an actor of a fleet that went or came, as a JSON object
 
 
 class Part(StrEnum):
@@ -75,29 +69,22 @@ class Changed:
     part: Part
     change: Change
     host: str
-    node: str = ""
-    """The id of the node in its cluster: several may be on one host."""
-    place: str = ""
-    """Where an actor is on its host, such as "GPU 3"."""
+    node: str = ""  # its id in its cluster: several may be on one host
+    place: str = ""  # where an actor is on its host, such as "GPU 3"
     why: str = ""
-    actors: int = 0
-    """How many actors went with a node."""
-    before: str = ""
-    """Of a node that is back: the id of the one that went."""
-    seconds: float = 0.0
-    """How long that one was gone."""
-    complete: bool = False
-    """Whether there are as many actors as there should be."""
+    actors: int = 0  # that went with a node
+    before: str = ""  # of a node that is back: the id of the one that went
+    seconds: float = 0.0  # how long that one was gone
+    complete: bool = False  # whether there are as many actors as there should be
 
     def __str__(self) -> str:
-        """Return it in words."""
-        where = " ".join(word for word in (self.host, self.place) if word)
-        where += f" ({short(self.node)})" * bool(self.node)
-        line = f"{self.part} {'on ' * (self.part is Part.ACTOR)}{where} {self.change}"
+        actor, there = self.part is Part.ACTOR, " ".join(filter(None, (self.host, self.place)))
+        line = f"{self.part} {'on ' * actor}{there}{f' ({short(self.node)})' * bool(self.node)}"
+        line += f" {self.change}"
         if self.before:
             other = f" in place of {short(self.before)}" * (self.before != self.node)
             line += f"{other} after {duration(self.seconds)}"
-        if self.part is Part.NODE and self.change is Change.GONE:
+        if not actor and self.change is Change.GONE:
             line += f", and {counted(self.actors, 'actor')} with it"
         return line + (f": {self.why}" if self.why else "")
 
@@ -107,13 +94,13 @@ def short(node: str) -> str:
     return node[:_ID]
 
 
-def event_words(event: Mapping[str, str | int]) -> tuple[str, str]:
-    """Return when a fleet changed, in UTC, and how, from a JSON object."""
+def event_words(event: Event) -> tuple[str, str]:
+    """Return when a fleet changed, in UTC, and how."""
     when = str(event.get("time", "")).replace("T", " ").removesuffix("+00:00")
     return harmless(when, one_line=True), harmless(str(event.get("text", "")), one_line=True)
 
 
-def event_line(event: Mapping[str, str | int]) -> str:
+def event_line(event: Event) -> str:
     """Return the same as a line."""
     when, text = event_words(event)
     return f"{when} UTC: {text}"
@@ -127,8 +114,7 @@ class HostStatus(HostRecord, kw_only=True, forbid_unknown_fields=False):
 
     host: str
     nodes: int = 0
-    nodes_missing: int = 0
-    """That went, and have not come back."""
+    nodes_missing: int = 0  # that went, and have not come back
     actors_missing: int = 0
     gone: dict[str, str] = field(default_factory=dict)
     """By the ids of its nodes that are missing: when they went, in UTC (ISO 8601)."""
@@ -146,32 +132,31 @@ def missing_words(hosts: Sequence[HostStatus], *, named: bool = True) -> str:
     As in "1 node and 2 actors are missing (host7: 616d854d since 06:23:41 UTC)"; unless `named`,
     without nodes and times.
     """
-    nodes, actors = (
-        sum(getattr(one, name) for one in hosts) for name in ("nodes_missing", "actors_missing")
-    )
-    parts = [counted(count, name) for count, name in ((nodes, "node"), (actors, "actor")) if count]
-    if not parts:
-        return ""
     places = [one for one in hosts if one.nodes_missing or one.actors_missing]
-    where = "; ".join(map(_place, places)) if named else ", ".join(one.host for one in places)
-    verb = "is" if nodes + actors == 1 else "are"
-    return f"{' and '.join(parts)} {verb} missing ({where})"
-
-
-def _place(host: HostStatus) -> str:
-    nodes = [f"{short(node)} since {when[11:19]} UTC" for node, when in host.gone.items()]
-    rest = [f"{len(nodes) - _MOST_NAMED:,} more"] * (len(nodes) > _MOST_NAMED)
-    return f"{host.host}: {', '.join(nodes[:_MOST_NAMED] + rest)}" if nodes else host.host
+    counts = {
+        "node": sum(one.nodes_missing for one in places),
+        "actor": sum(one.actors_missing for one in places),
+    }
+    if not places:
+        return ""
+    where = []
+    for host in places:
+        nodes = [f"{short(node)} since {when[11:19]} UTC" for node, when in host.gone.items()]
+        rest = [f"{len(nodes) - _MOST_NAMED:,} more"] * (len(nodes) > _MOST_NAMED)
+        told = f": {', '.join(nodes[:_MOST_NAMED] + rest)}" if nodes and named else ""
+        where.append(host.host + told)
+    what = " and ".join(counted(count, name) for name, count in counts.items() if count)
+    verb = "is" if sum(counts.values()) == 1 else "are"
+    return f"{what} {verb} missing ({('; ' if named else ', ').join(where)})"
 
 
 def fleet_words(figures: Mapping[str, int]) -> str:
     """Return what was lost and came back, from a `fleet_row`; empty where nothing was lost."""
-    parts = [
+    return "; ".join(
         f"{counted(figures[f'{name}s_lost'], name)} lost, {figures[f'{name}s_back']:,} back"
         for name in ("node", "actor")
         if figures.get(f"{name}s_lost")
-    ]
-    return "; ".join(parts)
+    )
 
 
 class Hosts(Struct, kw_only=True):
@@ -181,21 +166,19 @@ class Hosts(Struct, kw_only=True):
     """
 
     state: State
-    _nodes: dict[str, int] = field(default_factory=dict)
+    _nodes: Counter[str] = field(default_factory=Counter)
     _missing: Counter[tuple[str, Part]] = field(default_factory=Counter)
     _gone: dict[str, dict[str, datetime]] = field(default_factory=dict)
     """By host and id: when nodes went that are missing, the first first."""
-    news: list[Mapping[str, str | int]] = field(default_factory=list)
-    """The latest events of this process, as JSON objects."""
+    news: list[Event] = field(default_factory=list)  # the latest of this process
     count: int = 0
 
     def hear(self, changed: Changed) -> None:
         """Count a change; what came is back if its host misses one."""
         host, part, now = changed.host, changed.part, datetime.now(UTC)
-        gone = self._gone.setdefault(host, {})
-        went = changed.change is Change.GONE
+        gone, went = self._gone.setdefault(host, {}), changed.change is Change.GONE
         if part is Part.NODE:
-            self._nodes[host] = max(0, self._nodes.get(host, 0) + (-1 if went else 1))
+            self._nodes[host] = max(0, self._nodes[host] + (-1 if went else 1))
             if went:
                 gone[changed.node] = now
         if not went and self._missing[host, part]:
@@ -207,14 +190,12 @@ class Hosts(Struct, kw_only=True):
                 seconds = (now - gone.pop(before)).total_seconds()
                 changed = replace(changed, before=before, seconds=seconds)
         self._count(changed, now)
-        if changed.complete:
+        for (other, kind), count in list(self._missing.items()) if changed.complete else ():
             # No actor of a node that lives is missed any more.
-            for (other, kind), count in list(self._missing.items()):
-                if kind is Part.ACTOR and not self._missing[other, Part.NODE]:
-                    why = "another host has its place"
-                    moved = Changed(part=kind, change=Change.BACK, host=other, why=why)
-                    for _ in range(count):
-                        self._count(moved, now)
+            if kind is Part.ACTOR and not self._missing[other, Part.NODE]:
+                why = "another host has its place"
+                for _ in range(count):
+                    self._count(Changed(part=kind, change=Change.BACK, host=other, why=why), now)
 
     def _count(self, changed: Changed, now: datetime) -> None:
         host, part, change = changed.host, changed.part, changed.change
@@ -238,14 +219,14 @@ class Hosts(Struct, kw_only=True):
         self.news.append(event)
         del self.news[:-_MOST_NEWS]
         self.state.events.append(event)
-        del self.state.events[:-MOST_EVENTS]
+        del self.state.events[: -store.MOST_EVENTS]
 
     def statuses(self) -> Sequence[HostStatus]:
         """Return the hosts in the order of their names."""
         return [
             HostStatus(
                 host=host,
-                nodes=self._nodes.get(host, 0),
+                nodes=self._nodes[host],
                 nodes_missing=self._missing[host, Part.NODE],
                 actors_missing=self._missing[host, Part.ACTOR],
                 gone={
@@ -264,23 +245,14 @@ class WorkerStatus:
 
     number: int
     device: str
-    round: int
-    """The round that it works on; -1 before its first."""
+    round: int  # that it works on; -1 before its first
     stage: Stage
-    seconds: float
-    """Since it was last heard of, in seconds."""
-    cases: int
-    """Cases that it has compared."""
-    stalled: bool
-    """Whether it has not been heard of for longer than any batch may take."""
-    shares: Mapping[Stage, float]
-    """Fraction of its time that each stage took, 0 to 1."""
-    examiner: bool = False
-    """Whether it replays and shrinks findings, and carries out no rounds."""
+    seconds: float  # since it was last heard of
+    cases: int  # that it has compared
+    stalled: bool  # whether it has not been heard of for longer than any batch may take
+    shares: Mapping[Stage, float]  # fraction of its time that each stage took, 0 to 1
+    examiner: bool = False  # whether it replays and shrinks findings, and carries out no rounds
     host: str = ""
-
-
-Seconds = Annotated[float, Meta(ge=0, le=1e10)]
 
 
 class FoundRow(Struct, kw_only=True):
@@ -301,13 +273,10 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
 
     words: Words
     seed: int
-    seconds: Seconds
-    """Since the campaign began, over all resumptions, in seconds."""
-    cases: Count
-    """Cases that are committed: compared, only answered, or not asked."""
+    seconds: Seconds  # since the campaign began, over all resumptions
+    cases: Count  # that are committed: compared, only answered, or not asked
     rounds: Count
-    stopped: str
-    """Why the campaign ended; empty while it goes on."""
+    stopped: str  # why the campaign ended; empty while it goes on
     compared: Count = 0
     answered: Count = field(default=0, name="accepted_or_rejected")
     failed: Count = 0
@@ -316,17 +285,12 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     seconds_limit: float | None = None
     cases_limit: int | None = None
     skipped: Mapping[int, str] = field(default_factory=dict, name="skipped_rounds")
-    recent_rate: float = field(default=0.0, name="rate")
-    """Cases a second over the last seconds."""
-    seconds_since_new: Seconds = 0.0
-    """Since something new was found or reached, in seconds."""
-    forms: int = 0
-    """Documented forms that are selected."""
-    forms_reached: int = 0
-    """Selected forms that at least one case was about."""
+    recent_rate: float = field(default=0.0, name="rate")  # cases a second over the last seconds
+    seconds_since_new: Seconds = 0.0  # found or reached
+    forms: int = 0  # documented ones that are selected
+    forms_reached: int = 0  # selected ones that at least one case was about
     workers: Sequence[WorkerStatus] = field(default=(), name="processes")
-    carrying_out: Count = field(default=0, name="workers")
-    """Workers that carry out rounds, and do not examine findings."""
+    carrying_out: Count = field(default=0, name="workers")  # rounds; they examine no findings
     stalled: Count = 0
     devices: Sequence[DeviceStatus] = ()
     coverage: Sequence[CoverageLine] = ()
@@ -340,10 +304,8 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     suspects: Sequence[FamilyState] = ()
     """Suspects that were not replayed yet: they are no findings, and no count of families has
     them."""
-    unreplayed: Count = 0
-    """How many these are, those of one cause once."""
-    unstored: int = 0
-    """Families that look like many that wait, of which no case was stored."""
+    unreplayed: Count = 0  # how many these are, those of one cause once
+    unstored: int = 0  # families that look like many that wait, of which no case was stored
     shrinking: Sequence[FamilyState] = ()
     """Families of which a case was replayed and is being made smaller: named after it."""
     turned_out: Callable[[str], str | None] = lambda key: None
@@ -351,30 +313,23 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     (`Triage.turned_out`)."""
     finishing: bool = False
     """Whether no new round begins, and what was found is replayed and made smaller."""
-    said: str = ""
-    """What was said of the last program that did not compile or run; empty where all did."""
+    said: str = ""  # of the last program that did not compile or run; empty where all did
     untested: str | None = None
     """Which planted faults applied to no program, half a sentence; None where each did."""
-    left_out: Sequence[str] = ()
-    """Sentences about what was asked for and cannot be."""
+    left_out: Sequence[str] = ()  # sentences about what was asked for and cannot be
     remarks: Sequence[str] = ()
     """Sentences about hosts and GPUs: which differ, and which cannot take part."""
     held: int = 0
     """Rounds that were carried out and wait for an earlier one: no figure has them yet."""
     hosts: Sequence[HostStatus] = ()
-    news: Sequence[Mapping[str, str | int]] = ()
-    """The latest nodes and actors of a fleet that went or came, as JSON objects."""
-    events: Sequence[Mapping[str, str | int]] = ()
-    """The latest of them over all resumptions."""
-    event_count: int = 0
-    """Number of events since this process began."""
+    news: Sequence[Event] = ()  # the latest of this process
+    events: Sequence[Event] = ()  # the latest over all resumptions
+    event_count: int = 0  # since this process began
     notes: Sequence[Mapping[str, Any]] = ()
-    summary: Mapping[str, Any] = field(default_factory=dict)
-    """What the summary says of this check alone."""
-    screening: ScreeningReport | None = None
-    """What screening in idle time has come to; None where there was none."""
+    summary: Mapping[str, Any] = field(default_factory=dict)  # of this check alone
+    screening: ScreeningReport | None = None  # in idle time; None where there was none
 
-    def events_since(self, count: int) -> Sequence[Mapping[str, str | int]]:
+    def events_since(self, count: int) -> Sequence[Event]:
         """Return the events that came after so many, as far as they are kept."""
         new = min(self.event_count - count, len(self.news))
         return self.news[len(self.news) - new :]
@@ -389,17 +344,8 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
         """Suspects by what they look like: a violation and a deviation of one cause are one."""
         return finding_groups(self.suspects)
 
-    @property
-    def unknown(self) -> list[FoundRow]:
-        """What a file lists that nobody has explained yet: the first family of each cause."""
-        return self._of_causes(known=False)
-
-    @property
-    def known(self) -> list[FoundRow]:
-        """What a file lists that is known: the first family of each cause."""
-        return self._of_causes(known=True)
-
-    def _of_causes(self, *, known: bool) -> list[FoundRow]:
+    def of_causes(self, *, known: bool) -> list[FoundRow]:
+        """Return what a file lists that is known, or not: the first family of each cause."""
         rows = [row for row in self.rows if row.known is known]
         return list({row.family or row.title: row for row in reversed(rows)}.values())[::-1]
 
@@ -423,10 +369,9 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
 
 def untested_words(faults: Collection[str], programs: int) -> str:
     """Say that planted faults applied to none of so many programs; empty without such faults."""
-    if not faults:
-        return ""
     listed = ", ".join(f"--fault {name}" for name in sorted(faults))
-    return f"applied to 0 of {counted(programs, 'program')}, so not tested: {listed}"
+    applied = f"applied to 0 of {counted(programs, 'program')}, so not tested"
+    return f"{applied}: {listed}" if listed else ""
 
 
 def check_tested(untested: str | None) -> None:
@@ -441,10 +386,8 @@ def check_tested(untested: str | None) -> None:
 def stage_shares(workers: Sequence[WorkerStatus]) -> dict[Stage, float]:
     """Return the fraction of their time that each stage took those who carry out rounds, 0 to 1."""
     rounds = [worker for worker in workers if not worker.examiner]
-    if not rounds:
-        return dict.fromkeys(Stage, 0.0)
     return {
-        stage: sum(worker.shares.get(stage, 0.0) for worker in rounds) / len(rounds)
+        stage: sum(one.shares.get(stage, 0.0) for one in rounds) / max(1, len(rounds))
         for stage in Stage
     }
 
@@ -471,19 +414,18 @@ _STATISTICS = (
 _READ = frozenset((*_BOTH, *_SUMMARY, *_STATISTICS, "devices", "findings"))
 _READINGS = ("name", "uuid", "host", "temperature", "sm_clock", "busy", "power", "errors")
 """What statistics keep of a device."""
-_FIELDS = {one.encode_name: one.name for one in msgspec.structs.fields(CampaignStatus)}
+_FIELDS = {one.encode_name: one for one in msgspec.structs.fields(CampaignStatus)}
 
 
 def figures(status: CampaignStatus, names: Iterable[str]) -> dict[str, Any]:
     """Return fields by the names under which they are written, floats in thousandths."""
-    row = {name: getattr(status, _FIELDS[name]) for name in names}
+    row = {name: getattr(status, _FIELDS[name].name) for name in names}
     return {name: round(one, 3) if isinstance(one, float) else one for name, one in row.items()}
 
 
 def _both(status: CampaignStatus, **more_of_fleet: object) -> dict[str, Any]:
     row = {**figures(status, _BOTH), **nested(status.counts)}
-    if status.screening is not None:
-        told = status.screening
+    if (told := status.screening) is not None:
         row["screening"] = {"comparisons": told.comparisons, "wrong": told.wrong}
         row["screening"] |= {"ended": told.trouble} if told.trouble else {}
     if status.hosts:
@@ -531,22 +473,12 @@ def summary(status: CampaignStatus) -> dict[str, Any]:
     }
 
 
-_SILENT_SECONDS = 60.0
-"""Since figures were written last, after which a campaign is taken for dead: it writes them every
-10 s, and another host's clock, or a file system that is shared, may be late."""
-_SUMMARY_BYTES = 256 << 20
-"""Most bytes of a summary: as of a state, whose families it lists."""
-_TAIL_BYTES = 1 << 20
-"""Bytes at the end of the statistics that are read: 2,000 lines of 0.5 KB."""
-
-
 class Life(StrEnum):
     """What a campaign is doing."""
 
     RUNNING = "running"
     ENDED = "ended"
-    SILENT = "silent"
-    """It has not ended and writes nothing: it was killed, or its host is gone."""
+    SILENT = "silent"  # not ended, and writes nothing: it was killed, or its host is gone
 
 
 class Line(Struct, kw_only=True):
@@ -555,8 +487,7 @@ class Line(Struct, kw_only=True):
     seconds: Seconds = 0.0
     cases: Count = 0
     families: Count = 0
-    rate: float = 0.0
-    """Cases a second."""
+    rate: float = 0.0  # cases a second
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -565,8 +496,7 @@ class Figures:
 
     corpus: Path
     life: Life
-    silence: float
-    """Since figures were written last, in seconds."""
+    silence: float  # seconds since figures were written last
     status: CampaignStatus
     rows: Mapping[str, Any]
     """The summary and the newest line of statistics as they are, JSON objects."""
@@ -577,23 +507,22 @@ def read_figures(corpus: Path) -> Figures:
 
     Raises UsageError if there is no campaign, and InfrastructureError if its files cannot be read.
     """
-    folder = corpus / FOLDER
-    path = folder / SUMMARY
+    path = corpus / store.FOLDER / store.SUMMARY
     # Before its files are read: it may end meanwhile.
-    killed = was_killed(corpus)
+    killed = store.was_killed(corpus)
     if not os.path.lexists(path):
-        begun = ", or it began this second" if holds_campaign(corpus) else ""
+        begun = ", or it began this second" if store.holds_campaign(corpus) else ""
         raise UsageError(
             "no campaign has written its status in "
             f"{corpus}{begun}; give the folder that `warpfuzz run --corpus FOLDER` was given"
         )
     with durable.explained("read", path):
         silence = max(0.0, time.time() - path.lstat().st_mtime)
-        data = read_plain(path, most=_SUMMARY_BYTES)
+        data = durable.read_plain(path, most=_SUMMARY_BYTES)
     rows: dict[str, Any] = {}
     try:
         rows["summary"] = msgspec.json.decode(data)["summary"]
-        if lines := _last_lines(folder / STATISTICS):
+        if lines := _last_lines(corpus):
             rows["statistics"] = msgspec.json.decode(lines[-1])
         status = _status_of(rows["summary"], rows.get("statistics", {}))
     except (ValueError, TypeError, LookupError, RecursionError) as error:
@@ -601,13 +530,8 @@ def read_figures(corpus: Path) -> Figures:
             f"{path} cannot be used: {error!s:.300}; it is written anew while a campaign runs"
         ) from None
     silent = killed or silence > _SILENT_SECONDS
-    return Figures(
-        corpus=corpus,
-        life=Life.ENDED if status.stopped else Life.SILENT if silent else Life.RUNNING,
-        silence=silence,
-        status=status,
-        rows=rows,
-    )
+    life = Life.ENDED if status.stopped else Life.SILENT if silent else Life.RUNNING
+    return Figures(corpus=corpus, life=life, silence=silence, status=status, rows=rows)
 
 
 def _status_of(summary: Mapping[str, Any], line: Mapping[str, Any]) -> CampaignStatus:
@@ -619,9 +543,8 @@ def _status_of(summary: Mapping[str, Any], line: Mapping[str, Any]) -> CampaignS
     words = {"subject": summary.get("device", ""), "where": where, "unasked": Way.NOT_ASKED.value}
     row["words"] = dict.fromkeys(("case", "agreement", "nothing_compared"), "case") | words
     values = {
-        one.name: msgspec.convert(row[one.encode_name], one.type, str_keys=True)
-        for one in msgspec.structs.fields(CampaignStatus)
-        if one.encode_name in row
+        _FIELDS[name].name: msgspec.convert(value, _FIELDS[name].type, str_keys=True)
+        for name, value in row.items()
     }
     if told := summary.get("screening"):
         comparisons, wrong = (msgspec.convert(told[of], Count) for of in ("comparisons", "wrong"))
@@ -632,15 +555,15 @@ def _status_of(summary: Mapping[str, Any], line: Mapping[str, Any]) -> CampaignS
 
 def read_statistics(corpus: Path) -> list[Line]:
     """Return the lines of statistics of the last hours of a campaign; none if it left none."""
-    lines = _last_lines(corpus / FOLDER / STATISTICS)
-    return [line for line in map(_line, lines) if line is not None]
+    return [line for line in map(_line, _last_lines(corpus)) if line is not None]
 
 
-def _last_lines(path: Path) -> list[bytes]:
-    """Return the last lines of a file of JSON objects; a cut one is left out."""
+def _last_lines(corpus: Path) -> list[bytes]:
+    """Return the last lines of the statistics; a cut one is left out."""
+    path = corpus / store.FOLDER / store.STATISTICS
     if not os.path.lexists(path):
         return []
-    with durable.explained("read", path), os.fdopen(open_plain(path), "rb") as file:
+    with durable.explained("read", path), os.fdopen(durable.open_plain(path), "rb") as file:
         size = file.seek(0, os.SEEK_END)
         start = file.seek(max(0, size - _TAIL_BYTES))
         lines = file.read(_TAIL_BYTES).split(b"\n")

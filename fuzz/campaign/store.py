@@ -27,18 +27,17 @@ from oracle.errors import InfrastructureError
 from runners.protocol import ClosedAtTheEnd
 from strategies.coverage import LONGEST_EPOCH
 
-SCHEMA = 3
-"""Version of `state.json` that this module writes."""
-MOST = 2**63 - 1
-"""The largest number that a state has."""
-Count = Annotated[int, Meta(ge=0, le=MOST)]
-"""A count, in 64 bits: a state may come from anybody."""
+SCHEMA = 3  # version of `state.json` that this module writes
+MOST = 2**63 - 1  # the largest number that a state has
+Count = Annotated[int, Meta(ge=0, le=MOST)]  # a count, in 64 bits: a state may come from anybody
+_Seconds = Annotated[float, Meta(ge=0)]
+MOST_EVENTS = 200  # latest changes of a fleet that a state keeps: more than anybody reads
 _STATE_BYTES = 256 << 20
 """Most bytes of a state: 100,000 families, which no person would read, take half of it."""
-
-
-_MOST_WHOLE = 2 * LONGEST_EPOCH
-"""Rounds that are given at once at most."""
+_MOST_WHOLE = 2 * LONGEST_EPOCH  # rounds that are given at once at most
+FOLDER = "campaign"
+STATE, PREVIOUS, ABANDONED = "state.json", "state.previous.json", "state.abandoned.json"
+STATISTICS, SUMMARY, LOCK = "statistics.jsonl", "summary.json", "lock"
 
 
 class FamilyRecord(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -57,11 +56,10 @@ class FamilyRecord(Struct, kw_only=True, forbid_unknown_fields=True):
 class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits of a campaign; whichever is reached first ends it. None: no such limit."""
 
-    seconds: Annotated[float, Meta(ge=0)] | None = None
+    seconds: _Seconds | None = None
     cases: Count | None = None
-    findings: Count | None = None
-    """Families that nobody has explained yet."""
-    quiet: Annotated[float, Meta(ge=0)] | None = None
+    findings: Count | None = None  # families that nobody has explained yet
+    quiet: _Seconds | None = None
     """Seconds without anything new: a family, or something reached for the first time."""
 
     def words(self) -> str:
@@ -69,21 +67,20 @@ class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         limits = (("--time", self.seconds), ("--cases", self.cases))
         return ", ".join(f"{name} {limit:.15g}" for name, limit in limits if limit is not None)
 
-    def spent(self, seconds: float, cases: int) -> bool:
-        """Tell whether a limit is reached."""
-        return (self.seconds is not None and seconds >= self.seconds) or (
-            self.cases is not None and cases >= self.cases
-        )
-
-    def reason(self, seconds: float, cases: int, *, found: int, quiet: float) -> str:
+    def reason(self, seconds: float, cases: int, *, found: int = 0, quiet: float = 0.0) -> str:
         """Return which limit is reached, in words; empty if none is."""
-        if self.spent(seconds, cases):
+        reached = [
+            limit is not None and now >= limit
+            for limit, now in (
+                (self.seconds, seconds), (self.cases, cases), (self.findings, found),
+                (self.quiet, quiet),
+            )
+        ]  # fmt: skip
+        if reached[0] or reached[1]:
             return "budget spent"
-        if self.findings is not None and found >= self.findings:
+        if reached[2]:
             return f"{counted(found, 'family', 'families')} found"
-        if self.quiet is not None and quiet >= self.quiet:
-            return f"nothing new for {self.quiet:g} s"
-        return ""
+        return f"nothing new for {self.quiet:g} s" if reached[3] else ""
 
 
 class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -95,24 +92,17 @@ class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     actors_back: Count = 0
 
 
-MOST_EVENTS = 200
-"""Latest changes of a fleet that a state keeps: more than anybody reads."""
-
-
 class State(Struct, kw_only=True, forbid_unknown_fields=True):
     """A campaign at a moment at which everything that it found is stored."""
 
     schema: int = SCHEMA
     options: dict[str, str | int | float | bool | list[str] | None]
     started: str
-    seconds: Annotated[float, Meta(ge=0, le=1e10)] = 0.0
-    """How long it ran, over all resumptions."""
+    seconds: Annotated[float, Meta(ge=0, le=1e10)] = 0.0  # it ran, over all resumptions
     limits: Budget = Budget()
     """Limits of the last run, which a resumption without limits of its own takes over."""
-    ended: str = ""
-    """Why it ended; empty while it goes on, and if it was killed."""
-    rounds: Count = 0
-    """Rounds before this one are committed."""
+    ended: str = ""  # why it ended; empty while it goes on, and if it was killed
+    rounds: Count = 0  # those before this one are committed
     parts: dict[Count, Count] = field(default_factory=dict)
     """Rounds from there on that were begun: cases of them that are committed."""
     whole: Annotated[list[Count], Meta(max_length=_MOST_WHOLE)] = field(default_factory=list)
@@ -124,11 +114,9 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     failed: Count = 0
     unasked: Count = 0
     gone: Count = 0
-    screened: Count = 0
-    """Comparisons of screening in idle time."""
+    screened: Count = 0  # comparisons of screening in idle time
     screened_wrong: Count = 0
-    counts: dict[str, Any] = field(default_factory=dict)
-    """Counters of the check, an object for each first word, and so on."""
+    counts: dict[str, Any] = field(default_factory=dict)  # `nested` counters of the check
     notes: list[dict[str, Any]] = field(default_factory=list)
     coverage: dict[str, Any] = field(default_factory=dict)
     families: list[FamilyRecord] = field(default_factory=list)
@@ -148,11 +136,6 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     identified as another one."""
 
 
-def encode(state: State) -> bytes:
-    """Return a state as JSON."""
-    return msgspec.json.encode(state) + b"\n"
-
-
 def decode(data: bytes) -> State:
     """Return the state that JSON describes.
 
@@ -162,17 +145,17 @@ def decode(data: bytes) -> State:
         raise ValueError("it is empty: what the campaign had reached since is lost")
     try:
         head = msgspec.json.decode(data)
-        if not isinstance(head, dict) or head.get("schema") != SCHEMA:
-            found = head.get("schema") if isinstance(head, dict) else None
-            if isinstance(found, int) and found < SCHEMA:
-                raise ValueError(f"an older warpfuzz wrote it (schema {found}; this one: {SCHEMA})")
+        found = head.get("schema") if isinstance(head, dict) else None
+        if isinstance(found, int) and found < SCHEMA:
+            raise ValueError(f"an older warpfuzz wrote it (schema {found}; this one: {SCHEMA})")
+        if found != SCHEMA:
             raise ValueError(f"its schema is {found!r:.80}, and this warpfuzz knows {SCHEMA}")
         state = msgspec.json.decode(data, type=State)
-        if not all(isinstance(row.get("note"), str) for row in state.notes):
-            raise ValueError("one of its notes has no text")
-        return state
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"it is not whole: {error!s:.300}") from error
+    if not all(isinstance(row.get("note"), str) for row in state.notes):
+        raise ValueError("one of its notes has no text")
+    return state
 
 
 def _encoded(figures: object) -> bytes:
@@ -181,11 +164,6 @@ def _encoded(figures: object) -> bytes:
     except UnicodeEncodeError:
         # The name of a folder need not be text, and no JSON reader takes what Python makes of it.
         return json.dumps(msgspec.to_builtins(figures), ensure_ascii=False).encode(errors="replace")
-
-
-FOLDER = "campaign"
-STATE, PREVIOUS, ABANDONED = "state.json", "state.previous.json", "state.abandoned.json"
-STATISTICS, SUMMARY, LOCK = "statistics.jsonl", "summary.json", "lock"
 
 
 def holds_campaign(corpus: Path) -> bool:
@@ -279,17 +257,14 @@ class CampaignStore(ClosedAtTheEnd):
         return None, ""
 
     def save(self, state: State) -> None:
-        """Replace the state; killed at any moment, the old or the new one is there.
-
-        Raises InfrastructureError if it cannot be written; the old one stays.
-        """
+        """Replace the state; killed at any moment or not written, the old one stays."""
         path = self.folder / STATE
         with (
             durable.explained("keep the state of the campaign in", path),
             durable.workspace(self.folder) as temporary,
         ):
             fresh = temporary / STATE
-            durable.write_file(fresh, encode(state))
+            durable.write_file(fresh, msgspec.json.encode(state) + b"\n")
             with suppress(FileNotFoundError):
                 path.replace(self.folder / PREVIOUS)
             fresh.replace(path)

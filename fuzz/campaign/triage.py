@@ -16,15 +16,12 @@ from fuzz.findings.families import Bucket, FamilyState
 from fuzz.kinds import sentence
 from oracle.errors import UsageError
 
-_FOR_GOOD = 64
-"""Confirmations after which a family is only counted: none is met twice as often."""
-_NOTHING = ""
-"""Key in place of a family's: the suspect did not differ when it was replayed."""
+_FOR_GOOD = 64  # Confirmations after which a family is only counted: none is met twice as often
+_NOTHING = ""  # key in place of a family's: the suspect did not differ when it was replayed
 _WAITING_ALIKE = 32
 """Findings of one kind and instruction that wait to be examined at most: most are of one cause, and
 each is some 40 KiB on the disk until then (a fault of wmma.mma on the simulated device)."""
-_EXAMINATIONS = 2
-"""Workers that may die over a finding before it is left as it is."""
+_EXAMINATIONS = 2  # workers that may die over a finding before it is left as it is
 
 
 @dataclass(kw_only=True)
@@ -33,10 +30,8 @@ class Triage:
 
     corpus: Corpus
     known: Known
-    shrinks: Callable[[Case], bool]
-    """Whether a confirmed finding is to be made smaller."""
-    gone: int = 0
-    """Cases that differed once and did not when they were replayed."""
+    shrinks: Callable[[Case], bool]  # whether a confirmed finding is to be made smaller
+    gone: int = 0  # cases that differed once and did not when they were replayed
     announced: list[FamilyState] = field(default_factory=list)
     """Families with which nothing more is to be done, in that order."""
     tries: dict[str, int] = field(default_factory=dict)
@@ -74,10 +69,8 @@ class Triage:
         last = key
         while last in self.turned and last not in self.members:
             last = self.turned[last]
-        if last == key:
-            return None
         there = self.members.get(last)
-        return sentence(there.case) if there is not None else ""
+        return None if last == key else "" if there is None else sentence(there.case)
 
     @property
     def settled(self) -> frozenset[str]:
@@ -143,8 +136,8 @@ class Triage:
         # What was not compiled was compiled again by itself before (`Rounds`).
         suspected = _to_be_examined(suspect) and case.kind is not Kind.COMPILE_FAILURE
         case = msgspec.structs.replace(case, suspected=suspected)
-        member = self._member(suspect.bucket, case, suspect.cases + self.passed.pop(key, 0))
-        self._add(member, suspect.files)
+        cases = suspect.cases + self.passed.pop(key, 0)
+        member = self._member(suspect.bucket, case, cases, suspect.files)
         if not _to_be_examined(suspect):
             member.confirmed = True
             self._finish(member)
@@ -157,10 +150,9 @@ class Triage:
 
     def _full(self, case: Case) -> bool:
         """Whether so many findings like a suspect wait to be examined that it is not stored."""
-        look = case.kind, _first_word(case)
-        waiting = [one for one in self.members.values() if not one.finished]
-        alike = sum((one.kind, _first_word(one.case)) == look for one in waiting)
-        return alike >= _WAITING_ALIKE
+        look = _look(case)
+        waiting = (one for one in self.members.values() if not one.finished)
+        return sum(_look(one.case) == look for one in waiting) >= _WAITING_ALIKE
 
     def about_to_store(self, suspects: Iterable[Found]) -> list[str]:
         """Return the ids of the raw findings that `suspect` may add to the corpus.
@@ -175,15 +167,16 @@ class Triage:
         )
         return [identity for identity in identities if self.corpus.sound(identity) is None]
 
-    def _member(self, bucket: Bucket, case: Case, cases: int) -> FamilyState:
-        member = FamilyState(bucket=bucket, case=case, cases=cases)
+    def _member(
+        self, bucket: Bucket, case: Case, cases: int, files: Mapping[str, bytes] | None = None
+    ) -> FamilyState:
+        """Begin a family; with files, its case is stored."""
+        member = self.members[bucket.key] = FamilyState(bucket=bucket, case=case, cases=cases)
         member.known, member.like = self.known.match(case), self.known.like(case)
-        self.members[bucket.key] = member
+        if files is not None:
+            member.saved = self.corpus.add(member.case, files)
+            member.new = member.saved.new
         return member
-
-    def _add(self, member: FamilyState, files: Mapping[str, bytes]) -> None:
-        member.saved = self.corpus.add(member.case, files)
-        member.new = member.saved.new
 
     def next_job(self, seconds: float, *, shrinking: bool = True) -> Examination | None:
         """Return what is to be examined next: replays before shrinking, the oldest first.
@@ -233,8 +226,12 @@ class Triage:
             self._doom(member)
         elif result.case is None:
             self._finish(member)
+        elif result.lost and result.bucket.key in self.members:
+            self.members[result.bucket.key].cases += 1
         elif result.lost:
-            self._lost(result, result.case)
+            there = self._member(result.bucket, result.case, 1, result.files)
+            there.confirmed = True
+            self._finish(there)
         elif result.bucket.key != key:
             self._turned(key, member, result, result.case)
             if result.settles:
@@ -257,15 +254,6 @@ class Triage:
                 self.turned[key], self.tries[key] = other, _FOR_GOOD
                 return True
         return False
-
-    def _lost(self, result: Found, case: Case) -> None:
-        if result.bucket.key in self.members:
-            self.members[result.bucket.key].cases += 1
-            return
-        member = self._member(result.bucket, case, 1)
-        member.confirmed = True
-        self._add(member, result.files)
-        self._finish(member)
 
     def _turned(self, key: str, member: FamilyState, result: Found, case: Case) -> None:
         """Put a finding under the name that its replays gave it."""
@@ -340,25 +328,16 @@ class Triage:
 
         What was not compiled was compiled again by itself before it was stored (`Rounds`).
         """
-        for suspect in self.suspects:
-            if suspect.kind is Kind.COMPILE_FAILURE:
-                self.announced.append(suspect)
-        for member in self.confirmed:
-            if not any(member is one for one in self.announced):
-                self.announced.append(member)
+        self.announced += [one for one in self.suspects if one.kind is Kind.COMPILE_FAILURE]
+        there = {id(one) for one in self.announced}
+        self.announced += [one for one in self.confirmed if id(one) not in there]
 
     def records(self) -> list[FamilyRecord]:
         """Return the families as the state of a campaign keeps them."""
+        names = ("cases", "new", "confirmed", "finished")
         return [
             FamilyRecord(
-                kind=one.bucket.kind,
-                identity=one.bucket.identity,
-                builds=one.bucket.builds,
-                id=one.saved.id,
-                cases=one.cases,
-                new=one.new,
-                confirmed=one.confirmed,
-                finished=one.finished,
+                **vars(one.bucket), id=one.saved.id, **{name: getattr(one, name) for name in names}
             )
             for one in self.members.values()
             if one.saved is not None
@@ -371,8 +350,7 @@ class Triage:
         """
         for record in records:
             with suppress(UsageError, BrokenEntryError):
-                entry = self.corpus.get(record.id)
-                entry = self.corpus.smaller_form(entry)
+                entry = self.corpus.smaller_form(self.corpus.get(record.id))
                 bucket = Bucket(kind=record.kind, identity=record.identity, builds=record.builds)
                 member = self._member(bucket, entry.finding, record.cases)
                 member.saved = Saved(id=entry.id, path=entry.path, new=False)
@@ -382,9 +360,10 @@ class Triage:
                     self.announced.append(member)
 
 
-def _first_word(case: Case) -> str:
+def _look(case: Case) -> tuple[Kind, str]:
     # What a compiler says tells a cause without an instruction.
-    return next(iter(case.identity.instructions), case.identity.message).partition(" ")[0]
+    about = next(iter(case.identity.instructions), case.identity.message)
+    return case.kind, about.partition(" ")[0]
 
 
 def _to_be_examined(found: Found) -> bool:

@@ -19,8 +19,8 @@ from types import FrameType
 from typing import Any
 
 from corpus import BrokenEntryError
-from fuzz.campaign.check_wrappers import unpickled
-from fuzz.campaign.heartbeat import Broken, WorkerHeartbeat
+from fuzz.campaign.heartbeat import Broken, Heartbeats, WorkerHeartbeat
+from fuzz.campaign.pool import unpickled
 from fuzz.checks.protocol import Found, FoundState, Job, OpenCheck, Report, RoundJob
 from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
 
@@ -28,8 +28,39 @@ _GARBAGE = 100_000
 """New objects after which a worker looks for cycles of them: with Python's own 700 that is a sixth
 of the time of judging instructions, and an eighth of that of drawing programs (2026-11), for a
 worker remembers much. They take some 20 MB."""
-_HEALTH_SECONDS = 10.0
-"""Between two looks at the device's temperature, clock and error counters."""
+_HEALTH_SECONDS = 10.0  # between two looks at the device's temperature, clock and error counters
+_PARENT_CHECK = 0.2  # seconds between looks at whether the coordinator still lives
+_GRACE = 5.0  # seconds that a worker takes to end its runner and its tools before it ends at once
+_EXAMINER_NICENESS = 5
+"""Niceness of the process that replays and shrinks: it gets a third of a core beside a worker
+(sched(7): each step is a factor of 1.25)."""
+_MALLOPT = {-3: 32 << 20, -1: 128 << 20}
+"""M_MMAP_THRESHOLD and M_TRIM_THRESHOLD (malloc.h), in bytes: from which size on memory comes from
+the system and goes back at once (this is glibc's maximum), and how much free memory is kept. By
+default glibc gets every array of 128 KiB and more from the system and gives it back, page by page:
+a quarter of a worker's time (129,000 to 167,000 images/s, 2026-11-21)."""
+
+
+class Worker:
+    """Carries out jobs of every sort."""
+
+    def __init__(self, check: OpenCheck, device: int = 0) -> None:
+        self._check, self._device, self._asked = check, device, -_HEALTH_SECONDS
+
+    def carry_out(self, job: Job) -> Report:
+        """Carry out a job."""
+        if isinstance(job, RoundJob):
+            report = self._check.round(job)
+            report.device = self._device
+            if time.monotonic() - self._asked >= _HEALTH_SECONDS and not report.lost:
+                self._asked = time.monotonic()
+                report.health = self._check.health()
+            return report
+        try:
+            return self._check.examine(job)
+        except (UsageError, BrokenEntryError):
+            # A corpus is open to everybody: the finding may have been pruned in the meantime.
+            return Found(bucket=job.bucket, state=FoundState.LEFT)
 
 
 def serve(line: Connection[Any, Any], heartbeat: WorkerHeartbeat) -> None:
@@ -52,51 +83,11 @@ def serve(line: Connection[Any, Any], heartbeat: WorkerHeartbeat) -> None:
             line.send(Broken.of(error))
 
 
-class Worker:
-    """Carries out jobs of every sort."""
-
-    def __init__(self, check: OpenCheck, device: int = 0) -> None:
-        self._check, self._device = check, device
-        self._asked = -_HEALTH_SECONDS
-
-    def carry_out(self, job: Job) -> Report:
-        """Carry out a job."""
-        if isinstance(job, RoundJob):
-            report = self._check.round(job)
-            report.device = self._device
-            if time.monotonic() - self._asked >= _HEALTH_SECONDS and not report.lost:
-                self._asked = time.monotonic()
-                report.health = self._check.health()
-            return report
-        try:
-            return self._check.examine(job)
-        except (UsageError, BrokenEntryError):
-            # A corpus is open to everybody: the finding may have been pruned in the meantime.
-            return Found(bucket=job.bucket, state=FoundState.LEFT)
-
-
-_PARENT_CHECK = 0.2
-"""Seconds between looks at whether the coordinator still lives."""
-_GRACE = 5.0
-"""Seconds that a worker takes to end its runner and its tools before it ends at once."""
-_EXAMINER_NICENESS = 5
-"""Niceness of the process that replays and shrinks: it gets a third of a core beside a worker
-(sched(7): each step is a factor of 1.25)."""
-_MMAP_THRESHOLD = -3, 32 << 20
-_TRIM_THRESHOLD = -1, 128 << 20
-"""Parameters of mallopt and their values, bytes: from which size on memory comes from the system
-and goes back at once (this is glibc's maximum), and how much free memory is kept (malloc.h)."""
-
-
 def _keep_memory() -> None:
-    """Have the C library keep what arrays give back, to use it again.
-
-    By default glibc gets every array of 128 KiB and more from the system and gives it back, page
-    by page: a quarter of a worker's time (129,000 to 167,000 images/s, 2026-11-21).
-    """
+    """Have the C library keep what arrays give back, to use it again."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
     if mallopt is not None:
-        for parameter, value in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
+        for parameter, value in _MALLOPT.items():
             mallopt(parameter, value)
 
 
@@ -123,14 +114,10 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGTERM, _end)
     _keep_memory()
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
-    line: Connection[Any, Any] = Connection(descriptor)
-    if row == rows - 1 and hasattr(os, "nice"):
+    if row == rows - 1:
         # The examiner: where all cores are taken, rounds go on.
         os.nice(_EXAMINER_NICENESS)
-    # Imported when the coordinator can already be heard: this takes a second.
-    from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
-
-    serve(line, WorkerHeartbeat(Heartbeats(rows, memory), row))
+    serve(Connection(descriptor), WorkerHeartbeat(Heartbeats(rows, memory), row))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,10 +21,10 @@ from fuzz.checks.compiler_suspects import (
     REFUSED_BY,
     MatrixExaminer,
     Refusal,
-    bucket_of_builds,
     note_case,
     verdicts_on,
 )
+from fuzz.checks.examining import bucket_of_builds
 from fuzz.checks.protocol import (
     BY_MEMBER,
     Facts,
@@ -52,13 +52,8 @@ from fuzz.compilers.members import (
     placed,
     with_outcomes,
 )
+from fuzz.findings import families
 from fuzz.findings.case import Evidence, case_of, files_of, instructions_of
-from fuzz.findings.families import (
-    bucket_of_flaky,
-    form_name,
-    under_a_condition,
-    what_was_said,
-)
 from fuzz.findings.replay import Attempt
 from fuzz.findings.verdicts import judge
 from fuzz.kinds import KINDS, described
@@ -69,30 +64,57 @@ from oracle.forms import Form
 from oracle.models import NO_FIGURES
 from runners.assemblers.disassembly import Disassembler
 from runners.cuda.compilation import release_of
+from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Trouble
 from runners.toolchains import DRIVER
+from strategies.coverage import Batch, ProgramCoverage
 from strategies.draws import Selection
-from strategies.program_coverage import Batch, ProgramCoverage
-from strategies.program_draws import Versions, programs_of_round, selected_forms
 from strategies.programs import GENERATOR_VERSION
+from strategies.rounds import Versions, programs_of_round, selected_forms
 
 ROUNDS_OF_A_MODULE = {"cuda": 4, "sim": 1, NOWHERE: 4}
 """Draws whose programs share a module, by the runner: 32 programs, for which ptxas takes below a
 second, and fewer where running them takes longest."""
 _FORMS_OF_A_ROUND = 16
 """Forms whose expansions are looked at beside a round: at most 32 programs, as many as it has."""
+_IMAGES = {"cuda": 256, "sim": 32, NOWHERE: 1}
+"""Images of each program: what a runner does in the time of compiling it."""
+_WRITTEN_IMAGES = 8
+"""Images of each program that front ends write, on the simulated device: one of each of the
+classes of values that reveal most, in a tenth of a second."""
+_STALL_SECONDS = 900.0
+"""How long a worker may stay silent before it is killed: bringing a GPU back takes four starts of
+60 s and a module that takes 120 s to load (the deadlines of `runners`); compilers are waited for
+with a sign of life every second."""
 
 
-@dataclass(kw_only=True)
-class _Results:
-    wrong: dict[int, list[Member]]
-    """Members whose binaries differ from the oracle, by the first image that does."""
-    failed: dict[tuple[Kind, str], tuple[Failure, list[Member]]]
-    """The first failure of a kind and an instruction, and the members whose binaries fail so."""
-    right: list[Member]
-    first: dict[int, tuple[NDArray[np.uint8], str, Compiled]]
-    """By image: what the first of its members' binaries made of it, the target, with its compiler,
-    whose figures say what is right, and the binary."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Seen:
+    """An image of a program that binaries do not turn into what the oracle says."""
+
+    batch: Batch
+    images: Images  # of a launch, before
+    index: int = 0  # of the image among them
+    first: int = 0  # number of the first of them, among those of the program
+    failure: Failure | None = None  # why nothing came of them
+    members: list[Member] = field(default_factory=list)  # whose binaries do that
+    built: Built | None = None  # together with which other programs
+    actual: NDArray[np.uint8] | None = None  # what the binary of the first member made of it
+    compiled: Compiled | None = None  # this binary
+    target: str = ""  # whose figures say what is right, with its compiler
+
+    @property
+    def image(self) -> NDArray[np.uint8]:
+        image: NDArray[np.uint8] = self.images[self.index]
+        return image
+
+    def kind(self) -> Kind:
+        if self.failure is not None:
+            return kind_of_failure(self.failure)
+        assert self.actual is not None
+        judged = judge(self.batch.program, self.image[None], self.actual[None], target=self.target)
+        (kind,) = filter(None, judged)
+        return kind
 
 
 class MatrixRounds(Rounds):
@@ -113,21 +135,33 @@ class MatrixRounds(Rounds):
         self._failed_alone: set[tuple[str, Member]] = set()
         """PTX ISA versions, and members that did not compile some program of it by itself."""
         super().__init__(
-            matrix,
             target=place.target,
             forms=forms,
             versions=versions,
             seed=seed,
             heartbeat=heartbeat,
+            toolchains={one.runner: one.toolchain for one in matrix.members}.values(),
             parts=ROUNDS_OF_A_MODULE[NOWHERE if place.opened is None else place.opened.choice.name],
         )
 
     def _carry_out(self) -> bool:
         self._failed_alone.clear()
-        complete = super()._carry_out()
-        if self._job.skip == 0 and not self._heartbeat.interrupted:
-            self._note_expansions()
+        try:
+            complete = super()._carry_out()
+            if self._job.skip == 0 and not self._heartbeat.interrupted:
+                self._note_expansions()
+        finally:
+            self._matrix.forget()
         return complete
+
+    def _build(
+        self, modules: Sequence[KernelModule], members: Sequence[Member] | None = None
+    ) -> Sequence[Built]:
+        building = [self._matrix.start(one, members) for one in modules]
+        return [one.wait(self._heartbeat.beat) for one in building]
+
+    def _variants(self, built: Built, entry: str) -> Sequence[Variant]:
+        return self._matrix.variants(built, entry)
 
     def _as_compiled(self, batch: Batch, part: int) -> Batch:
         return replace(batch, entry=f"r{part}_{batch.entry}")
@@ -147,39 +181,8 @@ class MatrixRounds(Rounds):
                 self._refused(module, together)
 
     def _count(self, batch: Batch, built: Built, variants: Sequence[Variant]) -> None:
-        counts = self._report.counts
+        counts, readers = self._report.counts, set(self._matrix.readers(batch.version))
         counts["programs",] += 1
-        self._count_members(batch, built)
-        counts["binaries",] += sum(len(variant.members) for variant in variants)
-        counts["distinct",] += len(variants)
-        failed = self._not_said(batch, built)
-        if failed:
-            counts["uncompiled",] += 1
-            self._refused(built, failed, batch)
-
-    def _compare(
-        self, batch: Batch, built: Built, variants: Sequence[Variant], first: int, count: int
-    ) -> None:
-        report = self._report
-        self._failed_alone.update((batch.version, member) for member in built.failed)
-        troubles = {one.trouble for one in built.failed.values()}
-        different = bool(troubles - {Trouble.UNSUPPORTED}) and bool(variants)
-        if self._place.opened is None:
-            report.answered += count
-            self._heartbeat.count(count)
-        elif not variants:
-            said = any(one.trouble is not Trouble.UNSUPPORTED for one in built.failed.values())
-            report.failed += count if said else 0
-            report.unasked += 0 if said else count
-        else:
-            different |= self._run(batch, built, variants, first, count)
-        report.cases += count
-        if first == 0:
-            report.counts["differences",] += different
-
-    def _count_members(self, batch: Batch, built: Built) -> None:
-        counts = self._report.counts
-        readers = set(self._matrix.readers(batch.version))
         for member in self._matrix.members:
             own = BY_MEMBER, member.name
             compiled = isinstance(built.made.get(member), Compiled)
@@ -188,31 +191,55 @@ class MatrixRounds(Rounds):
             counts[*own, "not readable"] += member not in readers
             counts[*own, "compared"] += 0
             counts[*own, "images"] += 0
+        counts["binaries",] += sum(len(variant.members) for variant in variants)
+        counts["distinct",] += len(variants)
+        failed = self._not_said(batch, built)
+        if failed:
+            counts["uncompiled",] += 1
+            self._refused(built, failed, batch)
 
     def _not_said(self, batch: Batch, built: Built) -> list[Member]:
         """Count and keep what front ends did not compile; return the assemblers that did not."""
-        rest = []
-        failed: dict[tuple[Kind, str], tuple[Failure, list[Member]]] = {}
+        rest, failed = [], dict[tuple[Kind, str], _Seen]()
         for member, failure in built.failed.items():
             if failure.trouble is Trouble.UNSUPPORTED:
                 self._unsupported(failure, [member])
             elif member.toolchain.writes_ptx:
-                said = kind_of_failure(failure), what_was_said(failure)
-                failed.setdefault(said, (failure, []))[1].append(member)
+                seen = _Seen(batch=batch, images=batch.images(1), failure=failure)
+                said = kind_of_failure(failure), families.what_was_said(failure)
+                failed.setdefault(said, seen).members.append(member)
             else:
                 rest.append(member)
         right = [member for member in built.made if member not in built.failed]
         self._report.counts["uncompiled",] += bool(failed)
-        for (kind, _), (failure, members) in failed.items():
-            image = batch.images(1)[0]
-            self._wrong_with(batch, image, 0, kind, members, right, failure)
+        for seen in failed.values():
+            self._wrong_with(seen, right)
         return rest
+
+    def _compare(
+        self, batch: Batch, built: Built, variants: Sequence[Variant], first: int, count: int
+    ) -> None:
+        report = self._report
+        self._failed_alone.update((batch.version, member) for member in built.failed)
+        said = any(one.trouble is not Trouble.UNSUPPORTED for one in built.failed.values())
+        different = said and bool(variants)
+        if self._place.opened is None:
+            report.answered += count
+            self._heartbeat.count(count)
+        elif not variants:
+            report.failed += count if said else 0
+            report.unasked += 0 if said else count
+        else:
+            different |= self._run(batch, built, variants, first, count)
+        report.cases += count
+        if first == 0:
+            report.counts["differences",] += different
 
     def _run(
         self, batch: Batch, built: Built, variants: Sequence[Variant], first: int, count: int
     ) -> bool:
         """Run the variants of a program; tell whether they differ."""
-        report = self._report
+        report, counts = self._report, self._report.counts
         for variant in variants:
             self._place.check_runs(variant.compiled)
         self._heartbeat.enter(Stage.EXPAND)
@@ -221,7 +248,9 @@ class MatrixRounds(Rounds):
         start = partial(self._matrix.device.submit, images=images, entry=batch.entry)
         pending = [start(variant.compiled) for variant in variants]
         expected: dict[tuple[str, ...], list[Images]] = {}
-        results = _Results(wrong={}, failed={}, right=[], first={})
+        wrong: dict[int, _Seen] = {}  # by the first image that differs from the oracle
+        failed: dict[tuple[Kind, str], _Seen] = {}  # by kind and instruction
+        right: list[Member] = []
         distinct, ran, bounds_alone = set[bytes](), 0, False
         for variant, one in zip(variants, pending, strict=True):
             target = self._judged(batch, variant)
@@ -234,57 +263,46 @@ class MatrixRounds(Rounds):
                 continue
             if isinstance(outcome, Failure):
                 kind = kind_of_failure(outcome)
-                what = under_a_condition(outcome) if kind is Kind.DIVERGENCE else ""
-                same = results.failed.setdefault((kind, what), (outcome, []))
-                same[1].extend(variant.members)
+                what = families.under_a_condition(outcome) if kind is Kind.DIVERGENCE else ""
+                seen = _Seen(batch=batch, images=images, first=first, failure=outcome)
+                failed.setdefault((kind, what), seen).members.extend(variant.members)
                 distinct.add(b"failed")
                 continue
             distinct.add(outcome.images.tobytes())
             if len(differ):
                 index = int(differ[0])
-                results.wrong.setdefault(index, []).extend(variant.members)
-                its = outcome.images[index].copy(), target, variant.compiled
-                results.first.setdefault(index, its)
+                seen = _Seen(
+                    batch=batch, images=images, index=index, first=first, built=built,
+                    actual=outcome.images[index].copy(), compiled=variant.compiled, target=target,
+                )  # fmt: skip
+                wrong.setdefault(index, seen).members.extend(variant.members)
             else:
-                results.right.extend(variant.members)
+                right.extend(variant.members)
             ran += 1
             for member in variant.members:
-                report.counts[BY_MEMBER, member.name, "compared"] += first == 0
-                report.counts[BY_MEMBER, member.name, "images"] += count
+                counts[BY_MEMBER, member.name, "compared"] += first == 0
+                counts[BY_MEMBER, member.name, "images"] += count
         report.compared += count if ran else 0
-        report.failed += count if results.failed and not ran else 0
-        report.unasked += 0 if ran or results.failed else count
-        report.counts["images",] += ran * count
-        report.counts["wrong",] += bool(results.wrong)
-        report.counts["bounds alone",] += bounds_alone and first == 0
+        report.failed += count if failed and not ran else 0
+        report.unasked += 0 if ran or failed else count
+        counts["images",] += ran * count
+        counts["wrong",] += bool(wrong)
+        counts["bounds alone",] += bounds_alone and first == 0
         self._heartbeat.count(count)
-        for (kind, _), (failure, failing) in results.failed.items():
-            self._wrong_with(batch, images[0], first, kind, failing, results.right, failure)
-        for index, wrong in results.wrong.items():
-            image, (actual, target, compiled) = images[index], results.first[index]
-            (kind,) = filter(None, judge(batch.program, image[None], actual[None], target=target))
-            unsteady = partial(self._unsteady, batch, compiled, images, index, actual, target)
-            self._wrong_with(
-                batch, image, first + index, kind, wrong, results.right,
-                built=built, unsteady=unsteady,
-            )  # fmt: skip
+        for seen in (*failed.values(), *wrong.values()):
+            self._wrong_with(seen, right)
         return len(distinct) > 1
 
-    def _unsteady(
-        self,
-        batch: Batch,
-        compiled: Compiled,
-        images: Images,
-        index: int,
-        actual: NDArray[np.uint8],
-        target: str,
-    ) -> Attempt | None:
+    def _unsteady(self, seen: _Seen) -> Attempt | None:
         """Return a wrong result as an attempt where the same launch, once more, gives another."""
-        again = self._matrix.device.run(compiled, images, entry=batch.entry)
-        if isinstance(again, Failure) or np.array_equal(again.images[index], actual):
+        if seen.actual is None or seen.compiled is None:
             return None
-        expected = execute(batch.program, images[index][None], target=target).images[0]
-        return Attempt(kind=Kind.FLAKY, actual=actual[None], expected=expected, failed=1)
+        program = seen.batch.program
+        again = self._matrix.device.run(seen.compiled, seen.images, entry=seen.batch.entry)
+        if isinstance(again, Failure) or np.array_equal(again.images[seen.index], seen.actual):
+            return None
+        expected = execute(program, seen.image[None], target=seen.target).images[0]
+        return Attempt(kind=Kind.FLAKY, actual=seen.actual[None], expected=expected, failed=1)
 
     def _judged(self, batch: Batch, variant: Variant) -> str:
         """Return the oracle's target for a binary: of several compilers one with figures."""
@@ -299,40 +317,28 @@ class MatrixRounds(Rounds):
         known = [one for one in targets if has_figures(batch.program, target=one)]
         return (known or targets)[0]
 
-    def _wrong_with(
-        self,
-        batch: Batch,
-        image: NDArray[np.uint8],
-        index: int,
-        kind: Kind,
-        wrong: Sequence[Member],
-        right: Sequence[Member],
-        failure: Failure | None = None,
-        *,
-        built: Built | None = None,
-        unsteady: Callable[[], Attempt | None] = lambda: None,
-    ) -> None:
+    def _wrong_with(self, seen: _Seen, right: Sequence[Member]) -> None:
         """Add an image that some members' binaries do not turn into what the oracle says."""
-        guilty, innocent = self._ordered(wrong), self._ordered(right)
-        asked = self._ordered([*guilty, *innocent])
-        name = form_name(batch.form)
-        bucket = bucket_of_builds(kind, name, guilty, asked, failure)
-        opened = self._place.opened
+        batch, kind, opened = seen.batch, seen.kind(), self._place.opened
+        guilty = self._ordered(seen.members)
+        asked = self._ordered([*guilty, *right])
+        name = families.form_name(batch.form)
+        bucket = bucket_of_builds(kind, name, guilty, asked, seen.failure)
         if self._told(bucket) or opened is None:
             self._suspect(bucket, lambda: (None, {}))
             return
         self._heartbeat.enter(Stage.RUN)
         runner = MemberRunner(self._matrix.device, guilty[0])
-        there = None if guilty[0].toolchain.writes_ptx else built
-        subject, shown = self._by_itself(runner, batch, image, there)
+        there = None if guilty[0].toolchain.writes_ptx else seen.built
+        subject, shown = self._by_itself(runner, batch, seen.image, there)
         if shown.kind is None:
             # By itself it comes out right: what fails only in the company of other images is
             # not told apart here, but for what the same binary does not do every time.
-            rare = unsteady()
+            rare = self._unsteady(seen)
             if rare is None:
                 self._report.counts["unconfirmed",] += 1
                 return
-            shown, kind, bucket = rare, Kind.FLAKY, bucket_of_flaky(batch.form)
+            shown, kind, bucket = rare, Kind.FLAKY, families.bucket_of_flaky(batch.form)
         elif subject.others:
             kind = shown.kind
             bucket = bucket_of_builds(kind, name, guilty, asked, condition=BESIDE)
@@ -340,7 +346,8 @@ class MatrixRounds(Rounds):
         def stored() -> Stored:
             evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=[shown])
             ready = replace(opened, choice=guilty[0].choice(opened.choice))
-            case = case_of(evidence, ready, origin=self._origin(index), status=ShrinkStatus.RAW)
+            origin = self._origin(seen.first + seen.index)
+            case = case_of(evidence, ready, origin=origin, status=ShrinkStatus.RAW)
             outcomes = {member: kind.value if member in guilty else "match" for member in asked}
             return with_outcomes(case, outcomes), files_of(evidence)
 
@@ -361,7 +368,7 @@ class MatrixRounds(Rounds):
         if kind is None:
             self._report.counts["unconfirmed",] += 1
             return
-        name = "a whole module" if batch is None else form_name(batch.form)
+        name = "a whole module" if batch is None else families.form_name(batch.form)
         bucket = bucket_of_builds(kind, name, refusal.refusing, list(refusal.verdicts))
 
         def stored() -> Stored:
@@ -418,17 +425,6 @@ class MatrixRounds(Rounds):
                 report.notes.append(Note(case=case, files=files, row=note.row))
 
 
-_IMAGES = {"cuda": 256, "sim": 32, NOWHERE: 1}
-"""Images of each program: what a runner does in the time of compiling it."""
-_WRITTEN_IMAGES = 8
-"""Images of each program that front ends write, on the simulated device: one of each of the
-classes of values that reveal most, in a tenth of a second."""
-_STALL_SECONDS = 900.0
-"""How long a worker may stay silent before it is killed: bringing a GPU back takes four starts of
-60 s and a module that takes 120 s to load (the deadlines of `runners`); compilers are waited for
-with a sign of life every second."""
-
-
 _COUNTERS = (
     ("programs", "program", "", False),
     ("binaries", "binary", "binaries", False),
@@ -450,21 +446,15 @@ _COUNTERS = (
 class Compilers:
     """A check of what compilers make of programs."""
 
-    choice: RunnerChoice
-    """Where binaries run: "cuda", "sim", or NOWHERE."""
-    members: tuple[Member, ...]
-    """The compilers; those that do not know the target are left out."""
+    choice: RunnerChoice  # where binaries run: "cuda", "sim", or NOWHERE
+    members: tuple[Member, ...]  # the compilers; those that do not know the target are left out
     seed: int
     selection: Selection = field(default_factory=Selection)
     disassembler: Disassembler | None = None
-    images: int | None = None
-    """Images of each program; None: what the runner does in the time of compiling it."""
-    read_by_all: bool = False
-    """Whether programs are in PTX ISA versions that all members read, and in no newer one."""
-    wanted: bool = True
-    """Whether somebody asked for this runner; else it is the best there is."""
+    images: int | None = None  # of each program; None: what the runner does while it is compiled
+    read_by_all: bool = False  # whether all members read the PTX ISA versions of programs
+    wanted: bool = True  # whether somebody asked for this runner; else it is the best there is
     patience: float = _STALL_SECONDS
-    """Seconds of silence after which a worker is killed."""
 
     def on(self, device: int) -> Compilers:
         return replace(self, choice=replace(self.choice, device=device))

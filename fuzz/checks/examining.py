@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from pathlib import Path
 
@@ -15,23 +15,19 @@ import numpy as np
 
 from corpus import Case, Entry, Kind, ShrinkStatus, open_corpus
 from corpus.entry import EXPECTED, KERNEL
-from corpus.finding import WRONG_STEP
+from corpus.finding import BESIDE, DIVERGED, WRONG_STEP
 from corpus.programs import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_rounds import CompiledOnce, nothing_compiles
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
+from fuzz.compilers.matrix import Matrix
+from fuzz.compilers.members import Member, MemberRunner, with_outcomes
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.diagnosis.lane_code import refused_code
+from fuzz.findings import families
 from fuzz.findings.case import ACTUAL, Evidence, case_of, files_of, subject_of
-from fuzz.findings.families import (
-    Bucket,
-    beside_other_kernels,
-    bucket_of_difference,
-    bucket_of_failure,
-    bucket_of_flaky,
-    what_was_said,
-)
+from fuzz.findings.families import Bucket
 from fuzz.findings.replay import (
     COPIES,
     KERNEL_SECONDS,
@@ -43,127 +39,102 @@ from fuzz.findings.replay import (
     replays_of,
     smallest_kernel,
 )
-from fuzz.kinds import KINDS
+from fuzz.kinds import KINDS, Named, described, versions_described
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import RunnerVerdicts, Verdicts, shrink
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit
-from runners.protocol import ClosedAtTheEnd, Failure, Runner, Trouble
+from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_text import without_kernel
 from strategies.features import main_form
 
 _LEVELS = (0, 3)
 """-O levels of which the one is tried that was not used: without optimisation, and the default."""
-
-
 _RATE_FAILURES = 10
 """Failures after which a rate is known: to a third (one standard deviation, Poisson)."""
-_RATE_EXECUTIONS, _RATE_SECONDS = 10_000, 5.0
-"""Executions and seconds after which it is told as it is by then."""
+_RATE_EXECUTIONS, _RATE_SECONDS = 10_000, 5.0  # after which it is told as it is by then
 CODE_SECONDS = 15.0
 """Time for making scalar code that crashes a compiler smaller: a run of one takes 0.1 s."""
-
-
-class OtherRunners(ClosedAtTheEnd):
-    """Other runners than the one that found something, opened when they are needed."""
-
-    def __init__(self, ready: OpenRunner) -> None:
-        self._ready = ready
-        self._stack = ExitStack()
-        self._runners: dict[RunnerChoice, Runner | None] = {}
-
-    def close(self) -> None:
-        """Close the runners."""
-        self._stack.close()
-
-    @cached_property
-    def same_code(self) -> OpenRunner | None:
-        """The simulated device, given the PTX that the GPU is given; None if it is warpfuzz's own.
-
-        It says where lanes are apart that have to be together, which a GPU does not.
-        """
-        choice = self._ready.choice
-        if choice.name != "cuda" or not choice.changes_ptx:
-            return None
-        same = replace(
-            choice, name="sim", target=self._ready.target, ptx_version=self._ready.ptx_version,
-            assembler=None, device=0, deadline=None,
-        )  # fmt: skip
-        try:
-            ready = open_runner(same)
-        except WarpfuzzError:
-            return None
-        self._stack.enter_context(ready.runner)
-        return ready
-
-    def details(self, subject: Subject, shown: Attempt) -> dict[str, str]:
-        """Return what became of a subject elsewhere, in words, by where that was."""
-        if shown.actual is None or shown.expected is None:
-            return {}
-        found = {}
-        choice = self._ready.choice
-        if choice.name == "cuda":
-            used = max(_LEVELS) if choice.level is None else choice.level
-            level = next(level for level in _LEVELS if level != used)
-            said = self._attempt(replace(choice, level=level), subject, shown)
-            found[f"at -O{level}"] = said
-        plain = RunnerChoice(
-            name="sim", target=subject.module.target, ptx_version=subject.module.version
-        )
-        found["simulated device"] = self._attempt(plain, subject, shown)
-        return found
-
-    def _attempt(self, choice: RunnerChoice, subject: Subject, shown: Attempt) -> str:
-        try:
-            if choice not in self._runners:
-                self._runners[choice] = None
-                self._runners[choice] = self._stack.enter_context(open_runner(choice).runner)
-            runner = self._runners[choice]
-            if runner is None:
-                return "not available"
-            other = attempt(runner, subject)
-        except DeviceLostError:
-            raise
-        except WarpfuzzError as error:
-            return f"cannot be asked: {error}"
-        return _words(other, shown)
-
-
-def _words(other: Attempt, shown: Attempt) -> str:
-    if other.failure is not None:
-        return f"does not run it: {other.failure}"
-    if other.kind is None:
-        return "agrees with the oracle"
-    if other.actual is not None and shown.actual is not None:
-        wrong = (shown.actual != shown.expected).any(axis=1)
-        if np.array_equal(other.actual[0], shown.actual[int(np.argmax(wrong))]):
-            return "agrees with the device"
-    return f"gives a third result: {other.kind}"
-
-
 ON_A_GPU = "on a GPU"
 """Detail of a case that the simulated device tells: what a GPU did with the same PTX."""
-
-
 BROKEN = "not examined for a defect of warpfuzz"
 """Detail of a case that keeps the name that it had: the exception that ended its examination."""
 
 
-class Examiner:
-    """Examines findings on one runner; what is replayed is compiled each time."""
+def who_alone(kind: Kind, members: Sequence[Named], among: Sequence[Named]) -> str:
+    """Say which members alone do something, such as "only V13.1.115 -O3"; "" if all do."""
+    if len(members) == len(among):
+        return ""
+    # What makes lanes part, one pass does, which other levels have as well.
+    told = versions_described if kind is Kind.DIVERGENCE else described
+    return f"only {told(members, among)}"
 
-    def __init__(self, ready: OpenRunner, heartbeat: Heartbeat) -> None:
-        self._heartbeat = heartbeat
+
+def bucket_of_builds(
+    kind: Kind,
+    name: str,
+    members: Sequence[Member],
+    among: Sequence[Member],
+    failure: Failure | None = None,
+    *,
+    condition: str = "",
+) -> Bucket:
+    """Return the bucket of what some members do: instruction and members.
+
+    `name` is of what the program is about (`form_name`), `condition` that without which it is
+    right. A `failure` of the runner may name the instruction that is to blame; the words of a
+    compiler say what is wrong with it, whatever the program is about.
+    """
+    if kind is Kind.DIVERGENCE and failure is not None:
+        name, condition = families.under_a_condition(failure), DIVERGED
+    builds = who_alone(kind, members, among) or "every compiler"
+    if kind is Kind.COMPILE_FAILURE and failure is not None and failure.detail.strip():
+        return Bucket.of(kind, message=families.what_was_said(failure), builds=builds)
+    return Bucket.of(kind, name, condition=condition, builds=builds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parties:
+    """The members of a matrix that answered about a finding: others read no such module."""
+
+    matrix: Matrix
+    wrong: tuple[Member, ...]  # that showed it
+    right: tuple[Member, ...]  # that did as the oracle says
+
+    @property
+    def asked(self) -> Sequence[Member]:
+        """All of them, in the order of the matrix."""
+        answered = {*self.wrong, *self.right}
+        return [member for member in self.matrix.members if member in answered]
+
+    def opened(self, ready: OpenRunner) -> OpenRunner:
+        """Return a device with the first member that showed it as its compiler."""
+        runner = MemberRunner(self.matrix.device, self.wrong[0])
+        return replace(ready, runner=runner, choice=self.wrong[0].choice(ready.choice))
+
+
+class Examiner:
+    """Examines findings on one runner; what is replayed is compiled each time.
+
+    With `parties` that is the runner of one member, beside those that do as the oracle says.
+    """
+
+    def __init__(
+        self, ready: OpenRunner, heartbeat: Heartbeat, parties: Parties | None = None
+    ) -> None:
+        self._heartbeat, self._parties = heartbeat, parties
         self._ready = replace(ready, runner=BeatingRunner(ready.runner, heartbeat))
         self._once = CompiledOnce(self._ready.runner)
-        self._others = OtherRunners(ready)
         self._alike: dict[tuple[str, str, Module], tuple[str, ...]] = {}
+        self._others: dict[RunnerChoice, Runner | None] = {}
+        """Other runners than the one that found something, opened when they are needed."""
+        self._stack = ExitStack()
 
     def close(self) -> None:
         """Close the runners with which findings were compared."""
-        self._others.close()
+        self._stack.close()
 
     def examine(self, job: Examination) -> Found:
         """Replay a finding, or make it smaller."""
@@ -172,13 +143,15 @@ class Examiner:
         try:
             return self._examine(entry, subject_of(entry), job)
         finally:
-            self._once.forget()
+            self._once.kept.clear()
             self._heartbeat.enter(Stage.WAIT)
 
     def _examine(self, entry: Entry, subject: Subject, job: Examination) -> Found:
-        apart = self._lanes_apart(subject)
-        if apart is not None:
-            return self._on_simulated_device(entry, apart, job)
+        same = self._same_code
+        if same is not None and attempt(same.runner, subject).kind is Kind.DIVERGENCE:
+            # What a GPU does where lanes are apart is undefined: it hangs, or gives any values, and
+            # names nothing.
+            return self._on_simulated_device(entry, same, job)
         broken = ""
         try:
             try:
@@ -189,7 +162,9 @@ class Examiner:
             except (WarpfuzzError, OSError, MemoryError):
                 raise
             except Exception as error:  # a finding is worth more than what can be told of it
-                broken = _defect(error)
+                where = traceback.extract_tb(error.__traceback__)[-1]
+                place = f"{Path(where.filename).name}, line {where.lineno}"
+                broken = f"{type(error).__name__} in {place}: {error}"
                 found, status = self._as_named(entry, subject, job.bucket), entry.finding.shrink
         except DeviceLostError as error:
             return self._lost(entry, subject, error)
@@ -198,15 +173,26 @@ class Examiner:
         examined = self._examined(entry, found, status)
         return _with_detail(examined, BROKEN, broken) if broken else examined
 
-    def _lanes_apart(self, subject: Subject) -> OpenRunner | None:
-        """Return the simulated device where it says that the PTX takes lanes apart, not the GPU.
+    @cached_property
+    def _same_code(self) -> OpenRunner | None:
+        """The simulated device, given the PTX that a GPU is given; None if it is warpfuzz's own.
 
-        What a GPU does then is undefined: it hangs, or gives any values, and names nothing.
+        It says where lanes are apart that have to be together, which a GPU does not. What it says
+        of the PTX of a front end in a matrix is a finding of its own.
         """
-        ready = self._others.same_code
-        if ready is None or attempt(ready.runner, subject).kind is not Kind.DIVERGENCE:
+        ready = self._ready
+        if self._parties or ready.choice.name != "cuda" or not ready.choice.changes_ptx:
             return None
-        return ready
+        choice = replace(
+            ready.choice, name="sim", target=ready.target, ptx_version=ready.ptx_version,
+            assembler=None, device=0, deadline=None,
+        )  # fmt: skip
+        try:
+            same = open_runner(choice)
+        except WarpfuzzError:
+            return None
+        self._stack.enter_context(same.runner)
+        return same
 
     def _on_simulated_device(self, entry: Entry, ready: OpenRunner, job: Examination) -> Found:
         """Examine a finding there, and keep what the GPU did first."""
@@ -217,13 +203,12 @@ class Examiner:
             examiner.close()
         first = entry.finding
         said = f"{self._ready.device}: {first.runners[-1].message or first.kind}"
-        where = first.details.get(ON_A_GPU, said)
-        return _with_detail(examined, ON_A_GPU, where)
+        return _with_detail(examined, ON_A_GPU, first.details.get(ON_A_GPU, said))
 
     def _examined(
         self, entry: Entry, evidence: Evidence, status: ShrinkStatus, lost: str = ""
     ) -> Found:
-        origin = entry.finding.origin
+        origin, subject = entry.finding.origin, evidence.subject
         if origin is None:
             raise InfrastructureError(
                 f"finding {entry.id} does not say where it was found; a campaign did not store it"
@@ -231,10 +216,10 @@ class Examiner:
         case = case_of(evidence, self._ready, origin=origin, status=status)
         files = dict(files_of(evidence))
         if not lost:
+            raw = status is ShrinkStatus.RAW
             case = self._compared(case, evidence)
-            seconds = 0.0 if status is ShrinkStatus.RAW else KERNEL_SECONDS
             kernel = smallest_kernel(
-                self._ready.runner, evidence.subject, evidence.kind, seconds=seconds
+                self._ready.runner, subject, evidence.kind, seconds=0.0 if raw else KERNEL_SECONDS
             )
             if kernel is not None:
                 files[KERNEL] = kernel.encode()
@@ -242,22 +227,80 @@ class Examiner:
         return Found(bucket=evidence.bucket, case=case, files=files, state=state, lost=lost)
 
     def _lost(self, entry: Entry, subject: Subject, error: DeviceLostError) -> Found:
-        failure = Failure(trouble=Trouble.DEVICE_LOST, message=str(error))
-        kind = Kind.DEVICE_LOST
+        failure, kind = Failure(trouble=Trouble.DEVICE_LOST, message=str(error)), Kind.DEVICE_LOST
         evidence = Evidence(
             kind=kind,
-            bucket=bucket_of_failure(kind, main_form(subject.program), failure),
+            bucket=families.bucket_of_failure(kind, main_form(subject.program), failure),
             subject=subject,
             attempts=[Attempt(kind=kind, failure=failure, failed=1)],
         )
         return self._examined(entry, evidence, ShrinkStatus.RAW, lost=str(error))
 
+    # What others make of it
+
     def _compared(self, case: Case, evidence: Evidence) -> Case:
-        """Return a case with what other runners make of it."""
-        if not KINDS[evidence.kind].shrinks:
+        """Return a case with what other members, or other runners, make of it."""
+        if self._parties is not None:
+            # Raw, it is told what each member did when the finding was made.
+            parties, kind = self._parties, case.kind.value
+            outcomes: Mapping[Member, str] = {
+                member: kind if member in parties.wrong else "match" for member in parties.asked
+            }
+            if case.shrink is not ShrinkStatus.RAW:
+                outcomes = self._now(parties.matrix, evidence.subject)
+            return with_outcomes(case, outcomes)
+        subject, shown, choice = evidence.subject, evidence.attempts[0], self._ready.choice
+        if not KINDS[evidence.kind].shrinks or shown.actual is None or shown.expected is None:
             return case
-        known = self._others.details(evidence.subject, evidence.attempts[0])
+        known = {}
+        if choice.name == "cuda":
+            used = max(_LEVELS) if choice.level is None else choice.level
+            level = next(level for level in _LEVELS if level != used)
+            known[f"at -O{level}"] = self._elsewhere(replace(choice, level=level), subject, shown)
+        plain = RunnerChoice(
+            name="sim", target=subject.module.target, ptx_version=subject.module.version
+        )
+        known["simulated device"] = self._elsewhere(plain, subject, shown)
         return msgspec.structs.replace(case, details={**case.details, **known})
+
+    def _now(self, matrix: Matrix, subject: Subject) -> Mapping[Member, str]:
+        """Compile a subject with every member, and run what is distinct."""
+        built = matrix.start(subject.module).wait(self._heartbeat.beat)
+        found = dict.fromkeys(built.failed, Kind.COMPILE_FAILURE.value)
+        for variant in matrix.variants(built, subject.module.kernels[0].entry):
+            runner = MemberRunner(matrix.device, variant.members[0])
+            one = attempt(BeatingRunner(runner, self._heartbeat), subject)
+            said = "match" if one.kind is None else one.kind.value
+            found.update(dict.fromkeys(variant.members, said))
+        matrix.forget()
+        # All others that can be wrong about it do not read its module.
+        return {member: found[member] for member in matrix.readers(subject.module.version)}
+
+    def _elsewhere(self, choice: RunnerChoice, subject: Subject, shown: Attempt) -> str:
+        """Say what becomes of a subject on another runner."""
+        try:
+            if choice not in self._others:
+                self._others[choice] = None
+                self._others[choice] = self._stack.enter_context(open_runner(choice).runner)
+            runner = self._others[choice]
+            if runner is None:
+                return "not available"
+            other = attempt(runner, subject)
+        except DeviceLostError:
+            raise
+        except WarpfuzzError as error:
+            return f"cannot be asked: {error}"
+        if other.failure is not None:
+            return f"does not run it: {other.failure}"
+        if other.kind is None:
+            return "agrees with the oracle"
+        if other.actual is not None and shown.actual is not None:
+            wrong = (shown.actual != shown.expected).any(axis=1)
+            if np.array_equal(other.actual[0], shown.actual[int(np.argmax(wrong))]):
+                return "agrees with the device"
+        return f"gives a third result: {other.kind}"
+
+    # Replays
 
     def _confirmed(self, entry: Entry, subject: Subject, bucket: Bucket) -> Evidence | None:
         kind, subject, attempts = self._replayed(entry, subject)
@@ -266,9 +309,11 @@ class Examiner:
         if kind is not entry.finding.kind:
             bucket = self._bucket(kind, subject, attempts)
         shown = attempts[0].failure
-        if kind is Kind.COMPILE_FAILURE and shown is not None:
-            if self._nothing_compiles(subject):
-                bucket = bucket_of_failure(kind, None, shown)
+        # What an assembler of a matrix refuses is no finding of values.
+        if kind is Kind.COMPILE_FAILURE and shown is not None and self._parties is None:
+            module = Module.named(subject.module.target, subject.module.version)
+            if nothing_compiles(self._ready.runner, module):
+                bucket = families.bucket_of_failure(kind, None, shown)
             elif not shown.detail.strip() and (code := self._refused(subject, shown)):
                 return code
         culprit = self._culprit(kind, subject)
@@ -286,6 +331,7 @@ class Examiner:
         None where it does not die of code alone: the name is the matrix instruction then.
         """
         module = Module.named(subject.module.target, subject.module.version)
+        kind, said = Kind.COMPILE_FAILURE, families.what_was_said(failure)
 
         def smaller(program: Program) -> Subject | None:
             try:
@@ -298,16 +344,13 @@ class Examiner:
         def refuses(program: Program) -> bool:
             self._heartbeat.beat()
             one = smaller(program)
-            said = None if one is None else self._ready.runner.compile(one.module)
-            return isinstance(said, Failure) and what_was_said(said) == what_was_said(failure)
+            told = None if one is None else self._ready.runner.compile(one.module)
+            return isinstance(told, Failure) and families.what_was_said(told) == said
 
         found = refused_code(subject.program, refuses, CODE_SECONDS)
-        if found is None or found.witness is None:
+        left = None if found is None or found.witness is None else smaller(found.witness.program)
+        if found is None or left is None:
             return None
-        left = smaller(found.witness.program)
-        if left is None:
-            return None
-        kind, said = Kind.COMPILE_FAILURE, what_was_said(failure)
         attempts = self._repeated(left, kind)
         if conclusion(attempts) is not kind:
             return None
@@ -332,17 +375,22 @@ class Examiner:
     def _replayed(
         self, entry: Entry, subject: Subject
     ) -> tuple[Kind | None, Subject, Sequence[Attempt]]:
-        """Run a finding again; return what it is now called, what ran, and the runs."""
-        attempts = self._repeated(subject, entry.finding.kind)
-        if not any(one.failed for one in attempts):
+        """Run a finding again; return what it is now called, what ran, and the runs.
+
+        Of a matrix, it is None where it is gone in every replay: one launch shows little there.
+        """
+        stored, attempts = entry.finding.kind, self._repeated(subject, entry.finding.kind)
+        if self._parties is None and not any(one.failed for one in attempts):
             # What fails only in some places of the device, or of a block, needs warps in many.
             wide = replace(subject, copies=COPIES)
-            in_company = self._repeated(wide, entry.finding.kind)
-            if any(one.failed for one in in_company):
-                subject, attempts = wide, in_company
+            in_many = self._repeated(wide, stored)
+            if any(one.failed for one in in_many):
+                subject, attempts = wide, in_many
         kind = conclusion(attempts)
-        if kind is None or kind is Kind.FLAKY:
-            return Kind.FLAKY, *self._measured(entry, subject, attempts)
+        if kind is None and (self._parties is None or stored is Kind.FLAKY):
+            kind = Kind.FLAKY
+        if kind is Kind.FLAKY:
+            return kind, *self._measured(entry, subject, attempts)
         return kind, subject, attempts
 
     def _measured(
@@ -371,21 +419,60 @@ class Examiner:
                 wide, attempts = subject, [_first(entry, subject), *before]
         return wide, sorted(attempts, key=lambda one: -one.failed)
 
-    def _nothing_compiles(self, subject: Subject) -> bool:
-        module = Module.named(subject.module.target, subject.module.version)
-        return nothing_compiles(self._ready.runner, module)
+    def _repeated(self, subject: Subject, kind: Kind) -> list[Attempt]:
+        return [attempt(self._ready.runner, subject) for _ in range(replays_of(kind))]
+
+    # Names
 
     def _bucket(self, kind: Kind, subject: Subject, attempts: Sequence[Attempt]) -> Bucket:
-        form, failure = main_form(subject.program), attempts[0].failure
+        form, parties = main_form(subject.program), self._parties
         if kind is Kind.FLAKY:
-            return bucket_of_flaky(form)
-        if failure is not None:
-            return bucket_of_failure(kind, form, failure)
-        bucket = bucket_of_difference(kind, form)
-        return beside_other_kernels(bucket) if subject.others else bucket
+            return families.bucket_of_flaky(form)
+        if parties is not None:
+            name, beside = families.form_name(form), BESIDE if subject.others else ""
+            return bucket_of_builds(
+                kind, name, parties.wrong, parties.asked, attempts[-1].failure, condition=beside
+            )
+        if attempts[0].failure is not None:
+            return families.bucket_of_failure(kind, form, attempts[0].failure)
+        bucket = families.bucket_of_difference(kind, form)
+        return families.beside_other_kernels(bucket) if subject.others else bucket
 
     def _named(self, evidence: Evidence, culprit: Culprit | None) -> Evidence:
-        return evidence.named(culprit)
+        """Name a finding after what is wrong, and after the members that alone have it.
+
+        What all have is no compiler's own: its name is that which a campaign with one compiler
+        gives it.
+        """
+        parties = self._parties
+        alone = who_alone(evidence.kind, parties.wrong, parties.asked) if parties else ""
+        return evidence.named(culprit, builds=alone)
+
+    def _culprit(self, kind: Kind, subject: Subject) -> Culprit | None:
+        # Experiments have no other kernels beside them.
+        if not KINDS[kind].has_culprit or subject.others:
+            return None
+        if self._parties is not None and kind is Kind.DIVERGENCE:
+            return None  # it names it itself
+        copies, remembered = subject.copies, Remembered(alike=self._alike)
+        if kind is Kind.FLAKY:
+            copies = COPIES if self._parties is None else 1
+        device = ExperimentDevice(self._once, subject.module, copies=copies, remembered=remembered)
+        return culprit_of(device, subject.program, subject.image)
+
+    def _bare(self, kind: Kind, subject: Subject, culprit: Culprit | None) -> Subject:
+        """Return a case of nothing but the step that is wrong, if there is one of this kind."""
+        if self._parties is not None or culprit is None or culprit.witness is None:
+            return subject
+        program = culprit.witness.program
+        module = emit(program, module=Module.named(subject.module.target, subject.module.version))
+        for image in culprit.witness.images:
+            smaller = replace(subject, module=module, program=program, image=image)
+            if attempt(self._once, smaller).kind is kind:
+                return smaller
+        return subject
+
+    # Shrinking
 
     def _shrunk(
         self, entry: Entry, subject: Subject, bucket: Bucket, seconds: float
@@ -397,7 +484,7 @@ class Examiner:
         culprit = self._culprit(kind, subject)
         begin = self._bare(kind, subject, culprit)
         left = max(0.0, end - time.monotonic())
-        shrunk = shrink(begin, self._verdicts, wanted=kind, seconds=left)
+        shrunk = shrink(begin, self._verdicts(), wanted=kind, seconds=left)
         smaller = self._fewer_kernels(kind, shrunk.subject, end)
         attempts, status = self._repeated(smaller, kind), shrunk.status
         if conclusion(attempts) is kind:
@@ -408,9 +495,12 @@ class Examiner:
             ):
                 culprit = other
         else:
-            attempts, status = self._as_it_was(entry, subject), ShrinkStatus.FLAKY
-        if not attempts:
-            return None, status
+            again = _first(entry, subject)
+            if self._parties is not None:
+                again = attempt(self._ready.runner, subject)
+            attempts, status = [again], ShrinkStatus.FLAKY
+            if again.kind is None:
+                return None, status
         made = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=attempts)
         return self._named(made, culprit), status
 
@@ -425,46 +515,19 @@ class Examiner:
                 subject = fewer
         return subject
 
-    @property
     def _verdicts(self) -> Verdicts:
-        """What becomes of candidates for a smaller finding."""
-        return RunnerVerdicts(self._once)
-
-    def _as_it_was(self, entry: Entry, subject: Subject) -> list[Attempt]:
-        return [_first(entry, subject)]
-
-    def _culprit(self, kind: Kind, subject: Subject) -> Culprit | None:
-        # Experiments have no other kernels beside them.
-        if not KINDS[kind].has_culprit or subject.others:
-            return None
-        copies = COPIES if kind is Kind.FLAKY else subject.copies
-        device = ExperimentDevice(
-            self._once, subject.module, copies=copies,
-            remembered=Remembered(alike=self._alike),
-        )  # fmt: skip
-        return culprit_of(device, subject.program, subject.image)
-
-    def _bare(self, kind: Kind, subject: Subject, culprit: Culprit | None) -> Subject:
-        """Return a case of nothing but the step that is wrong, if there is one of this kind."""
-        if culprit is None or culprit.witness is None:
-            return subject
-        program = culprit.witness.program
-        module = emit(program, module=Module.named(subject.module.target, subject.module.version))
-        for image in culprit.witness.images:
-            smaller = replace(subject, module=module, program=program, image=image)
-            if attempt(self._once, smaller).kind is kind:
-                return smaller
-        return subject
-
-    def _repeated(self, subject: Subject, kind: Kind) -> list[Attempt]:
-        return [attempt(self._ready.runner, subject) for _ in range(replays_of(kind))]
-
-
-def _defect(error: Exception) -> str:
-    """Say where an exception that nobody expected comes from."""
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{Path(where.filename).name}, line {where.lineno}"
-    return f"{type(error).__name__} in {place}: {error}"
+        """Return what judges smaller candidates, which have to be wrong where the finding was."""
+        if self._parties is None:
+            return RunnerVerdicts(self._once)
+        bad = RunnerVerdicts(self._ready.runner)
+        if not self._parties.right:
+            return bad
+        right = MemberRunner(self._parties.matrix.device, self._parties.right[0])
+        good = RunnerVerdicts(BeatingRunner(right, self._heartbeat))
+        return lambda subjects: [
+            None if there is not None else here
+            for here, there in zip(bad(subjects), good(subjects), strict=True)
+        ]
 
 
 def _with_detail(found: Found, name: str, text: str | float) -> Found:

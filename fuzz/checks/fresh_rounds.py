@@ -30,19 +30,17 @@ from runners.reference.encoding import encode
 from runners.reference.fresh import FreshRan, FreshWork, PendingFresh, fresh_runner
 from strategies.contents import Recipe, expand
 from strategies.contents.device import device_contents
+from strategies.coverage import Batch
 from strategies.features import main_form
-from strategies.program_coverage import Batch
-from strategies.program_draws import LANES_TAKE
+from strategies.rounds import LANES_TAKE
 
 SAMPLED = 99_991
 """One image in so many is judged by the oracle even if it agrees: a prime, so that no class of
 contents, which come in turn, is left out."""
 _TOGETHER = 1 << 18
 """Images of one comparison: a campaign that is ended waits for one (10^8 a second, H100)."""
-_ISOLATED = 4096
-"""Images of which those are looked for at which a comparison failed."""
-_GROWTH = 8
-"""So many times more images than before are run where those before ran."""
+_ISOLATED = 4096  # images of which those are looked for at which a comparison failed
+_GROWTH = 8  # so many times more images than before are run where those before ran
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,6 +50,16 @@ class _Started:
     compiled: Compiled
     work: FreshWork
     pending: PendingFresh
+
+    def launch(self, images: Images, numbers: NDArray[Any]) -> Launch:
+        return Launch(
+            batch=self.batch, built=self.built, compiled=self.compiled, images=images,
+            numbers=numbers,
+        )  # fmt: skip
+
+    def again(self, ran: FreshRan) -> MadeAgain:
+        target = self.compiled.oracle_target
+        return made_again(self.batch.recipe, self.batch.program, ran, target=target)
 
 
 class FreshRounds(ProgramRounds):
@@ -83,16 +91,13 @@ class FreshRounds(ProgramRounds):
         super()._work_on(batch, built, place, end)
         all_done = self._job.skip + self._report.cases >= end and not self._report.lost
         # What another device repeats is compared with that one alone.
-        if len(self.verified) > verified and all_done and self._job.against is None:
-            self._go_on(batch, built)
-
-    def _go_on(self, batch: Batch, built: Built) -> None:
-        """Start the comparisons of a program; those of the one before come to their end."""
-        (variant,) = self._compilers.variants(built, batch.entry)
-        compiled, counts = variant.compiled, self._report.counts
+        if len(self.verified) == verified or not all_done or self._job.against is not None:
+            return
+        # Those of the program before come to their end.
+        (compiled,) = (one.compiled for one in self._variants(built, batch.entry))
         self._heartbeat.enter(Stage.EXPAND)
         works = self._works(batch, compiled.oracle_target)
-        counts[REFERENCE, "programs" if works else "programs left out"] += 1
+        self._report.counts[REFERENCE, "programs" if works else "programs left out"] += 1
         self._end()
         for work in works:
             self._gone_on.add(batch.entry)
@@ -113,16 +118,13 @@ class FreshRounds(ProgramRounds):
         contents = device_contents(batch.recipe, batch.program).words
         most = self._job.plan.work.fresh
         total = images_of(most // LANES_TAKE if batch.form is None else most, encoded)
-        works = []
-        for first in range(batch.count, batch.count + total, _TOGETHER):
-            some = min(_TOGETHER, batch.count + total - first)
+        end, works = batch.count + total, []
+        for first in range(batch.count, end, _TOGETHER):
+            count = min(_TOGETHER, end - first)
+            sampled = sample(batch.recipe, first, count)
             works.append(
                 FreshWork(
-                    encoded=encoded,
-                    contents=contents,
-                    first=first,
-                    count=some,
-                    sampled=sample(batch.recipe, first, some),
+                    encoded=encoded, contents=contents, first=first, count=count, sampled=sampled
                 )
             )
         return works
@@ -143,25 +145,17 @@ class FreshRounds(ProgramRounds):
 
     def _judge(self, one: _Started, ran: FreshRan) -> None:
         """Have the oracle judge images that came back, and the reference by them."""
-        again = self._again(one, ran)
-        self._report.counts[REFERENCE, "judged"] += len(again.images)
+        self._heartbeat.enter(Stage.ORACLE)
+        again, counts = one.again(ran), self._report.counts
+        counts[REFERENCE, "judged"] += len(again.images)
         if len(again.mistaken):
             self._try_again(one, int(ran.numbers[again.mistaken[0]]), len(again.mistaken))
         if len(again.wrong):
             device = self._ready.uuid or f"device {self._ready.choice.device}"
             for unit in ran.sms[again.wrong].tolist():
-                self._report.counts[REFERENCE, "wrong on", device, str(unit)] += 1
-            launch = Launch(
-                batch=one.batch, built=one.built, compiled=one.compiled,
-                images=again.images, numbers=ran.numbers,
-            )  # fmt: skip
-            unseen = ran.differing - ran.listed
+                counts[REFERENCE, "wrong on", device, str(unit)] += 1
+            launch, unseen = one.launch(again.images, ran.numbers), ran.differing - ran.listed
             self._came_out_wrong(launch, ran.after, ran.sms, again.wrong, unseen)
-
-    def _again(self, one: _Started, ran: FreshRan) -> MadeAgain:
-        self._heartbeat.enter(Stage.ORACLE)
-        batch, target = one.batch, one.compiled.oracle_target
-        return made_again(batch.recipe, batch.program, ran, target=target)
 
     def _try_again(self, one: _Started, number: int, images: int) -> None:
         """Count images about which the reference was wrong; if it is so again, leave a form out.
@@ -169,66 +163,50 @@ class FreshRounds(ProgramRounds):
         `number` is that of the first of them.
         """
         work = replace(one.work, first=number, count=1, sampled=(number,))
-        again = self._device.fresh(one.compiled, work, entry=one.batch.entry).collect()
-        if isinstance(again, Failure):
-            self._failed(one, again)
+        ran = self._device.fresh(one.compiled, work, entry=one.batch.entry).collect()
+        if isinstance(ran, Failure):
+            self._failed(one, ran)
             return
-        counts = self._report.counts
-        if not len(self._again(one, again).mistaken):
-            counts[REFERENCE, "once"] += images
+        self._heartbeat.enter(Stage.ORACLE)
+        if not len(one.again(ran).mistaken):
+            self._report.counts[REFERENCE, "once"] += images
             return
-        counts[REFERENCE, "reference wrong", _about(one.batch)] += images
+        self._report.counts[REFERENCE, "reference wrong", _about(one.batch)] += images
         self._distrusted.add(_about(one.batch))
 
     def _failed(self, one: _Started, failure: Failure) -> None:
         """Look for the images at which a comparison failed, unless the program runs without it."""
         if failure.trouble in (Trouble.UNAVAILABLE, Trouble.UNSUPPORTED):
             kind_of_failure(failure)
-        batch = one.batch
-        self._report.counts[REFERENCE, "failed"] += one.work.count
+        batch, work = one.batch, one.work
+        self._report.counts[REFERENCE, "failed"] += work.count
         self._report.said = failure.line
         if batch.entry in self._odd:
             return
 
         def runs(first: int, count: int) -> bool:
-            part = replace(one.work, first=first, count=count, sampled=())
+            part = replace(work, first=first, count=count, sampled=())
             ran = self._device.fresh(one.compiled, part, entry=batch.entry).collect()
             return not isinstance(ran, Failure)
 
-        some = range(one.work.first, one.work.first + one.work.count)[:_ISOLATED]
+        some = range(work.first, work.first + work.count)[:_ISOLATED]
         if failure.trouble is not Trouble.DEVICE_LOST:
-            some = narrowed(runs, one.work.first, one.work.count, _ISOLATED)
+            some = narrowed(runs, work.first, work.count, _ISOLATED)
         if not some:
             return
         images = expand(batch.recipe, batch.program, len(some), first=some.start)
         again = self._runner.run(one.compiled, images, entry=batch.entry)
         if isinstance(again, Failure):
-            launch = Launch(
-                batch=batch, built=one.built, compiled=one.compiled,
-                images=images, numbers=np.arange(len(some)) + some.start,
-            )  # fmt: skip
-            self._isolated(launch, again)
+            self._isolated(one.launch(images, np.arange(len(some)) + some.start), again)
 
 
 def narrowed(runs: Callable[[int, int], bool], first: int, count: int, enough: int) -> range:
-    """Return at most some images of those at which a run failed, one after the other.
+    """Return at most `enough` of the images at which a run failed, one after the other.
 
-    Parameters
-    ----------
-    runs
-        Whether so many images run, from the first one on.
-    enough
-        Images that are few enough.
-
-    Returns
-    -------
-    range
-        One of them fails, if what fails does so each time; empty if all of them ran.
-
-    Notes
-    -----
-    From the front, ever more at once: those that run take no time, but a program that does not end
-    is waited for, and most of them do not end whatever their images hold.
+    `runs` tells whether so many images run, from the first one on. One of those that are returned
+    fails, if what fails does so each time; there are none if all of them ran. From the front, ever
+    more at once: those that run take no time, but a program that does not end is waited for, and
+    most of them do not end whatever their images hold.
     """
     some = enough
     while count > max(1, enough):
@@ -249,12 +227,9 @@ def _about(batch: Batch) -> str:
 class MadeAgain:
     """Images that a comparison brought back, as they are made and judged here."""
 
-    images: Images
-    """uint8 (count, image_bytes)"""
-    expected: Images
-    """The images after the program, by the oracle."""
-    wrong: NDArray[np.intp]
-    """Places of those that the program under test got wrong."""
+    images: Images  # uint8 (count, image_bytes)
+    expected: Images  # after the program, by the oracle
+    wrong: NDArray[np.intp]  # places of those that the program under test got wrong
     mistaken: NDArray[np.intp]
     """Places of those that the device made otherwise, or its reference judged otherwise."""
 

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 
-from corpus import Kind, Origin
-from fuzz.checks.instruction_suspects import (
-    HANG_SECONDS,
-    Disagreement,
-    Examiner,
-    disagreement_of,
-    stored,
+from corpus import (
+    Case,
+    Entry,
+    Identity,
+    Kind,
+    OracleVerdict,
+    Origin,
+    Reason,
+    RunnerVerdict,
+    ShrinkStatus,
+    open_corpus,
 )
+from corpus.entry import MODULE
 from fuzz.checks.protocol import (
+    Examination,
     Facts,
+    Found,
+    FoundState,
     Heartbeat,
     OpenCheck,
     Options,
@@ -25,22 +35,33 @@ from fuzz.checks.protocol import (
     RoundReport,
     ShownCounter,
     Stage,
-    Stored,
     Words,
 )
-from fuzz.findings.families import core_of
+from fuzz.findings.case import made_by
+from fuzz.findings.families import Bucket, bucket_of, core_of, rules_of
+from fuzz.findings.verdicts import expectation_of, kind_of
 from oracle.errors import UsageError
+from oracle.forms import Form
 from oracle.isa import forms_by_opcode
-from oracle.legality import Verdict, verdict_of
-from oracle.targets import TARGETS, VERSIONS, PtxVersion, Target, parse_target, parse_version
+from oracle.legality import Explanation, Verdict, explain, verdict_of
+from oracle.targets import (
+    TARGETS,
+    VERSIONS,
+    Module,
+    PtxVersion,
+    Target,
+    parse_target,
+    parse_version,
+)
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.assembling import Doubt
 from runners.assemblers.judgements import Judgement, Outcome
-from runners.assemblers.judging import Judge
+from runners.assemblers.judging import DEADLINE_SECONDS, Judge, judge_module
 from strategies.coverage import Coverage, CoverageLine
 from strategies.drafts import Draft
 from strategies.draws import Selection, derived_seed
-from strategies.instruction_draws import GENERATOR_VERSION, ROUND_CASES, round_drafts
+from strategies.instructions import GENERATOR_VERSION, ROUND_CASES, round_drafts
+from strategies.simplification.instructions import plainest, plainest_module
 
 _STALL_SECONDS = 900.0
 """How long a worker may stay silent before it is killed: it is silent while an assembler judges
@@ -48,10 +69,8 @@ some hundred instructions, each of which may take `DEADLINE_SECONDS`."""
 _FIRST_BATCH = 16
 """Instructions that are judged together while a worker does not know whether the assembler hangs,
 which takes seconds for each. More cost fewer processes, but an end is waited for longer."""
-_GROWTH = 8
-"""Factor by which a batch is larger than the one before it, or smaller where many hung."""
-_HANGS = 2
-"""Hangs in a batch after which the next is smaller."""
+_GROWTH = 8  # a batch is so many times larger than the one before, or smaller where many hung
+_HANGS = 2  # in a batch, after which the next is smaller
 _ROUNDS_OF_A_PAIR = 3
 """Rounds that stay with one target and version: an assembler is asked once what it does with a
 text for them."""
@@ -63,6 +82,10 @@ _COSTLY_ENOUGH = 2
 """Illegal instructions of one likeness that are judged, for each target and version, after which
 the rest is left out: one is the finding, the next confirms it. Each costs processes of its own,
 and there are hundreds beside every hole."""
+HANG_SECONDS = 1.0
+"""Time for an instruction, 50 times what ptxas 13.5 takes (2026-11). One that takes longer gets
+`DEADLINE_SECONDS` before it is said to hang, and so does the plainest like it."""
+_REPLAYS = 2  # times that a disagreement is assembled again before it is called one
 
 
 class InstructionCoverage(Coverage):
@@ -76,23 +99,11 @@ class InstructionCoverage(Coverage):
 
     def lines(self, forms: Collection[str]) -> Sequence[CoverageLine]:
         """Return how much of each dimension was reached, of these opcodes and of all else."""
-        asked = self.counts
-        lines = [CoverageLine.of("forms", {form: asked["forms"][form] for form in sorted(forms)})]
-        lines += [
-            CoverageLine(name=name, reached=len(asked[name]), total=None)
-            for name in ("targets", "versions", "outcomes")
+        asked, rest = self.counts, ("targets", "versions", "outcomes")
+        return [
+            CoverageLine.of("forms", {form: asked["forms"][form] for form in sorted(forms)}),
+            *(CoverageLine(name=name, reached=len(asked[name]), total=None) for name in rest),
         ]
-        return lines
-
-
-@dataclass(frozen=True, kw_only=True)
-class Work:
-    """What a round is about."""
-
-    target: str
-    version: str
-    costly: Mapping[str, int]
-    """By likeness: how often it needed a process of its own so far."""
 
 
 def likeness(draft: Draft) -> str:
@@ -108,11 +119,8 @@ def pairs_of(
 
     Raises UsageError if the assembler does not have what is asked for.
     """
-    wanted = (
-        [parse_target(target)]
-        if target
-        else [TARGETS[name] for name in assembler.targets if name in TARGETS]
-    )
+    known = [TARGETS[name] for name in assembler.targets if name in TARGETS]
+    wanted = [parse_target(target)] if target else known
     highest = assembler.highest_version
     versions = [parse_version(version)] if version else [v for v in VERSIONS if v <= highest]
     pairs = [(t, v) for t in wanted for v in versions if t.known_to(v) and t.number >= _FIRST]
@@ -139,14 +147,353 @@ def pair_of_round(
 ) -> tuple[Target, PtxVersion]:
     """Return the target and version of a round: every second block of rounds has the main pair."""
     block = number // _ROUNDS_OF_A_PAIR
-    if block % 2 == 0 or len(pairs) == 1:
-        return pairs[0]
-    for attempt in range(len(pairs)):
-        at = derived_seed(seed, "pair", block, attempt) % len(pairs)
-        target, version = pairs[at]
-        if assembler.accepts(version, target.name):
-            return target, version
-    return pairs[0]
+    tries = 0 if block % 2 == 0 or len(pairs) == 1 else len(pairs)
+    places = (derived_seed(seed, "pair", block, one) % len(pairs) for one in range(tries))
+    taken = (pairs[at] for at in places if assembler.accepts(pairs[at][1], pairs[at][0].name))
+    return next(taken, pairs[0])
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """An instruction with which something else happens than the ISA says."""
+
+    kind: Kind
+    draft: Draft
+    judgements: dict[int, Judgement]
+    """By the number of the assembler; that of the first is always there."""
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """What each assembler did."""
+        return tuple(judgement.outcome for judgement in self.judgements.values())
+
+    @property
+    def explanation(self) -> Explanation:
+        """What the oracle says."""
+        return explanation_of(self.draft, self.judgements[0])
+
+
+def explanation_of(draft: Draft, judgement: Judgement) -> Explanation:
+    """Return what the oracle says of an instruction, for the target and version of a judgement."""
+    return explain(draft.text, target=judgement.target, ptx_version=judgement.version)
+
+
+def disagreement_of(draft: Draft, judgement: Judgement) -> Kind | None:
+    """Return what a disagreement of assembler and ISA is called; None where they agree."""
+    expected = expectation_of(draft, explanation_of(draft, judgement))
+    return kind_of(expected, judgement.outcome)
+
+
+def stored(
+    one: Disagreement,
+    assemblers: Sequence[Assembler],
+    origin: Origin,
+    *,
+    identity: Identity | None = None,
+    status: ShrinkStatus = ShrinkStatus.RAW,
+) -> tuple[Case, Mapping[str, bytes]]:
+    """Return a disagreement as the corpus takes it, with the module that shows it.
+
+    The first of the assemblers is compared with the ISA; the others with the first. `identity` is
+    what it is named after, if not after itself.
+    """
+    explanation, judgement = one.explanation, one.judgements[0]
+    case = Case(
+        kind=one.kind,
+        identity=identity or bucket_of(one.kind, one.draft, explanation).identity,
+        instructions=(one.draft.text,),
+        target=judgement.target,
+        ptx_version=judgement.version,
+        oracle=OracleVerdict(
+            verdict=explanation.verdict,
+            reasons=tuple(Reason(text=r.text, section=r.section) for r in explanation.reasons),
+        ),
+        runners=tuple(
+            RunnerVerdict(
+                runner="ptxas",
+                version=assemblers[which].label,
+                outcome=judged.outcome.name.lower(),
+                message="\n".join(judged.messages) or judged.ending,
+            )
+            for which, judged in one.judgements.items()
+        ),
+        versions=made_by(),
+        origin=origin,
+        shrink=status,
+    )
+    return case, {MODULE: judgement.module.encode()}
+
+
+class InstructionExaminer:
+    """Replays disagreements and makes them plainer."""
+
+    def __init__(
+        self, assemblers: Sequence[Assembler], forms: Sequence[Form], seed: int,
+        heartbeat: Heartbeat,
+    ) -> None:  # fmt: skip
+        self._assemblers, self._forms, self._seed = assemblers, forms, seed
+        self._heartbeat = heartbeat
+        self._drafts: dict[str, Draft] = {}
+        """By the id of a finding that was replayed: it is shrunk later."""
+
+    def examine(self, job: Examination) -> Found:
+        """Replay a disagreement, or make it plainer; one of another campaign stays as it is."""
+        entry = open_corpus(job.corpus).get(job.id)
+        self._heartbeat.enter(Stage.RUN)
+        try:
+            one = self._read(entry)
+            if one is None:
+                return Found(bucket=job.bucket, state=FoundState.LEFT)
+            if job.seconds is not None:
+                return self._shrunk(entry, one, time.monotonic() + job.seconds)
+            times = 1 if Outcome.HUNG in one.outcomes else _REPLAYS
+            if not all(self._replays(one) for _ in range(times)):
+                return Found(bucket=job.bucket, state=FoundState.GONE)
+            return self._examined(entry, one, job.bucket, ShrinkStatus.RAW)
+        finally:
+            self._heartbeat.enter(Stage.WAIT)
+
+    def _read(self, entry: Entry) -> Disagreement | None:
+        """Return a stored disagreement, whose instruction is drawn again for its parts.
+
+        None if no round of this campaign has it: one of another version or selection stored it.
+        """
+        case, draft = entry.finding, self._drafts.get(entry.id)
+        if draft is None and case.origin is not None:
+            drawn = round_drafts(
+                self._forms,
+                parse_target(case.target),
+                parse_version(case.ptx_version),
+                seed=self._seed,
+                number=case.origin.round,
+            )
+            draft = next((one for one in drawn if one.text == case.text), None)
+        if draft is None:
+            return None
+        self._drafts[entry.id] = draft
+        module = entry.read(MODULE).decode()
+        judgements = {}
+        versions = [assembler.label for assembler in self._assemblers]
+        for verdict in case.runners:
+            judgement = Judgement(
+                instruction=draft.text,
+                target=case.target,
+                version=case.ptx_version,
+                outcome=Outcome[verdict.outcome.upper()],
+                messages=tuple(verdict.message.splitlines()),
+            )
+            if judgement.module != module:
+                judgement = replace(judgement, results_stored=True)
+            judgements[versions.index(verdict.version)] = judgement
+        return Disagreement(case.kind, draft, judgements)
+
+    def _examined(
+        self, entry: Entry, one: Disagreement, bucket: Bucket, status: ShrinkStatus
+    ) -> Found:
+        origin, raw = entry.finding.origin, status is ShrinkStatus.RAW
+        own = Origin(seed=self._seed, round=origin.round if origin is not None else 0)
+        identity = entry.finding.identity if raw else None
+        case, files = stored(one, self._assemblers, own, identity=identity, status=status)
+        state = FoundState.REPLAYED
+        return Found(bucket=bucket, case=case, files=files, state=state, settles=not raw)
+
+    def _replays(self, one: Disagreement) -> bool:
+        return all(
+            self._judge(which, one.draft, judged).outcome is judged.outcome
+            for which, judged in one.judgements.items()
+        )
+
+    def _shrunk(self, entry: Entry, one: Disagreement, end: float) -> Found:
+        explanation = one.explanation
+        rules, core = rules_of(explanation), core_of(one.kind, one.draft, explanation)
+        found: dict[Draft, Disagreement] = {one.draft: one}
+        deadline = HANG_SECONDS if Outcome.HUNG in one.outcomes else DEADLINE_SECONDS
+
+        def disagrees(draft: Draft) -> bool:
+            if time.monotonic() > end:
+                return False
+            explanation = explanation_of(draft, one.judgements[0])
+            fewer = rules_of(explanation) < rules
+            if not fewer and core_of(one.kind, draft, explanation) != core:
+                return False
+            judgements = {
+                which: self._judge(which, draft, old, deadline)
+                for which, old in one.judgements.items()
+            }
+            candidate = Disagreement(one.kind, draft, judgements)
+            if one.kind is Kind.DIFFER:
+                same = candidate.outcomes == one.outcomes
+            else:
+                same = disagreement_of(draft, candidate.judgements[0]) is one.kind
+            if same:
+                found[draft] = candidate
+            return same
+
+        draft = plainest(one.draft, disagrees)
+        smallest = self._in_plainest_module(found[draft], core, end)
+        status = ShrinkStatus.COMPLETE
+        if not self._replays(smallest):
+            smallest, status = one, ShrinkStatus.FLAKY
+        elif time.monotonic() > end:
+            status = ShrinkStatus.CAPPED
+        bucket = bucket_of(one.kind, smallest.draft, smallest.explanation)
+        return self._examined(entry, smallest, bucket, status)
+
+    def _in_plainest_module(self, one: Disagreement, core: Bucket, end: float) -> Disagreement:
+        """Return a disagreement in the plainest target and the lowest version that show it."""
+        module = Module.named(one.judgements[0].target, one.judgements[0].version)
+        found = {module: one}
+
+        def shows(module: Module) -> bool:
+            if time.monotonic() > end:
+                return False
+            target, version = module.target.name, str(module.version)
+            judgements = {
+                which: replace(old, target=target, version=version)
+                for which, old in one.judgements.items()
+            }
+            moved = replace(one, judgements=judgements)
+            expected = expectation_of(one.draft, moved.explanation)
+            if (
+                expected is not expectation_of(one.draft, one.explanation)
+                or core_of(one.kind, one.draft, moved.explanation) != core
+            ):
+                return False
+            judged = {w: self._judge(w, one.draft, old) for w, old in judgements.items()}
+            moved = replace(one, judgements=judged)
+            if moved.outcomes == one.outcomes:
+                found[module] = moved
+            return module in found
+
+        known = set.intersection(*(set(assembler.targets) for assembler in self._assemblers))
+        return found[plainest_module(shows, module, targets=known)]
+
+    def _judge(
+        self, which: int, draft: Draft, like: Judgement, deadline: float = DEADLINE_SECONDS
+    ) -> Judgement:
+        self._heartbeat.beat()
+        changed = replace(like, instruction=draft.text)
+        verdict = judge_module(
+            self._assemblers[which], changed.module, target=like.target, deadline=deadline
+        )
+        return replace(
+            changed, outcome=verdict.outcome, messages=verdict.messages, ending=verdict.ending
+        )
+
+
+class InstructionRounds:
+    """Carries out rounds of instructions.
+
+    The work of one is its target and PTX ISA version, and by likeness how often it needed a process
+    of its own so far.
+    """
+
+    def __init__(self, check: Instructions, heartbeat: Heartbeat) -> None:
+        self._check, self._heartbeat = check, heartbeat
+        self._forms = check.selection.forms()
+        self._judge = cache(partial(Judge, deadline=HANG_SECONDS))
+        self._batch = _FIRST_BATCH
+        self._failed: set[str] = set()  # likenesses with which the assembler failed, for any target
+
+    def report(self, job: RoundJob) -> RoundReport:
+        """Carry out a round, up to its limit or until the coordinator wants an end."""
+        target, version, _ = job.plan.work
+        heartbeat, coverage = self._heartbeat, InstructionCoverage()
+        report = RoundReport(number=job.number, skip=job.skip, coverage=coverage)
+        heartbeat.enter(Stage.DRAW, round=job.round)
+        drafts = round_drafts(
+            self._forms,
+            parse_target(target),
+            parse_version(version),
+            seed=self._check.seed,
+            number=job.round,
+        )
+        end = len(drafts) if job.limit is None else min(len(drafts), job.skip + job.limit)
+        at = job.skip
+        while at < end and not heartbeat.interrupted:
+            part = drafts[at : min(at + self._batch, end)]
+            at += len(part)
+            hung = self._judge_batch(part, report, job)
+            if hung == 0:
+                self._batch = min(self._batch * _GROWTH, ROUND_CASES)
+            elif hung > _HANGS:
+                self._batch = max(self._batch // _GROWTH, _FIRST_BATCH)
+        report.complete = at >= len(drafts)
+        heartbeat.enter(Stage.WAIT)
+        return report
+
+    def _judge_batch(self, drafts: Sequence[Draft], report: RoundReport, job: RoundJob) -> int:
+        """Judge instructions and compare; return how many hung.
+
+        What is left out depends on the round alone, not on how it is cut into batches.
+        """
+        target, version, costly = job.plan.work
+        heartbeat, documented = self._heartbeat, forms_by_opcode()
+        asked = {
+            draft.text: draft
+            for draft in drafts
+            if not costly
+            or draft.opcode in documented
+            or costly.get(likeness(draft), 0) < _COSTLY_ENOUGH
+        }
+        heartbeat.enter(Stage.ORACLE)
+        verdicts = {text: verdict_of(text, target=target, ptx_version=version) for text in asked}
+
+        def doubt(text: str) -> Doubt:
+            if verdicts[text] is not Verdict.ILLEGAL:
+                return Doubt.NONE
+            return Doubt.STRONG if likeness(asked[text]) in self._failed else Doubt.SOME
+
+        heartbeat.enter(Stage.RUN)
+        texts = list(asked)
+        judged = {
+            which: self._judge(assembler, target=target, version=version).judge(texts, doubt)
+            for which, assembler in enumerate(self._check.assemblers)
+            if not which or assembler.accepts(version, target)
+        }
+        heartbeat.enter(Stage.ORACLE)
+        report.cases += len(drafts)
+        report.unasked += len(drafts) - len(asked)
+        report.coverage.programs += len(asked)
+        counts = report.coverage.counts
+        counts["targets"][target] += len(asked)
+        counts["versions"][version] += len(asked)
+        hung, origin = 0, Origin(seed=self._check.seed, round=job.round)
+        for place, (text, draft) in enumerate(asked.items()):
+            answers = {which: some[place] for which, some in judged.items()}
+            first, verdict = answers[0], verdicts[text]
+            if verdict in (Verdict.UNDEFINED, Verdict.NOT_JUDGED):
+                report.answered += 1
+            else:
+                report.compared += 1
+            report.counts["oracle", verdict.value] += 1
+            counts["verdicts"][verdict.value] += 1
+            counts["outcomes"][first.outcome.name.lower()] += 1
+            if draft.opcode in documented:
+                counts["forms"][draft.opcode] += 1
+            if first.outcome > Outcome.REJECTED:
+                alike = likeness(draft)
+                self._failed.add(alike)
+                counts["costly"][f"{target} {version} {alike}"] += 1
+            hung += any(one.outcome is Outcome.HUNG for one in answers.values())
+            for one in self._disagreements(draft, verdict, answers):
+                store = partial(stored, one, self._check.assemblers, origin)
+                report.suspect(core_of(one.kind, one.draft, one.explanation), job.settled, store)
+        heartbeat.count(len(asked))
+        return hung
+
+    @staticmethod
+    def _disagreements(
+        draft: Draft, verdict: Verdict, answers: Mapping[int, Judgement]
+    ) -> Iterator[Disagreement]:
+        first = answers[0]
+        if verdict is not Verdict.ILLEGAL or first.outcome is not Outcome.REJECTED:
+            kind = disagreement_of(draft, first)
+            if kind is not None:
+                yield Disagreement(kind, draft, {0: first})
+        for which, other in answers.items():
+            if other.outcome is not first.outcome:
+                yield Disagreement(Kind.DIFFER, draft, {0: first, which: other})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +515,8 @@ class Instructions:
 
     @contextmanager
     def opened(self, heartbeat: Heartbeat) -> Iterator[OpenCheck]:
-        examiner = Examiner(self.assemblers, self.selection, seed=self.seed, heartbeat=heartbeat)
+        forms = self.selection.forms()
+        examiner = InstructionExaminer(self.assemblers, forms, self.seed, heartbeat)
         yield OpenCheck(
             facts=Facts(
                 target=self.target or "",
@@ -176,7 +524,7 @@ class Instructions:
                 version=self.assemblers[0].label,
                 device=_subject(self.assemblers),
             ),
-            round=_Rounds(self, heartbeat).report,
+            round=InstructionRounds(self, heartbeat).report,
             examine=examiner.examine,
         )
 
@@ -202,8 +550,7 @@ class Instructions:
                 for name, count in known.counts["costly"].items()
                 if name.startswith(start)
             }
-            work = Work(target=target.name, version=str(version), costly=costly)
-            return RoundPlan(work=work, cases=ROUND_CASES)
+            return RoundPlan(work=(target.name, str(version), costly), cases=ROUND_CASES)
 
         return Plan(
             words=Words(
@@ -248,133 +595,3 @@ class Instructions:
 
 def _subject(assemblers: Sequence[Assembler]) -> str:
     return " and ".join(assembler.named for assembler in assemblers)
-
-
-class _Rounds:
-    def __init__(self, check: Instructions, heartbeat: Heartbeat) -> None:
-        self._check, self._heartbeat = check, heartbeat
-        self._forms = check.selection.forms()
-        self._judges: dict[tuple[int, str, str], Judge] = {}
-        self._batch = _FIRST_BATCH
-        self._failed: set[str] = set()
-        """Likenesses of instructions with which the assembler failed, for any target."""
-
-    def report(self, job: RoundJob) -> RoundReport:
-        work, heartbeat = job.plan.work, self._heartbeat
-        coverage = InstructionCoverage()
-        report = RoundReport(number=job.number, skip=job.skip, coverage=coverage)
-        heartbeat.enter(Stage.DRAW, round=job.number)
-        drafts = round_drafts(
-            self._forms,
-            parse_target(work.target),
-            parse_version(work.version),
-            seed=self._check.seed,
-            number=job.number,
-        )
-        end = len(drafts) if job.limit is None else min(len(drafts), job.skip + job.limit)
-        at = job.skip
-        while at < end and not heartbeat.interrupted:
-            part = drafts[at : min(at + self._batch, end)]
-            at += len(part)
-            hung = self._judge_batch(part, work, report, job)
-            if hung == 0:
-                self._batch = min(self._batch * _GROWTH, ROUND_CASES)
-            elif hung > _HANGS:
-                self._batch = max(self._batch // _GROWTH, _FIRST_BATCH)
-        report.complete = at >= len(drafts)
-        heartbeat.enter(Stage.WAIT)
-        return report
-
-    def _judge_batch(
-        self, drafts: Sequence[Draft], work: Work, report: RoundReport, job: RoundJob
-    ) -> int:
-        """Judge instructions and compare; return how many hung.
-
-        What is left out depends on the round alone, not on how it is cut into batches.
-        """
-        heartbeat, documented = self._heartbeat, forms_by_opcode()
-        asked = {
-            draft.text: draft
-            for draft in drafts
-            if not work.costly
-            or draft.opcode in documented
-            or work.costly.get(likeness(draft), 0) < _COSTLY_ENOUGH
-        }
-        heartbeat.enter(Stage.ORACLE)
-        verdicts = {
-            text: verdict_of(text, target=work.target, ptx_version=work.version) for text in asked
-        }
-
-        def doubt(text: str) -> Doubt:
-            if verdicts[text] is not Verdict.ILLEGAL:
-                return Doubt.NONE
-            return Doubt.STRONG if likeness(asked[text]) in self._failed else Doubt.SOME
-
-        heartbeat.enter(Stage.RUN)
-        texts = list(asked)
-        judged = {0: self._judge(0, work).judge(texts, doubt)}
-        for which, assembler in enumerate(self._check.assemblers[1:], start=1):
-            if assembler.accepts(work.version, work.target):
-                judged[which] = self._judge(which, work).judge(texts, doubt)
-        heartbeat.enter(Stage.ORACLE)
-        report.cases += len(drafts)
-        report.unasked += len(drafts) - len(asked)
-        report.coverage.programs += len(asked)
-        counts = report.coverage.counts
-        counts["targets"][work.target] += len(asked)
-        counts["versions"][work.version] += len(asked)
-        hung = 0
-        for place, (text, draft) in enumerate(asked.items()):
-            answers = {which: some[place] for which, some in judged.items()}
-            first, verdict = answers[0], verdicts[text]
-            if verdict in (Verdict.UNDEFINED, Verdict.NOT_JUDGED):
-                report.answered += 1
-            else:
-                report.compared += 1
-            report.counts["oracle", verdict.value] += 1
-            counts["verdicts"][verdict.value] += 1
-            counts["outcomes"][first.outcome.name.lower()] += 1
-            if draft.opcode in documented:
-                counts["forms"][draft.opcode] += 1
-            if first.outcome > Outcome.REJECTED:
-                alike = likeness(draft)
-                self._failed.add(alike)
-                counts["costly"][f"{work.target} {work.version} {alike}"] += 1
-            hung += any(one.outcome is Outcome.HUNG for one in answers.values())
-            for one in self._disagreements(draft, verdict, answers):
-                self._report(one, report, job)
-        heartbeat.count(len(asked))
-        return hung
-
-    @staticmethod
-    def _disagreements(
-        draft: Draft, verdict: Verdict, answers: Mapping[int, Judgement]
-    ) -> Iterator[Disagreement]:
-        first = answers[0]
-        if verdict is not Verdict.ILLEGAL or first.outcome is not Outcome.REJECTED:
-            kind = disagreement_of(draft, first)
-            if kind is not None:
-                yield Disagreement(kind, draft, {0: first})
-        for which, other in answers.items():
-            if other.outcome is not first.outcome:
-                yield Disagreement(Kind.DIFFER, draft, {0: first, which: other})
-
-    def _report(self, one: Disagreement, report: RoundReport, job: RoundJob) -> None:
-        def store() -> Stored:
-            origin = Origin(seed=self._check.seed, round=job.number)
-            found = stored(one, self._check.assemblers, origin)
-            return found.case, found.files
-
-        core = core_of(one.kind, one.draft, one.explanation)
-        report.suspect(core, job.settled, store)
-
-    def _judge(self, which: int, work: Work) -> Judge:
-        key = (which, work.target, work.version)
-        if key not in self._judges:
-            self._judges[key] = Judge(
-                self._check.assemblers[which],
-                target=work.target,
-                version=work.version,
-                deadline=HANG_SECONDS,
-            )
-        return self._judges[key]

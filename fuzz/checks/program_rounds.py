@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache, partial
 
@@ -24,18 +24,14 @@ from fuzz.checks.protocol import (
     Stage,
     Stored,
 )
-from fuzz.checks.rounds import OwnCompiler, Rounds
+from fuzz.checks.rounds import Rounds
 from fuzz.compilers.matrix import Built, Variant
+from fuzz.compilers.members import Member
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.diagnosis.shared_registers import shared_register_culprits
+from fuzz.findings import families
 from fuzz.findings.case import Evidence, case_of, files_of
-from fuzz.findings.families import (
-    Bucket,
-    WrongImages,
-    beside_other_kernels,
-    bucket_of_culprit,
-    bucket_of_failure,
-)
+from fuzz.findings.families import Bucket, WrongImages
 from fuzz.findings.replay import Attempt, Subject, attempt
 from fuzz.findings.verdicts import judge
 from fuzz.runner import OpenRunner, kind_of_failure
@@ -52,16 +48,15 @@ from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Ran, Runner, Trouble
 from runners.ptx_text import entry_text
 from strategies.contents import expand_by_class
+from strategies.coverage import Batch
 from strategies.draws import Selection, simplest
 from strategies.features import Focus
-from strategies.program_coverage import Batch
-from strategies.program_draws import Versions, selected_forms
 from strategies.programs import programs
+from strategies.rounds import Versions, selected_forms
 
 _BYTES_AT_ONCE = 64 << 20
 """Most bytes of images that are filled, run and compared together: a worker holds them twice."""
-_TRIED_COPIES = 32
-"""Images that are run in company of their copies, until a run fails."""
+_TRIED_COPIES = 32  # images that are run in company of their copies, until a run fails
 _FAILED_RUNS = 12
 """Failed runs after which the search for the images of a failure ends: one culprit among 4096
 takes 13, and a runner may need seconds to recover from each."""
@@ -78,6 +73,8 @@ rest counts with the first. The bounds of 32 took four times as long as those of
 in every sixth image a tenth of a worker's time (2026-11-23)."""
 _TRIED_ALONE = 4
 """Images that came out wrong in one way and are run by themselves, until one is wrong again."""
+_MODULES_KEPT = 64
+"""Most modules of one examination that are not compiled again: those of the last few steps."""
 
 
 @lru_cache(maxsize=256)
@@ -94,10 +91,6 @@ def nothing_compiles(runner: Runner, module: Module) -> bool:
     return isinstance(runner.compile(emit(least, module=module)), Failure)
 
 
-_MODULES_KEPT = 64
-"""Most modules of one examination that are not compiled again: those of the last few steps."""
-
-
 class CompiledOnce(ForwardingRunner):
     """A runner that compiles a module once, unless that fails.
 
@@ -107,27 +100,19 @@ class CompiledOnce(ForwardingRunner):
 
     def __init__(self, runner: Runner) -> None:
         super().__init__(runner)
-        self._compiled: dict[KernelModule, Compiled] = {}
+        self.kept: dict[KernelModule, Compiled] = {}
 
     def compile(self, module: KernelModule) -> Compiled | Failure:
         """Translate a module, or return the result of an earlier translation."""
-        known = self._compiled.get(module)
+        known = self.kept.get(module)
         if known is not None:
             return known
         compiled = self._runner.compile(module)
         if isinstance(compiled, Compiled):
-            if len(self._compiled) >= _MODULES_KEPT:
-                del self._compiled[next(iter(self._compiled))]
-            self._compiled[module] = compiled
+            if len(self.kept) >= _MODULES_KEPT:
+                del self.kept[next(iter(self.kept))]
+            self.kept[module] = compiled
         return compiled
-
-    def forget(self) -> None:
-        """Compile everything again from now on."""
-        self._compiled.clear()
-
-
-_Group = tuple[Found, list[int]]
-"""Wrong images of one bucket, and the places of those of them that were judged."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -137,14 +122,29 @@ class Launch:
     batch: Batch
     built: Built
     compiled: Compiled
-    images: Images
-    """Before the program."""
+    images: Images  # before the program
     numbers: NDArray[np.intp] | NDArray[np.uint64]
     """The number of each of them among those of the program, (count,)."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Shown:
+    """A case of a family, as it was seen."""
+
+    batch: Batch
+    image: NDArray[np.uint8]
+    number: int  # of the image, among those of the program
+    bucket: Bucket
+    attempt: Attempt
+    module: KernelModule | None = None  # None: the program by itself
+
+
+_Group = tuple[Found, list[int]]
+"""Wrong images of one bucket, and the places of those of them that were judged."""
+
+
 class ProgramRounds(Rounds):
-    """Carries out rounds on one runner.
+    """Carries out rounds on one runner, which is the only build of its programs.
 
     With `smallest`, every program is the smallest one of its form, as for measuring speed.
     """
@@ -159,25 +159,26 @@ class ProgramRounds(Rounds):
         smallest: bool,
         heartbeat: Heartbeat,
     ) -> None:
+        choice = ready.choice
         self._ready, self._smallest = ready, smallest
         # Behind a front end faults get text that is not seen here.
-        named = () if ready.choice.front_end is not None else ready.choice.faults
+        named = () if choice.front_end is not None else choice.faults
         self._faults = [by_name(name) for name in named]
         self._runner = BeatingRunner(ready.runner, heartbeat)
+        self._member = Member(toolchain=choice.toolchain, level=choice.toolchain.default_level)
         self._remembered = Remembered()
         self.verified: list[Batch] = []
         """Programs of the last report of which every image that was run came out as it must."""
-        self._odd: set[str] = set()
-        """Entries of programs of the last report that came out wrong."""
+        self._odd: set[str] = set()  # entries of those that came out wrong
         self._looked_at: dict[tuple[str, Kind], Bucket] = {}
         """By a program of the last report and a verdict: the bucket of the images looked at."""
         super().__init__(
-            OwnCompiler(self._runner, ready.choice.toolchain),
             target=ready.target,
             forms=selected_forms(selection, target=ready.target, version=versions.newest),
             versions=versions,
             seed=seed,
             heartbeat=heartbeat,
+            toolchains=(choice.toolchain,),
         )
 
     def report(self, job: RoundJob) -> RoundReport:
@@ -185,26 +186,28 @@ class ProgramRounds(Rounds):
         self.verified, self._odd, self._looked_at = [], set(), {}
         return super().report(job)
 
+    def _build(
+        self, modules: Sequence[KernelModule], members: Sequence[Member] | None = None
+    ) -> Sequence[Built]:
+        made = [self._runner.compile(one) for one in modules]
+        for one in made:
+            if isinstance(one, Failure) and one.trouble is not Trouble.UNSUPPORTED:
+                kind_of_failure(one)  # raises where there is no device or no compiler
+        return [Built(module=m, made={self._member: c}) for m, c in zip(modules, made, strict=True)]
+
+    def _variants(self, built: Built, entry: str) -> Sequence[Variant]:
+        made = (one for one in built.made.values() if isinstance(one, Compiled))
+        return [Variant(members=(self._member,), compiled=one) for one in made]
+
     def _as_compiled(self, batch: Batch, part: int) -> Batch:
         if not self._smallest or batch.form is None:
             return batch
         least = smallest_program(batch.form, target=self._target, version=batch.version)
         return replace(batch, program=least)
 
-    def _built(self, programs: Iterable[tuple[str, str, Program]]) -> Mapping[str, Built]:
-        built = super()._built(programs)
-        for one in built.values():
-            for failure in one.failed.values():
-                if failure.trouble is not Trouble.UNSUPPORTED:
-                    kind_of_failure(failure)
-        return built
-
     def _cases(self, batch: Batch, built: Built | None = None) -> int:
-        return 1 if built is not None and built.failed else batch.count
-
-    def _leaves_cases(self, batches: Sequence[Batch], built: Mapping[str, Built]) -> bool:
         # One that does not compile by itself is one case.
-        return any(one.entry not in built or built[one.entry].failed for one in batches)
+        return 1 if built is not None and built.failed else batch.count
 
     def _images_at_once(self, batch: Batch) -> int:
         # Images of a class are next to each other: what the oracle computes at once is of one.
@@ -227,19 +230,16 @@ class ProgramRounds(Rounds):
         self, batch: Batch, built: Built, variants: Sequence[Variant], first: int, count: int
     ) -> None:
         for failure in built.failed.values():
-            self._uncompiled(batch, failure)
+            self._report.cases += 1
+            if failure.trouble is Trouble.UNSUPPORTED:
+                self._unsupported(failure, 1)
+                continue
+            self._report.counts["programs", "failed"] += 1
+            self._report.failed += 1
+            self._report.said = failure.line
+            self._failure(batch, batch.images(1)[0], 0, failure)
         for variant in variants:
             self._run(batch, built, variant.compiled, first, count)
-
-    def _uncompiled(self, batch: Batch, failure: Failure) -> None:
-        self._report.cases += 1
-        if failure.trouble is Trouble.UNSUPPORTED:
-            self._unsupported(failure, 1)
-            return
-        self._report.counts["programs", "failed"] += 1
-        self._report.failed += 1
-        self._report.said = failure.line
-        self._failure(batch, batch.images(1)[0], 0, failure)
 
     def _unsupported(self, failure: Failure, images: int) -> None:
         self._report.counts["programs", "unsupported"] += 1
@@ -291,43 +291,44 @@ class ProgramRounds(Rounds):
     ) -> None:
         """Report images that came out wrong, by bucket.
 
-        Parameters
-        ----------
-        sms
-            Of shape (count,), of each of them: the multiprocessor that ran it.
-        unseen
-            How many more did, of which nothing is known.
+        `sms`, (count,), are the multiprocessors that ran the images; `unseen` is how many more came
+        out wrong, of which nothing is known.
         """
-        batch, built, compiled = launch.batch, launch.built, launch.compiled
-        target = compiled.oracle_target
+        batch, compiled = launch.batch, launch.compiled
+        program, target = batch.program, compiled.oracle_target
         some = wrong[:: -(-len(wrong) // _JUDGED)]
+        images = launch.images[some]
         seen = WrongImages(
-            program=batch.program,
-            images=launch.images[some],
+            program=program,
+            images=images,
             actual=actual[some],
-            expected=execute(batch.program, launch.images[some], target=target).images,
+            expected=execute(program, images, target=target).images,
             target=target,
         )
-        judgement = judge(
-            batch.program, seen.images, seen.actual, target=target, expected=seen.expected
-        )
+        judgement = judge(program, images, seen.actual, target=target, expected=seen.expected)
         kinds = list(filter(None, judgement))
-        looks = self._looks(batch, seen, kinds)
-        runner, emitted = CompiledOnce(self._runner), cache(partial(self._emitted, batch))
+        looks: dict[Kind, Bucket] = {}
+        for kind in kinds:
+            # Images of a program are filled and run in turn: the first say what the others look
+            # like, which takes longer than to judge them.
+            look = batch.entry, kind
+            if look not in self._looked_at:
+                self._looked_at[look] = seen.bucket(kind, batch.form)
+            looks[kind] = self._looked_at[look]
+        emitted = cache(partial(self._emitted, batch))
 
         def again() -> NDArray[np.bool_] | None:
-            ran = self._runner.run(compiled, seen.images, entry=batch.entry)
+            ran = self._runner.run(compiled, images, entry=batch.entry)
             return None if isinstance(ran, Failure) else seen.wrong_in(ran.images)
 
         culprits: Sequence[Culprit | None] = [None] * len(kinds)
         # What is counted with others like it anyway needs no experiments, each of which compiles.
         if any(bucket.key not in self._job.settled for bucket in looks.values()):
             device = ExperimentDevice(self._runner, emitted(), remembered=self._remembered)
-            culprits = shared_register_culprits(device, batch.program, seen.images, again)
+            culprits = shared_register_culprits(device, program, images, again)
         places: dict[tuple[Kind, str], list[int]] = {}
         for place, (kind, culprit) in enumerate(zip(kinds, culprits, strict=True)):
-            key = "" if culprit is None else culprit.key
-            places.setdefault((kind, key), []).append(place)
+            places.setdefault((kind, "" if culprit is None else culprit.key), []).append(place)
         rest = len(wrong) + unseen - len(kinds)
         groups: list[_Group] = []
         for (kind, _), chosen in sorted(places.items(), key=lambda item: -item[0][0].severity):
@@ -335,33 +336,30 @@ class ProgramRounds(Rounds):
             count = len(chosen) + rest * (chosen[0] == 0)
             culprit = culprits[chosen[0]]
             self._report.counts["verdicts", kind.value] += count
-            bucket = looks[kind] if culprit is None else bucket_of_culprit(kind, culprit)
-            groups.append((Found(bucket=bucket, cases=count), chosen))
+            own = looks[kind] if culprit is None else families.bucket_of_culprit(kind, culprit)
+            groups.append((Found(bucket=own, cases=count), chosen))
+        runner = CompiledOnce(self._runner)
+
+        def fails(place: int) -> bool:
+            subject = Subject(module=emitted(), program=program, image=images[place])
+            return attempt(runner, subject).failed > 0
+
         new = [not self._told(found.bucket) for found, _ in groups]
-        if any(new):
-
-            def fails(place: int) -> bool:
-                image = seen.images[place]
-                subject = Subject(module=emitted(), program=batch.program, image=image)
-                return attempt(runner, subject).failed > 0
-
-            groups = _by_themselves(groups, new, fails)
-        for found, (place, *_) in groups:
-            image, bucket = seen.images[place], found.bucket
-            stored = code = None
+        for found, (place, *_) in _by_themselves(groups, new, fails) if any(new) else groups:
+            bucket, module, code = found.bucket, None, None
             if not self._told(bucket):
                 # A front end writes kernels anew, from their programs.
-                there = None if self._ready.choice.front_end is not None else built
-                subject, _ = self._by_itself(runner, batch, image, there)
-                stored = subject.module
+                there = None if self._ready.choice.front_end is not None else launch.built
+                subject, _ = self._by_itself(runner, batch, images[place], there)
+                module = subject.module
                 if subject.others:
-                    bucket = beside_other_kernels(bucket)
-            if stored is not None and not self._told(bucket):
+                    bucket = families.beside_other_kernels(bucket)
+            if module is not None and not self._told(bucket):
                 # The code is of the emitted text, unless a pass has rewritten it.
-                own = compiled.module.ptx == built.module.ptx
-                made = replace(compiled, module=stored) if own else runner.compile(stored)
+                own_text = compiled.module.ptx == launch.built.module.ptx
+                made = replace(compiled, module=module) if own_text else runner.compile(module)
                 code = None if isinstance(made, Failure) else replace(made, code=b"")
-            shown = Attempt(
+            seen_in = Attempt(
                 kind=kinds[place],
                 actual=seen.actual[place][None],
                 expected=seen.expected[place],
@@ -369,8 +367,13 @@ class ProgramRounds(Rounds):
                 failed=1,
                 compiled=code,
             )
-            number = int(launch.numbers[some[place]])
-            self._seen(batch, image, number, bucket, shown, found.cases, module=stored)
+            self._seen(
+                _Shown(
+                    batch=batch, image=images[place], number=int(launch.numbers[some[place]]),
+                    bucket=bucket, attempt=seen_in, module=module,
+                ),
+                found.cases,
+            )  # fmt: skip
 
     def _isolated(self, launch: Launch, failure: Failure) -> Isolation | None:
         """Run images at which the runner failed again, in parts; None if the device is lost."""
@@ -386,7 +389,7 @@ class ProgramRounds(Rounds):
 
         isolation, kernel = None, compiled.module.kernel(batch.entry)
         if failure.trouble is not Trouble.DEVICE_LOST:
-            bucket = bucket_of_failure(kind_of_failure(failure), batch.form, failure)
+            bucket = families.bucket_of_failure(kind_of_failure(failure), batch.form, failure)
             if failure.trouble >= _COSTLY and self._told(bucket):
                 fails_at(0, failure)
                 return Isolation.of_nothing(images, failure)
@@ -410,7 +413,7 @@ class ProgramRounds(Rounds):
             fails_at(culprit.index, culprit.failure)
         if not isolation.culprits:
             # It failed in company, and no image does alone: one may in that of its own copies.
-            told = self._told(bucket_of_failure(kind_of_failure(last), batch.form, last))
+            told = self._told(families.bucket_of_failure(kind_of_failure(last), batch.form, last))
             tried = range(0 if told else min(len(images), _TRIED_COPIES))
             failing = (index for index in tried if isinstance(in_copies(index), Failure))
             fails_at(next(failing, int(np.argmin(isolation.ran))), last)
@@ -423,64 +426,32 @@ class ProgramRounds(Rounds):
         return nothing_compiles(self._runner, self._module(self._ready.ptx_version))
 
     def _failure(
-        self, batch: Batch, image: NDArray[np.uint8], index: int, failure: Failure
+        self, batch: Batch, image: NDArray[np.uint8], number: int, failure: Failure
     ) -> None:
         lost = failure.trouble is Trouble.DEVICE_LOST
         kind = Kind.DEVICE_LOST if lost else kind_of_failure(failure)
         alone = kind is Kind.COMPILE_FAILURE and self._nothing_compiles
-        bucket = bucket_of_failure(kind, None if alone else batch.form, failure)
-        shown = Attempt(kind=kind, failure=failure, failed=1)
-        self._seen(batch, image, index, bucket, shown, 1)
+        bucket = families.bucket_of_failure(kind, None if alone else batch.form, failure)
+        seen_in = Attempt(kind=kind, failure=failure, failed=1)
+        shown = _Shown(batch=batch, image=image, number=number, bucket=bucket, attempt=seen_in)
+        self._seen(shown, 1)
 
-    def _looks(
-        self,
-        batch: Batch,
-        seen: WrongImages,
-        kinds: Sequence[Kind],
-    ) -> Mapping[Kind, Bucket]:
-        """Return by kind what wrong images are named after what they look like.
-
-        Images of a program are filled and run in turn: the first say what the others look like,
-        which takes longer than to judge them.
-        """
-        found = {}
-        for kind in kinds:
-            key = batch.entry, kind
-            if key not in self._looked_at:
-                self._looked_at[key] = seen.bucket(kind, batch.form)
-            found[kind] = self._looked_at[key]
-        return found
-
-    def _seen(
-        self,
-        batch: Batch,
-        image: NDArray[np.uint8],
-        number: int,
-        bucket: Bucket,
-        shown: Attempt,
-        count: int,
-        module: KernelModule | None = None,
-    ) -> None:
+    def _seen(self, shown: _Shown, cases: int) -> None:
         """Add cases of a family to the report, the first of the round with all that it takes."""
-        self._odd.add(batch.entry)
-        stored = partial(self._stored, batch, image, number, bucket, shown, module)
-        self._suspect(bucket, stored, count)
+        self._odd.add(shown.batch.entry)
+        self._suspect(shown.bucket, partial(self._stored, shown), cases)
 
-    def _stored(
-        self,
-        batch: Batch,
-        image: NDArray[np.uint8],
-        number: int,
-        bucket: Bucket,
-        shown: Attempt,
-        module: KernelModule | None = None,
-        **details: str,
-    ) -> Stored:
-        module = module or self._emitted(batch)
-        subject = Subject(module=module, program=batch.program, image=image.copy())
-        kind = shown.kind or Kind.FLAKY
-        evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=[shown])
-        case = case_of(evidence, self._ready, origin=self._origin(number), status=ShrinkStatus.RAW)
+    def _stored(self, shown: _Shown, **details: str) -> Stored:
+        module = shown.module or self._emitted(shown.batch)
+        subject = Subject(module=module, program=shown.batch.program, image=shown.image.copy())
+        evidence = Evidence(
+            kind=shown.attempt.kind or Kind.FLAKY,
+            bucket=shown.bucket,
+            subject=subject,
+            attempts=[shown.attempt],
+        )
+        origin = self._origin(shown.number)
+        case = case_of(evidence, self._ready, origin=origin, status=ShrinkStatus.RAW)
         case = msgspec.structs.replace(case, details={**case.details, **details})
         return case, files_of(evidence)
 
@@ -508,19 +479,22 @@ class ProgramRounds(Rounds):
         if not len(differ):
             return
         index, its = int(differ[0]), job.against.device
-        image, actual = launch.images[index], actual[index].copy()
-        program = launch.batch.program
-        expected = execute(program, image[None], target=ready.target).images[0]
-        agrees = "agrees" if np.array_equal(actual, expected) else "does not agree"
-        shown = Attempt(kind=Kind.FLAKY, actual=actual[None], expected=expected, failed=1)
-        first, second = sorted((its, name))
-        bucket = Bucket.of(Kind.FLAKY, f"{first} and {second} disagree")
-        number = int(launch.numbers[index])
-        said = f"{name} {agrees} with the oracle; {its} gave something else"
-        case, files = self._stored(launch.batch, image, number, bucket, shown, devices=said)
-        report.disagreement = Found(
-            bucket=bucket, case=case, files=files, cases=len(differ), state=FoundState.REPLAYED
+        image, own = launch.images[index], actual[index].copy()
+        expected = execute(launch.batch.program, image[None], target=ready.target).images[0]
+        agrees = "agrees" if np.array_equal(own, expected) else "does not agree"
+        shown = _Shown(
+            batch=launch.batch,
+            image=image,
+            number=int(launch.numbers[index]),
+            bucket=Bucket.of(Kind.FLAKY, f"{min(its, name)} and {max(its, name)} disagree"),
+            attempt=Attempt(kind=Kind.FLAKY, actual=own[None], expected=expected, failed=1),
         )
+        said = f"{name} {agrees} with the oracle; {its} gave something else"
+        case, files = self._stored(shown, devices=said)
+        report.disagreement = Found(
+            bucket=shown.bucket, case=case, files=files, cases=len(differ),
+            state=FoundState.REPLAYED,
+        )  # fmt: skip
 
 
 def _by_themselves(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Protocol, cast
 
 from fuzz.campaign.heartbeat import BeatingRunner, health_of
@@ -37,16 +38,17 @@ from fuzz.runner import (
     without_figures,
 )
 from oracle.definedness import undefined
+from oracle.forms import Form
 from oracle.models import model_for
 from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Failure, Images, Trouble
 from strategies.contents import expand
-from strategies.coverage import EPOCH, Coverage
+from strategies.coverage import EPOCH, Batch, Coverage, ProgramCoverage
 from strategies.draws import Selection
-from strategies.program_coverage import Batch, ProgramCoverage
-from strategies.program_draws import (
+from strategies.programs import GENERATOR_VERSION
+from strategies.rounds import (
     MOST_OF_FORMS,
     Speed,
     fresh_per_program,
@@ -56,15 +58,18 @@ from strategies.program_draws import (
     undefined_of_round,
     unjudged_forms,
 )
-from strategies.programs import GENERATOR_VERSION
 
-_IMAGES = 8
-"""Images of each program; 64 take 0.3 s on a simulated device (2026-11)."""
-_DEADLINE = 2.0
-"""Seconds that such a program may take on a GPU: eight images are done in milliseconds."""
-_RAN = "ran"
+_IMAGES = 8  # of each undefined program; 64 take 0.3 s on a simulated device (2026-11)
+_DEADLINE = 2.0  # seconds that one may take on a GPU: eight images are done in milliseconds
 _OUTCOMES = {Trouble.COMPILE_FAILURE: "refused by the compiler", Trouble.STICKY_ERROR: "trap"}
 """Names of runner errors that differ from the runner's own."""
+_STALL_SECONDS = {"sim": 300.0, "cuda": 900.0}
+"""By runner: how long a worker may stay silent before it is killed, in seconds. A PTX pass may
+take 60 s for a module, and the simulated device runs a batch within a few seconds. On a GPU one
+batch may take 10 s, and bringing the device back after it four starts of 60 s and a module that
+takes 120 s to load (the deadlines of `runners`)."""
+_NOTHING_COMPILES = 16
+"""Programs after which, if none of them was compiled, the compiler itself is called broken."""
 
 
 class UndefinedPrograms:
@@ -73,24 +78,26 @@ class UndefinedPrograms:
     Every sixteenth round is followed by eight of them on eight images each, a function of the seed
     and the number of the round alone. What they do to a device is nobody's fault: they are no
     cases, nor findings, and whatever becomes of their runner, ordinary batches never see it.
-    `ready` is the runner of the ordinary rounds; another of its sort is opened.
+    `ready` is the runner of the ordinary rounds; another of its sort is opened, closed by `stack`.
     """
 
     def __init__(
-        self, ready: OpenRunner, seed: int, selection: Selection, heartbeat: Heartbeat
+        self,
+        ready: OpenRunner,
+        seed: int,
+        forms: Sequence[Form],
+        heartbeat: Heartbeat,
+        stack: ExitStack,
     ) -> None:
-        self._ready, self._seed, self._heartbeat = ready, seed, heartbeat
-        self._forms = selected_forms(
-            selection,
-            target=ready.target,
-            version=ready.ptx_version,
-        )
-        self._stack = ExitStack()
-        self._runner: BeatingRunner | None = None
+        self._ready, self._seed, self._forms = ready, seed, forms
+        self._heartbeat, self._stack = heartbeat, stack
+        self._module = Module.named(ready.target, ready.ptx_version)
 
-    def close(self) -> None:
-        """Close the runner."""
-        self._stack.close()
+    @cached_property
+    def _runner(self) -> BeatingRunner:
+        choice = replace(self._ready.choice, deadline=_DEADLINE)
+        runner = BeatingRunner(open_runner(choice).runner, self._heartbeat)
+        return self._stack.enter_context(runner)
 
     def counts(self, number: int) -> Counts | None:
         """Run the programs that belong to a round, in one of 16; None if that was interrupted.
@@ -100,7 +107,14 @@ class UndefinedPrograms:
         counts: Counts = Counter()
         if number % EPOCH:
             return counts
-        for program, images in self._drawn(number):
+        self._heartbeat.enter(Stage.DRAW, round=number)
+        drawn = [
+            (program, expand(recipe, program, _IMAGES))
+            for program, recipe in undefined_of_round(
+                self._forms, self._module, seed=self._seed, number=number
+            )
+        ]
+        for program, images in drawn:
             if self._heartbeat.interrupted:
                 return None
             reasons = undefined(program, target=self._ready.target)
@@ -109,37 +123,13 @@ class UndefinedPrograms:
         self._heartbeat.enter(Stage.WAIT)
         return counts
 
-    def _drawn(self, number: int) -> Sequence[tuple[Program, Images]]:
-        self._heartbeat.enter(Stage.DRAW, round=number)
-        module = Module.named(self._ready.target, self._ready.ptx_version)
-        drawn = undefined_of_round(self._forms, module, seed=self._seed, number=number)
-        return [(program, expand(recipe, program, _IMAGES)) for program, recipe in drawn]
-
     def _outcome(self, program: Program, images: Images) -> str:
         self._heartbeat.enter(Stage.RUN)
-        module = Module.named(self._ready.target, self._ready.ptx_version)
-        runner = self._opened()
-        compiled = runner.compile(emit(program, module=module))
-        ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, images)
+        compiled = self._runner.compile(emit(program, module=self._module))
+        ran = compiled if isinstance(compiled, Failure) else self._runner.run(compiled, images)
         if not isinstance(ran, Failure):
-            return _RAN
+            return "ran"
         return _OUTCOMES.get(ran.trouble, ran.trouble.name.lower().replace("_", " "))
-
-    def _opened(self) -> BeatingRunner:
-        if self._runner is None:
-            choice = replace(self._ready.choice, deadline=_DEADLINE)
-            runner = BeatingRunner(open_runner(choice).runner, self._heartbeat)
-            self._runner = self._stack.enter_context(runner)
-        return self._runner
-
-
-_STALL_SECONDS = {"sim": 300.0, "cuda": 900.0}
-"""By runner: how long a worker may stay silent before it is killed, in seconds. A PTX pass may
-take 60 s for a module, and the simulated device runs a batch within a few seconds. On a GPU one
-batch may take 10 s, and bringing the device back after it four starts of 60 s and a module that
-takes 120 s to load (the deadlines of `runners`)."""
-_NOTHING_COMPILES = 16
-"""Programs after which, if none of them was compiled, the compiler itself is called broken."""
 
 
 class IdleWorker(Protocol):
@@ -160,22 +150,17 @@ class Programs:
     """A check of what programs compute."""
 
     choice: RunnerChoice
-    """Where they run."""
     seed: int
     selection: Selection = field(default_factory=Selection)
-    undefined: bool = False
-    """Whether programs that the ISA leaves undefined are run beside the rounds, and counted."""
+    undefined: bool = False  # whether undefined programs are run beside the rounds, and counted
     idle: Callable[[OpenRunner], IdleWorker] | None = None
     """Makes what uses the idle time of a runner's device; None: nothing does."""
     reference: bool = False
     """Whether programs that are verified go on with images which the device makes, and compares
     with its reference."""
-    images: int | None = None
-    """Images of each program; None: what the number of the round says."""
-    smallest: bool = False
-    """Whether every program is the smallest one of its form, as for measuring speed."""
-    stall_seconds: float | None = None
-    """Silence after which a worker is killed; None: what the runner may need."""
+    images: int | None = None  # of each program; None: what the number of the round says
+    smallest: bool = False  # whether all programs are the smallest of their forms, to measure speed
+    stall_seconds: float | None = None  # before a silent worker is killed; None: the runner's
 
     @property
     def patience(self) -> float:
@@ -217,10 +202,7 @@ class Programs:
             smallest=self.smallest,
             heartbeat=heartbeat,
         )
-        undefined = None
-        if self.undefined:
-            undefined = UndefinedPrograms(ready, self.seed, self.selection, heartbeat)
-            stack.callback(undefined.close)
+        undefined = UndefinedPrograms(ready, self.seed, forms, heartbeat, stack)
         idle = None if self.idle is None else self.idle(ready)
         examiner = Examiner(ready, heartbeat)
         if idle is not None:
@@ -229,8 +211,8 @@ class Programs:
 
         def carry_out(job: RoundJob) -> RoundReport:
             report = rounds.report(job)
-            if undefined is not None and report.complete:
-                counts = undefined.counts(job.number)
+            if self.undefined and report.complete:
+                counts = undefined.counts(job.round)
                 # Interrupted: a resumption does all of them, and the round is not done before.
                 report.complete = counts is not None
                 report.counts.update(counts or {})
@@ -256,13 +238,14 @@ class Programs:
             reached = cast(ProgramCoverage, known)
             focuses = round_focuses(forms, seed=self.seed, number=number, reached=reached)
             count = self.images or images_per_program(number, speed)
-            cases = len(focuses) * count
             fresh = fresh_per_program(number, device, len(forms)) if self.reference else 0
-            most_of_forms = self.images or MOST_OF_FORMS
             work = Work(
-                focuses=tuple(focuses), count=count, most_of_forms=most_of_forms, fresh=fresh
+                focuses=tuple(focuses),
+                count=count,
+                most_of_forms=self.images or MOST_OF_FORMS,
+                fresh=fresh,
             )
-            return RoundPlan(work=work, cases=cases)
+            return RoundPlan(work=work, cases=len(focuses) * count)
 
         return Plan(
             words=Words(
@@ -272,17 +255,13 @@ class Programs:
                 agreement="every image that was compared is what the oracle says",
                 nothing_compared="no program ran to its end",
                 unasked="not run, because their program had failed already or is not supported",
-                counters=(
-                    ShownCounter(words=("programs", "compiled"), one="program"),
-                    ShownCounter(
-                        words=("programs", "failed"),
-                        one="not compiled",
-                        many="not compiled",
-                        odd=True,
-                    ),
-                    ShownCounter(
-                        words=("programs", "unsupported"), one="unsupported", many="unsupported"
-                    ),
+                counters=tuple(
+                    ShownCounter(words=("programs", word), one=one, many=many, odd=word == "failed")
+                    for word, one, many in (
+                        ("compiled", "program", ""),
+                        ("failed", "not compiled", "not compiled"),
+                        ("unsupported", "unsupported", "unsupported"),
+                    )
                 ),
                 replay=choice.replay_words,
             ),
@@ -333,16 +312,11 @@ def _trouble(counts: Counts, said: str) -> str:
     )
 
 
-def _unjudged(ready: OpenRunner, selection: Selection) -> tuple[str, ...]:
+def _unjudged(ready: OpenRunner, selection: Selection) -> Iterator[str]:
     """Say what a model that was given leaves out, because it has no figures of it."""
-    if ready.choice.model is None:
-        return ()
-    target = ready.target
-    forms = unjudged_forms(selection, target=target, version=ready.ptx_version)
-    if not forms:
-        return ()
-    name = model_for(target).name
-    return (
-        f"{len(forms)} of the forms that multiply: the model {name} has no figures of them, so "
-        "that any result that the ISA permits counts as right",
-    )
+    forms = unjudged_forms(selection, target=ready.target, version=ready.ptx_version)
+    if ready.choice.model is not None and forms:
+        yield (
+            f"{len(forms)} of the forms that multiply: the model {model_for(ready.target).name} "
+            "has no figures of them, so that any result that the ISA permits counts as right"
+        )

@@ -1,41 +1,38 @@
-"""Interface of a check: what a campaign tries, how it is judged, and their messages.
+"""What a campaign and its check say to each other: what is tried, and what came of it.
 
-A campaign knows nothing of what it tries. The command hands it a check, which is small and can be
-pickled: every worker process gets it, opens it, and carries out rounds and examinations with it.
-What there is in a round is a pure function of the seed, the number of the round and what the
-rounds of earlier epochs have reached.
+A campaign knows nothing of what it tries. Its check is small and can be pickled: every worker
+process gets it, opens it, and carries out rounds and examinations with it. What there is in a round
+is a pure function of the seed, the number of the round and what the rounds of earlier epochs have
+reached.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Case
 from fuzz.findings.families import Bucket
+from oracle.errors import UsageError
 from strategies.coverage import Coverage
-from strategies.program_draws import Versions
+from strategies.rounds import Versions
 
 Options = Mapping[str, Any]
 """Options of a campaign, by the name that a person knows them by, as JSON can hold them."""
-Counts = Counter[tuple[str, ...]]
-"""Counters of a check, such as ("programs", "compiled")."""
-
-
+Counts = Counter[tuple[str, ...]]  # counters of a check, such as ("programs", "compiled")
 BY_MEMBER = "by_member"
 """First word of the counters of each of several that are compared with each other; the second is
 its name, and the third tells its programs apart ("compared", "compiled", "not compiled", "not
 readable": of a PTX ISA version that it does not read), or is "images": those compared."""
-
-
 REFERENCE = "device_reference"
 """First word of the counters of images that were compared with the device's reference. The second
 is "images", those compared; "differing", those of them that differ; "judged", those that the oracle
@@ -43,8 +40,6 @@ judged too; "programs"; "programs left out", which the reference cannot do; "fai
 comparisons that did not come to their end; "once", images of which the reference said something
 else the first time; "reference wrong", whose third word is what a program is about; and "wrong on",
 images that the oracle calls wrong, by device and multiprocessor."""
-
-
 FAULTS = "faults"
 """First word of the counters of programs that planted faults touch; the second is the fault."""
 
@@ -61,10 +56,7 @@ def nested(counts: Counts) -> dict[str, Any]:
 
 
 def flattened(table: Mapping[str, Any], before: tuple[str, ...] = ()) -> Counts:
-    """Return the counters that `nested` gave.
-
-    Raises TypeError or ValueError if they are no such counters.
-    """
+    """Return the counters that `nested` gave; TypeError or ValueError if they are no such."""
     counts: Counts = Counter()
     for word, inner in table.items():
         if isinstance(inner, Mapping):
@@ -77,17 +69,13 @@ def flattened(table: Mapping[str, Any], before: tuple[str, ...] = ()) -> Counts:
 class Stage(StrEnum):
     """What a worker does; its time is the sum of these."""
 
-    DRAW = "draw"
-    """Drawing programs or instructions, and writing their PTX."""
+    DRAW = "draw"  # programs or instructions, and their PTX
     COMPILE = "compile"
     EXPAND = "fill"
-    ORACLE = "oracle"
-    """Computing what must come out."""
-    RUN = "run"
-    """Waiting for the runner: a device, or an assembler."""
+    ORACLE = "oracle"  # what must come out
+    RUN = "run"  # waiting for the runner: a device, or an assembler
     COMPARE = "compare"
-    WAIT = "wait"
-    """Waiting for the next round."""
+    WAIT = "wait"  # for the next round
 
 
 class Heartbeat(Protocol):
@@ -111,20 +99,13 @@ class Heartbeat(Protocol):
 class Facts:
     """What a worker says of what it has opened."""
 
-    target: str
-    """Value of `.target`; where rounds go over several, that of the first."""
-    ptx_version: str
-    """PTX ISA version of the modules; if rounds draw it, the newest."""
-    drawn: Versions | None = None
-    """What rounds draw `.version` from; None: all have the one."""
-    version: str
-    """Version of the runner."""
-    device: str
-    """One line that names what is judged."""
-    left_out: tuple[str, ...] = ()
-    """Sentences about what was asked for and cannot be."""
-    members: tuple[str, ...] = ()
-    """Names of what is compared with each other; empty where one thing alone is judged."""
+    target: str  # value of `.target`; where rounds go over several, that of the first
+    ptx_version: str  # of the modules; if rounds draw it, the newest
+    drawn: Versions | None = None  # what rounds draw `.version` from; None: all have the one
+    version: str  # of the runner
+    device: str  # names what is judged, in one line
+    left_out: tuple[str, ...] = ()  # sentences about what was asked for and cannot be
+    members: tuple[str, ...] = ()  # names of what is compared with each other, if several are
 
     @property
     def versions(self) -> Versions:
@@ -155,47 +136,64 @@ class DeviceStatus:
     name: str
     uuid: str = ""
     host: str = ""
-    temperature: int | None = None
-    """Degrees Celsius."""
-    sm_clock: int | None = None
-    """Megahertz."""
-    busy: int | None = None
-    """Percent of the last moment in which a kernel ran."""
-    power: int | None = None
-    """Watts."""
-    power_limit: int | None = None
-    """Watts."""
-    memory_clock: int | None = None
-    """Megahertz."""
-    throttle_reasons: int | None = None
-    """Why the clocks are not higher: bits of NVML's clocksEventReasons."""
-    errors: Mapping[str, int] = field(default_factory=dict)
-    """Error counters by name, such as ECC errors."""
-    note: str = ""
-    """Why nothing is known."""
+    temperature: int | None = None  # degrees Celsius
+    sm_clock: int | None = None  # MHz
+    busy: int | None = None  # percent of the last moment in which a kernel ran
+    power: int | None = None  # watts
+    power_limit: int | None = None  # watts
+    memory_clock: int | None = None  # MHz
+    throttle_reasons: int | None = None  # bits of NVML's clocksEventReasons
+    errors: Mapping[str, int] = field(default_factory=dict)  # by name, such as ECC errors
+    note: str = ""  # why nothing is known
 
 
 # Jobs
 
 
 @dataclass(frozen=True, kw_only=True)
+class Shard:
+    """One of `count` campaigns with the same seed: the rounds `index` - 1, + `count`, and so on.
+
+    Shards divide the rounds of a seed, for clusters without Ray. Each counts its own rounds from 0,
+    and knows what these have reached, and nothing of the others.
+    """
+
+    index: int = 1  # from 1 to `count`
+    count: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the shard that a text such as "3/8" names. Raises UsageError if it names none."""
+        match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text.strip())
+        if match is None or not 1 <= int(match[1]) <= int(match[2]):
+            raise UsageError(
+                f"--shard {text!r} is no shard; write I/N with I from 1 to N, and N at most "
+                "999999, such as 3/8 for the third of eight"
+            )
+        return cls(index=int(match[1]), count=int(match[2]))
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
+    def number(self, place: int) -> int:
+        """Return the number of a round from its place, from 0, among those of the shard."""
+        return place * self.count + self.index - 1
+
+
+@dataclass(frozen=True, kw_only=True)
 class RoundPlan:
-    """What a round is about, as its worker has to know it."""
+    """What a round is about, as its worker has to know it: small, and pickled."""
 
     work: Any
-    """Small, and pickled."""
-    cases: int
-    """Most cases that the round has."""
+    cases: int  # at most
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcomes:
     """What a device made of the images of a round, to be compared with another device."""
 
-    device: str
-    """Its UUID, where it has one, and place."""
-    sums: NDArray[np.uint32]
-    """(cases,) a CRC-32 of each image as it came out, in the order of the round."""
+    device: str  # its UUID, where it has one, and place
+    sums: NDArray[np.uint32]  # (cases,) a CRC-32 of each image afterwards, in the round's order
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,19 +202,20 @@ class RoundJob:
 
     number: int
     plan: RoundPlan
-    skip: int = 0
-    """Cases of it that were committed before, from its start."""
-    limit: int | None = None
-    """Cases after which to stop; None: the whole round."""
+    shard: Shard = Shard()
+    skip: int = 0  # cases of it that were committed before, from its start
+    limit: int | None = None  # cases after which to stop; None: the whole round
     settled: frozenset[str] = frozenset()
     """Keys of families of which no further case is needed, and forms about which the device's
     reference was wrong."""
-    summed: bool = False
-    """Whether the report is to have outcomes."""
-    against: Outcomes | None = None
-    """Outcomes of another device of the same kind, where this is the round's repetition."""
-    device: str = ""
-    """Place of the device that carries it out, where outcomes are asked for."""
+    summed: bool = False  # whether the report is to have outcomes
+    against: Outcomes | None = None  # of another device of the kind, if this is the repetition
+    device: str = ""  # place of the device, where outcomes are asked for
+
+    @property
+    def round(self) -> int:
+        """Number of the round among those of its seed."""
+        return self.shard.number(self.number)
 
     @property
     def size(self) -> int:
@@ -231,10 +230,8 @@ class Examination:
 
     corpus: Path
     id: str
-    bucket: Bucket
-    """What the finding stands for."""
-    seconds: float | None = None
-    """Time for making it smaller; None: it is replayed."""
+    bucket: Bucket  # what the finding stands for
+    seconds: float | None = None  # for making it smaller; None: it is replayed
 
 
 Job = RoundJob | Examination
@@ -246,18 +243,13 @@ Job = RoundJob | Examination
 class FoundState(StrEnum):
     """How much is known of a finding."""
 
-    RAW = "raw"
-    """It differed in a round, and was not run again yet."""
-    REPLAYED = "replayed"
-    """It was run again, or made smaller."""
-    GONE = "gone"
-    """It did not differ when it was run again."""
-    LEFT = "left"
-    """It cannot be examined: its folder was removed, or the examination failed."""
+    RAW = "raw"  # it differed in a round, and was not run again yet
+    REPLAYED = "replayed"  # it was run again, or made smaller
+    GONE = "gone"  # it did not differ when it was run again
+    LEFT = "left"  # its folder was removed, or the examination failed
 
 
-Stored = tuple[Case | None, Mapping[str, bytes]]
-"""A case to be stored, and its files."""
+Stored = tuple[Case | None, Mapping[str, bytes]]  # a case to be stored, and its files
 
 
 @dataclass(kw_only=True)
@@ -265,17 +257,13 @@ class Found:
     """A finding on its way into the corpus, as a round or an examination leaves it."""
 
     bucket: Bucket
-    case: Case | None = None
-    """None where nothing is to be stored: the family is settled, or there is nothing to show."""
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    """Contents of the case's files, by name."""
-    cases: int = 1
-    """Cases of the round that belong to it; the stored case is the first of them."""
+    case: Case | None = None  # None: the family is settled, or there is nothing to show
+    files: Mapping[str, bytes] = field(default_factory=dict)  # of the case, by name
+    cases: int = 1  # of the round that belong to it; the stored one is the first of them
     state: FoundState = FoundState.RAW
     settles: bool = False
     """Whether every case of the family that it was found under is the same finding."""
-    lost: str = ""
-    """How the device was lost over it; empty while it is there."""
+    lost: str = ""  # how the device was lost over it; empty while it is there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,22 +272,17 @@ class Note:
 
     case: Case
     files: Mapping[str, bytes]
-    row: Mapping[str, Any]
-    """A JSON object for programs; "note" is a sentence for people."""
+    row: Mapping[str, Any]  # a JSON object; "note" is a sentence for people
 
 
 @dataclass(kw_only=True)
 class ScreeningReport:
     """What screening in the idle time of a device has come to: no cases of the campaign."""
 
-    comparisons: int = 0
-    """Images, times the multiprocessors that ran each, that were compared on the device."""
-    wrong: int = 0
-    """Comparisons that differed."""
-    suspects: list[Found] = field(default_factory=list)
-    """Suspects that were replayed; a later report of the same key replaces the earlier one."""
-    trouble: str = ""
-    """Why nothing is screened any more; empty while something is."""
+    comparisons: int = 0  # images, times the multiprocessors that ran each
+    wrong: int = 0  # comparisons that differed
+    suspects: list[Found] = field(default_factory=list)  # replayed; later ones replace earlier
+    trouble: str = ""  # why nothing is screened any more; empty while something is
 
     def add(self, other: ScreeningReport) -> None:
         """Count what has come to it since."""
@@ -316,36 +299,24 @@ class RoundReport:
     """
 
     number: int
-    skip: int
-    """Cases that were left out at its start."""
+    skip: int  # cases that were left out at its start
     coverage: Coverage
     complete: bool = False
     cases: int = 0
-    compared: int = 0
-    """Cases whose outcome was compared with what must come out."""
-    answered: int = 0
-    """Cases that were accepted or rejected, with nothing to compare that with."""
-    failed: int = 0
-    """Cases that were not compiled, or did not run to their end, though they have to."""
+    compared: int = 0  # their outcome was compared with what must come out
+    answered: int = 0  # accepted or rejected, with nothing to compare that with
+    failed: int = 0  # not compiled, or not run to their end, though they have to
     unasked: int = 0
-    """Cases that could not be asked."""
     counts: Counts = field(default_factory=Counter)
-    said: str = ""
-    """What the runner said when it failed last."""
-    suspects: dict[str, Found] = field(default_factory=dict)
-    """By the key of the bucket, in the order in which they came up."""
+    said: str = ""  # by the runner, when it failed last
+    suspects: dict[str, Found] = field(default_factory=dict)  # by key, as they came up
     notes: list[Note] = field(default_factory=list)
-    lost: str = ""
-    """How the device was lost; empty while it is there."""
+    lost: str = ""  # how the device was lost; empty while it is there
     device: int = 0
-    health: DeviceStatus | None = None
-    """What the device said of itself, now and then."""
-    screening: ScreeningReport | None = None
-    """What was screened beside it since the last report; None where this worker does not."""
-    outcomes: Outcomes | None = None
-    """Where they were asked for, and every image ran."""
-    disagreement: Found | None = None
-    """What came out otherwise than on the device that the round was compared with."""
+    health: DeviceStatus | None = None  # what the device said of itself, now and then
+    screening: ScreeningReport | None = None  # beside it; None where this worker does not
+    outcomes: Outcomes | None = None  # where they were asked for, and every image ran
+    disagreement: Found | None = None  # with the device that the round was compared with
 
     def suspect(
         self, bucket: Bucket, settled: Collection[str], store: Callable[[], Stored], cases: int = 1
@@ -369,39 +340,26 @@ Report = RoundReport | Found
 class ShownCounter:
     """A counter of a check that people are shown."""
 
-    words: tuple[str, ...]
-    """Its key in `Counts`."""
-    one: str
-    """Noun or words behind a 1."""
-    many: str = ""
-    """Plural of the noun; if it is empty, an s is appended."""
-    odd: bool = False
-    """Whether it is shown only where it is not 0, and then stands out."""
+    words: tuple[str, ...]  # its key in `Counts`
+    one: str  # noun or words behind a 1
+    many: str = ""  # plural of the noun; if it is empty, an s is appended
+    odd: bool = False  # whether it is shown only where it is not 0, and then stands out
 
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
     """How a campaign with a check is told to people."""
 
-    subject: str
-    """What is judged."""
-    where: str
-    """Target and PTX ISA version."""
-    case: str
-    """Noun of a case."""
-    agreement: str
-    """What is to be said if all that was compared agrees, without a full stop."""
-    nothing_compared: str
-    """Why nothing may have been compared, and what to do."""
-    runner: str = "the runner"
-    """Whom workers wait for."""
+    subject: str  # what is judged
+    where: str  # target and PTX ISA version
+    case: str  # noun of a case
+    agreement: str  # if all that was compared agrees, without a full stop
+    nothing_compared: str  # why nothing may have been compared, and what to do
+    runner: str = "the runner"  # whom workers wait for
     unasked: str = "not tried"
-    """Phrase for cases that could not be tried."""
     answered: str = "only accepted or rejected"
-    """Phrase for cases whose outcome was not compared with anything."""
     counters: tuple[ShownCounter, ...] = ()
-    replay: tuple[str, ...] = ()
-    """Options that a replay of the findings needs."""
+    replay: tuple[str, ...] = ()  # options that a replay of the findings needs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -409,19 +367,15 @@ class Plan:
     """The coordinator's side of a check: what there is to be done, and how it is told."""
 
     words: Words
-    forms: frozenset[str]
-    """Opcodes of the documented forms that are selected."""
+    forms: frozenset[str]  # opcodes of the documented forms that are selected
     coverage: type[Coverage]
-    """What counts what was reached."""
     round: Callable[[int, Coverage], RoundPlan]
     """What a round is about, by its number and what all epochs before the last have reached."""
-    shrinks: Callable[[Case], bool]
-    """Whether a confirmed finding is to be made smaller."""
+    shrinks: Callable[[Case], bool]  # whether a confirmed finding is to be made smaller
     trouble: Callable[[Counts, str], str] = lambda counts, said: ""
     """Why nothing can come of a campaign with these counters, whose runner said this last; empty
     while something can."""
-    summary: Mapping[str, Any]
-    """What the last JSON object says beside what all campaigns have."""
+    summary: Mapping[str, Any]  # what the last JSON object says beside what all campaigns have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -429,12 +383,9 @@ class OpenCheck:
     """A worker's side of a check. All functions raise WarpfuzzError."""
 
     facts: Facts
-    round: Callable[[RoundJob], RoundReport]
-    """Carries out a round, up to its limit or until the coordinator wants an end."""
-    examine: Callable[[Examination], Found]
-    """Replays a finding, or makes it smaller."""
-    health: Callable[[], DeviceStatus | None] = lambda: None
-    """What the device reports about its health; None if it reports nothing."""
+    round: Callable[[RoundJob], RoundReport]  # up to its limit or until an end is wanted
+    examine: Callable[[Examination], Found]  # replays a finding, or makes it smaller
+    health: Callable[[], DeviceStatus | None] = lambda: None  # None: the device tells nothing
 
 
 class Check(Protocol):
@@ -452,10 +403,7 @@ class Check(Protocol):
         """Return the same for a worker that has this device."""
 
     def opened(self, heartbeat: Heartbeat) -> AbstractContextManager[OpenCheck]:
-        """Open what a worker needs.
-
-        Raises WarpfuzzError if something is asked for that cannot be, or something is missing.
-        """
+        """Open what a worker needs; WarpfuzzError if something cannot be, or is missing."""
 
     def plan(self, facts: Facts) -> Plan:
         """Return the coordinator's side. Raises UsageError if nothing is selected that there is."""

@@ -1,20 +1,22 @@
-"""A round of programs, for any compiler: draw, compile, fill, run, compute, compare."""
+"""A round of programs, for any builds: draw, compile, fill, run, compute, compare.
+
+`Rounds` is the loop, whoever compiles; what depends on that are the methods at its end. That an
+image is wrong is decided by `oracle.permission.contradicting` alone.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Origin
 from fuzz.checks.protocol import Heartbeat, RoundJob, RoundReport, Stage, Stored
-from fuzz.compilers.matrix import Building, Built, Matrix, Variant
-from fuzz.compilers.members import Device, Member
+from fuzz.compilers.matrix import Built, Variant
+from fuzz.compilers.members import Member
 from fuzz.findings.families import Bucket
 from fuzz.findings.replay import Attempt, Subject, attempt
 from oracle.errors import DeviceLostError, UndefinedProgramError, UsageError
@@ -26,11 +28,11 @@ from oracle.targets import Module
 from runners.emission import emit, emit_all
 from runners.isolation import Isolation
 from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, Images, Ran, Runner
+from runners.protocol import Failure, Images, Ran, Runner
 from runners.toolchains import Toolchain
+from strategies.coverage import Batch, ProgramCoverage
 from strategies.features import Focus
-from strategies.program_coverage import Batch, ProgramCoverage
-from strategies.program_draws import MOST_OF_FORMS, Versions, round_batches, round_key, up_to
+from strategies.rounds import MOST_OF_FORMS, Versions, round_batches, round_key, up_to
 
 _BYTES_COMPARED_AT_ONCE = 4 << 20
 """Most bytes of images that the oracle is asked for together: they are compared while they are in
@@ -43,58 +45,32 @@ class Work:
 
     focuses: tuple[Focus, ...] | None = None
     """What each program should be about; None: what the key of the round chooses."""
-    count: int
-    """Images of each program."""
-    most_of_forms: int = MOST_OF_FORMS
-    """Most images of a program that is about a form."""
-    fresh: int = 0
-    """Images beyond those that the device makes of each program and compares with its reference."""
-
-
-class OwnCompiler(Matrix):
-    """A runner as the only one who compiles, for itself; the toolchain is what it has for it."""
-
-    def __init__(self, runner: Runner, toolchain: Toolchain) -> None:
-        member = Member(toolchain=toolchain, level=toolchain.default_level)
-        super().__init__(cast(Device, runner), (member,), jobs=1)
-
-    def start(self, module: KernelModule, members: Sequence[Member] | None = None) -> Building:
-        """Compile a module."""
-        made: Future[Compiled | Failure] = Future()
-        made.set_result(self.device.compile(module))
-        return Building(module=module, waiting=dict.fromkeys(self.members, made))
-
-    def variants(self, built: Built, entry: str) -> Sequence[Variant]:
-        """Return the code of a kernel, if there is one."""
-        made = (one for one in built.made.values() if isinstance(one, Compiled))
-        return [Variant(members=self.members, compiled=one) for one in made]
+    count: int  # images of each program
+    most_of_forms: int = MOST_OF_FORMS  # most images of a program that is about a form
+    fresh: int = 0  # images beyond those, which the device makes and compares with its reference
 
 
 class Rounds(ABC):
     """Carries out rounds.
 
-    Parameters
-    ----------
-    versions
-        What rounds draw the PTX ISA version from.
-    parts
-        Draws whose programs share a module.
+    `versions` are what rounds draw the PTX ISA version from, `toolchains` who compiles, `parts` the
+    draws whose programs share a module.
     """
 
     def __init__(
         self,
-        compilers: Matrix,
         *,
         target: str,
         forms: Sequence[Form],
         versions: Versions,
         seed: int,
         heartbeat: Heartbeat,
+        toolchains: Iterable[Toolchain],
         parts: int = 1,
     ) -> None:
-        self._compilers, self._target, self._forms = compilers, target, tuple(forms)
-        self._versions, self._seed, self._heartbeat, self._parts = versions, seed, heartbeat, parts
-        self._toolchains = {one.runner: one.toolchain for one in compilers.members}.values()
+        self._target, self._forms, self._versions = target, tuple(forms), versions
+        self._seed, self._heartbeat, self._parts = seed, heartbeat, parts
+        self._toolchains = tuple(toolchains)
         self._line_bytes = max((one.line_bytes for one in self._toolchains), default=1)
         # Other members than front ends are asked about shared registers in every second program.
         named = {one.writes_ptx for one in self._toolchains}
@@ -113,24 +89,22 @@ class Rounds(ABC):
         except DeviceLostError as error:
             report.lost = str(error)
         finally:
-            self._compilers.forget()
             self._heartbeat.enter(Stage.WAIT)
         return report
 
     def _carry_out(self) -> bool:
         """Tell whether all of the round was done."""
         job, report = self._job, self._report
-        self._heartbeat.enter(Stage.DRAW, round=job.number)
+        self._heartbeat.enter(Stage.DRAW, round=job.round)
         drawn = self._drawn(job)
         last = None if job.limit is None else job.skip + job.limit
         batches = up_to(last, drawn, self._cases)
-        if not batches:
-            return True
         built = self._built((one.entry, one.version, one.program) for one in batches)
-        if self._leaves_cases(batches, built):
+        if any(one.entry not in built or self._cases(one, built[one.entry]) < self._cases(one)
+               for one in batches):  # fmt: skip
+            # Some have fewer cases than was thought: others have their turn.
             batches.extend(drawn)
-        place = 0
-        """Cases of the round before the program at hand."""
+        place = 0  # cases of the round before the program at hand
         for batch in batches:
             if self._heartbeat.interrupted or (job.limit is not None and report.cases >= job.limit):
                 return False
@@ -146,33 +120,29 @@ class Rounds(ABC):
 
     def _drawn(self, job: RoundJob) -> Iterator[Batch]:
         try:
-            yield from self._draws(job)
+            for part in range(self._parts):
+                for batch in round_batches(
+                    self._forms,
+                    target=self._target,
+                    version=self._versions,
+                    key=round_key(self._seed, job.round * self._parts + part),
+                    focuses=job.plan.work.focuses,
+                    count=job.plan.work.count,
+                    most_of_forms=job.plan.work.most_of_forms,
+                    line_bytes=self._line_bytes,
+                    shares_registers=self._shares_registers,
+                ):
+                    yield self._as_compiled(batch, part)
         except (UsageError, UndefinedProgramError) as error:
             # Strategies may not draw it: nobody asked for anything wrong. The worker dies, as of
             # any other fault of warpfuzz, and the campaign goes on without this round, and says so.
             raise RuntimeError(f"a program could not be drawn: {error}") from error
 
-    def _draws(self, job: RoundJob) -> Iterator[Batch]:
-        for part in range(self._parts):
-            for batch in round_batches(
-                self._forms,
-                target=self._target,
-                version=self._versions,
-                key=round_key(self._seed, job.number * self._parts + part),
-                focuses=job.plan.work.focuses,
-                count=job.plan.work.count,
-                most_of_forms=job.plan.work.most_of_forms,
-                line_bytes=self._line_bytes,
-                shares_registers=self._shares_registers,
-            ):
-                yield self._as_compiled(batch, part)
-
     def _built(self, programs: Iterable[tuple[str, str, Program]]) -> Mapping[str, Built]:
-        """Compile programs, those of a PTX ISA version in one module.
+        """Compile programs, each with entry and version; those of a version in one module.
 
-        What a front end cannot say is left out: it would cost the others their module. Each program
-        comes with its entry and its version. Returns, by entry, the module as those made it who
-        read its version.
+        What a front end cannot say is left out: it would cost the others their module. Returns, by
+        entry, the module as those made it who read its version.
         """
         modules: dict[str, dict[str, Program]] = {}
         for entry, version, program in programs:
@@ -180,27 +150,13 @@ class Rounds(ABC):
                 modules.setdefault(version, {})[entry] = program
         emitted = [emit_all(some, module=self._module(of)) for of, some in modules.items()]
         self._heartbeat.enter(Stage.COMPILE)
-        building = [self._compilers.start(one) for one in emitted]
-        made = [one.wait(self._heartbeat.beat) for one in building]
-        return {kernel.entry: one for one in made for kernel in one.module.kernels}
+        return {one.entry: made for made in self._build(emitted) for one in made.module.kernels}
 
     def _module(self, version: str) -> Module:
         return Module.named(self._target, version)
 
     def _emitted(self, batch: Batch, entry: str = "kernel") -> KernelModule:
         return emit(batch.program, module=self._module(batch.version), entry=entry)
-
-    def _beside(self, batch: Batch, built: Built, entry: str = "kernel") -> KernelModule | None:
-        """Emit a program beside those that it was compiled with; None if it was alone.
-
-        It has the name that it has by itself, and is the only kernel that is launched.
-        """
-        programs = built.module.programs
-        named = {entry if name == batch.entry else name: one for name, one in programs.items()}
-        if len(named) < 2:
-            return None
-        module = emit_all(named, module=self._module(batch.version))
-        return replace(module, kernels=(module.kernel(entry),))
 
     def _by_itself(
         self, runner: Runner, batch: Batch, image: NDArray[np.uint8], built: Built | None
@@ -212,9 +168,12 @@ class Rounds(ABC):
         """
         subject = Subject(module=self._emitted(batch), program=batch.program, image=image.copy())
         alone = attempt(runner, subject)
-        beside = None if built is None or alone.kind is not None else self._beside(batch, built)
-        if beside is not None:
-            there = replace(subject, module=beside)
+        programs = {} if built is None else built.module.programs
+        if alone.kind is None and len(programs) > 1:
+            # It has the name that it has by itself, and is the only kernel that is launched.
+            named = {"kernel" if name == batch.entry else name: programs[name] for name in programs}
+            module = emit_all(named, module=self._module(batch.version))
+            there = replace(subject, module=replace(module, kernels=(module.kernel("kernel"),)))
             tried = attempt(runner, there)
             if tried.failure is None and tried.kind is not None:
                 return there, tried
@@ -228,10 +187,9 @@ class Rounds(ABC):
         if built is not None and not built.failed:
             return built
         made = {} if built is None else built.made
-        members = None if built is None else tuple(built.failed)
         module = self._emitted(batch, batch.entry)
         self._heartbeat.enter(Stage.COMPILE)
-        again = self._compilers.start(module, members).wait(self._heartbeat.beat)
+        (again,) = self._build([module], None if built is None else tuple(built.failed))
         return Built(module=module, made={**made, **again.made})
 
     def _work_on(self, batch: Batch, built: Built, place: int, end: int) -> None:
@@ -240,7 +198,7 @@ class Rounds(ABC):
         `place` and `end` are the cases of the round before it, and with it.
         """
         job, report = self._job, self._report
-        variants = self._compilers.variants(built, batch.entry)
+        variants = self._variants(built, batch.entry)
         if job.skip <= place:
             assert isinstance(report.coverage, ProgramCoverage)
             report.coverage.add(batch)
@@ -265,20 +223,15 @@ class Rounds(ABC):
     ) -> NDArray[np.intp]:
         """Return the numbers of the images that came out wrong, as far as the device brings any.
 
-        Parameters
-        ----------
-        target
-            Whose model says what is right.
-        known
-            What it expects, by what multiplications expand to there; it is added to. None where no
-            other binary is judged by it.
+        `target` is whose model says what is right; `known` what it expects, by what multiplications
+        expand to there, and is added to. None where no other binary is judged by it.
         """
         size = max(1, min(CHUNK_IMAGES, _BYTES_COMPARED_AT_ONCE // batch.program.image_bytes))
         parts = [slice(start, start + size) for start in range(0, len(images), size)]
         every: list[Images] | None = None
         if known is not None:
             every = known.setdefault(expansions(batch.program, target=target), [])
-        found = []
+        found = [np.zeros(0, np.intp)]
         for number, part in enumerate(parts):
             self._heartbeat.enter(Stage.ORACLE)  # while the device works
             if every is not None and number < len(every):
@@ -296,7 +249,7 @@ class Rounds(ABC):
                 batch.program, images[part], ran.images[part], target=target, expected=expected
             )
             found.append(part.start + wrong)
-        return np.concatenate(found) if found else np.zeros(0, np.intp)
+        return np.concatenate(found)
 
     def _told(self, bucket: Bucket) -> bool:
         """Whether cases of a family are only counted: it is settled, or there is one already."""
@@ -306,9 +259,19 @@ class Rounds(ABC):
         self._report.suspect(bucket, self._job.settled, store, cases)
 
     def _origin(self, image: int | None = None) -> Origin:
-        return Origin(seed=self._seed, round=self._job.number, image=image)
+        return Origin(seed=self._seed, round=self._job.round, image=image)
 
     # What depends on who compiles
+
+    @abstractmethod
+    def _build(
+        self, modules: Sequence[KernelModule], members: Sequence[Member] | None = None
+    ) -> Sequence[Built]:
+        """Compile modules, by all who read their version or by some members."""
+
+    @abstractmethod
+    def _variants(self, built: Built, entry: str) -> Sequence[Variant]:
+        """Return the distinct binaries of a kernel."""
 
     @abstractmethod
     def _cases(self, batch: Batch, built: Built | None = None) -> int:
@@ -317,10 +280,6 @@ class Rounds(ABC):
     @abstractmethod
     def _as_compiled(self, batch: Batch, part: int) -> Batch:
         """Return a program of one of the round's draws as it stands in the module."""
-
-    def _leaves_cases(self, batches: Sequence[Batch], built: Mapping[str, Built]) -> bool:
-        """Whether programs have fewer cases than was thought, so that others have their turn."""
-        return False
 
     def _images_at_once(self, batch: Batch) -> int:
         return batch.count

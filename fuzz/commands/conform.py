@@ -30,7 +30,7 @@ from fuzz.campaign.status import check_tested, untested_words
 from fuzz.findings.case import ACTUAL
 from fuzz.findings.verdicts import differences, judge, worst_of
 from fuzz.kinds import BY_TROUBLE
-from fuzz.options import Conform
+from fuzz.options.testing import Conform
 from fuzz.output import (
     HEARTBEAT_SECONDS,
     check_output,
@@ -71,8 +71,8 @@ from strategies.draws import Selection
 from strategies.features import stride_unit, unit_bytes
 from strategies.matrices import inputs
 from strategies.programs import is_valued
-from strategies.programs.forms import VALUED_FORMS, access_form
-from strategies.programs.memory import GUARD_BYTES
+from strategies.programs.builder import GUARD_BYTES
+from strategies.programs.forms import ACCESS_FORMS, VALUED_FORMS
 from strategies.programs.single_instruction import exact_elements, plain_access, span_of
 
 MODEL = "bits as the model"
@@ -350,7 +350,7 @@ class _Maker:
             if operand == matrix.operand:
                 self.lines(form, number, fragment, reached)
             else:
-                plain = access_form(its, layouts[operand], "global")
+                plain = ACCESS_FORMS[its, layouts[operand], "global"]
                 self.lines(plain, number, fragment, _PLAIN)
 
     def main(self, form: Form, number: int, **more: Any) -> None:

@@ -36,7 +36,7 @@ from fuzz.findings.families import FamilyState, asked_of
 from fuzz.findings.making import ReplayOptions, commands_of, is_runnable
 from fuzz.findings.stored import Replayed, Replays, is_expansion
 from fuzz.kinds import KINDS, sentence
-from fuzz.options import Gate
+from fuzz.options.testing import Gate
 from fuzz.output import (
     console,
     counted,
@@ -68,7 +68,7 @@ from runners.protocol import Failure
 from runners.toolchains import DRIVER, Toolchain
 from runners.variants import PLAIN, Variant, parse_variant
 from strategies.draws import Selection
-from strategies.program_draws import selected_forms
+from strategies.rounds import selected_forms
 
 _PROGRAMS_OF_A_MODULE = 8
 """What is timed: modules like those of a campaign."""

@@ -17,7 +17,7 @@ from typing import TypedDict
 from rich.text import Text
 
 from fuzz import warpfuzz_version
-from fuzz.options import CompilersFetch, CompilersList, Doctor
+from fuzz.options.operating import CompilersFetch, CompilersList, Doctor
 from fuzz.output import console, emit, fetcher, say
 from fuzz.output.report import Report, ReportColumn, rows_of
 from oracle.errors import InfrastructureError, UsageError

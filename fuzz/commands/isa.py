@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fuzz.options import Isa
+from fuzz.options.testing import Isa
 from fuzz.output import counted
 from fuzz.output.report import Report, ReportColumn, rows_of
 from oracle.forms import Form

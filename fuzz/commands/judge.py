@@ -22,7 +22,7 @@ from fuzz.judging.judging import (
     compare,
     made_smaller,
 )
-from fuzz.options import Judge
+from fuzz.options.testing import Judge
 from fuzz.output import counted, generator, plain, report_expired, starting
 from fuzz.output.report import Report, ReportColumn, ReportRow, Test
 from oracle.errors import InfrastructureError

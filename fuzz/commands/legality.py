@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from fuzz.options import Explain, Legal
+from fuzz.options.testing import Explain, Legal
 from fuzz.output import console, counted, emit, encoded, harmless
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import GIVEN_BYTES, read_given, reason_of

@@ -23,7 +23,8 @@ from fuzz.measuring import (
     joined_model,
     measured_model,
 )
-from fuzz.options import Measure, check_conflicts
+from fuzz.options.conflicts import check_conflicts
+from fuzz.options.testing import Measure
 from fuzz.output import check_output, counted, say, typed
 from fuzz.output.report import Report, ReportColumn, ReportRow, Section, rows_of
 from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened

@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from corpus import durable
-from fuzz.options import ModelsExport, ModelsList, ModelsShow
+from fuzz.options.operating import ModelsExport, ModelsList, ModelsShow
 from fuzz.output import check_output, console, counted, emit, harmless
 from fuzz.output.report import Report, ReportColumn, rows_of
 from oracle.errors import UsageError

@@ -14,18 +14,18 @@ from corpus import Corpus, create_corpus
 from corpus.known import known_with
 from corpus.opening import MANIFEST
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
-from fuzz.campaign.check_wrappers import Shard, Sharded
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.rounds import parse_duration
 from fuzz.campaign.status import CampaignStatus, check_tested, summary
 from fuzz.campaign.store import ABANDONED, Budget, CampaignStore, State, holds_campaign
-from fuzz.checks.protocol import Check, Facts
+from fuzz.checks.protocol import Check, Facts, Shard
 from fuzz.compilers.members import Member, members_of
 from fuzz.console import Several, ended_by_signals, serving, watching
 from fuzz.console.report import campaign_report, write_report
 from fuzz.findings.making import check_trusted
 from fuzz.fleet.pool import FleetPool, cluster_at
-from fuzz.options import Run, check_conflicts
+from fuzz.options.conflicts import check_conflicts
+from fuzz.options.testing import Run
 from fuzz.output import (
     console,
     counted,
@@ -122,15 +122,14 @@ def _run(options: Run, stack: ExitStack) -> bool:
     budget, known = budget_of(options, state), known_with(options.known, nothing=options.no_known)
     check_kind(options.report, ".html", ".svg")
     check = _check(options, front_ends, _seed(options, state))
-    if options.shard is not None:
-        check = Sharded(check=check, shard=_shard(options, state))
+    shard = None if options.shard is None else _shard(options, state)
     with starting(lines=options.fleet is not None) as tell:
         pool = _pool(check, options, tell)
         stack.enter_context(closing(pool))
         facts = pool.facts()
     if state is not None:
-        check_options(state.options, campaign_options(check, facts))
-        if budget.spent(state.seconds, state.cases) and not lost:
+        check_options(state.options, campaign_options(check, facts, shard))
+        if budget.reason(state.seconds, state.cases) and not lost:
             # The seconds of all resumptions count, as the cases do.
             say(
                 f"the campaign in {options.corpus} has reached its limit ({budget.words()}); a "
@@ -155,6 +154,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
             observer=Several(watcher, *metrics),
             store=store,
             state=state,
+            shard=shard,
         )
         failure = None
         try:

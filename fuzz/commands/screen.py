@@ -44,7 +44,8 @@ from fuzz.console.screening import (
 from fuzz.findings.making import remember
 from fuzz.fleet.pool import cluster_at
 from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
-from fuzz.options import Distill, Screen, check_conflicts
+from fuzz.options.conflicts import check_conflicts
+from fuzz.options.operating import Distill, Screen
 from fuzz.output import (
     check_output,
     console,
@@ -77,27 +78,24 @@ from fuzz.screening.distilling import (
     scope_of,
     set_program,
 )
-from fuzz.screening.examining import Examiner
-from fuzz.screening.fresh import FreshScreen
+from fuzz.screening.examining import ScreenExaminer
 from fuzz.screening.screen import Screen as Screening
-from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set, write_set
+from fuzz.screening.sets import ScreeningSet, SetProgram, read_set, write_set
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import model_for
 from oracle.targets import Module
 from runners.compilers import named_assembler
 from strategies.draws import Selection
-from strategies.program_draws import selected_forms
+from strategies.rounds import selected_forms
 
 _VIEW_SECONDS = 0.5
-_LINE_SECONDS = 10.0
-"""Time between two lines where nobody sees a live view."""
+_LINE_SECONDS = 10.0  # time between two lines where nobody sees a live view
 _END_SECONDS = 90.0
 """How long after its end a device may still be waited for: a comparison that hangs is given up
 after 70 s (`runners.cuda.runner`), and a process for the device starts anew."""
 _IMAGES_WITHOUT_SET = 32
 """Images of each program where there is no set: all classes of values that a recipe has."""
-_PROGRAMS_WITHOUT_SET = 256
-"""Programs after which no more are made."""
+_PROGRAMS_WITHOUT_SET = 256  # programs after which no more are made
 
 
 def screen(options: Screen) -> bool:
@@ -119,18 +117,19 @@ def screen(options: Screen) -> bool:
     job = _Job(made=made, options=options, corpus=corpus, known=known, seconds=seconds)
     begun = time.monotonic()
     with ended_by_signals(job.end), serving(options.metrics, "ScreeningMetrics", devices):
-        threads = [
-            threading.Thread(target=job.screen, args=(device,), daemon=True) for device in devices
-        ]
-        for thread in threads:
+        threads = {
+            device.name: threading.Thread(target=job.screen, args=(device,), daemon=True)
+            for device in devices
+        }
+        for thread in threads.values():
             thread.start()
         _watch(devices, threads, begun, job)
         # Whoever still makes programs ends, too.
         stopped = job.stop.is_set()
         job.stop.set()
-    for device, thread in zip(devices, threads, strict=True):
+    for device in devices:
         device.stopped = stopped
-        if thread.is_alive():
+        if threads[device.name].is_alive():
             device.seconds = time.monotonic() - (device.started or begun)
             device.error = DeviceLostError(
                 f"{device.name}: what ran there has not come back {_END_SECONDS:g} s after the "
@@ -214,8 +213,7 @@ class _Job:
     """Programs for devices that compute alike, by targets and PTX ISA version: a list that grows,
     when the first is there."""
     lock: threading.Lock = field(default_factory=threading.Lock)
-    ended: float = math.inf
-    """When somebody wanted an end (time.monotonic)."""
+    ended: float = math.inf  # when somebody wanted an end (time.monotonic)
 
     def end(self) -> None:
         """End before the time is over."""
@@ -236,10 +234,8 @@ class _Job:
             future = self.making.get(key)
             if future is None:
                 future = self.making[key] = Future()
-                threading.Thread(
-                    target=self._make, args=(future, ready.oracle_target, module, scope),
-                    daemon=True,
-                ).start()  # fmt: skip
+                given = (future, ready.oracle_target, module, scope)
+                threading.Thread(target=self._make, args=given, daemon=True).start()
         return future.result()
 
     def _make(
@@ -285,17 +281,21 @@ class _Job:
         module = Module.named(ready.target, ready.ptx_version)
         if options.preflight:
             device.scope = scope_of(module, ready.oracle_target)
-        if made is None:
-            description = describe(module, seed=options.seed, covers={})
-        else:
+        description = describe(module, seed=options.seed, covers={})
+        if made is not None:
             description = made.description
-            if options.model is not None:
-                _check_model(description, options.model)
-        screening = device.screen = (FreshScreen if options.fresh else Screening)(
+            used = model_for(description.architecture).name
+            if options.model and used.rpartition(" ")[2] != description.model.rpartition(" ")[2]:
+                raise UsageError(
+                    "the set's images are judged by the model "
+                    f"{description.model or 'of its time'}, and --model {options.model} is {used}; "
+                    "leave --model out, or distill a set with it"
+                )
+        screening = device.screen = Screening(
             ready, description, bursts=options.pattern == "bursts", seed=options.seed,
-            grows=made is None, set_name=str(options.path or ""),
+            grows=made is None, set_name=str(options.path or ""), fresh=options.fresh,
         )  # fmt: skip
-        examiner = Examiner(screening, device=device.name)
+        examiner = ScreenExaminer(screening, device=device.name)
 
         def examine() -> None:
             for found in examiner.new():
@@ -319,21 +319,10 @@ class _Job:
             )
 
 
-def _check_model(description: Description, model: str) -> None:
-    used = model_for(description.architecture).name
-    if used.rpartition(" ")[2] != description.model.rpartition(" ")[2]:
-        raise UsageError(
-            f"the set's images are judged by the model {description.model or 'of its time'}, and "
-            f"--model {model} is {used}; leave --model out, or distill a set with it"
-        )
-
-
 def _watch(
-    devices: Sequence[ScreenedDevice],
-    threads: Sequence[threading.Thread],
-    begun: float,
+    devices: Sequence[ScreenedDevice], threads: Mapping[str, threading.Thread], begun: float,
     job: _Job,
-) -> None:
+) -> None:  # fmt: skip
     options = job.options
     apart = options.json or options.preflight
     out = console(stderr=apart)
@@ -342,11 +331,8 @@ def _watch(
         live = Live(console=out, auto_refresh=False, transient=True)
     shown = begun
     with live or nullcontext():
-        while any(
-            thread.is_alive() and not job.is_late(device)
-            for device, thread in zip(devices, threads, strict=True)
-        ):
-            for thread in threads:
+        while any(threads[one.name].is_alive() and not job.is_late(one) for one in devices):
+            for thread in threads.values():
                 thread.join(_VIEW_SECONDS / len(threads))
             for device in devices:
                 for found in device.kept[device.announced :]:
@@ -358,21 +344,14 @@ def _watch(
             elif now - shown >= _LINE_SECONDS:
                 shown = now
                 for device in devices:
-                    if device.screen is None:
-                        continue
-                    say(
-                        f"{now - begun:.0f} s, {device.status.name}: "
-                        f"{rate_words(device.per_second)}{readings(device.status)}; "
-                        f"{device.screen.tally.total}",
-                        stderr=apart,
-                    )
+                    if device.screen is not None:
+                        told = f"{rate_words(device.per_second)}{readings(device.status)}"
+                        line = f"{device.status.name}: {told}; {device.screen.tally.total}"
+                        say(f"{now - begun:.0f} s, {line}", stderr=apart)
 
 
 def _report(
-    options: Screen,
-    devices: Sequence[ScreenedDevice],
-    made: ScreeningSet | None,
-    seconds: float,
+    options: Screen, devices: Sequence[ScreenedDevice], made: ScreeningSet | None, seconds: float
 ) -> None:
     seed, judged_by = options.seed, None
     targets = [device.screen.ready.target for device in devices if device.screen is not None]
@@ -457,17 +436,17 @@ def _screen_fleet(options: Screen, fleet: str) -> bool:
     ):
         _watch_fleet(screening, begun, json=options.json)
     devices = screening.devices
-    rows = []
-    for device in devices:
-        for finding, data in device.harvest.findings if device.harvest else ():
-            saved = corpus.deposit(finding, data)
-            row = stored_row(finding, saved, known.match(finding))
-            rows.append(row | {"device": device.name})
-    report = screening_report(options, _fleet_rows(devices), rows, time.monotonic() - begun)
+    found = [
+        stored_row(case, corpus.deposit(case, data), known.match(case)) | {"device": device.name}
+        for device in devices
+        for case, data in (device.harvest.findings if device.harvest else ())
+    ]
+    rows = _fleet_rows(devices)
+    report = screening_report(options, rows, found, time.monotonic() - begun)
     report.write(**options.picked("json", "junit"))
     report_expired(known)
     failed = [f"{device.name}: {device.error}" for device in devices if device.error]
-    idle = [row for row in _fleet_rows(devices) if not row["error"] and not row["cases"]]
+    idle = [row for row in rows if not row["error"] and not row["cases"]]
     why = STOPPED_BEFORE if screening.stop.is_set() else NOTHING_COMPARED
     failed += [f"{row['device']}: {why}" for row in idle]
     if failed:
@@ -475,7 +454,7 @@ def _screen_fleet(options: Screen, fleet: str) -> bool:
             f"{len(failed)} of {counted(len(devices), 'GPU')} could not be screened to the end: "
             f"{failed[0]}"
         )
-    return any(not row["known"] for row in rows)
+    return any(not row["known"] for row in found)
 
 
 def _fleet_arguments(options: Screen, runner: str) -> tuple[Sequence[str], Mapping[str, bytes]]:
@@ -500,15 +479,13 @@ def _fleet_arguments(options: Screen, runner: str) -> tuple[Sequence[str], Mappi
 
 def _watch_fleet(screening: FleetScreening, begun: float, *, json: bool) -> None:
     """Print a line for each GPU now and then, and a word about each that is gone."""
-    shown, told, placed = begun, set(), set()
+    shown, told = begun, set()
     for devices in screening.run():
         for device in devices:
-            if device.begun is not None and id(device) not in placed:
-                placed.add(id(device))
-                say(plain(f"{device.name}: begins"), stderr=json)
-            if device.error and id(device) not in told:
-                told.add(id(device))
-                say(plain(f"{device.name}: {device.error}", style="bad"), stderr=json)
+            for what, style in (("begins" * (device.begun is not None), ""), (device.error, "bad")):
+                if what and (id(device), style) not in told:
+                    told.add((id(device), style))
+                    say(plain(f"{device.name}: {what}", style=style), stderr=json)
         now = time.monotonic()
         if now - shown >= _LINE_SECONDS:
             shown = now

@@ -19,13 +19,14 @@ from fuzz.campaign.status import untested_words
 from fuzz.checks.protocol import DeviceStatus
 from fuzz.console.dashboard import readings, throttling
 from fuzz.kinds import sentence
-from fuzz.options import Screen as Screening
+from fuzz.options.operating import Screen as Screening
 from fuzz.output import counted, duration, emit, plain, typed
 from fuzz.output.report import Report, ReportColumn, ReportRow, Section, Test
 from fuzz.runner import RunnerChoice
 from fuzz.screening.distilling import Scope, coverage
 from fuzz.screening.examining import ScreenFinding
-from fuzz.screening.screen import Screen, Tally
+from fuzz.screening.screen import Screen
+from fuzz.screening.sets import Tally
 from oracle.errors import DeviceLostError, WarpfuzzError
 from oracle.program import Program
 from oracle.targets import Module

@@ -16,27 +16,23 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
-from fuzz.diagnosis.lane_code import (
-    without_loops,
-    wrong_addresses,
-    wrong_code,
-)
+from fuzz.diagnosis.experiments import CODE, Culprit, ExperimentDevice
+from fuzz.diagnosis.lane_code import wrong_addresses, wrong_code
+from fuzz.diagnosis.lane_rewrites import without
 from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.shared_registers import expanded_alike, shared_register_culprits
 from fuzz.diagnosis.single_step import (
     ADDRESSES,
-    CODE,
     CONTROL,
     name_of,
     wrong_copy,
     wrong_register_step,
 )
 from oracle.errors import WarpfuzzError
-from oracle.forms import Form
 from oracle.isa import MMA_FORMS
+from oracle.lane_code import Repeat
 from oracle.matrices import Matrix
-from oracle.operands import Fragment, Use
+from oracle.operands import Fragment
 from oracle.operations import Operation
 from oracle.ops import (
     Op,
@@ -45,7 +41,7 @@ from oracle.ops import (
     multiplies_registers,
     stores_fragment,
 )
-from oracle.places import Buffer, Place
+from oracle.places import Place
 from oracle.program import Program, walk
 from oracle.steps import Step, changes_elements, is_lane_code
 from oracle.tracing import Event, Trace, trace
@@ -54,11 +50,13 @@ from strategies.programs.single_instruction import (
     Content,
     SingleProduct,
     apart,
+    buffers_of,
     exact,
     plain_access,
     single_product,
+    span_of,
 )
-from strategies.simplification.examples import edited, visit
+from strategies.simplification.examples import Site, edited, visit
 
 _MULTIPLICATIONS = 512
 """Most that are tried by themselves, of a program with loops."""
@@ -79,90 +77,79 @@ def culprit_of(
     The smaller the program, the more can be said. None where no experiment tells.
     """
     try:
-        return _Search(device).culprit(program, image)
-    except WarpfuzzError:
-        # An experiment cannot be written down, or not be asked of this runner: nothing is known.
-        return None
-
-
-class _Search:
-    def __init__(self, device: ExperimentDevice) -> None:
-        self._device = device
-
-    def culprit(self, program: Program, image: NDArray[np.uint8]) -> Culprit | None:
-        device = self._device
         (found,) = shared_register_culprits(device, program, image[None])
         if found is not None:
             return found
         traced = trace(program, image, target=device.target)
         return (
             wrong_copy(device, program)
-            or self._register_steps(program, traced)
-            or self._instructions(program, traced)
-            or self._elementwise(program, image)
-            or self._control(program, image, traced)
+            or _register_steps(device, program, traced)
+            or _instructions(device, program, traced)
+            or _otherwise(device, program, image, traced)
             or _wrong_in_company(device, program, image, traced)
         )
-
-    def _register_steps(self, program: Program, traced: Trace) -> Culprit | None:
-        """Blame a step on registers, unless the copies that fill its memory are wrong as well."""
-        found = wrong_register_step(self._device, program, traced)
-        if found is not None and found.instructions == (CODE,):
-            return wrong_code(self._device, traced) or found
-        if found is not None and found.instructions == (ADDRESSES,):
-            return wrong_addresses(self._device, program) or found
-        if found is None or found.witness is None:
-            return found
-        copied = wrong_copy(self._device, found.witness.program)
-        if copied is not None:
-            return copied
-        # Something else may be wrong with the program as well: apart it was no better there.
-        shown = found.witness
-        shared = shared_register_culprits(self._device, shown.program, shown.images)
-        return next((replace(one, witness=shown) for one in shared if one is not None), found)
-
-    def _control(self, program: Program, image: NDArray[np.uint8], traced: Trace) -> Culprit | None:
-        """Blame branches and loops if the steps that are taken come out right in a row."""
-        controlled = any(step.blocks for step in walk(program.steps))
-        if not controlled or self._device.right(program, image):
-            return None
-        straight = replace(program, steps=tuple(event.step for event in traced.events))
-        if not self._device.right(straight, image):
-            return None
-        plain = {
-            site: (replace(step, code=without_loops(step.code)),)
-            for site, step in visit(program.steps)
-            if is_lane_code(step)
-        }
-        other = replace(program, steps=edited(program.steps, plain))
-        if other == program or not self._device.right(other, image):
-            return CONTROL
-        return replace(CONTROL, condition=_AROUND)
-
-    def _elementwise(self, program: Program, image: NDArray[np.uint8]) -> Culprit | None:
-        """Blame element-wise steps if the program is right once they change nothing."""
-        plain = {
-            site: (replace(step, operation=Operation.COPY, constant=0),)
-            for site, step in visit(program.steps)
-            if changes_elements(step)
-        }
-        other = replace(program, steps=edited(program.steps, plain))
-        if other == program or not self._device.right(other, image):
-            return None
-        if self._device.right(program, image):
-            return None
-        return Culprit(instructions=(_ELEMENTWISE,))
-
-    def _instructions(self, program: Program, traced: Trace) -> Culprit | None:
-        """Blame what is wrong by itself of loads, multiplications and stores."""
-        tried: dict[SingleProduct, list[Mapping[str, Content]]] = {}
-        for found, contents in islice(_bare(program, traced), _MULTIPLICATIONS):
-            tried.setdefault(found, []).append(contents)
-        for found, some in tried.items():
-            culprit = wrong_alone(self._device, found, some)
-            if culprit is not None:
-                return culprit
+    except WarpfuzzError:
+        # An experiment cannot be written down, or not be asked of this runner: nothing is known.
         return None
+
+
+def _register_steps(device: ExperimentDevice, program: Program, traced: Trace) -> Culprit | None:
+    """Blame a step on registers, unless the copies that fill its memory are wrong as well."""
+    found = wrong_register_step(device, program, traced)
+    if found is not None and found.instructions == (CODE,):
+        return wrong_code(device, traced) or found
+    if found is not None and found.instructions == (ADDRESSES,):
+        return wrong_addresses(device, program) or found
+    if found is None or found.witness is None:
+        return found
+    shown = found.witness
+    if (copied := wrong_copy(device, shown.program)) is not None:
+        return copied
+    # Something else may be wrong with the program as well: apart it was no better there.
+    shared = shared_register_culprits(device, shown.program, shown.images)
+    return next((replace(one, witness=shown) for one in shared if one is not None), found)
+
+
+def _instructions(device: ExperimentDevice, program: Program, traced: Trace) -> Culprit | None:
+    """Blame what is wrong by itself of loads, multiplications and stores."""
+    tried: dict[SingleProduct, list[Mapping[str, Content]]] = {}
+    for found, contents in islice(_bare(program, traced), _MULTIPLICATIONS):
+        tried.setdefault(found, []).append(contents)
+    culprits = (wrong_alone(device, found, some) for found, some in tried.items())
+    return next(filter(None, culprits), None)
+
+
+def _otherwise(
+    device: ExperimentDevice, program: Program, image: NDArray[np.uint8], traced: Trace
+) -> Culprit | None:
+    """Blame what the program is right without: element-wise steps, or branches and loops."""
+
+    def written(edits: Mapping[Site, tuple[Step, ...]]) -> Program | None:
+        other = replace(program, steps=edited(program.steps, edits))
+        return None if other == program else other
+
+    def right(other: Program | None) -> bool:
+        return other is not None and device.right(other, image)
+
+    plain: dict[Site, tuple[Step, ...]] = {
+        site: (replace(step, operation=Operation.COPY, constant=0),)
+        for site, step in visit(program.steps)
+        if changes_elements(step)
+    }
+    controlled = any(step.blocks for step in walk(program.steps))
+    if not (plain or controlled) or right(program):
+        return None
+    if right(written(plain)):
+        return Culprit(instructions=(_ELEMENTWISE,))
+    straight = replace(program, steps=tuple(event.step for event in traced.events))
+    if not controlled or not right(straight):
+        return None
+    once: dict[Site, tuple[Step, ...]] = {
+        site: (replace(step, code=without(step.code, Repeat)),)
+        for site, step in visit(program.steps)
+        if is_lane_code(step)
+    }
+    return replace(CONTROL, condition=_AROUND) if right(written(once)) else CONTROL
 
 
 _ELEMENTWISE = "element-wise operation"
@@ -243,23 +230,28 @@ def _wrong_in_company(
     """
     if len(traced.events) > _MOST_STEPS:
         return None
-    if not all(_shows(device, form) for form in dict.fromkeys(_looking(traced))):
-        # What is looked at through a wrong store is wrong, whoever made it.
-        return None
-    steps: list[Step] = []
-    buffers = list(program.buffers)
-    looked_at: list[tuple[Event, Buffer]] = []
+    looked_at: list[tuple[Event, Access]] = []
     for event in traced.events:
-        steps.append(event.step)
-        if event.step.writes is None:
+        made = event.step.writes
+        # No store takes a multiplicand.
+        if made is None or (isinstance(made.holds, Fragment) and made.holds.matrix.operand != "c"):
             continue
-        store = _stored(event.step.writes, f"seen{event.number}")
-        if store is not None:
-            (span,) = store.bytes_written
-            buffers.append(Buffer(name=span.buffer, space="global", size=span.end))
-            looked_at.append((event, buffers[-1]))
-            steps.append(store)
-    tried = Program(buffers=tuple(buffers), steps=tuple(steps))
+        place = Place(buffer=f"seen{event.number}")
+        looked_at.append((event, plain_access(made, place, store=True)))
+    stores = [store for _, store in looked_at]
+    for form in dict.fromkeys(store.form for store in stores if stores_fragment(store)):
+        plain = _accumulating(replace(form.matrix(), operand="c"))
+        own = Op.of(form=form, fragment="d", place=Place(buffer="d"))
+        # What is looked at through a wrong store is wrong, whoever made it.
+        if plain is not None and wrong_alone(device, replace(plain, store=own), ()) is not None:
+            return None
+    seen: dict[int, tuple[Step, ...]] = {event.number: (store,) for event, store in looked_at}
+    tried = Program(
+        buffers=(*program.buffers, *buffers_of(stores)),
+        steps=tuple(
+            one for event in traced.events for one in (event.step, *seen.get(event.number, ()))
+        ),
+    )
     whole = np.zeros(tried.image_bytes, np.uint8)
     for buffer in program.buffers:
         if buffer.space == "global":
@@ -269,53 +261,27 @@ def _wrong_in_company(
     if results is None or not results.ran.all():
         return None
     differs = results.actual[0] != results.expected[0]
-    for event, buffer in looked_at:
-        start = tried.offset(buffer.name)
-        if differs[start : start + buffer.size].any():
+    for event, store in looked_at:
+        start = tried.offset(span_of(store).buffer)
+        if differs[start : start + span_of(store).end].any():
             return _culprit_in_company(traced, event)
     return None
 
 
 def _culprit_in_company(traced: Trace, event: Event) -> Culprit:
-    step, condition = event.step, _IN_COMPANY
-    instructions = _names(step)
-    if multiplies_registers(step):
-        instructions = (f"{name_of(step)} of {expanded_alike(step.form)}",)
-        if any(
-            is_lane_code(getattr(traced.maker(event, use.name), "step", None))
-            for use in step.reads
-            if use.field in ("a", "b")
-        ):
-            condition = _COMPUTED
-    return Culprit(instructions=instructions, condition=condition, together=True)
-
-
-def _looking(traced: Trace) -> Iterator[Form]:
-    for event in traced.events:
-        store = None if event.step.writes is None else _stored(event.step.writes, "seen")
-        if stores_fragment(store):
-            yield store.form
-
-
-def _shows(device: ExperimentDevice, form: Form) -> bool:
-    plain = _accumulating(replace(form.matrix(), operand="c"))
-    if plain is None:
-        return True
-    store = Op.of(form=form, fragment="d", place=Place(buffer="d"))
-    return wrong_alone(device, replace(plain, store=store), ()) is None
-
-
-def _stored(use: Use, name: str) -> Access | None:
-    """Return a store of what a step wrote, in a buffer of its own; None of a multiplicand."""
-    if isinstance(use.holds, Fragment) and use.holds.matrix.operand != "c":
-        return None
-    return plain_access(use, Place(buffer=name), store=True)
-
-
-def _names(step: Step) -> tuple[str, ...]:
     """Name a step, and those before it that nothing shows: loads of A and B."""
+    step, condition = event.step, _IN_COMPANY
     if step.changes:
-        return (_ELEMENTWISE,)
-    if multiplies_fragments(step):
-        return ("wmma.mma", "wmma.load")
-    return ("wmma.load.c",) if loads_fragment(step) else (name_of(step),)
+        names = [_ELEMENTWISE]
+    elif multiplies_fragments(step):
+        names = ["wmma.mma", "wmma.load"]
+    elif loads_fragment(step):
+        names = ["wmma.load.c"]
+    else:
+        names = [name_of(step)]
+    if multiplies_registers(step):
+        names = [f"{name_of(step)} of {expanded_alike(step.form)}"]
+        factors = [use.name for use in step.reads if use.field in ("a", "b")]
+        if any(is_lane_code(getattr(traced.maker(event, one), "step", None)) for one in factors):
+            condition = _COMPUTED
+    return Culprit(instructions=tuple(names), condition=condition, together=True)

@@ -25,6 +25,8 @@ _FAILED_RUNS = 24
 """Failed runs of one batch of at most some 20 images, before the rest counts as wrong."""
 IN_PLACE = "d in the registers of a multiplicand"
 """What is said where D shares registers with A or B, which ptxas gets wrong (docs/findings.md)."""
+CODE = "scalar code"
+"""What a step is called that is code of lanes; `fuzz.diagnosis.lane_code` tells more."""
 _UNITS = {"f64": "f64", "b1": "single bits"}
 
 
@@ -165,6 +167,19 @@ class ExperimentDevice:
             actual=actual[shown],
             expected=expected,
         )
+
+    def witnesses(self, tried: Sequence[tuple[Program, Images]]) -> list[Witness | None]:
+        """Run programs; return each with the images that are wrong, None where none is known."""
+        return [
+            None
+            if found is None or not found.wrong.any()
+            else Witness(program=program, images=images[found.wrong])
+            for (program, images), found in zip(tried, self.results_of(tried), strict=True)
+        ]
+
+    def witness(self, program: Program, images: Images) -> Witness | None:
+        """Run a program; return it with the images that are wrong, None where none is known."""
+        return self.witnesses([(program, images)])[0]
 
     def right(self, program: Program, image: NDArray[np.uint8]) -> bool:
         """Whether a program comes out right on an image; False if it cannot be asked."""

@@ -17,9 +17,7 @@ from fuzz.diagnosis.experiments import ExperimentDevice, Witness
 from oracle.errors import UsageError
 from oracle.lane_code import ZERO, Assign, LaneCode, Statement, Taken, most_of
 from oracle.matrices import LANES
-from oracle.program import Program
 from oracle.scalar import CLASSES, ScalarInstruction
-from runners.protocol import Images
 from strategies.programs.scalar_rows import settled
 from strategies.simplification.examples import Example
 from strategies.simplification.lane_code import alone
@@ -104,8 +102,7 @@ def assign(opcode: str, destination: str, *sources: str | int, guard: str = "") 
 
 def wrong_images(device: ExperimentDevice, trials: Sequence[Trial]) -> Witness | None:
     """Run trials that have the same code; return the program and the images that are wrong."""
-    (found,) = each_wrong(device, [trials])
-    return found
+    return each_wrong(device, [trials])[0]
 
 
 def each_wrong(device: ExperimentDevice, groups: Sequence[Sequence[Trial]]) -> list[Witness | None]:
@@ -114,17 +111,10 @@ def each_wrong(device: ExperimentDevice, groups: Sequence[Sequence[Trial]]) -> l
     Groups that are compiled together may be wrong for that alone: what is said of one is believed
     where it is tried by itself.
     """
-    tried: dict[int, tuple[Program, Images]] = {}
-    for index, trials in enumerate(groups):
-        examples = [one for one in (trial.example() for trial in trials) if one is not None]
-        if examples:
-            tried[index] = examples[0].program, np.stack([one.image for one in examples])
-    witnesses: list[Witness | None] = [None] * len(groups)
-    for index, found in zip(tried, device.results_of([*tried.values()]), strict=True):
-        if found is not None and found.wrong.any():
-            program, images = tried[index]
-            witnesses[index] = Witness(program=program, images=images[found.wrong])
-    return witnesses
+    made = [[one for one in map(Trial.example, trials) if one is not None] for trials in groups]
+    some = [(one[0].program, np.stack([each.image for each in one])) for one in made if one]
+    found = iter(device.witnesses(some))
+    return [next(found) if one else None for one in made]
 
 
 def first_wrong(

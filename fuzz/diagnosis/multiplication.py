@@ -17,6 +17,7 @@ import numpy as np
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Witness, arithmetic_of
 from oracle.forms import Form
 from oracle.isa import MMA_FORMS, is_available
+from oracle.program import Program
 from strategies.programs.single_instruction import (
     Content,
     SingleProduct,
@@ -32,6 +33,24 @@ _MET = 4
 """Contents that were met, of those that one multiplication met in a loop, of every run."""
 _DRAWN = 2
 """Exact contents of every run."""
+_HIDDEN: Mapping[str, Mapping[str, int]] = {
+    "all": {},
+    "c0": {"c": 0},
+    "a1": {"a": 1, "c": 0},
+    "b1": {"b": 1, "c": 0},
+    "a1b1": {"a": 1, "b": 1, "c": 0},
+    "a0b0": {"a": 0, "b": 0},
+}
+"""Runs by the number that stands in place of operands; the rest is what it is."""
+_NEEDS = {
+    "wmma.load.a": {"all", "c0", "b1"},
+    "wmma.load.b": {"all", "c0", "a1"},
+    "wmma.load.c": {"all", "a0b0", "reload"},
+    "wmma.load": {"all", "c0", "a1", "b1", "a0b0", "reload"},
+    "wmma.mma": {"all", "c0", "a1", "b1", "a1b1", "a0b0"},
+}
+"""The runs that may come out wrong where a step is."""
+_Names = tuple[str, ...]
 
 
 def wrong_alone(
@@ -50,38 +69,12 @@ def wrong_alone(
             found = wrong_alone(device, replace(base, multiply=multiply), contents)
             if found is not None:
                 return found
-    spectrum = _Spectrum(device, base, _wrong_first(device, base, contents)[:_MET])
-    return spectrum.culprit() if spectrum.wrong or spectrum.reloads_wrong else None
-
-
-def _wrong_first(
-    device: ExperimentDevice, base: SingleProduct, contents: Sequence[Mapping[str, Content]]
-) -> Sequence[Mapping[str, Content]]:
-    """Return operands in another order: those that come out wrong before the others."""
-    if len(contents) <= _MET:
-        return contents
-    found = device.results(base.program, np.stack([image_of(base.program, c) for c in contents]))
-    order = range(len(contents)) if found is None else np.argsort(~found.wrong, kind="stable")
-    return [contents[index] for index in order]
-
-
-_HIDDEN: Mapping[str, Mapping[str, str]] = {
-    "all": {},
-    "c0": {"c": "zero"},
-    "a1": {"a": "one", "c": "zero"},
-    "b1": {"b": "one", "c": "zero"},
-    "a1b1": {"a": "one", "b": "one", "c": "zero"},
-    "a0b0": {"a": "zero", "b": "zero"},
-}
-"""Runs by what takes the place of operands; the rest is what it is."""
-_NEEDS = {
-    "wmma.load.a": {"all", "c0", "b1"},
-    "wmma.load.b": {"all", "c0", "a1"},
-    "wmma.load.c": {"all", "a0b0", "reload"},
-    "wmma.load": {"all", "c0", "a1", "b1", "a0b0", "reload"},
-    "wmma.mma": {"all", "c0", "a1", "b1", "a1b1", "a0b0"},
-}
-"""The runs that may come out wrong where a step is."""
+    if len(contents) > _MET:
+        images = np.stack([image_of(base.program, some) for some in contents])
+        if (results := device.results(base.program, images)) is not None:
+            # Those that come out wrong before the others.
+            contents = [contents[index] for index in np.argsort(~results.wrong, kind="stable")]
+    return _Spectrum(device, base, contents[:_MET]).culprit()
 
 
 class _Spectrum:
@@ -89,29 +82,32 @@ class _Spectrum:
         self,
         device: ExperimentDevice,
         base: SingleProduct,
-        contents: Sequence[Mapping[str, Content]],
+        contents: Sequence[Mapping[str, Content]] = (),
     ) -> None:
-        self._device, self._base = device, base
-        form = base.form
+        self._device, self._base, self._form = device, base, base.form
         drawn = [
-            {operand: exact(form.matrix(operand), seed) for operand in "abc"}
+            {operand: exact(base.form.matrix(operand), seed) for operand in "abc"}
             for seed in range(_DRAWN)
         ]
-        self._contents = [*contents, *drawn]
-        self._met = len(contents)
+        self._contents, self._met = [*contents, *drawn], len(contents)
         """The first of them were met, the rest drawn."""
-        images, self._runs = [], []
-        for number, operands in enumerate(self._contents):
-            for run, hidden in _HIDDEN.items():
-                changed = {
-                    operand: 0 if how == "zero" else one(form.matrix(operand).type)
-                    for operand, how in hidden.items()
-                }
-                images.append(image_of(base.program, {**operands, **changed}, noise=number))
-                self._runs.append((number, run))
-        self._images = np.stack(images)
+        self._runs = [(number, run) for number in range(len(self._contents)) for run in _HIDDEN]
+        self._images = np.stack(
+            [
+                image_of(
+                    base.program, {**self._contents[number], **self._constants(run)}, noise=number
+                )
+                for number, run in self._runs
+            ]
+        )
         self._results = device.results(base.program, self._images)
         self.wrong = self._results is not None and bool(self._results.wrong.any())
+
+    def _constants(self, run: str) -> Mapping[str, Content]:
+        return {
+            operand: one(self._form.matrix(operand).type) if number else 0
+            for operand, number in _HIDDEN[run].items()
+        }
 
     def _wrong_runs(self, *, drawn: bool = False) -> set[str]:
         """Return what comes out wrong; of the contents that were drawn alone, on demand."""
@@ -122,25 +118,19 @@ class _Spectrum:
             if wrong and (number >= self._met or not drawn)
         }
 
-    @property
-    def reloads_wrong(self) -> bool:
-        return self._reloads is not None
-
-    def culprit(self) -> Culprit:
-        found = self._culprit()
-        witness = self._reloads
-        if witness is None or any("wmma.mma" in one for one in found.instructions):
-            assert self._results is not None
+    def culprit(self) -> Culprit | None:
+        if self._results is None or not (self.wrong or self._reloads):
+            return None
+        names, witness = self._names(), self._reloads
+        if witness is None or any("wmma.mma" in name for name in names):
             witness = Witness(program=self._base.program, images=self._images[self._results.wrong])
-        return replace(found, witness=witness)
+        return Culprit(instructions=names, witness=witness)
 
-    def _culprit(self) -> Culprit:
+    def _names(self) -> _Names:
         assert self._results is not None
-        if not self._results.ran.any() and not self.reloads_wrong:
+        if not self._results.ran.any() and self._reloads is None:
             return self._failing()
-        runs = self._wrong_runs()
-        if self.reloads_wrong:
-            runs.add("reload")
+        runs = self._wrong_runs() | ({"reload"} if self._reloads else set())
         able = [name for name, needed in _NEEDS.items() if runs <= needed]
         if "reload" in runs:
             return self._access(able)
@@ -153,127 +143,113 @@ class _Spectrum:
         # C is right where it is loaded and stored: a sum of C alone is the multiplication's.
         elsewhere = {"a1", "b1"} <= runs <= _NEEDS["wmma.load"] - {"a0b0"}
         if elsewhere and any(map(self.reads_elsewhere, "ab")):
-            return Culprit(instructions=("wmma.load",))
+            return ("wmma.load",)
         return self._multiplication()
 
     @cached_property
     def _reloads(self) -> Witness | None:
         """C, or D, if it is wrong when it is loaded and stored without a multiplication."""
-        base, form = self._base, self._base.form
+        form = self._form
         for type_ in dict.fromkeys((form.d_type, form.c_type)):
-            program = base.reload(type_)
+            program = self._base.reload(type_)
+            contents = self._exact("d")
             if type_ == form.c_type:
                 contents = [operands["c"] for operands in self._contents]
-            else:
-                contents = [exact(form.matrix("d"), seed) for seed in range(_DRAWN)]
-            images = np.stack(
-                [image_of(program, {"c": content}, noise=n) for n, content in enumerate(contents)]
-            )
-            found = self._device.results(program, images)
-            if found is not None and found.wrong.any():
-                return Witness(program=program, images=images[found.wrong])
+            images = [image_of(program, {"c": each}, noise=n) for n, each in enumerate(contents)]
+            if found := self._device.witness(program, np.stack(images)):
+                return found
         return None
 
-    def _failing(self) -> Culprit:
+    def _exact(self, operand: str) -> list[Content]:
+        return [exact(self._form.matrix(operand), seed) for seed in range(_DRAWN)]
+
+    def _failing(self) -> _Names:
         """Blame a load with which nothing runs, whatever is loaded; else the multiplication."""
         for operand in "ab":
-            program = self._base.reload(self._base.form.c_type, beside=operand)
+            program = self._base.reload(self._form.c_type, beside=operand)
             if not self._device.right(program, image_of(program, self._contents[0])):
-                return Culprit(instructions=(f"wmma.load.{operand}",))
-        return Culprit(instructions=("wmma.mma",))
+                return (f"wmma.load.{operand}",)
+        return ("wmma.mma",)
 
-    def _access(self, able: Sequence[str]) -> Culprit:
+    def _access(self, able: Sequence[str]) -> _Names:
         """Tell loads from the store, where an accumulator that is loaded and stored is another."""
         if self._stored_alike():
-            return Culprit(instructions=("wmma.store",))
-        if "wmma.load.c" in able:
-            if self._only_special_values_move():
-                return Culprit(instructions=("wmma.load.c", "wmma.store"))
-            return self._loads("c")
-        return Culprit(instructions=("wmma.load",) if "wmma.load" in able else ("wmma.store",))
-
-    def _only_special_values_move(self) -> bool:
-        """Whether C is right when small integers are loaded and stored.
-
-        What is wrong then are values that no multiplication returns, NaN with a payload say, so
-        that D never shows which of the two steps it is.
-        """
-        form = self._base.form
-        program = self._base.reload(form.c_type)
-        contents = [exact(form.matrix("c"), seed) for seed in range(_DRAWN)]
-        return all(self._device.right(program, image_of(program, {"c": c})) for c in contents)
+            return ("wmma.store",)
+        if "wmma.load.c" not in able:
+            return ("wmma.load",) if "wmma.load" in able else ("wmma.store",)
+        # Right where small integers are loaded and stored: what is wrong are values that no
+        # multiplication returns, NaN with a payload say, so that D never shows which step it is.
+        program = self._base.reload(self._form.c_type)
+        small = (image_of(program, {"c": each}) for each in self._exact("c"))
+        if all(self._device.right(program, image) for image in small):
+            return ("wmma.load.c", "wmma.store")
+        return self._loads("c")
 
     def _stored_alike(self) -> bool:
+        """Whether D is left as wrong as by the multiplication, loaded and stored without it."""
         assert self._results is not None
-        base, form = self._base, self._base.form
+        base = self._base
         chosen = [index for index, (_, run) in enumerate(self._runs) if run in ("c0", "a1", "b1")]
-        program = base.reload(form.d_type)
-        start, size = base.program.offset("d"), base.program.buffer("d").size
-        begin = program.offset("d")
+        program = base.reload(self._form.d_type)
+        there, here = _of_operand(base.program, "d"), _of_operand(program, "d")
         values = base.results(self._results.expected[chosen])
-        images = []
-        for index, value in zip(chosen, values, strict=True):
-            image = image_of(program, {"c": value})
-            image[begin : begin + size] = self._images[index][start : start + size]
-            images.append(image)
-        again = self._device.results(program, np.stack(images))
-        if again is None:
+        images = np.stack([image_of(program, {"c": value}) for value in values])
+        images[:, here] = self._images[chosen, there]
+        again = self._device.results(program, images)
+        if again is None or not again.wrong.any():
             return False
-        before = self._results.actual[chosen][:, start : start + size]
-        after = again.actual[:, begin : begin + size]
-        return bool((before == after).all()) and bool(again.wrong.any())
+        return bool((self._results.actual[chosen, there] == again.actual[:, here]).all())
 
-    def _load_or_multiplication(self, operand: str) -> Culprit:
+    def _load_or_multiplication(self, operand: str) -> _Names:
         """Tell the load of a multiplicand from the multiplication that reads it."""
-        load = f"wmma.load.{operand}"
-        drawn = self._wrong_runs(drawn=True)
-        if "c0" not in drawn:
+        if "c0" not in self._wrong_runs(drawn=True):
             # It takes special values: of one operand by chance, as likely as not.
             return self._multiplication()
         if self.reads_elsewhere(operand):
             return self._loads(operand)
         if self._wrong_if_loaded(operand):
             return self._loaded(operand)
-        for form in (self._base.form, *self._siblings(operand, same=False)):
+        device, base = self._device, self._base
+        for form in (self._form, *self._siblings(operand, same=False)):
             # Of lines without gaps, or as many as elements in one, another order is all the same.
-            other = _Spectrum(self._device, self._base.spread(form, operand), ())
+            other = _Spectrum(device, base.spread(form, operand))
             if other.wrong and other.reads_elsewhere(operand):
                 return self._loads(operand)
-        if any(self._is_right(form, operand) for form in self._siblings(operand)):
-            return self._multiplication()
-        return Culprit(instructions=(load, "wmma.mma"))
+        for form in self._siblings(operand):
+            if not _Spectrum(device, base.with_form(form, operand)).wrong:
+                return self._multiplication()
+        return (f"wmma.load.{operand}", "wmma.mma")
 
-    def _loads(self, operand: str) -> Culprit:
-        form = self._base.form
+    def _loads(self, operand: str) -> _Names:
+        """Name one load, or all loads if all are wrong that are as unusual."""
+        form = self._form
         # Lines of A and B that are both along k may change places together, and nothing shows.
-        across = [one for one in MMA_FORMS if one == form.varied(alayout="row", blayout="col")]
+        across = [each for each in MMA_FORMS if each == form.varied(alayout="row", blayout="col")]
         for other in dict.fromkeys((form, *across)):
-            alike = _Spectrum(self._device, self._base.alike(operand, other), ())
-            if alike.wrong and not {"a1", "b1"} - alike._wrong_runs():
-                return Culprit(instructions=("wmma.load",))
-        return Culprit(instructions=(f"wmma.load.{operand}",))
+            alike = _Spectrum(self._device, self._base.alike(operand, other))
+            if alike.wrong and {"a1", "b1"} <= alike._wrong_runs():
+                return ("wmma.load",)
+        return (f"wmma.load.{operand}",)
 
     def reads_elsewhere(self, operand: str) -> bool:
         """Whether the result depends on bytes that the load of an operand should not read."""
-        program, operands = self._base.program, self._contents[-1]
-        images = np.stack([image_of(program, operands, noise=noise) for noise in range(4)])
-        start, size = program.offset(operand), program.buffer(operand).size
-        fixed = images[0].copy()
-        for image in images[1:]:
-            own = image[start : start + size].copy()
-            image[:] = fixed
-            image[start : start + size] = own
+        program = self._base.program
+        images = np.stack(
+            [image_of(program, self._contents[-1], noise=noise) for noise in range(4)]
+        )
+        own = images[:, _of_operand(program, operand)].copy()
+        images[:] = images[0]
+        images[:, _of_operand(program, operand)] = own
         results = self._device.results(program, images)
         if results is None:
             return False
-        begin, end = program.offset("d"), program.offset("d") + program.buffer("d").size
-        return bool((results.actual[1:, begin:end] != results.actual[:1, begin:end]).any())
+        found = results.actual[:, _of_operand(program, "d")]
+        return bool((found[1:] != found[:1]).any())
 
-    def _loaded(self, operand: str) -> Culprit:
+    def _loaded(self, operand: str) -> _Names:
         """Blame a load that gets one value wrong; or all of them, if the other does, too."""
         (other,) = {"a", "b"} - {operand}
-        each = "" if self._wrong_if_loaded(other) else f".{operand}"
-        return Culprit(instructions=(f"wmma.load{each}",))
+        return ("wmma.load" if self._wrong_if_loaded(other) else f"wmma.load.{operand}",)
 
     def _wrong_if_loaded(self, operand: str) -> bool:
         """Whether an operand of one value comes out right if registers made it, and wrong loaded.
@@ -281,9 +257,8 @@ class _Spectrum:
         Of a type whose registers cannot be computed with, f16 is asked: lines as long are loaded
         in one way.
         """
-        base = self._base
+        base, form = self._base, self._form
         if base.making(operand, 0) is None:
-            form = base.form
             halves = (
                 other
                 for other in MMA_FORMS
@@ -292,48 +267,46 @@ class _Spectrum:
                 and (other.a_layout, other.b_layout) == (form.a_layout, form.b_layout)
             )  # fmt: skip
             base = single_product(next(halves))
-        type_ = base.form.matrix(operand).type
-        for raw in dict.fromkeys((0, one(type_))):
+        drawn: list[Mapping[str, Content]] = [
+            {name: exact(base.form.matrix(name), seed) for name in "ab"} | {"c": 0}
+            for seed in range(_DRAWN)
+        ]
+        for raw in dict.fromkeys((0, one(base.form.matrix(operand).type))):
             program = base.making(operand, raw)
             assert program is not None
-            drawn = [
-                {name: exact(base.form.matrix(name), seed) for name in "ab"} | {"c": 0}
-                for seed in range(_DRAWN)
-            ]
-            images = np.stack([image_of(program, {**some, operand: raw}) for some in drawn])
-            loaded = self._device.results(base.program, images)
-            if loaded is None or not loaded.wrong.any():
-                continue
+
+            def images(there: int, program: Program = program) -> np.ndarray:
+                return np.stack([image_of(program, {**some, operand: there}) for some in drawn])
+
             # Something else is loaded, and made into the same.
-            images = np.stack([image_of(program, {**some, operand: 0}) for some in drawn])
-            made = self._device.results(program, images)
-            if made is not None and not made.wrong.any():
-                return True
+            if self._device.witness(base.program, images(raw)):
+                made = self._device.results(program, images(0))
+                if made is not None and not made.wrong.any():
+                    return True
         return False
 
     def _siblings(self, operand: str, *, same: bool = True) -> list[Form]:
         """Return other multiplications that take the same fragment; or one of another shape."""
-        form, layout = self._base.form, f"{operand}_layout"
-        mine = form.matrix(operand)
+        layout, mine = f"{operand}_layout", self._form.matrix(operand)
         found: dict[object, Form] = {}
         for other in MMA_FORMS:
             its = other.matrix(operand)
             if (
-                other != form
+                other != self._form
                 and its.type == mine.type
                 and (its == mine) == same
-                and getattr(other, layout) == getattr(form, layout)
+                and getattr(other, layout) == getattr(self._form, layout)
                 and is_available(other, self._device.module)
             ):
                 found.setdefault(other if same else its, other)
         return list(found.values())[:_SIBLINGS]
 
-    def _is_right(self, form: Form, operand: str) -> bool:
-        other = _Spectrum(self._device, self._base.with_form(form, operand), ())
-        return not other.wrong
-
-    def _multiplication(self) -> Culprit:
+    def _multiplication(self) -> _Names:
         """Blame the multiplication: its arithmetic, if it is right where sums are exact."""
-        if self._wrong_runs(drawn=True):
-            return Culprit(instructions=("wmma.mma",))
-        return Culprit(instructions=(f"wmma.mma of {arithmetic_of(self._base.form)}",))
+        exact_wrong = self._wrong_runs(drawn=True)
+        return ("wmma.mma" if exact_wrong else f"wmma.mma of {arithmetic_of(self._form)}",)
+
+
+def _of_operand(program: Program, name: str) -> slice:
+    start = program.offset(name)
+    return slice(start, start + program.buffer(name).size)

@@ -8,8 +8,9 @@ program looks: the one that, in registers of its own, makes it right.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -20,8 +21,7 @@ from fuzz.diagnosis.experiments import IN_PLACE, Culprit, ExperimentDevice, name
 from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.single_step import wrong_multiplication
 from oracle.forms import Form
-from oracle.operands import Use
-from oracle.ops import Product, multiplies
+from oracle.ops import multiplies
 from oracle.program import Program, fresh_bank
 from oracle.sharing import way_of
 from oracle.steps import Step, copied
@@ -50,10 +50,8 @@ def expanded_alike(form: Form, condition: str = "") -> str:
 
 def _culprit(form: Form, condition: str) -> Culprit:
     """Return what is to blame if multiplications of a form are, where operands share registers."""
-    within = expanded_alike(form, condition)
-    name = name_of_form(form)
-    name = f"{name} of {within}" if within else name
-    return Culprit(instructions=(name,), condition=condition, form=form)
+    names = filter(None, (name_of_form(form), expanded_alike(form, condition)))
+    return Culprit(instructions=(" of ".join(names),), condition=condition, form=form)
 
 
 Wrong = NDArray[np.bool_]
@@ -69,70 +67,49 @@ def shared_register_culprits(
 
     That is believed of multiplications whose D shares registers with other operands if the image
     comes out right where they do not, and wrong without that; where several do so in one program,
-    with those of all others apart. None where neither shows it. `again` runs it once more as it
-    ran, in a module with others, and tells which images come out wrong. That is enough where the
-    same is believed of another program already; else it is compiled by itself.
+    with those of all others apart. None where neither shows it.
+
+    `again` runs it once more as it ran, in a module with others, and tells which images come out
+    wrong. That is enough where the same is believed of another program already; else it is compiled
+    by itself. A campaign runs into what a compiler always gets wrong every second: compiling more
+    for each such program would cost it its rate.
     """
-    search = _Search(device, program, images)
-    return search.as_before(again) if again is not None else search.culprits()
+    suspects, believed = _suspects(program), device.remembered.believed
+    everything = frozenset(suspects)
 
-
-class _Search:
-    def __init__(self, device: ExperimentDevice, program: Program, images: Images) -> None:
-        self._device, self._program, self._images = device, program, images
-        self._suspects = _suspects(program)
-        self._tried: dict[frozenset[str], Wrong | None] = {}
-
-    def as_before(self, again: Callable[[], Wrong | None]) -> Sequence[Culprit | None]:
-        """Return what is to blame; by one experiment if it is what is believed of other programs.
-
-        A campaign runs into what a compiler always gets wrong every second: compiling more for each
-        such program would cost it its rate.
-        """
-        believed = self._device.remembered.believed
-        for key, suspect in self._suspects.items():
-            after = self._wrong({key}) if key in believed else None
-            if after is not None and not after.any():
-                before = again()
-                if before is not None:
-                    return [suspect[0] if one else None for one in before.tolist()]
-        return self.culprits()
-
-    def culprits(self) -> Sequence[Culprit | None]:
-        found: list[Culprit | None] = [None] * len(self._images)
-        everything = frozenset(self._suspects)
-        after = self._wrong(everything) if everything else None
-        if after is None or after.all():
-            return found
-        # What does not come out wrong again may have come out right for no reason.
-        before = self._wrong(())
-        if before is None:
-            return found
-        for key, suspect in self._suspects.items():
-            cured = np.zeros(len(self._images), bool)
-            for others in (frozenset[str](), everything - {key}):
-                with_it, without = self._wrong(others), self._wrong(others | {key})
-                if with_it is not None and without is not None:
-                    cured |= before & with_it & ~without
-            # What is wrong in registers of its own as well may be right there by chance.
-            if cured.any() and all(_right_alone(self._device, one.form) for one in suspect):
-                self._device.remembered.believed.add(key)
-                found = [
-                    one or (suspect[0] if cure else None)
-                    for one, cure in zip(found, cured.tolist(), strict=True)
-                ]
-            if all(one or not wrong for one, wrong in zip(found, before.tolist(), strict=True)):
-                break
-        return found
-
-    def _wrong(self, apart: Collection[str]) -> Wrong | None:
+    @cache
+    def wrong(apart: frozenset[str]) -> Wrong | None:
         """Tell which images come out wrong where some do not share registers; None: not known."""
-        key = frozenset(apart)
-        if key not in self._tried:
-            program = _with_operands_apart(self._program, key)
-            results = self._device.results(program, self._images)
-            self._tried[key] = None if results is None else results.wrong
-        return self._tried[key]
+        results = device.results(_with_operands_apart(program, apart), images)
+        return None if results is None else results.wrong
+
+    for key in suspects if again is not None else ():
+        after = wrong(frozenset({key})) if key in believed else None
+        if again is not None and after is not None and not after.any():
+            before = again()
+            if before is not None:
+                return [suspects[key][0] if one else None for one in before.tolist()]
+    found: list[Culprit | None] = [None] * len(images)
+    after = wrong(everything) if everything else None
+    # What does not come out wrong again may have come out right for no reason.
+    if after is None or after.all() or (before := wrong(frozenset())) is None:
+        return found
+    for key, suspect in suspects.items():
+        cured = np.zeros(len(images), bool)
+        for others in (frozenset[str](), everything - {key}):
+            with_it, without = wrong(others), wrong(others | {key})
+            if with_it is not None and without is not None:
+                cured |= before & with_it & ~without
+        # What is wrong in registers of its own as well may be right there by chance.
+        if cured.any() and all(_right_alone(device, one.form) for one in suspect):
+            believed.add(key)
+            found = [
+                one or (suspect[0] if cure else None)
+                for one, cure in zip(found, cured.tolist(), strict=True)
+            ]
+        if all(one or not is_wrong for one, is_wrong in zip(found, before.tolist(), strict=True)):
+            break
+    return found
 
 
 def _right_alone(device: ExperimentDevice, form: Form | None) -> bool:
@@ -152,28 +129,22 @@ def _conditions(step: Step, program: Program) -> Mapping[str, tuple[str, ...]]:
     if not multiplies(step):
         return {}
     uses = {use.field: use for use in step.uses}
-    shared = [
-        name for name in uses if name != "d" and way_of(uses["d"], uses[name], program.shared_banks)
-    ]
+    d = uses.pop("d")
+    shared = [name for name, use in uses.items() if way_of(d, use, program.shared_banks)]
     found: dict[str, tuple[str, ...]] = {}
-    multiplicands = tuple(name for name in shared if name in "ab")
-    if multiplicands:
+    if multiplicands := tuple(name for name in shared if name in "ab"):
         found[IN_PLACE] = multiplicands
     if "e" in shared:
         found[OVER_METADATA] = ("e",)
     if "c" in shared:
-        found[C_IN_PLACE if _in_order(uses["d"], uses["c"]) else C_ELSEWHERE] = ("c",)
+        in_order = all(
+            one == other
+            for one, register in enumerate(d.registers)
+            for other, same in enumerate(uses["c"].registers)
+            if register == same
+        )
+        found[C_IN_PLACE if in_order else C_ELSEWHERE] = ("c",)
     return found
-
-
-def _in_order(d: Use, c: Use) -> bool:
-    """Whether every register that two operands share is the same element of both."""
-    return all(
-        one == other
-        for one, register in enumerate(d.registers)
-        for other, same in enumerate(c.registers)
-        if register == same
-    )
 
 
 def _suspects(program: Program) -> Mapping[str, tuple[Culprit, ...]]:
@@ -209,14 +180,11 @@ def _with_operands_apart(program: Program, keys: Collection[str]) -> Program:
         apart = [way for way in ways if _culprit(step.form, way).key in keys]
         fields = ("d",) if len(apart) == len(ways) else sum((ways[way] for way in apart), ())
         if fields:
-            edits[site] = tuple(_apart(step, fields, fresh))
+            uses = [use for use in step.uses if use.field in fields]
+            names: dict[str, Any] = {use.field: next(fresh) for use in uses}
+            edits[site] = (
+                *(copied(use, use.name, names[use.field]) for use in uses if not use.written),
+                step.changed(**names),
+                *(copied(use, names[use.field], use.name) for use in uses if use.written),
+            )
     return replace(program, steps=edited(program.steps, edits))
-
-
-def _apart(step: Product, fields: Collection[str], fresh: Iterator[str]) -> Iterator[Step]:
-    """Iterate over a step with some operands in registers of their own, and over the copies."""
-    uses = [use for use in step.uses if use.field in fields]
-    names: dict[str, Any] = {use.field: next(fresh) for use in uses}
-    yield from (copied(use, use.name, names[use.field]) for use in uses if not use.written)
-    yield step.changed(**names)
-    yield from (copied(use, names[use.field], use.name) for use in uses if use.written)

@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice, pairwise, product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import (
+    CODE,
     Culprit,
     ExperimentDevice,
     Witness,
@@ -51,8 +52,6 @@ from runners.protocol import Images
 from strategies.contents.plans import metadata_bytes
 from strategies.programs.single_instruction import buffers_of, exact_elements, plain_access
 
-CODE = "scalar code"
-"""What a step is called that is code of lanes; `fuzz.diagnosis.lane_code` tells more."""
 ADDRESSES = "addresses of rows that lanes compute"
 """What is named where an instruction is right with the same addresses from elsewhere."""
 _INSTRUCTION = "instruction"
@@ -82,7 +81,7 @@ _WORD, _LARGEST_ACCESS = 4, 16
 """Bytes of a register, and those that one lane moves at most."""
 _PIECE = 256
 """Bytes that are moved without a loop, however they are aligned: 8 rounds of 32 lanes, a byte each
-(`runners.emission.copies`)."""
+(`runners.emission.steps`)."""
 
 
 def wrong_register_step(
@@ -131,7 +130,7 @@ def wrong_vector(device: ExperimentDevice) -> Culprit | None:
         place = Place(buffer="vector")
         step = PlainAccess(loads=loads, registers="registers", count=count, place=place)
         buffer = Buffer(name=place.buffer, space="global", size=4 * LANES * count)
-        found = _Alone(step=step, buffers=(buffer,)).culprit(device, ())
+        found = _Alone(step=step, buffers=(buffer,)).culprit(device)
         if found is not None:
             return found
     return None
@@ -139,7 +138,7 @@ def wrong_vector(device: ExperimentDevice) -> Culprit | None:
 
 def wrong_multiplication(device: ExperimentDevice, form: Form) -> Culprit | None:
     """Find out whether a form of mma.sync is wrong with every operand in its own registers."""
-    return _Alone(step=product_of(form), buffers=()).culprit(device, ())
+    return _Alone(step=product_of(form), buffers=()).culprit(device)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,27 +255,21 @@ class _Alone:
             elements = exact_elements(type_, shape, random, added=use.field == "c")
             yield from self._filled(use, _joined(type_, elements))
 
-    def culprit(self, device: ExperimentDevice, events: Sequence[Event]) -> Culprit | None:
-        images = self.images(events)
+    def culprit(self, device: ExperimentDevice, events: Sequence[Event] = ()) -> Culprit | None:
+        images, step = self.images(events), self.step
         results = device.results(self.program, images)
         if results is None or not results.wrong.any():
             return None
-        step = self.step
-        found = Culprit(
-            instructions=(name_of(step),),
-            witness=Witness(program=self.program, images=images[results.wrong]),
-        )
+        name = name_of(step)
         if accesses_rows(step) and step.memory.computed:
             plain = replace(self, step=step.changed(computed=()))
             right = device.results(plain.program, images)
-            if right is not None and not right.wrong.any():
-                return replace(found, instructions=(ADDRESSES,))
-        if not multiplies_registers(step):
-            return found
-        if results.wrong[-_DRAWN:].any():
-            return found
-        # Right where sums are exact.
-        return replace(found, instructions=(f"{name_of(step)} of {arithmetic_of(step.form)}",))
+            name = ADDRESSES if right is not None and not right.wrong.any() else name
+        if multiplies_registers(step) and not results.wrong[-_DRAWN:].any():
+            # Right where sums are exact.
+            name = f"{name} of {arithmetic_of(step.form)}"
+        witness = Witness(program=self.program, images=images[results.wrong])
+        return Culprit(instructions=(name,), witness=witness)
 
 
 def _access(use: Use) -> Any:
@@ -330,14 +323,12 @@ def _there_and_back(step: Copy) -> Iterator[tuple[Copy, Copy]]:
     source, middle = step.source.offset % _LARGEST_ACCESS, step.destination.offset % _LARGEST_ACCESS
     narrow = middle + (_WORD if middle % _WORD == 0 else 1)
     for before, after in ((source, narrow), (narrow, source)):
-        places = [
-            Place(buffer=name, offset=offset)
-            for name, offset in (("a", before), ("b", middle), ("c", after))
-        ]
-        first, second = (
-            Copy(source=one, destination=other, size=step.size) for one, other in pairwise(places)
+        a, b, c = (
+            Place(buffer=name, offset=at)
+            for name, at in zip("abc", (before, middle, after), strict=True)
         )
-        yield first, second
+        there = Copy(source=a, destination=b, size=step.size)
+        yield there, Copy(source=b, destination=c, size=step.size)
 
 
 def _pieces(copy: Copy) -> Iterator[Copy]:
@@ -351,11 +342,12 @@ def _pieces(copy: Copy) -> Iterator[Copy]:
 
 def _turns_wrong(device: ExperimentDevice) -> bool:
     """Whether a word does not get as far as a loop takes it."""
-    places = [Place(buffer="a", offset=index * _WORD) for index in range(3)]
-    moves: list[Step] = []
-    for source, destination in ((places[1], places[2]), (places[0], places[1])):
-        moves += [Copy(source=source, destination=destination, size=_WORD), Barrier()]
-    return _comes_out_wrong(device, _WORD, (Loop(count=2, body=tuple(moves)),))
+    one, other, last = (Place(buffer="a", offset=index * _WORD) for index in range(3))
+    moves = (
+        Copy(source=other, destination=last, size=_WORD), Barrier(),
+        Copy(source=one, destination=other, size=_WORD), Barrier(),
+    )  # fmt: skip
+    return _comes_out_wrong(device, _WORD, (Loop(count=2, body=moves),))
 
 
 def _comes_out_wrong(device: ExperimentDevice, size: int, steps: Sequence[Step]) -> bool:
@@ -365,5 +357,4 @@ def _comes_out_wrong(device: ExperimentDevice, size: int, steps: Sequence[Step])
     buffers = tuple(Buffer(name=name, space=space, size=size) for name, space in spaces.items())
     program = Program(buffers=buffers, steps=tuple(steps))
     noise = np.random.default_rng(0).integers(0, 256, (1, program.image_bytes), dtype=np.uint8)
-    results = device.results(program, noise)
-    return results is not None and bool(results.wrong.any())
+    return device.witness(program, noise) is not None

@@ -23,8 +23,7 @@ from corpus.entry import EXPECTED, INPUT, MODULE, PROGRAM
 from corpus.finding import WRONG_STEP
 from corpus.programs import decode_program, encode_program, pack, unpack
 from fuzz import warpfuzz_version
-from fuzz.diagnosis.experiments import Culprit
-from fuzz.diagnosis.single_step import CODE
+from fuzz.diagnosis.experiments import CODE, Culprit
 from fuzz.findings.families import Bucket, bucket_of_culprit
 from fuzz.findings.launches import Setup, parse_launch, setup_of
 from fuzz.findings.making import is_by_hand, making_of
@@ -42,7 +41,7 @@ from runners.emission import emit
 from runners.kernels import Kernel, KernelModule
 from runners.protocol import NO_SM
 from runners.ptx_text import kernel_name, with_header
-from strategies.cells import complexity
+from strategies.matrices import complexity
 from strategies.programs import GENERATOR_VERSION
 
 REWRITTEN = "rewritten.ptx"

@@ -17,20 +17,21 @@ from typing import Any
 
 from corpus import Finding, create_corpus
 from fuzz import warpfuzz_version
-from fuzz.campaign.check_wrappers import unpickled
 from fuzz.campaign.heartbeat import Broken
-from fuzz.campaign.pool import Event, Lost, ProcessPool, WorkerPool
-from fuzz.campaign.status import Changed, WorkerStatus, stage_shares
-from fuzz.checks.protocol import Examination, Facts, Found, Job, Report, RoundJob, Stage
+from fuzz.campaign.pool import Finished, Lost, ProcessPool, WorkerPool, unpickled
+from fuzz.campaign.status import WorkerStatus, stage_shares
+from fuzz.checks.protocol import Examination, Facts, Job, Report, RoundJob, Stage
 from oracle.errors import WarpfuzzError
 
 Cluster = Any
 """A `fuzz.fleet.ray_cluster.RayCluster`; that module is imported for a fleet alone, because Ray
 takes a second."""
-Handle = Any
-"""An actor, as the cluster knows it."""
-Reference = Any
-"""What will be the answer to a call."""
+Handle = Any  # an actor, as the cluster knows it
+Reference = Any  # what will be the answer to a call
+_ROOMS = ("oracle", "strategies", "runners", "corpus", "fuzz")
+_TURN_SECONDS = 0.05
+"""Longest wait for news of worker processes before the queue is looked at again."""
+_PROGRESS_SECONDS = 1.0  # between two pulses: as often as a person looks
 
 
 def leave(
@@ -51,11 +52,6 @@ class ActorGoneError(Exception):
     """An actor is gone, or could not be started; the message says why."""
 
 
-_ROOMS = ("oracle", "strategies", "runners", "corpus", "fuzz")
-_TURN_SECONDS = 0.05
-"""Longest wait for news of worker processes before the queue is looked at again."""
-
-
 @cache
 def code_here() -> str:
     """Return what makes rounds on two hosts the same: the code that draws, runs and judges them.
@@ -65,10 +61,8 @@ def code_here() -> str:
     else to another.
     """
     root, made = Path(__file__).parents[2], sha256()
-    for room in _ROOMS:
-        for path in sorted((root / room).rglob("*.py")):
-            made.update(path.relative_to(root).as_posix().encode() + b"\0")
-            made.update(path.read_bytes())
+    for path in (one for room in _ROOMS for one in sorted((root / room).rglob("*.py"))):
+        made.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     python = ".".join(platform.python_version_tuple()[:2])
     return f"warpfuzz {warpfuzz_version()} ({made.hexdigest()[:12]}) on Python {python}"
 
@@ -87,23 +81,18 @@ class Begun:
     """What an actor says when it is placed."""
 
     host: str
-    place: str
-    """The GPU as Ray counts it on its host, such as "GPU 3"; empty on cores."""
+    place: str  # the GPU as Ray counts it on its host, such as "GPU 3"; empty on cores
     code: str = field(default_factory=code_here)
-    """As of `code_here`."""
-    node: str = ""
-    """The id of the cluster's node: several may be on one host."""
+    node: str = ""  # the id of the cluster's node: several may be on one host
 
     @property
     def refusal(self) -> str:
         """Why it cannot take part in what this process drives; empty if it can."""
         here = code_here()
-        if self.code == here:
-            return ""
-        return (
+        return "" if self.code == here else (
             f"{self.host} has {self.code}, and the driver has {here}: their results could not be "
             "compared; install the same on both"
-        )
+        )  # fmt: skip
 
     @property
     def name(self) -> str:
@@ -117,12 +106,17 @@ class Ended:
 
     ticket: int
     report: Report | None = None
-    how: str = ""
-    """Where there is no report: why, as the end of a sentence."""
+    how: str = ""  # where there is no report: why, as the end of a sentence
     guilty: bool = False
 
 
-Message = Facts | Ended | Broken
+@dataclass(frozen=True, kw_only=True)
+class News:
+    """What happened since the last exchange."""
+
+    messages: list[Facts | Ended | Broken]
+    progress: WorkerStatus | None  # now and then
+    alive: bool  # whether any worker process is left
 
 
 @dataclass(kw_only=True)
@@ -153,36 +147,20 @@ def together(statuses: Sequence[WorkerStatus]) -> WorkerStatus:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class News:
-    """What happened since the last exchange."""
-
-    messages: list[Message]
-    progress: WorkerStatus | None
-    """Now and then."""
-    alive: bool
-    """Whether any worker process is left."""
-
-
-_PROGRESS_SECONDS = 1.0
-"""Between two pulses: as often as a person looks."""
-
-
 @dataclass(kw_only=True)
 class Host(Placed):
     """An actor that carries out rounds: `begin`, then `open`, then `exchange` again and again."""
 
     make_pool: Callable[..., WorkerPool] = ProcessPool
-    """Starts those who carry out the jobs, as `ProcessPool` does."""
     _pool: WorkerPool | None = None
     _queue: deque[tuple[int, Job]] = field(default_factory=deque)
     _given: dict[int, int] = field(default_factory=dict)
     """By the identity of a job that the pool has: its ticket."""
     _folders: dict[int, Path] = field(default_factory=dict)
     """By the ticket of an examination: the corpus that was made for it."""
+    _messages: list[Facts | Ended | Broken] = field(default_factory=list)  # of this exchange
     _interrupted: bool = False
-    _opened: bool = False
-    """Whether a worker process was ready yet."""
+    _opened: bool = False  # whether a worker process was ready yet
     _told: float = 0.0
 
     def open(self, check: bytes, workers: int) -> Broken | None:
@@ -200,49 +178,50 @@ class Host(Placed):
         seconds: float,
         gather: float,
     ) -> News:
-        """Take jobs, and return what happened.
+        """Take jobs, each with a ticket by which the driver knows it, and return what happened.
 
-        Parameters
-        ----------
-        jobs
-            Each with a ticket, by which the driver knows it.
-        interrupted
-            Whether rounds are to come to an end where they are.
-        seconds
-            How long to wait for news; not at all where nothing is to be done.
-        gather
-            How long to wait for more when there are some: messages cost the driver more than news.
+        `interrupted` is whether rounds are to come to an end where they are. News is waited for so
+        many `seconds`, not at all where nothing is to be done; and when there is some, `gather`
+        seconds for more: messages cost the driver more than news.
         """
         pool = self._pool
         if pool is None:
             return News(messages=[], progress=None, alive=False)
-        messages: list[Message] = []
+        messages = self._messages = []
         for ticket, given in jobs:
             if isinstance(given, Parcel):
-                self._unpack(ticket, given, messages)
+                self._unpack(ticket, given)
             else:
                 self._queue.append((ticket, given))
         if interrupted and not self._interrupted:
             self._interrupted = True
             pool.interrupt()
-            self._drop_rounds(messages)
+            # Rounds that nobody has begun go back.
+            self._give_back([one for one in self._queue if isinstance(one[1], RoundJob)],
+                            "was interrupted")  # fmt: skip
         end = time.monotonic() + seconds
         while True:
             self._hand_out(pool)
             left = end - time.monotonic()
             idle = self._opened and not (self._given or self._queue)
             for event in pool.poll(0.0 if idle else min(max(left, 0.0), _TURN_SECONDS)):
-                message = self._message(event)
-                if message is not None:
-                    if not messages:
-                        end = min(end, time.monotonic() + gather)
-                    messages.append(message)
+                match event:
+                    case Facts() | Broken():
+                        self._opened = True
+                        messages.append(event)
+                    case Finished(job=job, report=report):
+                        messages.append(Ended(ticket=self._done(job), report=report))
+                    case Lost(job=job, how=how, guilty=guilty):
+                        messages.append(Ended(ticket=self._done(job), how=how, guilty=guilty))
+                    case _:
+                        continue  # processes of one actor have one device, and are on one node
+                if len(messages) == 1:
+                    end = min(end, time.monotonic() + gather)
             if idle or time.monotonic() >= end:
                 break
         self._hand_out(pool)
         if not pool.workers:
-            messages += [Ended(ticket=one, how="has no GPU any more") for one, _ in self._queue]
-            self._queue.clear()
+            self._give_back([*self._queue], "has no GPU any more")
         progress, now = None, time.monotonic()
         if now - self._told >= _PROGRESS_SECONDS:
             self._told, progress = now, together(pool.statuses())
@@ -255,37 +234,37 @@ class Host(Placed):
         for folder in self._folders.values():
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _unpack(self, ticket: int, parcel: Parcel, messages: list[Message]) -> None:
+    def _unpack(self, ticket: int, parcel: Parcel) -> None:
         """Lay a finding out where worker processes can read it."""
-        folder = Path(tempfile.mkdtemp(prefix="warpfuzz-"))
-        self._folders[ticket] = folder
+        folder = self._folders[ticket] = Path(tempfile.mkdtemp(prefix="warpfuzz-"))
         try:
             made = create_corpus(folder / "corpus", generator="a fleet")
             made.deposit(parcel.finding, parcel.files)
         except (WarpfuzzError, OSError) as error:
-            messages.append(Ended(ticket=ticket, how=str(error), guilty=True))
+            self._messages.append(Ended(ticket=ticket, how=str(error), guilty=True))
             self._sweep(ticket)
             return
         self._queue.append((ticket, replace(parcel.job, corpus=made.path)))
 
     def _sweep(self, ticket: int) -> None:
-        folder = self._folders.pop(ticket, None)
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+        if ticket in self._folders:
+            shutil.rmtree(self._folders.pop(ticket), ignore_errors=True)
 
-    def _drop_rounds(self, messages: list[Message]) -> None:
-        """Give back the rounds that nobody has begun."""
-        for ticket, job in self._queue:
-            if isinstance(job, RoundJob):
-                messages.append(Ended(ticket=ticket, how="was interrupted"))
-        self._queue = deque(one for one in self._queue if not isinstance(one[1], RoundJob))
+    def _done(self, job: Job) -> int:
+        ticket = self._given.pop(id(job))
+        self._sweep(ticket)
+        return ticket
+
+    def _give_back(self, jobs: Sequence[tuple[int, Job]], how: str) -> None:
+        tickets = [ticket for ticket, _ in jobs]
+        self._messages += [Ended(ticket=ticket, how=how) for ticket in tickets]
+        self._queue = deque(one for one in self._queue if one[0] not in tickets)
 
     def _hand_out(self, pool: WorkerPool) -> None:
         """Give jobs to those who have a place for them, the oldest first."""
         rounds = pool.places_for_rounds()
         waiting: deque[tuple[int, Job]] = deque()
-        while self._queue:
-            ticket, job = self._queue.popleft()
+        for ticket, job in self._queue:
             if isinstance(job, RoundJob):
                 free, rounds = rounds > 0, rounds - 1
             else:
@@ -296,15 +275,3 @@ class Host(Placed):
             else:
                 waiting.append((ticket, job))
         self._queue = waiting
-
-    def _message(self, event: Event) -> Message | None:
-        if isinstance(event, Facts | Broken):
-            self._opened = True
-            return event
-        if isinstance(event, Found | Changed):
-            return None  # processes of one actor have one device, and are on one node
-        ticket = self._given.pop(id(event.job))
-        self._sweep(ticket)
-        if isinstance(event, Lost):
-            return Ended(ticket=ticket, how=event.how, guilty=event.guilty)
-        return Ended(ticket=ticket, report=event.report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -9,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from corpus import BrokenEntryError, open_corpus
-from fuzz.campaign.check_wrappers import pickled
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken
-from fuzz.campaign.pool import Event, Finished, Lost
+from fuzz.campaign.pool import Event, Finished, Lost, WorkerPool, pickled
 from fuzz.campaign.status import Change, Changed, Part, WorkerStatus
 from fuzz.checks.protocol import (
     Check,
@@ -38,15 +38,13 @@ from fuzz.fleet.host import (
 )
 from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
-from runners.protocol import ClosedAtTheEnd
 from strategies.draws import derived_seed
 
 _TEND_SECONDS = 2.0
 """Between two looks at which nodes the cluster has, and which are missing actors."""
 _POLL_SECONDS = 0.5
 """How long an actor with work waits for news: so late an interruption reaches it at most."""
-_IDLE_SECONDS = 0.5
-"""Between two exchanges with an actor that has nothing to do."""
+_IDLE_SECONDS = 0.5  # between two exchanges with an actor that has nothing to do
 _IDLE_OF_AN_ACTOR = 5e-3
 """Seconds between two exchanges with an idle actor, for each actor there is, if that is longer:
 1,000 idle actors make 200 exchanges a second."""
@@ -71,16 +69,12 @@ none is started any more."""
 _JOB_DEATHS = 10
 """Actors that may die with the same round; then it is skipped as what kills them. A node that dies
 for another reason may have had the round by chance, so one death proves nothing."""
-_END_SECONDS = 10.0
-"""How long actors may take to end their processes before they are killed."""
+_END_SECONDS = 10.0  # how long actors may take to end their processes before they are killed
 _MOST_GIVEN = 256
 """Rounds that are given before news is heard again: drawing what one is about takes 1 to 2 ms."""
-_MOST_REPEATS = 64
-"""Rounds that wait to be repeated; their sums have 256 KB each (65,536 images)."""
-_SHOWN = 160
-"""Characters of why an actor is gone that a line shows."""
-_ACTORS_OF_AN_EXAMINATION = 8
-"""Examinations at once: one for so many actors while rounds go on."""
+_MOST_REPEATS = 64  # rounds that wait to be repeated; their sums have 256 KB each (65,536 images)
+_SHOWN = 160  # characters of why an actor is gone that a line shows
+_ACTORS_OF_AN_EXAMINATION = 8  # examinations at once: one for so many actors while rounds go on
 _STARTING = together(())
 
 
@@ -88,74 +82,59 @@ _STARTING = together(())
 class _Actor:
     slot: int
     handle: Handle
-    call: Reference | None
-    step: str = "begin"
-    """The method that was called last."""
-    called: float
-    """On the clock of time.monotonic."""
-    heard: float
+    call: Reference | None = None
+    step: str = "begin"  # the method that was called last
+    called: float = field(default_factory=time.monotonic)
+    heard: float = field(default_factory=time.monotonic)
     begun: Begun | None = None
     facts: Facts | None = None
     progress: WorkerStatus = _STARTING
     left_out: str = ""
     """Why it gets no jobs; it keeps its GPU, so that no other actor comes to it."""
     interrupted: bool = False
-    jobs: dict[int, Job] = field(default_factory=dict)
-    """By ticket: what it has not done yet."""
+    jobs: dict[int, Job] = field(default_factory=dict)  # by ticket: what it has not done yet
     outgoing: list[tuple[int, RoundJob | Parcel]] = field(default_factory=list)
-    rounds: int = 0
-    """How many of the jobs are rounds."""
+    rounds: int = 0  # how many of the jobs are rounds
 
     @property
     def name(self) -> str:
-        if self.begun is None:
-            return "an actor that waits for a place"
-        return self.begun.name
+        return "an actor that waits for a place" if self.begun is None else self.begun.name
 
     @property
     def device(self) -> str:
         return "" if self.facts is None else self.facts.device
 
+    @property
+    def examinations(self) -> int:
+        return len(self.jobs) - self.rounds
 
-class FleetPool(ClosedAtTheEnd):
-    """Actors of a Ray cluster that carry out a campaign's jobs.
 
-    Parameters
-    ----------
-    cluster
-        Where; closed with the pool.
-    repeat
-        Fraction of the rounds that are carried out again by a second actor with the same device,
-        0 to 1.
+class FleetPool(WorkerPool):
+    """Actors of a Ray cluster, closed with it, that carry out a campaign's jobs.
+
+    `repeat` is the fraction of the rounds that are carried out again by a second actor with the
+    same device, 0 to 1.
     """
 
     def __init__(self, check: Check, cluster: Cluster, *, repeat: float = 0.0) -> None:
+        super().__init__()
         self._check, self._cluster, self._workers = check, cluster, cluster.workers
-        self._repeat = repeat
-        self._repeats: set[int] = set()
-        """Tickets of rounds that are carried out once more."""
+        self._repeat, self._pickled = repeat, pickled(check)
+        self._repeats: set[int] = set()  # tickets of rounds that are carried out once more
         self._to_repeat: deque[tuple[_Actor, RoundJob, Outcomes]] = deque(maxlen=_MOST_REPEATS)
         """Rounds for another device of the same kind, with what the first one made of them."""
-        self._pickled = pickled(check)
-        self._actors: dict[int, _Actor] = {}
-        """By slot."""
-        self._events: list[Event] = []
+        self._actors: dict[int, _Actor] = {}  # by slot
         self._tickets = 0
         self._deaths: Counter[int] = Counter()
         """By the number of a round: actors that died while they had it."""
-        self._begin_deaths = 0
-        self._begin_died = 0.0
-        self._why = ""
-        """What was said of the last actor that could not be started."""
+        self._begin_deaths, self._begin_died = 0, 0.0
+        self._why = ""  # what was said of the last actor that could not be started
         self._interrupted = self._closed = False
         self._first: Facts | None = None
-        self._remarks: dict[str, None] = {}
-        self._cases: Counter[int] = Counter()
-        """By slot: cases of the actors that had it before."""
+        self._cases: Counter[int] = Counter()  # by slot: those of the actors that had it before
         self._free: list[_Actor] = []
-        self._wanted = 0
-        """Actors that there should be."""
-        self._tended = 0.0
+        self._wanted = 0  # actors that there should be
+        self._tended, self._begun = 0.0, time.monotonic()
         self._nodes: Mapping[str, str] | None = None
         """Those that there were; None before the first look."""
         self._without: Counter[str] = Counter()
@@ -166,36 +145,11 @@ class FleetPool(ClosedAtTheEnd):
             self.close()
             raise
 
-    def facts(self) -> Facts:
-        """Wait until an actor is ready; return what it says of its runner.
-
-        Raises UsageError, DeviceLostError or InfrastructureError if none can open a runner, or
-        there is no place for any.
-        """
-        earlier: list[Event] = []
-        begun = time.monotonic()
-        while True:
-            if not self._cluster.places() and time.monotonic() - begun > _PLACE_SECONDS:
-                raise InfrastructureError(
-                    f"no actor had a place within {_PLACE_SECONDS:.0f} s: the cluster has {_NO_GPU}"
-                )
-            for event in self.poll(1.0):
-                earlier.append(event)
-                if isinstance(event, Facts):
-                    self._events = earlier + self._events
-                    return event
-                if isinstance(event, Broken):
-                    raise event.error()
-
     @property
     def workers(self) -> int:
         """How many actors carry out rounds, those that wait for a place or a new start included."""
         missing = max(0, self._wanted - len(self._actors))
         return missing + sum(not actor.left_out for actor in self._actors.values())
-
-    def remarks(self) -> Sequence[str]:
-        """Return sentences about hosts and GPUs: which differ, and which cannot take part."""
-        return tuple(self._remarks)
 
     def _ready(self) -> list[_Actor]:
         return [one for one in self._actors.values() if one.facts and not one.left_out]
@@ -220,7 +174,7 @@ class FleetPool(ClosedAtTheEnd):
     def places_for_examinations(self, *, everybody: bool) -> int:
         """Return how many examinations can be given."""
         ready = self._ready()
-        taken = sum(len(one.jobs) - one.rounds for one in ready)
+        taken = sum(one.examinations for one in ready)
         places = -(-len(ready) // _ACTORS_OF_AN_EXAMINATION)
         if everybody:
             places = (self._workers + 1) * len(ready)
@@ -230,7 +184,10 @@ class FleetPool(ClosedAtTheEnd):
         """Give a job to an actor that has a place for it."""
         if isinstance(job, RoundJob):
             actor = self._free.pop()
-            summed = job.skip == 0 and job.limit is None and self._is_repeated(job.number)
+            # Always the same ones are carried out once more.
+            chance = derived_seed(self._check.seed, "repeat", job.number) / 2**64
+            summed = chance < self._repeat and len(self._actors) > 1
+            summed = summed and job.skip == 0 and job.limit is None
             given = replace(job, summed=True, device=actor.name) if summed else job
             self._send(actor, job, given)
             return
@@ -243,31 +200,22 @@ class FleetPool(ClosedAtTheEnd):
                 Finished(job=job, report=Found(bucket=job.bucket, state=FoundState.LEFT))
             )
             return
-        actor = min(self._ready(), key=lambda one: (len(one.jobs) - one.rounds, one.slot))
+        actor = min(self._ready(), key=lambda one: (one.examinations, one.slot))
         self._send(actor, job, parcel)
-
-    def _is_repeated(self, number: int) -> bool:
-        """Whether a round is carried out once more: always the same ones."""
-        chance = derived_seed(self._check.seed, "repeat", number) / 2**64
-        return chance < self._repeat and len(self._actors) > 1
 
     def _give_repeats(self) -> None:
         """Give rounds that are to be repeated to other actors with the same device."""
         for _ in range(len(self._to_repeat)):
             first, job, outcomes = self._to_repeat.popleft()
-            others = [
-                one
-                for one in self._ready()
-                if one.slot != first.slot
-                and one.device == first.device
-                and one.rounds < 2 * self._workers
-            ]
-            if not others:
+            alike = [one for one in self._ready() if one.device == first.device]
+            free = [one for one in alike if one.rounds < 2 * self._workers]
+            others = [one for one in free if one.slot != first.slot]
+            if others:
+                actor = min(others, key=lambda one: one.rounds)
+                self._send(actor, job, replace(job, against=outcomes, device=actor.name))
+                self._repeats.add(self._tickets)
+            else:
                 self._to_repeat.append((first, job, outcomes))
-                continue
-            actor = min(others, key=lambda one: one.rounds)
-            self._send(actor, job, replace(job, against=outcomes, device=actor.name))
-            self._repeats.add(self._tickets)
 
     def _send(self, actor: _Actor, job: Job, parcel: RoundJob | Parcel) -> None:
         self._tickets += 1
@@ -286,6 +234,10 @@ class FleetPool(ClosedAtTheEnd):
         now = time.monotonic()
         if now - self._tended >= _TEND_SECONDS:
             self._tend()
+        if not self._first and now - self._begun > _PLACE_SECONDS and not self._cluster.places():
+            raise InfrastructureError(
+                f"no actor had a place within {_PLACE_SECONDS:.0f} s: the cluster has {_NO_GPU}"
+            )
         self._exchange()
         waiting = {one.call: one for one in self._actors.values() if one.call is not None}
         if not waiting:
@@ -316,9 +268,8 @@ class FleetPool(ClosedAtTheEnd):
             if busy or now - actor.heard >= pause:
                 outgoing, actor.outgoing = actor.outgoing, []
                 actor.interrupted = self._interrupted
-                self._call(
-                    actor, "exchange", outgoing, self._interrupted, _POLL_SECONDS + gather, gather
-                )
+                wait = _POLL_SECONDS + gather
+                self._call(actor, "exchange", outgoing, self._interrupted, wait, gather)
 
     def _call(self, actor: _Actor, method: str, *arguments: object) -> None:
         actor.step, actor.called = method, time.monotonic()
@@ -347,10 +298,7 @@ class FleetPool(ClosedAtTheEnd):
         complete = there >= self._wanted
         if complete:
             self._without.clear()
-        self._tell(
-            Part.ACTOR, Change.THERE, begun.host, node=begun.node, place=begun.place,
-            complete=complete,
-        )  # fmt: skip
+        self._tell_actor(begun, Change.THERE, complete=complete)
         if begun.refusal:
             self._leave_out(actor, Broken(cause=UsageError, message=begun.refusal))
             return
@@ -442,9 +390,7 @@ class FleetPool(ClosedAtTheEnd):
         else:
             begun = actor.begun
             self._without[begun.node] += begun.node in (self._nodes or ())
-            self._tell(
-                Part.ACTOR, Change.GONE, begun.host, node=begun.node, place=begun.place, why=why
-            )
+            self._tell_actor(begun, Change.GONE, why=why)
         self._lose(actor, f"on {actor.name} is gone ({why})", guilty=True)
 
     def _lose(self, actor: _Actor, how: str, *, guilty: bool) -> None:
@@ -480,15 +426,10 @@ class FleetPool(ClosedAtTheEnd):
             spare = waiting.pop()
             self._cluster.kill(spare.handle)
             del self._actors[spare.slot]
-        slot = 0
+        slots = (slot for slot in itertools.count() if slot not in self._actors)
         while len(self._actors) < wanted:
-            while slot in self._actors:
-                slot += 1
-            now = time.monotonic()
-            actor = _Actor(
-                slot=slot, handle=self._cluster.start(), call=None, called=now, heard=now
-            )
-            self._actors[slot] = actor
+            actor = _Actor(slot=next(slots), handle=self._cluster.start())
+            self._actors[actor.slot] = actor
             self._call(actor, "begin")
 
     def _look(self) -> None:
@@ -507,18 +448,21 @@ class FleetPool(ClosedAtTheEnd):
         for node in [one for one in now if one not in before]:
             self._tell(Part.NODE, came, now[node], node=node)
 
+    def _tell_actor(self, begun: Begun, change: Change, **more: Any) -> None:
+        self._tell(Part.ACTOR, change, begun.host, node=begun.node, place=begun.place, **more)
+
     def _tell(self, part: Part, change: Change, host: str, *, why: str = "", **more: Any) -> None:
         why = why if len(why) <= _SHOWN else f"{why[:_SHOWN]} …"
         self._events.append(Changed(part=part, change=change, host=host, why=why, **more))
 
     def statuses(self) -> Sequence[WorkerStatus]:
         """Describe the actors, one line for each."""
-        now = time.monotonic()
-        return [self._status(actor, now) for actor in self._actors.values()]
+        return [self._status(actor) for actor in self._actors.values()]
 
-    def _status(self, actor: _Actor, now: float) -> WorkerStatus:
-        progress, begun = actor.progress, actor.begun
-        silence = now - actor.called if actor.call is not None and begun is not None else 0.0
+    def _status(self, actor: _Actor) -> WorkerStatus:
+        progress, begun, silence = actor.progress, actor.begun, 0.0
+        if actor.call is not None and begun is not None:
+            silence = time.monotonic() - actor.called
         if begun is None:
             device = "waiting for a place in the cluster"
         elif actor.left_out:

@@ -26,17 +26,14 @@ from oracle.errors import InfrastructureError
 _MOST_CORES = 8
 """Most cores of an actor without a GPU: few messages for many cores, and room beside other
 tenants."""
-_SHOWN = 400
-"""Characters of what Ray says of an error that are shown."""
-_ANSWER_SECONDS = 10.0
-"""In which an address has to answer."""
+_SHOWN = 400  # characters of what Ray says of an error that are shown
+_ANSWER_SECONDS = 10.0  # in which an address has to answer
 _LOOK_SECONDS = 2.0
 """In which a head has to answer that answered before: nobody hears news meanwhile."""
 _SILENT_SECONDS = 30.0
 """How long a head may be silent, such as while it is started anew: as long is left to end the
 campaign in order, which takes up to 17 s, before Ray ends this process."""
-_ASKS, _ASKS_NOT = 77, 78
-"""Exit codes of `_ASK`: the cluster asks for a token, or not."""
+_ASKS, _ASKS_NOT = 77, 78  # Exit codes of `_ASK`: the cluster asks for a token, or not
 _ASK = f"""
 import sys
 from ray._private.services import canonicalize_bootstrap_address_or_die
@@ -86,8 +83,7 @@ class RayCluster:
         if self._ours:
             _join(address)
         self._head = _Head.of_ours()
-        self._known: list[dict[str, Any]] = []
-        """Nodes, as the head told of them last."""
+        self._known: list[dict[str, Any]] = []  # nodes, as the head told of them last
         try:
             self.cores = self._share() if workers is None else workers + gpus
             # On a GPU one core is left for it.

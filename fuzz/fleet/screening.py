@@ -19,8 +19,7 @@ from corpus import Finding, open_corpus
 from fuzz.fleet.host import ActorGoneError, Begun, Cluster, Handle, Placed, Reference, leave
 from runners.processes import describe_status, helper, helper_environment
 
-_NEWS_SECONDS = 1.0
-"""How long an actor waits for news: as often as a person looks."""
+_NEWS_SECONDS = 1.0  # how long an actor waits for news: as often as a person looks
 _END_SECONDS = 30.0
 """How long a screening may take to end in order: a replay of what differed takes some seconds."""
 _PLACE_SECONDS = 60.0
@@ -36,18 +35,15 @@ class Harvest:
     summary: Mapping[str, Any] | None
     """As `warpfuzz screen --json` says it; None where it said nothing."""
     findings: Sequence[tuple[Finding, Mapping[str, bytes]]]
-    error: str
-    """What was said last where it did not end well; else empty."""
+    error: str  # what was said last where it did not end well; else empty
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScreenNews:
     """How far the screening of a GPU is."""
 
-    line: str
-    """What it said last, for people."""
-    harvest: Harvest | None
-    """The results; None while it goes on."""
+    line: str  # what it said last, for people
+    harvest: Harvest | None  # the results; None while it goes on
 
 
 @dataclass(kw_only=True)
@@ -130,8 +126,7 @@ class FleetDevice:
     begun: Begun | None = None
     line: str = ""
     harvest: Harvest | None = None
-    error: str = ""
-    """Why it could not be screened to the end."""
+    error: str = ""  # why it could not be screened to the end
 
     @property
     def name(self) -> str:
@@ -152,8 +147,7 @@ class FleetScreening:
     """
 
     cluster: Cluster
-    words: Sequence[str]
-    """Arguments of `warpfuzz screen`, as of `ScreenHost.start`."""
+    words: Sequence[str]  # Arguments of `warpfuzz screen`, as of `ScreenHost.start`
     files: Mapping[str, bytes]
     devices: list[FleetDevice] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)

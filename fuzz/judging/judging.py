@@ -34,6 +34,7 @@ from fuzz.findings.launches import Setup
 from fuzz.findings.making import making_of
 from fuzz.findings.replay import REPLAYS
 from fuzz.judging.bringing import Answerer, Brought
+from fuzz.judging.edges import edges_of
 from fuzz.judging.reducing import KernelReducer
 from fuzz.judging.reference import (
     Expected,
@@ -41,7 +42,6 @@ from fuzz.judging.reference import (
     Left,
     Reference,
     approximations,
-    edges_of,
     image_of,
 )
 from fuzz.kinds import BY_TROUBLE, described
@@ -154,7 +154,7 @@ def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None])
             f"the kernel has no result that could be judged: {setup.entry} is given no buffer that "
             'it could write into; name one (--launch FILE, out = { bytes = 256, type = "u32" })'
         )
-    edges = edges_of(ptx, setup.entry)
+    edges = edges_of(ptx, setup)
     images = np.array(
         [image_of(setup, seed=seed, number=number, edges=edges) for number in range(count)]
     )
@@ -211,16 +211,11 @@ def compared(
     *,
     permitted: bool = False,
 ) -> Compared:
-    """Run images by all, and compare them.
+    """Run images by all, and compare them with what the reference expects.
 
-    Parameters
-    ----------
-    expected
-        What the reference says; None: they are compared with the first of them that ran. What
-        depends on approximate instructions is, too, unless the simulated device runs them all: a
-        difference there alone is a note.
-    permitted
-        Whether the ISA permits results that are not the same, where nothing is expected.
+    Where it expects nothing, they are compared with the first of them that ran, and with
+    `permitted` the ISA permits others. What depends on approximate instructions is compared so,
+    too, unless the simulated device runs them all: a difference there alone is a note.
     """
     answers: list[tuple[Answerer, Images | Failure]] = []
     unasked = []
@@ -278,7 +273,7 @@ def compared(
         at = int(np.flatnonzero(differs.any(axis=1))[0])
         sure = kind is usual and expected is not None
         both = [(first, answer), *ran[: not sure]]
-        steady = all(repeats(one, ptx, setup, images[at], its[at]) for one, its in both)
+        steady = all(_repeats(one, ptx, setup, images[at], its[at]) for one, its in both)
         if not steady:
             kind = Kind.FLAKY if sure else Kind.NOTE
         return Verdict(
@@ -296,7 +291,7 @@ def compared(
     )
 
 
-def repeats(one: Answerer, ptx: str, setup: Setup, image: Image, before: Image) -> bool:
+def _repeats(one: Answerer, ptx: str, setup: Setup, image: Image, before: Image) -> bool:
     """Whether a result comes out again, each time."""
     answer = one.answer(ptx, setup, np.repeat(image[None], REPLAYS, axis=0))
     return not isinstance(answer, Failure) and bool((answer == before).all())

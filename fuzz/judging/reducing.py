@@ -33,12 +33,7 @@ _LANES_TRIED, _WORDS_TRIED = 64, 8
 class KernelReducer(Reducer):
     """Makes a kernel, its launch and an image smaller.
 
-    Parameters
-    ----------
-    holds
-        What has to stay so.
-    end
-        Value of `time.monotonic()` at which it ends; None: `REDUCE_SECONDS` from now.
+    It ends at a value of `time.monotonic()`; None: `REDUCE_SECONDS` from now.
     """
 
     def __init__(

@@ -20,8 +20,7 @@ import numpy as np
 
 from fuzz import warpfuzz_version
 from fuzz.bench.search import Emitted, Mutant
-from fuzz.screening.screen import Tally
-from fuzz.screening.sets import Covered, Description, ScreeningSet, SetProgram
+from fuzz.screening.sets import Covered, Description, ScreeningSet, SetProgram, Tally
 from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.forms import Form
@@ -34,12 +33,12 @@ from runners.faults import CATALOGUE
 from runners.screening import References
 from runners.simulated import Module as LoadedModule
 from runners.simulated import SimulatedTrap
-from strategies.contents import ValueClass, expand
+from strategies.contents import ValueClass
+from strategies.coverage import Batch, family_of
 from strategies.draws import derived_seed
 from strategies.features import FEATURES, Focus, Has, features_of
-from strategies.program_coverage import Batch, family_of
-from strategies.program_draws import Speed, campaign_rounds, round_batches
 from strategies.programs import GENERATOR_VERSION, is_valued
+from strategies.rounds import Speed, campaign_rounds, round_batches
 
 LEFT_OUT = frozenset(
     {
@@ -58,8 +57,7 @@ _ROUNDS = 40
 _TRIES = 8
 """Programs that are drawn about a form until one can be in a set, or screened: 4 of 10 cannot
 (2026-11-23)."""
-_LEAST_IMAGES = 4
-"""Images of a program at least."""
+_LEAST_IMAGES = 4  # images of a program at least
 _SEARCHED = 64
 """Images beyond a program's own that are looked at for a fault that none of these shows."""
 _SEARCHED_PROGRAMS = 16
@@ -71,11 +69,9 @@ Watcher = Callable[[str, int, int], None]
 
 def candidates(forms: Sequence[Form], module: Module, seed: int) -> Iterator[list[Batch]]:
     """Iterate over the programs of a campaign's rounds that can be in a set, without end."""
-    target, version = module.target.name, str(module.version)
-    for batches in campaign_rounds(
-        forms, target=target, version=version, seed=seed, speed=Speed.INTERPRETED
-    ):
-        yield [batch for batch in batches if fits(batch)]
+    target, version, speed = module.target.name, str(module.version), Speed.INTERPRETED
+    rounds = campaign_rounds(forms, target=target, version=version, seed=seed, speed=speed)
+    return ([batch for batch in batches if fits(batch)] for batches in rounds)
 
 
 def fits(batch: Batch) -> bool:
@@ -140,15 +136,19 @@ def set_program(
     `target` is the oracle's, with the compiler whose code runs; None: that of the module, with the
     newest.
     """
-    images = batch.images(count)
-    expected = execute(batch.program, images, target=target or module.target.name).images
     return SetProgram(
         entry=f"program_{number}",
         program=batch.program,
-        references=References(images=images, expected=expected),
+        references=_judged(batch, count, 0, target or module.target.name),
         round=number,
         recipe=batch.recipe,
     )
+
+
+def _judged(batch: Batch, count: int, first: int, target: str) -> References:
+    images = batch.images(count, first=first)
+    expected = execute(batch.program, images, target=target).images
+    return References(images=images, expected=expected)
 
 
 def distill(
@@ -230,12 +230,6 @@ def _show_faults(
     smallest = sorted(range(len(programs)), key=lambda at: programs[at].program.image_bytes)
     emitted = cache(lambda place: Emitted.of(emit(programs[place].program, module=module)))
 
-    def more(place: int) -> References:
-        batch, there = batches[place], len(programs[place].references.images)
-        images = expand(batch.recipe, batch.program, _SEARCHED, first=there)
-        expected = execute(batch.program, images, target=module.target.name).images
-        return References(images=images, expected=expected)
-
     for number, fault in enumerate(CATALOGUE):
         watcher("planting", number, len(CATALOGUE))
         if fault.rare:
@@ -255,24 +249,21 @@ def _show_faults(
                 break
         else:
             for place, loaded in touched:
-                new = more(place)
+                own = programs[place].references
+                new = _judged(batches[place], _SEARCHED, len(own.images), module.target.name)
                 first = mutant.first_wrong(loaded, emitted(place), new.images, new.expected)
                 if first is not None:
                     shown.add(fault.name)
-                    programs[place] = _with_image(programs[place], new.only(first))
+                    one = new.only(first)
+                    both = References(
+                        images=np.concatenate((own.images, one.images)),
+                        expected=np.concatenate((own.expected, one.expected)),
+                    )
+                    programs[place] = replace(programs[place], references=both)
                     break
         if touched:
             touching.append(fault.name)
     return touching, shown
-
-
-def _with_image(program: SetProgram, new: References) -> SetProgram:
-    own = program.references
-    references = References(
-        images=np.concatenate((own.images, new.images)),
-        expected=np.concatenate((own.expected, new.expected)),
-    )
-    return replace(program, references=references)
 
 
 _LISTING_SECONDS = 20
@@ -330,8 +321,7 @@ def group_of(form: Form) -> str:
 class Scope:
     """What a module can have, and of what it is known what must come out."""
 
-    there: Mapping[str, Sequence[Form]]
-    """By group."""
+    there: Mapping[str, Sequence[Form]]  # by group
     known: Sequence[Form]
 
     @property

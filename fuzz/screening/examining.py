@@ -32,19 +32,15 @@ from runners.protocol import Failure
 from runners.screening import Screened
 from strategies.features import main_form
 
-_HOT_SECONDS = 0.5
-"""Time of the replay right after the launch, while the device is hot."""
-_PAUSE_SECONDS = 1.0
-"""Time that the device has nothing to do before the replay after a pause."""
-_COOL_SECONDS = 0.05
-"""Time of that replay: so short that it stays cool."""
+_HOT_SECONDS = 0.5  # time of the replay right after the launch, while the device is hot
+_PAUSE_SECONDS = 1.0  # time that the device has nothing to do before the replay after a pause
+_COOL_SECONDS = 0.05  # time of that replay: so short that it stays cool
 _MOST_EXAMINED = 8
 """Programs of which an image is replayed; what others get wrong is only counted, because a device
 that is wrong in all of them has to be screened on."""
 _MOST_NAMED = 1024
 """Programs that a finding names: more than a set has, and a bound for campaigns of weeks."""
-_COPIES = 256
-"""Warps of a stored case: more than a device has multiprocessors (132 on an H200)."""
+_COPIES = 256  # warps of a stored case: more than a device has multiprocessors (132 on an H200)
 _MULTIPROCESSOR, _INSTRUCTIONS, _CLOCK = "multiprocessor", "instructions", "clock of the device"
 _SET = "set"
 _NOT_SAID = (_MULTIPROCESSOR, _INSTRUCTIONS, _CLOCK, _SET, "model")
@@ -61,18 +57,12 @@ class ScreenFinding:
 
     case: Case
     files: Mapping[str, bytes]
-    sentence: str
-    """Where, how often, and under which circumstances."""
-    programs: list[str]
-    """Names of the programs that show it."""
-    instructions: list[str]
-    """What these programs are about, each once."""
-    wrong: int = 1
-    """Images that differed, or launches that failed, when it was found."""
-    saved: Saved | None = None
-    """Where it is in the corpus; None until `keep` has stored it."""
-    known: Row | None = None
-    """Why it needs not be reported; None if nobody has explained it."""
+    sentence: str  # where, how often, and under which circumstances
+    programs: list[str]  # names of the programs that show it
+    instructions: list[str]  # what these programs are about, each once
+    wrong: int = 1  # images that differed, or launches that failed, when it was found
+    saved: Saved | None = None  # where it is in the corpus; None until `keep` has stored it
+    known: Row | None = None  # why it needs not be reported; None if nobody has explained it
 
     @property
     def title(self) -> str:
@@ -95,7 +85,7 @@ class ScreenFinding:
         return True
 
 
-class Examiner:
+class ScreenExaminer:
     """Replays what one device got wrong, the first of each cause.
 
     Parameters
@@ -109,8 +99,7 @@ class Examiner:
     def __init__(self, screen: Screen, *, device: str) -> None:
         self.screen, self.device = screen, device
         self.findings: dict[Identity, ScreenFinding] = {}
-        self._examined: set[str] = set()
-        """Names of the programs whose images were replayed."""
+        self._examined: set[str] = set()  # names of the programs whose images were replayed
 
     def new(self) -> Iterator[ScreenFinding]:
         """Take in what launches showed; iterate over findings that are new, or have become wider.

@@ -19,23 +19,19 @@ from fuzz.checks.protocol import Found, FoundState, RoundReport, ScreeningReport
 from fuzz.findings.families import Bucket
 from fuzz.runner import OpenRunner, opened
 from fuzz.screening.distilling import describe, fits, set_program
-from fuzz.screening.examining import Examiner
+from fuzz.screening.examining import ScreenExaminer
 from fuzz.screening.screen import Screen
 from oracle.errors import WarpfuzzError
 from oracle.targets import Module
-from strategies.program_coverage import Batch
+from strategies.coverage import Batch
 
-_IMAGES = 128
-"""Images of a program: several of every class of values that a recipe has."""
-_PROGRAMS = 64
-"""Programs that take turns; a new one takes the place of the oldest."""
-_WAITING = 16
-"""Programs that may wait until they are taken in; the oldest of more are dropped."""
+_IMAGES = 128  # images of a program: several of every class of values that a recipe has
+_PROGRAMS = 64  # programs that take turns; a new one takes the place of the oldest
+_WAITING = 16  # programs that may wait until they are taken in; the oldest of more are dropped
 _NEW_SECONDS = 2.0
 """Least time between two new programs: compiling one takes a core 42 ms (H200, 2026-11-22), which
 cases do not get."""
-_END_SECONDS = 3.0
-"""How long the last launches may take when the worker ends."""
+_END_SECONDS = 3.0  # how long the last launches may take when the worker ends
 
 
 class IdleScreening:
@@ -49,8 +45,7 @@ class IdleScreening:
         self._verified: deque[tuple[int, Batch]] = deque(maxlen=_WAITING)
         """Programs that have yet to be taken in, and the rounds that they are from."""
         self._lock = threading.Lock()
-        self._report = ScreeningReport()
-        """What came of it since it was last taken."""
+        self._report = ScreeningReport()  # what came of it since it was last taken
 
     def after(self, report: RoundReport, verified: Sequence[Batch]) -> None:
         """Take in programs that a round has verified, and add to its report what was screened."""
@@ -83,7 +78,7 @@ class IdleScreening:
     def _screen(self, ready: OpenRunner) -> None:
         module = Module.named(self._ready.target, self._ready.ptx_version)
         screen = Screen(ready, describe(module, seed=self._seed, covers={}), grows=True)
-        examiner = Examiner(screen, device=f"GPU {ready.choice.device}")
+        examiner = ScreenExaminer(screen, device=f"GPU {ready.choice.device}")
         newest = -_NEW_SECONDS
         while not self._end.is_set():
             if self._verified and time.monotonic() - newest >= _NEW_SECONDS:

@@ -1,4 +1,4 @@
-"""A screening set: programs, their images, and what must come out, in one file.
+"""A screening set: programs, their images, and what must come out, in one file; and its counts.
 
 It is a line of text, the length of the header, the SHA-256 of all that follows, the header as
 msgpack, and the images: of each program first those before it and then those after it, raw, each
@@ -14,8 +14,9 @@ import mmap
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -24,16 +25,19 @@ from numpy.typing import NDArray
 
 from corpus import durable
 from corpus.programs import decode_program, encode_program
+from fuzz.findings.families import form_name
+from fuzz.output import counted
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.program import Program, walk
 from oracle.steps import is_lane_code
 from oracle.targets import Module, parse_target
+from runners.ledger import ROWS, Ledger, Rate
 from runners.screening import References
 from strategies.contents import Recipe
+from strategies.features import main_form
 
 _MAGIC = b"warpfuzz screening set\n"
-_FORMAT = 1
-"""Version of what is written here."""
+_FORMAT = 1  # version of what is written here
 _LENGTH_BYTES = 8
 _DIGEST_BYTES = 32
 _ALIGNMENT = 4096
@@ -46,15 +50,11 @@ _ENTRY = re.compile("[A-Za-z_][A-Za-z0-9_]{0,99}")
 class SetProgram:
     """A program of a set."""
 
-    entry: str
-    """Name of its kernel."""
+    entry: str  # name of its kernel
     program: Program
-    references: References
-    """Its images, and what must come out."""
-    round: int
-    """Number of the program in its set, or of the campaign's round that it comes from."""
-    recipe: Recipe | None = None
-    """How its images were made; None where nobody says."""
+    references: References  # its images, and what must come out
+    round: int  # number of the program in its set, or of the campaign's round that it comes from
+    recipe: Recipe | None = None  # how its images were made; None where nobody says
 
     @property
     def has_scalar_code(self) -> bool:
@@ -62,26 +62,88 @@ class SetProgram:
         return any(map(is_lane_code, walk(self.program.steps)))
 
 
+@dataclass(kw_only=True)
+class Tally:
+    """What a device made of a set."""
+
+    cases: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(ROWS, np.uint64))
+    """(ROWS,) images that each multiprocessor ran and compared."""
+    wrong: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(ROWS, np.uint64))
+    """(ROWS,) those of them that differed."""
+    bits: Counter[int] = field(default_factory=Counter)
+    """By number of the bit in its element, counted from the lowest: how many elements differed in
+    it, of the images that were kept."""
+    images: Counter[str] = field(default_factory=Counter)
+    """By program: how many images were compared."""
+    programs: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    """By program of which images differed: (ROWS,) how many on each multiprocessor."""
+    instructions: Counter[str] = field(default_factory=Counter)
+    """By what the program is about: how many images differed."""
+
+    def add(self, ledger: Ledger, source: SetProgram) -> None:
+        """Count a launch of a program."""
+        self.cases += ledger.finished
+        self.wrong += ledger.wrong
+        self.images[source.entry] += int(ledger.finished.sum())
+        if wrong := int(ledger.wrong.sum()):
+            before = self.programs.get(source.entry, np.zeros(ROWS, np.int64))
+            self.programs[source.entry] = before + ledger.wrong
+            self.instructions[form_name(main_form(source.program))] += wrong
+
+    @property
+    def multiprocessors(self) -> NDArray[np.intp]:
+        """Numbers of those that ran anything."""
+        return np.flatnonzero(self.cases)
+
+    @property
+    def faulty(self) -> NDArray[np.intp]:
+        """Numbers of those on which something differed."""
+        return np.flatnonzero(self.wrong)
+
+    @property
+    def total(self) -> Rate:
+        """The rate of the device."""
+        return Rate(cases=int(self.cases.sum()), wrong=int(self.wrong.sum()))
+
+    def rate(self, sm: int) -> Rate:
+        """Return the rate of a multiprocessor."""
+        return Rate(cases=int(self.cases[sm]), wrong=int(self.wrong[sm]))
+
+    @property
+    def least(self) -> Rate:
+        """The rate of the multiprocessor that ran fewest images of those with no error."""
+        right = self.cases[(self.cases > 0) & (self.wrong == 0)]
+        return Rate(cases=int(right.min()) if right.size else 0, wrong=0)
+
+    @property
+    def pattern(self) -> str:
+        """Say whether it is always the same unit, bit or instruction; empty if nothing differed."""
+        if not self.faulty.size:
+            return ""
+        where = f"{self.faulty.size} of {self.multiprocessors.size} multiprocessors"
+        if self.faulty.size == 1:
+            where = f"always multiprocessor {self.faulty[0]}"
+        bit = f"always bit {next(iter(self.bits))}" if len(self.bits) == 1 else "several bits"
+        only = f", always {next(iter(self.instructions))}" if len(self.instructions) == 1 else ""
+        return f"{where}, {bit}, in {counted(len(self.programs), 'program')}{only}"
+
+
 class Covered(msgspec.Struct, frozen=True, kw_only=True):
     """How much of one dimension a set reaches."""
 
     reached: int
     total: int
-    missing: tuple[str, ...] = ()
-    """Names of what it does not reach."""
+    missing: tuple[str, ...] = ()  # names of what it does not reach
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):
     """The description that is stored in a set."""
 
-    target: str
-    """Value of `.target` of the modules."""
+    target: str  # value of `.target` of the modules
     ptx_version: str
-    architecture: str
-    """Whose arithmetic the expected images are: "sm_90"."""
+    architecture: str  # whose arithmetic the expected images are: "sm_90"
     seed: int
-    generator: int
-    """Version of the generator of programs and contents."""
+    generator: int  # version of the generator of programs and contents
     warpfuzz: str
     model: str = ""
     """Name of the model that the expected images come from; empty: nobody has written it down."""
@@ -94,8 +156,7 @@ class _Row(msgspec.Struct, frozen=True, kw_only=True):
     program: bytes
     count: int
     image_bytes: int
-    start: int
-    """Byte of the first image, counted from the first block."""
+    start: int  # byte of the first image, counted from the first block
 
 
 class _Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,16 +180,13 @@ class ScreeningSet:
 
 def write_set(path: Path, made: ScreeningSet) -> None:
     """Write a set."""
-    rows, blocks, start = [], [], 0
+    rows, blocks, start = [], list[bytes](), 0
     for one in made.programs:
         count, image_bytes = one.references.images.shape
+        program = encode_program(one.program)
         rows.append(
             _Row(
-                entry=one.entry,
-                program=encode_program(one.program),
-                count=count,
-                image_bytes=image_bytes,
-                start=start,
+                entry=one.entry, program=program, count=count, image_bytes=image_bytes, start=start
             )
         )
         for images in (one.references.images, one.references.expected):
@@ -176,7 +234,10 @@ def read_set(path: Path) -> ScreeningSet:
         )
     blocks = data[_aligned(start + length) :]
     try:
-        _check(header)
+        Module.named(header.description.target, header.description.ptx_version)
+        parse_target(header.description.architecture)
+        if len({row.entry for row in header.rows}) < max(1, len(header.rows)):
+            raise UsageError("it has no programs, or two of one name")
         programs = [_program(row, number, blocks) for number, row in enumerate(header.rows)]
     except WarpfuzzError as error:
         # Its contents have the hash that they name: somebody made it so.
@@ -199,14 +260,6 @@ def _mapped(path: Path) -> NDArray[np.uint8]:
         raise UsageError(
             f"{path} cannot be read: {said}; `warpfuzz distill --output FILE` makes a set"
         ) from None
-
-
-def _check(header: _Header) -> None:
-    Module.named(header.description.target, header.description.ptx_version)
-    parse_target(header.description.architecture)
-    names = [row.entry for row in header.rows]
-    if not names or len(set(names)) < len(names):
-        raise UsageError("it has no programs, or two of one name")
 
 
 def _program(row: _Row, number: int, blocks: NDArray[np.uint8]) -> SetProgram:

@@ -17,8 +17,7 @@ from oracle.errors import UsageError
 from oracle.formats import Format
 from oracle.forms import Form
 from oracle.isa import FORMS, figures_of, is_available
-from oracle.models import ExactSum, Model
-from oracle.models.figures import measured
+from oracle.models import Model
 from oracle.multiply import multiply, product
 from oracle.scratch import own_scratch
 from oracle.targets import VERSIONS, Module, PtxVersion
@@ -148,16 +147,6 @@ def exact_tiles(form: Form, count: int, seed: int = _EXACT_SEED) -> tuple[Array,
     low = rng.integers(0, 2, part.shape, np.bool_)
     part[...] = np.where(low, -(2**31) + near, 2**31 - 1 - near).astype(np.int32)
     return a, b, c
-
-
-def exact_result(form: Form, overflow: str, a: Array, b: Array, c: Array) -> Array:
-    """Return D where sums beyond 32 bits wrap or are clamped."""
-    figure = measured(overflow)
-    model = Model(
-        target="sm_90", base="sm_90", dots=(), doubles=None,
-        exact=ExactSum(plain=figure, satfinite=figure, bits=figure),
-    )  # fmt: skip
-    return multiplied(form, a, b, c, model)
 
 
 def random_tiles(form: Form, count: int, seed: int) -> tuple[Array, Array, Array]:

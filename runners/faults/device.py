@@ -15,9 +15,8 @@ from runners.faults.fault import Change, Fault
 from runners.faults.fault import changed as _with
 from runners.faults.fault import unit as _unit
 from runners.faults.fault import wire as _wire
-from runners.simulated.binary import Rounding
-from runners.simulated.fused import NanRule
-from runners.simulated.units import (
+from runners.simulated.fused import NanRule, Rounding
+from runners.simulated.silicon import (
     BitOperation,
     BitUnit,
     DoubleUnit,

@@ -9,8 +9,7 @@ from typing import Any
 from oracle.errors import UsageError
 from runners.faults.rewriters import Rewriter, rewriter
 from runners.faults.statements import Edit, statements
-from runners.simulated.silicon import Corruption, Damage
-from runners.simulated.units import Unit
+from runners.simulated.silicon import Corruption, Damage, Unit
 
 
 class Place(StrEnum):

@@ -1,15 +1,15 @@
 """Per-thread loads and stores, asynchronous copies, barriers of a block, and what stops a program.
 
-Source: PTX ISA 9.7.9.8 (ld), 9.7.9.9 (ld.global.nc), 9.7.9.11 (st), 9.7.9.10 (ldu), 9.7.9.13 to .17
-(prefetch, discard), 9.7.9.20 to .22 (isspacep, cvta), 9.7.9.25 (cp.async), 9.7.13 (parallel
-synchronisation), 9.7.19 (miscellaneous). Each warp keeps to its own image, and all of a launch's
-accesses happen in one order that everybody sees: how caches are used, fences and hints change
-nothing.
+Source: PTX ISA 9.7.9.8 to .11 (ld, ldu, st), 9.7.9.13 to .17 (prefetch, discard), 9.7.9.20 to .22
+(isspacep, cvta), 9.7.9.25 (cp.async), 9.7.13 (parallel synchronisation), 9.7.19 (miscellaneous).
+Each warp keeps to its own image, and all of a launch's accesses happen in one order that everybody
+sees: how caches are used, fences and hints change nothing.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,23 @@ from numpy.typing import NDArray
 
 from runners.simulated import floating
 from runners.simulated.integers import Qualifiers
-from runners.simulated.memory import WINDOWS, Owner, Space, check_alignment, constant_of
+from runners.simulated.memory import WINDOWS, Owner, Space, constant_of
 from runners.simulated.operands import SINK, Operands, Source
 from runners.simulated.syntax import TYPE_BITS, Immediate, Name
-from runners.simulated.traffic import places, read_runs, write_runs
 from runners.simulated.traps import TrapKind, refuse
-from runners.simulated.warps import DTYPES, LANES, Mask, Operation, Values, Warps, constant, spread
+from runners.simulated.warps import (
+    DTYPES,
+    LANES,
+    Mask,
+    Operation,
+    Values,
+    Warps,
+    constant,
+    places,
+    read_runs,
+    spread,
+    write_runs,
+)
 
 _SPACE = r"global|shared(?:::(?:cta|cluster))?|local|const|param(?:::(?:entry|func))?"
 _HOW = (
@@ -48,28 +59,25 @@ def _elements(match: re.Match[str]) -> tuple[str, int]:
 def _load(operands: Operands, match: re.Match[str]) -> Operation:
     kind, count = _elements(match)
     bits = TYPE_BITS[kind]
-    given = operands.expect(2, 3)
-    target, place = given[:2]
-    names = [operands.destination(part, bits, wider=True) for part in operands.parts(target, count)]
-    dtypes = [
-        DTYPES[bits if key == SINK else max(bits, operands.width(part.text))]
-        for key, part in zip(names, operands.parts(target, count), strict=True)
-    ]
-    signed = kind.startswith("s")
+    width = bits // 8
+    target, place = operands.expect(2, 3)[:2]
+    targets = []
+    for part in operands.parts(target, count):
+        name = operands.destination(part, bits, wider=True)
+        targets.append((name, DTYPES[bits if name == SINK else operands.width(part.text)]))
     space = operands.space(place, space_named(match["space"]))
     address = operands.address(place, space)
-    width = bits // 8
 
     def run(warps: Warps, mask: Mask) -> None:
         starts = address(warps)
         if mask is not None and mask.shape[0] > starts.shape[0]:
             starts = spread(starts, (LANES, starts.shape[1]))
         read = read_runs(warps, space, starts, count, width, mask, alignment=width * count)
-        for i, (name, dtype) in enumerate(zip(names, dtypes, strict=True)):
+        for i, (name, dtype) in enumerate(targets):
             value = read[:, i]
             if value.dtype != dtype:
                 # A narrow value is extended by its type's sign (PTX ISA 9.4.1).
-                value = (value.view(f"i{width}") if signed else value).astype(dtype)
+                value = (value.view(f"i{width}") if kind[0] == "s" else value).astype(dtype)
             warps.write(name, value, mask)
 
     return run
@@ -106,8 +114,8 @@ def _store(operands: Operands, match: re.Match[str]) -> Operation:
             values = np.empty((LANES, count, size), dtype)
             for i, value in enumerate(held):
                 values[:, i] = value
-        starts = spread(starts, (LANES, size))
-        write_runs(warps, space, starts, values, mask, alignment=width * count)
+        write_runs(warps, space, spread(starts, (LANES, size)), values, mask,
+                   alignment=width * count)  # fmt: skip
 
     return run
 
@@ -127,14 +135,11 @@ def _is_in_space(operands: Operands, match: re.Match[str]) -> Operation:
     target, given = operands.expect(2)
     name = operands.destination(target, 1)
     source = operands.source(given, 64)
-    window = np.uint64(WINDOWS[space_named(match["space"])])
     # Windows are 2^40 bytes apart, and global memory is above all of them.
-    if window:
-        return lambda warps, mask: warps.write(
-            name, (source(warps) - window) >> np.uint64(40) == 0, mask
-        )
-    lowest = np.uint64(max(WINDOWS.values()) + (1 << 40))
-    return lambda warps, mask: warps.write(name, source(warps) >= lowest, mask)
+    window = WINDOWS[space_named(match["space"])]
+    lowest = np.uint64(window or max(WINDOWS.values()) + (1 << 40))
+    beyond = np.uint64(1 << 40 if window else (1 << 64) - int(lowest))
+    return lambda warps, mask: warps.write(name, source(warps) - lowest < beyond, mask)
 
 
 def _atomic(operands: Operands, match: re.Match[str]) -> Operation:
@@ -173,29 +178,37 @@ def _atomic(operands: Operands, match: re.Match[str]) -> Operation:
             index = np.broadcast_to(found.offsets, whole).T[chosen.T] // width
             words = found.segment.views(width)[0].view(seen)
             given = [each[chosen.T] for each in operand]
+            change = _ATOMIC[name]
             if of_floats:
                 # In global memory subnormals of f32 are zeros, on what there is (9.7.13.5).
                 flushes = kind == "f32" and found.segment.owner is Owner.LAUNCH
                 q = Qualifiers(element=element, ftz="ftz" * (flushes and not warps.otherwise))
-                held.T[chosen.T] = _sums(q, words, index, given[0], half)
-            else:
-                held.T[chosen.T] = _turns(name, words, index, given)
+                change = partial(_halves_added, q, half)
+            held.T[chosen.T] = _turns(change, words, index, given)
         warps.write(key, held.view(DTYPES[bits]), mask)
 
     return run
 
 
-def _turns(name: str, words: Values, places: NDArray[np.int64], operands: list[Values]) -> Values:
+def _halves_added(q: Qualifiers, half: np.dtype[Any], *words: Values) -> Values:
+    """Add numbers, of halves each for itself."""
+    total = _SUM(q, *[word.view(half) for word in words]).astype(half)
+    return np.asarray(total.reshape(-1).view(words[0].dtype))
+
+
+def _turns(
+    change: Callable[..., Any], words: Values, places: NDArray[np.int64], operands: list[Values]
+) -> Values:
     """Change words in turn; return what each word held when it was a place's turn.
 
     `words` are memory, which is changed; the (n,) `places` say which word, the operands with what.
     """
-    if name != "add":
+    if change is not np.add:
         held = np.empty(places.size, words.dtype)
         for turn, place in enumerate(places):
             held[turn] = words[place]
             given = [each[turn : turn + 1] for each in operands]
-            words[place] = _ATOMIC[name](words[place : place + 1], *given)[0]
+            words[place] = change(words[place : place + 1], *given)[0]
         return held
     added = operands[0]
     order = np.argsort(places, kind="stable")
@@ -207,18 +220,6 @@ def _turns(name: str, words: Values, places: NDArray[np.int64], operands: list[V
     held = np.empty(places.size, words.dtype)
     held[order] = words[sorted_places] + before - before[firsts][group]
     np.add.at(words, places, added)
-    return held
-
-
-def _sums(
-    q: Qualifiers, words: Values, places: NDArray[np.int64], added: Values, half: np.dtype[Any]
-) -> Values:
-    """Add numbers in turn, of halves each for itself; return what each word held before."""
-    held = np.empty(places.size, words.dtype)
-    for turn, place in enumerate(places):
-        held[turn] = words[place]
-        pair = words[place : place + 1].view(half), added[turn : turn + 1].view(half)
-        words[place] = _SUM(q, *pair).astype(half).reshape(-1).view(words.dtype)[0]
     return held
 
 
@@ -265,7 +266,7 @@ def _copy(operands: Operands, match: re.Match[str]) -> Operation:
         starts = np.broadcast_to(source(warps), whole)
         stops = np.broadcast_to(to(warps), whole)
         for address in (starts, stops):
-            check_alignment(address, size, warps.indices, mask)
+            warps.check_alignment(address, size, mask)
         if read is None:
             values = read_runs(warps, Space.GLOBAL, starts, size, 1, mask)
         else:
@@ -282,11 +283,6 @@ def _copy(operands: Operands, match: re.Match[str]) -> Operation:
     return run
 
 
-def _wait(operands: Operands, match: re.Match[str]) -> Operation:
-    operands.expect(1 if match["counted"] else 0)
-    return lambda _warps, _mask: None
-
-
 _BARRIER = re.compile(
     r"bar(?P<er>rier)?(?:\.cta)?\.(?:(?:sync|(?P<arrives>arrive))(?(er)(?:\.aligned)?)"
     r"|red\.(?:(?P<count>popc)|(?P<op>and|or))(?(er)(?:\.aligned)?)\.(?(count)u32|pred))"
@@ -301,20 +297,17 @@ _JOINED: dict[str, Callable[[Values], Values]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Barrier:
-    """A barrier for all threads of a block (9.7.13.1)."""
+    """A barrier for all threads of a block (9.7.13.1): its number, and for how many it says it is.
+
+    It may join a predicate over the threads, in the way of a name, and write that to a register.
+    """
 
     number: Source
-    """Which of the block's barriers."""
     count: Source | None
-    """How many threads it says that it is for."""
     held: Source | None
-    """The predicate that it joins over the threads; None: it only waits."""
     name: str = ""
-    """How."""
     target: str = SINK
-    """Key of the register that gets what it is joined to."""
-    arrives: bool = False
-    """Whether those who come there go on at once."""
+    arrives: bool = False  # those who come there go on at once
 
     def pass_through(self, warps: Warps, mask: Mask) -> None:
         """Let the threads of a mask, all of some blocks, go on."""
@@ -323,8 +316,8 @@ class Barrier:
         if self.count is not None:
             wrong = through & (self.count(warps) != warps.threads)
             if wrong.any():
-                said = "a barrier for another number of threads than the"
-                said = f"{said} {warps.threads} of the block"
+                said = f"a barrier for another number of threads than the {warps.threads} of the"
+                said += " block"
                 refuse(TrapKind.UNSUPPORTED, 0, said, warps.names(wrong))
         if self.held is None:
             return
@@ -351,7 +344,9 @@ def barrier(operands: Operands) -> Barrier | None:
     return Barrier(number=number, count=count, held=held, name=name, target=target, arrives=arrives)
 
 
-def _nothing(_operands: Operands, _match: re.Match[str]) -> Operation:
+def _nothing(operands: Operands, match: re.Match[str]) -> Operation:
+    if match[0].startswith("cp.async"):
+        operands.expect(1 if match[0].endswith("wait_group") else 0)
     return lambda _warps, _mask: None
 
 
@@ -406,12 +401,14 @@ FORMS: tuple[tuple[re.Pattern[str], Callable[[Operands, re.Match[str]], Operatio
             r"(?P<hint>\.L2::cache_hint)?(?:\.L2::(?:64|128|256)B)?",
             _copy,
         ),
-        (r"cp\.async\.(?:commit_group|wait_all|(?P<counted>wait_group))", _wait),
-        (r"(?:membar|fence)(?:(?:\.|::)\w+)*", _nothing),
-        (r"(?:prefetchu?|discard|applypriority)(?:(?:\.|::)\w+)+", _nothing),
+        (
+            r"cp\.async\.(?:commit_group|wait_all|wait_group)|(?:membar|fence)(?:(?:\.|::)\w+)*"
+            r"|(?:prefetchu?|discard|applypriority)(?:(?:\.|::)\w+)+"
+            r"|nanosleep\.u32|pmevent(?:\.mask)?|griddepcontrol\.\w+"
+            r"|setmaxnreg\.(?:inc|dec)\.sync\.aligned\.u32",
+            _nothing,
+        ),
         (r"createpolicy\.(?:range|fractional|cvt)(?:(?:\.|::)\w+)*\.b64", _policy),
-        (r"(?:nanosleep\.u32|pmevent(?:\.mask)?|griddepcontrol\.\w+)", _nothing),
-        (r"setmaxnreg\.(?:inc|dec)\.sync\.aligned\.u32", _nothing),
         (r"trap|brkpt", _stop),
     )
 )

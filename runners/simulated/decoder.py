@@ -8,22 +8,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, lru_cache, partial
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from runners.simulated import access, matrices, matrix_rows, mma_sp, mma_sync, scalar, wmma
+from runners.simulated import access, matrices, matrix_rows, mma_sp, scalar
 from runners.simulated.memory import Space, Static
-from runners.simulated.operands import FromRegister, Location, Operands, Source, Surroundings
+from runners.simulated.operands import Frame, FromRegister, Location, Operands, Source, Statics
 from runners.simulated.silicon import Silicon
-from runners.simulated.storage import Frame, Statics
 from runners.simulated.syntax import (
     CALLS,
     TYPE_BITS,
     Function,
     Group,
     Immediate,
+    Instruction,
     Listing,
     Name,
     Operand,
@@ -39,11 +38,10 @@ _DEEPEST_CALL = 64
 """Calls inside each other."""
 _CODE, _APART = 0x7A00_0000_0000, 256
 """Where functions begin, in no space of memory, and what is between those of two devices."""
-
-Parts = Sequence[Name | Immediate]
-
 _KEPT = 1 << 14
 """Decoded instructions that a device keeps, 1.7 KiB each (2026-11)."""
+
+Parts = Sequence[Name | Immediate]
 
 
 class Waits(StrEnum):
@@ -54,19 +52,18 @@ class Waits(StrEnum):
     BLOCK = "all threads of the block"
 
 
-_MATRICES = (*wmma.FORMS, *matrix_rows.FORMS, *mma_sync.FORMS, *mma_sp.FORMS)
+_MATRICES = (*matrices.FORMS, *matrix_rows.FORMS, *mma_sp.FORMS)
 _FORMS = (
     *((*form, Waits.WARP) for form in _MATRICES),
     *((*form, None) for form in access.FORMS),
 )
 """The pattern of every opcode of matrices and memory, what decodes it, and who waits for it. A file
 of other instructions for matrices is added here."""
+Found = tuple[Callable[..., Operation], re.Match[str], Waits | None]
 
 
 @lru_cache(maxsize=4096)
-def _find(
-    opcode: str,
-) -> tuple[Callable[..., Operation], re.Match[str], Waits | None] | None:
+def form_of(opcode: str) -> Found | None:
     """Return what decodes an opcode, how, and who waits for it."""
     for text in (opcode, matrices.in_order(opcode)):
         for pattern, decode, waits in _FORMS:
@@ -80,62 +77,36 @@ class Step:
     """One decoded instruction. Without operation, goals and waiting it ends the thread."""
 
     line: int
-    text: str = ""
-    """The instruction, without its guard."""
-    guard: str | None = None
-    """Key of the predicate under which it executes."""
+    text: str = ""  # the instruction, without its guard
+    guard: str | None = None  # key of the predicate under which it executes
     negated: bool = False
     operation: Operation | None = None
-    goals: tuple[int, ...] = ()
-    """Indices of the steps that a branch can go to."""
-    index: Source | None = None
-    """Which of them, where there are several."""
+    goals: tuple[int, ...] = ()  # indices of the steps that a branch can go to
+    index: Source | None = None  # which of them, where there are several
     waits: Waits | None = None
-    members: Source | None = None
-    """Lanes to wait for, a bit each."""
+    members: Source | None = None  # lanes to wait for, a bit each
     barrier: access.Barrier | None = None
-
-    @property
-    def ends(self) -> bool:
-        """Whether it ends every thread that comes to it."""
-        return not (self.guard or self.operation or self.goals or self.waits)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Kernel:
-    """An entry that can run."""
+    """An entry that can run.
+
+    Offset in bytes and bits of each parameter; texts of instructions that were seen to read what
+    depends on approximate instructions.
+    """
 
     name: str
     steps: tuple[Step, ...]
     parameters: tuple[tuple[int, int], ...]
-    """Offset in bytes and bits of each parameter."""
     static: Static
     inexact_loads: set[str] = field(default_factory=set)
-    """Texts of instructions that were seen to read what depends on approximate instructions."""
-
-
-class _Call(NamedTuple):
-    """A call, and what it is in."""
-
-    operands: Operands
-    frame: Frame
-    callers: tuple[str, ...]
-    """Names of the functions around it, the innermost last."""
-    arguments: Parts
-    results: Parts
 
 
 Decoded = tuple[Operation, Waits | None, Source | None]
 """What an instruction does, who waits for it, and the lanes that it names."""
-
-
-class _Kept(NamedTuple):
-    """What the text of an instruction was decoded to in the modules of a device."""
-
-    names: tuple[tuple[str, str, int], ...] | None
-    """`Operands.names`."""
-    decoded: dict[tuple[str, ...], Decoded]
-    """By what these mean (`Operands.meaning`)."""
+_Kept = tuple[tuple[tuple[str, str, int], ...] | None, dict[tuple[str, ...], Decoded]]
+"""Of a text the names in it, and what it was decoded to by what these mean."""
 
 
 class _Linker:
@@ -144,13 +115,10 @@ class _Linker:
     def __init__(self, listing: Listing, silicon: Silicon) -> None:
         self._listing, self._silicon = listing, silicon
         begin = _CODE + _APART * silicon.otherwise
-        self._code = {
-            name: begin + _APART * 2 * number for number, name in enumerate(listing.functions, 1)
-        }
-        self._statics = Statics(listing.scope, silicon.base, self._code)
+        code = {name: begin + 2 * _APART * at for at, name in enumerate(listing.functions, 1)}
+        self._statics = Statics(listing.scope, silicon.base, code)
         self._steps: list[Step] = []
-        self._expansions = 0
-        self._local_bytes = 0
+        self._expansions = self._local_bytes = 0
 
     def kernel(self, entry: Function) -> Kernel:
         parameters, end = [], 0
@@ -162,96 +130,59 @@ class _Linker:
             end += parameter.size
         self._expand(entry, "", 0, bound, ())
         steps = tuple(self._steps)
+        ends = {
+            index
+            for index, step in enumerate(steps)
+            if not (step.guard or step.operation or step.goals or step.waits)
+        }
         for step in steps:
             # Who goes to an end is gone at once, and not waited for until all others come there.
-            step.goals = tuple(
-                len(steps) if goal < len(steps) and steps[goal].ends else goal
-                for goal in step.goals
-            )
+            step.goals = tuple(len(steps) if goal in ends else goal for goal in step.goals)
         static = self._statics.static(self._local_bytes)
         return Kernel(name=entry.name, steps=steps, parameters=tuple(parameters), static=static)
 
     def _expand(
-        self,
-        function: Function,
-        prefix: str,
-        base: int,
-        bound: dict[Variable, Location],
+        self, function: Function, prefix: str, base: int, bound: dict[Variable, Location],
         callers: tuple[str, ...],
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Put a function's body behind the steps that are there."""
-        frame = Frame(self._statics, function, base, bound)
+        frame = Frame(
+            function=function, version=self._listing.version, silicon=self._silicon,
+            statics=self._statics, prefix=prefix, base=base, locations=bound,
+        )  # fmt: skip
         self._local_bytes = max(self._local_bytes, frame.end)
-        surroundings = Surroundings(
-            version=self._listing.version,
-            silicon=self._silicon,
-            prefix=prefix,
-            locations=frame,
-            in_function=not function.is_entry,
-            functions=self._code,
-        )
         body = function.body or ()
-        starts = []
-        branches = []
+        starts, branches = [], []
         for instruction in body:
             starts.append(len(self._steps))
             if len(self._steps) > _MOST_STEPS:
                 said = f"the kernel has more than {_MOST_STEPS} instructions with its functions"
                 refuse(TrapKind.UNSUPPORTED, instruction.line, said)
-            operands = Operands(instruction, surroundings)
+            operands = Operands(instruction, frame)
             if instruction.opcode in CALLS:
-                self._call(operands, frame, (*callers, function.name))
+                self._call(operands, (*callers, function.name))
                 continue
             step = Step(line=instruction.line, text=instruction.text)
             if instruction.guard is not None:
                 step.guard, step.negated = operands.guard()
                 if access.barrier(operands) is not None:
                     # Who is told not to, does not wait.
-                    skip = Step(line=step.line, guard=step.guard, negated=not step.negated)
-                    self._steps.append(skip)
+                    skip = self._skipping(step.line, step.guard, step.negated)
                     skip.goals = (len(self._steps) + 1,)
                     step.guard = None
             self._steps.append(step)
             if (found := self._decoded(operands)) is not None:
                 step.operation, step.waits, step.members = found
-            elif goals := self._goals(operands, step, len(body)):
+            elif goals := _goals(operands, step, len(body)):
                 branches.append((step, goals))
         starts.append(len(self._steps))
         for step, goals in branches:
             step.goals = tuple(starts[index] for index in goals)
 
-    def _goals(self, operands: Operands, step: Step, end: int) -> tuple[int, ...]:
-        """Return the instructions that a step may go to, or let it wait or end the thread.
-
-        `end` is behind the last one: where a function returns to.
-        """
-        instruction = operands.instruction
-        stem = instruction.opcode.removesuffix(".uni")
-        if stem in ("ret", "exit"):
-            operands.expect(0)
-            return (end,) if stem == "ret" and operands.surroundings.in_function else ()
-        if stem == "bra":
-            (label,) = operands.expect(1)
-            return (self._goal(operands, getattr(label, "text", str(label))),)
-        if stem == "brx.idx":
-            index, targets = operands.expect(2)
-            labels = instruction.scope.targets.get(getattr(targets, "text", ""))
-            if not labels:
-                refuse(TrapKind.PARSE, instruction.line, "there is no such list of branch targets")
-            step.index = operands.source(index, 32)
-            return tuple(self._goal(operands, label) for label in labels)
-        step.barrier = access.barrier(operands)
-        if step.barrier is None:
-            said = f"{instruction.opcode} is not known to the simulated device"
-            refuse(TrapKind.UNSUPPORTED, instruction.line, said)
-        step.waits = Waits.BLOCK
-        return ()
-
-    def _goal(self, operands: Operands, name: str) -> int:
-        goal = operands.instruction.scope.labels.get(name)
-        if goal is None:
-            refuse(TrapKind.PARSE, operands.line, f"there is no label {name}")
-        return goal
+    def _skipping(self, line: int, guard: str | None, negated: bool) -> Step:
+        """Put a branch behind the steps, for those for whom a guard does not hold."""
+        self._steps.append(Step(line=line, guard=guard, negated=not negated))
+        return self._steps[-1]
 
     def _decoded(self, operands: Operands) -> Decoded | None:
         """Return what an instruction does; None if it is none that computes.
@@ -261,16 +192,18 @@ class _Linker:
         kept = self._silicon.decoded
         instruction = operands.instruction
         text = instruction.whole
-        if (entry := kept.get(text)) is None:
+        entry: _Kept | None = kept.get(text)
+        if entry is None:
             if len(kept) >= _KEPT:
                 kept.clear()
-            entry = kept[text] = _Kept(operands.names, {})
-        meaning = None if entry.names is None else operands.meaning(entry.names)
-        if meaning is not None and (known := entry.decoded.get(meaning)) is not None:
+            entry = kept[text] = operands.names(), {}
+        names, by_meaning = entry
+        meaning = None if names is None else operands.meaning(names)
+        if meaning is not None and (known := by_meaning.get(meaning)) is not None:
             return known
         found: Decoded
-        if (one := _find(instruction.opcode)) is not None:
-            decode, match, waits = one
+        if (form := form_of(instruction.opcode)) is not None:
+            decode, match, waits = form
             found = decode(operands, match), waits, None
         elif (row := scalar.decode(operands)) is not None:
             operation, members = row
@@ -278,11 +211,11 @@ class _Linker:
         else:
             return None
         if meaning is not None:
-            entry.decoded[meaning] = found
+            by_meaning[meaning] = found
         return found
 
-    def _call(self, operands: Operands, frame: Frame, callers: tuple[str, ...]) -> None:
-        instruction, scope = operands.instruction, operands.instruction.scope
+    def _call(self, operands: Operands, callers: tuple[str, ...]) -> None:
+        instruction, scope, frame = operands.instruction, operands.instruction.scope, operands.frame
         given = list(instruction.operands)
         results = _taken_off(given)
         callee = given.pop(0) if given else None
@@ -290,15 +223,20 @@ class _Linker:
         if not isinstance(callee, Name) or len(given) > 1:
             operands.unsupported("is no call of a function or of an address")
         name, key, negated = callee.text, *operands.guard()
-        call = _Call(operands, frame, callers, arguments, results)
         # Without the call, threads go on behind it.
-        skip = Step(line=instruction.line, guard=key, negated=not negated)
-        if key is not None:
-            self._steps.append(skip)
+        skip = None if key is None else self._skipping(instruction.line, key, negated)
+        enter = partial(self._enter, operands, callers, arguments, results)
+        function = self._listing.functions.get(name)
         if isinstance(scope.find(name), Register):
             listed = scope.targets.get(getattr(given[0], "text", ""), ()) if given else ()
-            self._call_address(call, listed or self._taken)
-        elif (function := self._listing.functions.get(name)) is None:
+            known = [self._listing.functions.get(each) for each in listed or self._taken]
+            shape = len(arguments), len(results)
+            self._call_address(operands, callee, enter, [
+                each for each in known
+                if each is not None and each.body is not None and each.name not in callers
+                and (len(each.parameters), len(each.results)) == shape
+            ])  # fmt: skip
+        elif function is None:
             kind = TrapKind.PARSE if scope.find(name) is None else TrapKind.UNSUPPORTED
             refuse(kind, instruction.line, f"there is no function {name}")
         elif function.body is None and name in ("__assertfail", "vprintf"):
@@ -307,38 +245,28 @@ class _Linker:
             operation = access.stopping("an assertion of the kernel fails (__assertfail)")
             if name == "vprintf":
                 found = [scope.find(getattr(each, "text", "")) for each in results]
-                places = [frame[each].offset for each in found if isinstance(each, Variable)]
-                operation = access.leaving_open(places)
+                operation = access.leaving_open(
+                    [frame.location(each).offset for each in found if isinstance(each, Variable)]
+                )
             step = Step(line=instruction.line, text=instruction.text, operation=operation)
             self._steps.append(step)
         else:
-            self._enter(call, function)
-        if key is not None:
+            enter(function)
+        if skip is not None:
             skip.goals = (len(self._steps),)
 
-    def _call_address(self, call: _Call, names: Sequence[str]) -> None:
+    def _call_address(
+        self, operands: Operands, address: Name, enter: Callable[[Function], None],
+        functions: Sequence[Function],
+    ) -> None:  # fmt: skip
         """Put those functions behind the steps of which the address of one is called."""
-        operands, line = call.operands, call.operands.line
-        address = operands.instruction.operands[1 if call.results else 0]
-        assert isinstance(address, Name)
-        held = operands.source(address, 64)
-        ends = []
-        for name in names:
-            function = self._listing.functions.get(name)
-            if (
-                function is None
-                or function.body is None
-                or name in call.callers
-                or len(function.parameters) != len(call.arguments)
-                or len(function.results) != len(call.results)
-            ):
-                continue
+        line, held, ends = operands.line, operands.source(address, 64), []
+        for function in functions:
             key = f"{self._expansions}:callee"
-            asks = partial(_is_number, key, held, self._code[name])
+            asks = partial(_ask, key, held, self._statics.functions[function.name])
             self._steps.append(Step(line=line, text=f"mov callee, {address.text};", operation=asks))
-            other = Step(line=line, guard=key, negated=True)
-            self._steps.append(other)
-            self._enter(call, function)
+            other = self._skipping(line, key, False)
+            enter(function)
             ends.append(Step(line=line))
             self._steps.append(ends[-1])
             other.goals = (len(self._steps),)
@@ -348,23 +276,27 @@ class _Linker:
             end.goals = (len(self._steps),)
 
     @cached_property
-    def _taken(self) -> tuple[str, ...]:
+    def _taken(self) -> list[str]:
         """Names of functions whose address is taken."""
         listing = self._listing
-        bodies = [
-            one.body or () for one in (*listing.entries.values(), *listing.functions.values())
+        given = [
+            operand
+            for function in (*listing.entries.values(), *listing.functions.values())
+            for instruction in function.body or ()
+            if instruction.opcode not in CALLS
+            for operand in instruction.operands
         ]
-        given = [each for body in bodies for one in body if one.opcode not in CALLS
-                 for each in one.operands]  # fmt: skip
-        variables = listing.scope.variables.values()
-        given += [each.value for variable in variables for each in variable.initial]
+        given += [each.value for each_of in listing.scope.variables.values()
+                  for each in each_of.initial]  # fmt: skip
         found = dict.fromkeys(each.text for each in given if isinstance(each, Name))
-        return tuple(name for name in found if name in listing.functions)
+        return [name for name in found if name in listing.functions]
 
-    def _enter(self, call: _Call, function: Function) -> None:
+    def _enter(
+        self, operands: Operands, callers: tuple[str, ...], arguments: Parts, results: Parts,
+        function: Function,
+    ) -> None:  # fmt: skip
         """Put a function behind the steps, with what copies its parameters."""
-        operands, frame, callers, arguments, results = call
-        name, line = function.name, operands.line
+        name, line, frame = function.name, operands.line, operands.frame
         if function.body is None:
             operands.unsupported(f"{name} is declared, and its body is elsewhere")
         if name in callers or len(callers) > _DEEPEST_CALL:
@@ -378,11 +310,11 @@ class _Linker:
         bound: dict[Variable, Location] = {}
         leaving = []
         for formal, actual in zip(function.parameters, arguments, strict=True):
-            if not _bind(operands, frame, formal, actual, bound):
+            if not _bind(operands, formal, actual, bound):
                 source = operands.source(actual, TYPE_BITS[formal.type])
                 self._steps.append(_copy(line, prefix + formal.name, source, formal.name, actual))
         for formal, actual in zip(function.results, results, strict=True):
-            if not _bind(operands, frame, formal, actual, bound):
+            if not _bind(operands, formal, actual, bound):
                 target = operands.destination(actual, TYPE_BITS[formal.type])
                 held = FromRegister(prefix + formal.name)
                 leaving.append(_copy(line, target, held, actual, formal.name))
@@ -390,12 +322,42 @@ class _Linker:
         self._steps.extend(leaving)
 
 
+def _goals(operands: Operands, step: Step, end: int) -> tuple[int, ...]:
+    """Return the instructions that a step may go to, or let it wait or end the thread.
+
+    `end` is behind the last one: where a function returns to.
+    """
+    instruction = operands.instruction
+    match instruction.opcode.removesuffix(".uni"):
+        case "ret" | "exit" as stem:
+            operands.expect(0)
+            return (end,) if stem == "ret" and not operands.frame.function.is_entry else ()
+        case "bra":
+            (label,) = operands.expect(1)
+            return (_goal(instruction, getattr(label, "text", str(label))),)
+        case "brx.idx":
+            index, targets = operands.expect(2)
+            labels = instruction.scope.targets.get(getattr(targets, "text", ""))
+            if not labels:
+                refuse(TrapKind.PARSE, instruction.line, "there is no such list of branch targets")
+            step.index = operands.source(index, 32)
+            return tuple(_goal(instruction, label) for label in labels)
+    step.barrier, step.waits = access.barrier(operands), Waits.BLOCK
+    if step.barrier is None:
+        said = f"{instruction.opcode} is not known to the simulated device"
+        refuse(TrapKind.UNSUPPORTED, instruction.line, said)
+    return ()
+
+
+def _goal(instruction: Instruction, name: str) -> int:
+    goal = instruction.scope.labels.get(name)
+    if goal is None:
+        refuse(TrapKind.PARSE, instruction.line, f"there is no label {name}")
+    return goal
+
+
 def _bind(
-    operands: Operands,
-    frame: Frame,
-    formal: Variable,
-    actual: Any,
-    bound: dict[Variable, Location],
+    operands: Operands, formal: Variable, actual: Any, bound: dict[Variable, Location]
 ) -> bool:
     """Let a formal parameter in memory be the actual one; return whether it is in memory."""
     found = operands.instruction.scope.find(actual.text) if isinstance(actual, Name) else None
@@ -408,7 +370,7 @@ def _bind(
     if found.size < formal.size:
         said = f"{found.name} has {found.size} bytes, and {formal.name} {formal.size}"
         refuse(TrapKind.PARSE, operands.line, said)
-    bound[formal] = frame[found]
+    bound[formal] = operands.frame.location(found)
     return True
 
 
@@ -420,7 +382,7 @@ def _taken_off(operands: list[Operand]) -> Parts:
     return ()
 
 
-def _is_number(key: str, source: Source, number: int, warps: Warps, mask: Mask) -> None:
+def _ask(key: str, source: Source, number: int, warps: Warps, mask: Mask) -> None:
     """Say in a predicate where a source is a number."""
     warps.write(key, source(warps) == np.uint64(number), mask)
 
@@ -434,7 +396,7 @@ def _copy(line: int, target: str, source: Source, *shown: Any) -> Step:
     )  # fmt: skip
 
 
-def decode(listing: Listing, silicon: Silicon) -> MappingProxyType[str, Kernel | SimulatedTrap]:
+def decode(listing: Listing, silicon: Silicon) -> dict[str, Kernel | SimulatedTrap]:
     """Decode all entries of a module for a device.
 
     Return the kernels by name; in place of one that is not supported, why, as long as others are.
@@ -452,4 +414,4 @@ def decode(listing: Listing, silicon: Silicon) -> MappingProxyType[str, Kernel |
     refused = [one for one in decoded.values() if isinstance(one, SimulatedTrap)]
     if refused and len(refused) == len(decoded):
         raise refused[0]
-    return MappingProxyType(decoded)
+    return decoded

@@ -2,10 +2,9 @@
 
 import gc
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +33,6 @@ static shared variables (CUDA C++ Programming Guide, Technical Specifications), 
 bits."""
 _LARGEST_BLOCK = 1024
 """Threads of a block (CUDA's limit on every target)."""
-
 _ENTRIES = {
     (64, 64, 32): "the address of the images (.u64), that of the SM numbers (.u64) and the count "
     "(.u32)",
@@ -57,21 +55,14 @@ class SimulatedDevice:
     """
 
     def __init__(
-        self,
-        target: str,
-        *,
-        layout_seed: int = 0,
-        faults: Sequence[Planted] = (),
-        chip: Chip | None = None,
-        otherwise: bool = False,
-    ) -> None:
+        self, target: str, *, layout_seed: int = 0, faults: Sequence[Planted] = (),
+        chip: Chip | None = None, otherwise: bool = False,
+    ) -> None:  # fmt: skip
         self.otherwise = otherwise
         self.target = Target.named(target)
         self.chip = chip_of(f"sm_{self.target.architecture}") if chip is None else chip
-        self.layout_seed = layout_seed
-        self.faults = tuple(faults)
-        self.launches = 0
-        """Launches made so far."""
+        self.layout_seed, self.faults = layout_seed, tuple(faults)
+        self.launches = 0  # made so far
         self._decoded: dict[Target, dict[Any, Any]] = {}
         """`Silicon.decoded` of the modules of each target."""
 
@@ -112,30 +103,29 @@ class SimulatedDevice:
             base=_OTHER_BASE if self.otherwise else 0,
             decoded=self._decoded.setdefault(target, {}),
         )
-        return Module(device=self, kernels=decode(listing, silicon))
+        return Module(self, decode(listing, silicon))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Grid:
-    """What a kernel of parameters of its own did."""
+class Grid(NamedTuple):
+    """What a kernel of parameters of its own did.
+
+    uint8 (bytes,) memory holds afterwards; instructions that some thread executed; for each buffer,
+    the bytes up to the last one that was read or written; bool (bytes,) what depends on
+    instructions of which the ISA bounds the error alone.
+    """
 
     image: NDArray[np.uint8]
-    """uint8 (bytes,): what memory holds afterwards."""
     steps: int
-    """Instructions that some thread executed."""
     touched: tuple[int, ...]
-    """For each buffer, the bytes up to the last one that was read or written."""
     approximate: NDArray[np.bool_]
-    """bool (bytes,): what depends on instructions of which the ISA bounds the error alone."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Module:
-    """A loaded module."""
+    """A loaded module: its kernels by their names, or why one is not supported."""
 
     device: SimulatedDevice
-    kernels: MappingProxyType[str, Kernel | SimulatedTrap]
-    """By their names; why there is none that is not supported, where others are."""
+    kernels: Mapping[str, Kernel | SimulatedTrap]
 
     def launch(
         self, entry: str, images: NDArray[np.uint8], *, threads: int = 128
@@ -148,7 +138,7 @@ class Module:
         `UsageError` if there is no such entry, or it, the images or the block are others, and
         `SimulatedTrap` if the kernel does what a device traps on; the images are lost then.
         """
-        kernel = self._kernel(entry, _LAUNCH)
+        kernel = self._entry(entry, _LAUNCH)
         if images.ndim != 2 or images.dtype != np.uint8 or not images.size:
             raise UsageError(
                 f"images of shape {images.shape} and dtype {images.dtype}; "
@@ -161,40 +151,26 @@ class Module:
         return flat.reshape(images.shape), reported.view(np.uint32)
 
     def screen(
-        self,
-        entry: str,
-        images: NDArray[np.uint8],
-        expected: NDArray[np.uint8],
-        ledger: NDArray[np.uint8],
-        *,
-        limit: int,
-        scratch_bytes: int,
-        threads: int,
-        blocks: int,
-    ) -> NDArray[np.uint8]:
+        self, entry: str, images: NDArray[np.uint8], expected: NDArray[np.uint8],
+        ledger: NDArray[np.uint8], *, limit: int, scratch_bytes: int, threads: int, blocks: int,
+    ) -> NDArray[np.uint8]:  # fmt: skip
         """Run a screening kernel on all multiprocessors, so many blocks on each.
 
         The (count, bytes) images are those before and after it; each multiprocessor takes up to
         `limit` of them. `scratch_bytes` are those of the launch, 0 for none. Return what the flat
         ledger holds afterwards. Raises as `launch` does.
         """
-        kernel = self._kernel(entry, _SCREEN)
-        count = images.shape[0]
+        kernel = self._entry(entry, _SCREEN)
         scratch = np.zeros(scratch_bytes, np.uint8)
         arrays = (images.reshape(-1), expected.reshape(-1), ledger, scratch)
         passes = -(-limit // max(1, threads // LANES * blocks))
         blocks *= MULTIPROCESSORS
-        return self._run(kernel, arrays, (count, limit), blocks, threads, passes)[2]
+        return self._run(kernel, arrays, (len(images), limit), blocks, threads, passes)[2]
 
     def launch_grid(
-        self,
-        entry: str,
-        image: NDArray[np.uint8],
-        launch: Launch,
-        *,
-        most_steps: int | None = None,
-        lenient: bool = False,
-    ) -> "Grid":
+        self, entry: str, image: NDArray[np.uint8], launch: Launch, *,
+        most_steps: int | None = None, lenient: bool = False,
+    ) -> Grid:  # fmt: skip
         """Run a kernel of parameters of its own on one image, in one grid, and watch its threads.
 
         The (bytes,) image of uint8 is not changed. After `most_steps`, else as many as any launch
@@ -225,13 +201,13 @@ class Module:
         # Again, where something was read that the text alone does not call approximate.
         while seen < len(kernel.inexact_loads):
             seen = len(kernel.inexact_loads)
-            buffers = [
+            buffers = tuple(
                 Segment.holding(base + start, image[start : start + size])
                 for start, size in launch.buffers
-            ]
+            )
             warps = self._warps(
-                kernel, tuple(buffers), launch.parameters_at(base), grid=launch.grid,
-                block=launch.block, dynamic_bytes=launch.shared_bytes,
+                kernel, buffers, launch.parameters_at(base), launch.grid, launch.block,
+                dynamic_bytes=launch.shared_bytes,
                 garbage=_OTHER_GARBAGE if otherwise else _GARBAGE, memory=WatchedMemory,
             )  # fmt: skip
             warps.most_steps = most_steps
@@ -245,18 +221,12 @@ class Module:
         for (start, size), buffer in zip(launch.buffers, buffers, strict=True):
             after[start : start + size] = buffer.data[:size]
             approximate[start : start + size] = watch.approximate_bytes(buffer)
-        touched = tuple(watch.touched(buffer) for buffer in buffers)
-        return Grid(image=after, steps=warps.steps, touched=touched, approximate=approximate)
+        return Grid(after, warps.steps, tuple(map(watch.touched, buffers)), approximate)
 
     def _run(
-        self,
-        kernel: Kernel,
-        arrays: Sequence[NDArray[np.uint8]],
-        numbers: tuple[int, ...],
-        blocks: int,
-        threads: int,
-        passes: int = 1,
-    ) -> list[NDArray[np.uint8]]:
+        self, kernel: Kernel, arrays: Sequence[NDArray[np.uint8]], numbers: tuple[int, ...],
+        blocks: int, threads: int, passes: int = 1,
+    ) -> list[NDArray[np.uint8]]:  # fmt: skip
         """Launch a kernel on copies of flat arrays; return what these hold afterwards."""
         if threads % LANES or not LANES <= threads <= _LARGEST_BLOCK:
             raise UsageError(f"{threads} threads in a block; give a multiple of 32 up to 1024")
@@ -265,25 +235,16 @@ class Module:
         values = (*(segment.base for segment in segments), *numbers)
         for (offset, bits), value in zip(kernel.parameters, values, strict=True):
             block += bytes(offset - len(block)) + value.to_bytes(bits // 8, "little")
-        warps = self._warps(
-            kernel, segments, bytes(block), grid=(blocks, 1, 1), block=(threads, 1, 1)
-        )
+        warps = self._warps(kernel, segments, bytes(block), (blocks, 1, 1), (threads, 1, 1))
         warps.passes = passes
         run(kernel, warps)
         return [segment.data[: segment.size] for segment in segments]
 
     def _warps(
-        self,
-        kernel: Kernel,
-        segments: tuple[Segment, ...],
-        parameters: bytes,
-        *,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        dynamic_bytes: int = 0,
-        garbage: tuple[int, int] = _GARBAGE,
-        memory: type[Memory] = Memory,
-    ) -> Warps:
+        self, kernel: Kernel, segments: tuple[Segment, ...], parameters: bytes,
+        grid: tuple[int, int, int], block: tuple[int, int, int], *, dynamic_bytes: int = 0,
+        garbage: tuple[int, int] = _GARBAGE, memory: type[Memory] = Memory,
+    ) -> Warps:  # fmt: skip
         """Return the warps of a launch, before they run."""
         per_block = -(-math.prod(block) // LANES)
         blocks = math.prod(grid)
@@ -300,17 +261,12 @@ class Module:
             dynamic_bytes=dynamic_bytes,
             garbage=garbage[0],
             memory=memory(
-                segments,
-                static=kernel.static,
-                parameters=parameters,
-                blocks=blocks,
-                warps=indices.size,
-                dynamic_bytes=dynamic_bytes,
-                garbage=garbage[1],
+                segments, static=kernel.static, parameters=parameters, blocks=blocks,
+                warps=indices.size, dynamic_bytes=dynamic_bytes, garbage=garbage[1],
             ),
-        )
+        )  # fmt: skip
 
-    def _entry(self, entry: str) -> Kernel:
+    def _entry(self, entry: str, parameter_bits: tuple[int, ...] | None = None) -> Kernel:
         kernel = self.kernels.get(entry)
         if kernel is None:
             raise UsageError(
@@ -318,14 +274,10 @@ class Module:
             )
         if isinstance(kernel, SimulatedTrap):
             raise kernel
-        return kernel
-
-    def _kernel(self, entry: str, parameter_bits: tuple[int, ...]) -> Kernel:
-        kernel = self._entry(entry)
         bits = tuple(bits for _, bits in kernel.parameters)
-        if bits != parameter_bits:
+        if parameter_bits not in (None, bits):
             raise UsageError(
                 f"entry {entry!r} has parameters of {bits} bits; a kernel that is run so takes "
-                f"{_ENTRIES[parameter_bits]}"
+                f"{_ENTRIES[parameter_bits or bits]}"
             )
         return kernel

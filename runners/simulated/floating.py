@@ -13,19 +13,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.binary import NAMED, Binary, Rounding, as_f16, flushed, is_nan
 from runners.simulated.fused import (
+    NAMED,
     SIGNIFICAND,
+    Binary,
     NanRule,
+    Rounding,
+    as_f16,
+    flushed,
+    is_nan,
     leading,
     multiply_add,
     round_words,
     rounded,
     unpack,
 )
-from runners.simulated.integers import Qualifiers, magnitude, parts
+from runners.simulated.integers import COMPARE, Qualifiers, magnitude, parts
+from runners.simulated.silicon import F64_NAN
 from runners.simulated.syntax import TYPE_BITS
-from runners.simulated.units import F64_NAN
 from runners.simulated.warps import DTYPES, Values
 
 Words = NDArray[Any]
@@ -33,47 +38,41 @@ Compute = Callable[..., Any]
 
 NAN = {
     "f64": F64_NAN,
-    "f32": NanRule(canonical=0x7FFF_FFFF, invalid=0x7FFF_FFFF),
-    "f16": NanRule(canonical=0x7FFF, invalid=0x7FFF),
-    "bf16": NanRule(canonical=0x7FFF, invalid=0x7FFF),
+    "f32": NanRule(0x7FFF_FFFF, 0x7FFF_FFFF),
+    "f16": NanRule(0x7FFF, 0x7FFF),
+    "bf16": NanRule(0x7FFF, 0x7FFF),
 }
 """Canonical NaN: PTX ISA 9.7.3 gives 0x7fffffff for f32 and 9.7.4 gives 0x7fff for the halves; f64
 as measured for wmma.mma on an H200."""
 
 
-def _saturated(words: Words, kind: str) -> Any:
-    """Return values clamped to 0 … 1; a NaN is zero (PTX ISA 9.7.3, .sat)."""
-    dtype = words.dtype.type
-    low = is_nan(words, NAMED[kind]) | (words >= dtype(NAMED[kind].sign))
-    return np.where(low, dtype(0), np.minimum(words, dtype(NAMED[kind].one)))
-
-
-def _relu(words: Words, kind: str) -> Any:
-    """Return values with negative ones made zero; a NaN is canonical (PTX ISA 9.7.4, .relu)."""
-    dtype = words.dtype.type
-    positive = np.where(words >= dtype(NAMED[kind].sign), dtype(0), words)
-    return np.where(is_nan(words, NAMED[kind]), dtype(NAN[kind].invalid), positive)
-
-
 def adjusted(compute: Compute) -> Compute:
-    """Return a computation with what .ftz, .sat and .relu say of its operands and its result."""
+    """Return a computation with what .ftz, .sat and .relu say of its operands and its result.
+
+    A NaN that .sat clamps to 0 … 1 is zero (PTX ISA 9.7.3); beside numbers that .relu makes zero
+    if they are negative, it is canonical (9.7.4).
+    """
 
     def adjusting(q: Qualifiers, *words: Words) -> Any:
         origin, to = q["origin"] or q["element"], q["to"] or q["element"]
-        # Of conversions, it is for f32 alone.
-        flushes = {"f32"} if q["to"] else {origin}
-        flushes = flushes if q["ftz"] else set()
-        if origin in flushes:
+        # Of conversions, .ftz is for f32 alone.
+        flushes = q["ftz"] and ("f32" if q["to"] else origin)
+        if origin == flushes:
             words = tuple(flushed(word, NAMED[origin]) for word in words)
         result = compute(q, *words)
         if to not in NAN:
             return result
-        result = result.astype(DTYPES[TYPE_BITS[to]])
-        if to in flushes:
-            result = flushed(result, NAMED[to])
-        if q["sat"]:
-            result = _saturated(result, to)
-        return _relu(result, to) if q["relu"] else result
+        binary, dtype = NAMED[to], DTYPES[TYPE_BITS[to]]
+        result = result.astype(dtype)
+        if to == flushes:
+            result = flushed(result, binary)
+        if q["sat"] or q["relu"]:
+            nan, zero = is_nan(result, binary), dtype.type(0)
+            result = np.where(result >= dtype.type(binary.sign), zero, result)
+            if q["sat"]:
+                result = np.minimum(result, dtype.type(binary.one))
+            result = np.where(nan, zero if q["sat"] else dtype.type(NAN[to].invalid), result)
+        return result
 
     return adjusting
 
@@ -82,25 +81,25 @@ def _rounding(q: Qualifiers) -> Rounding:
     return Rounding.NEAREST_AWAY if q["rnd"] == "rna" else Rounding(q["rnd"] or "rn")
 
 
+def one_of(q: Qualifiers, a: Words) -> Words:
+    """Return (1, 1) the word of 1."""
+    return np.full((1, 1), NAMED[q["element"]].one, a.dtype)
+
+
+def sign_of(q: Qualifiers, a: Words) -> Any:
+    """Return the sign bit of a word."""
+    return a.dtype.type(NAMED[q["element"]].sign)
+
+
 def fuse(q: Qualifiers, a: Words, b: Words, c: Words) -> Words:
     """Multiply and add, and round once."""
-    kind = q["element"]
-    return multiply_add(a, b, c, NAMED[kind], _rounding(q), NAN[kind], bool(q["ftz"]))
+    kind, ftz = q["element"], bool(q["ftz"])
+    return multiply_add(a, b, c, NAMED[kind], _rounding(q), NAN[kind], ftz)
 
 
 def add(q: Qualifiers, a: Words, b: Words) -> Words:
     """Add a times one, which is exact."""
-    return fuse(q, a, np.full((1, 1), NAMED[q["element"]].one, a.dtype), b)
-
-
-def subtract(q: Qualifiers, a: Words, b: Words) -> Words:
-    """Add what has the other sign."""
-    return add(q, a, negate(q, b))
-
-
-def multiply(q: Qualifiers, a: Words, b: Words) -> Words:
-    """Add a zero of the product's own sign: it leaves every product as it is, zeros too."""
-    return fuse(q, a, b, (a ^ b) & a.dtype.type(NAMED[q["element"]].sign))
+    return fuse(q, a, one_of(q, a), b)
 
 
 def _nan_kept(words: Words, changed: Words, kind: str) -> Any:
@@ -117,19 +116,16 @@ def _nan_kept(words: Words, changed: Words, kind: str) -> Any:
 
 def negate(q: Qualifiers, a: Words) -> Any:
     """Return the number of the other sign."""
-    return _nan_kept(a, a ^ a.dtype.type(NAMED[q["element"]].sign), q["element"])
+    return _nan_kept(a, a ^ sign_of(q, a), q["element"])
 
 
 def absolute(q: Qualifiers, a: Words) -> Any:
     """Return the number without its sign."""
-    return _nan_kept(a, a & a.dtype.type(NAMED[q["element"]].sign - 1), q["element"])
+    return _nan_kept(a, a & ~sign_of(q, a), q["element"])
 
 
 def _specials(
-    result: Words,
-    cases: tuple[tuple[NDArray[np.bool_], Any], ...],
-    words: tuple[Words, ...],
-    kind: str,
+    result: Words, cases: tuple[tuple[Any, Any], ...], words: tuple[Words, ...], kind: str
 ) -> Any:
     """Put special results over a result that was computed as if all were finite."""
     for condition, value in cases:
@@ -199,11 +195,6 @@ def square_root(q: Qualifiers, a: Words) -> Any:
         (x.negative & ~none, NAN[kind].invalid),
     )
     return _specials(result, cases, (a,), kind)
-
-
-def reciprocal(q: Qualifiers, a: Words) -> Any:
-    """Divide one."""
-    return divide(q, np.full((1, 1), NAMED[q["element"]].one, a.dtype), a)
 
 
 _APPROXIMATIONS: dict[str, Callable[..., Any]] = {
@@ -287,12 +278,6 @@ def among_lanes(q: Qualifiers, part: NDArray[np.bool_], held: Words) -> Any:
     return least_or_most(how, *[words[lane : lane + 1] for lane in range(len(words))])
 
 
-def copy_sign(q: Qualifiers, a: Words, b: Words) -> Any:
-    """Return b with the sign of a."""
-    sign = a.dtype.type(NAMED[q["type"]].sign)
-    return (b & ~sign) | (a & sign)
-
-
 KINDS: dict[str, Callable[[Words, Binary], Words]] = {
     "finite": lambda size, binary: size < binary.infinity,
     "infinite": lambda size, binary: size == binary.infinity,
@@ -328,14 +313,6 @@ def _words(values: Any, kind: str) -> Any:
         return values.astype(f"f{NAMED[kind].word // 8}").view(DTYPES[NAMED[kind].word])
 
 
-COMPARE: dict[str, np.ufunc] = {
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-}
 UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 """Aliases of the unsigned comparisons (PTX ISA 9.3.1.1)."""
 _COMBINE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
@@ -395,13 +372,12 @@ def _integral(q: Qualifiers, a: Values) -> Any:
         return _INTEGRAL[q["irnd"]](_values(a, q["origin"]))
 
 
-def numeric(kind: str) -> np.dtype[Any]:
-    """Return the dtype in which integers of a type are numbers."""
+def _numeric(kind: str) -> np.dtype[Any]:
     return np.dtype(f"{'i' if kind[0] == 's' else 'u'}{TYPE_BITS[kind] // 8}")
 
 
 def _limits(kind: str) -> tuple[int, int]:
-    limits = np.iinfo(numeric(kind))
+    limits = np.iinfo(_numeric(kind))
     return int(limits.min), int(limits.max)
 
 
@@ -417,7 +393,7 @@ def integer_to_integer(q: Qualifiers, a: Values) -> Any:
         # NumPy compares with bounds of the values' own type only.
         (lowest, highest), (least, most) = _limits(q["to"]), _limits(q["origin"])
         a = np.clip(a, a.dtype.type(max(lowest, least)), a.dtype.type(min(highest, most)))
-    return a.astype(numeric(q["to"]))
+    return a.astype(_numeric(q["to"]))
 
 
 @adjusted
@@ -435,7 +411,7 @@ def float_to_integer(q: Qualifiers, a: Values) -> Any:
     """Round to an integer; what is too large is clamped."""
     origin, to = q["origin"], q["to"]
     values = _integral(q, a)
-    dtype, (lowest, highest) = numeric(to), _limits(to)
+    dtype, (lowest, highest) = _numeric(to), _limits(to)
     above, below = values >= highest + 1.0, values < lowest
     result = np.where(above | below | np.isnan(values), 0.0, values).astype(dtype)
     result = np.where(above, dtype.type(highest), np.where(below, dtype.type(lowest), result))
@@ -449,12 +425,9 @@ def float_to_integer(q: Qualifiers, a: Values) -> Any:
 def float_to_float(q: Qualifiers, a: Values) -> Any:
     """Round to another format, to the same one, or to an integer in it."""
     origin, to = q["origin"], q["to"]
-    if q["irnd"]:
-        result = _words(_integral(q, a), to)
-    elif origin == to:
-        result = a
-    else:
+    if not q["irnd"] and origin != to:
         return narrowed(q, a)
+    result = _words(_integral(q, a), to) if q["irnd"] else a
     return np.where(is_nan(a, NAMED[origin]), _converted_nan(a, origin, to), result)
 
 
@@ -475,9 +448,9 @@ def _converted_nan(words: Words, origin: str, to: str) -> Any:
 # Of the formats of 8 bits (OCP OFP8 1.0): one with the exponent's field of e5m2, what exponents are
 # lowered by for it, and the word of the largest finite number. NaN is 0x7f in both.
 _BYTES = {
-    "e5m2": (Binary(word=8, exponent=5, fraction=2), 0, 0x7B),
+    "e5m2": (Binary(8, 5, 2), 0, 0x7B),
     # With one bit more in its exponent, e4m3 has numbers where others have infinity and NaN.
-    "e4m3": (Binary(word=9, exponent=5, fraction=3), 8, 0x7E),
+    "e4m3": (Binary(9, 5, 3), 8, 0x7E),
 }
 
 
@@ -507,12 +480,6 @@ def narrowed_pair(q: Qualifiers, a: Values, b: Values) -> Any:
     high, low = narrowed(q, a), narrowed(q, b)
     bits, pair = 8 * low.itemsize, DTYPES[16 * low.itemsize]
     return low.astype(pair) | high.astype(pair) << pair.type(bits)
-
-
-def narrowed_halves(q: Qualifiers, a: Values) -> Any:
-    """Round the halves of a word to a pair of bytes."""
-    halves = parts(a, "u2")
-    return narrowed_pair(q, halves[..., 1], halves[..., 0])
 
 
 def widened_bytes(q: Qualifiers, a: Values) -> Any:

@@ -1,25 +1,91 @@
-"""Fused multiply-add, exact in every rounding and format, in 64-bit integers.
+"""Binary floating-point formats, and fused multiply-add, exact in every rounding and format.
 
 A product and an addend are signed numbers in one frame, of one 64-bit limb or of two; they are
 added as integers, and rounded once. A product does not depend on what it is added to: those of a
-whole chain are made at once, and taken one after the other.
+whole chain are made at once, and taken one after the other. The tables are the device's own: they
+share nothing with the oracle's on purpose.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.binary import Binary, Rounding
-
 Words = NDArray[np.uint64]
 """Raw words or limbs, in any shape."""
 Signed = NDArray[np.int64]
-"""Signed numbers, or the higher limb of such."""
-Exponents = NDArray[np.int64]
+"""Signed numbers, or the higher limb of such, or exponents."""
 Flags = NDArray[np.bool_]
+
+
+class Rounding(StrEnum):
+    """Where a value between two neighbours goes."""
+
+    NEAREST_EVEN = "rn"
+    ZERO = "rz"
+    DOWN = "rm"
+    UP = "rp"
+    NEAREST_AWAY = "nearest, ties away from zero"  # as no PTX modifier, but a planted fault asks
+
+
+class Binary:
+    """An IEEE 754 interchange format, or one with its layout (bf16, tf32).
+
+    Bits of the word that an element occupies, of its exponent field, and of the fraction that
+    count. `unused` are low-order bits that do not, 13 for tf32; `top` is the largest exponent of a
+    finite value, which is also the bias, `bottom` that of the smallest normal value and of all
+    subnormals. The words of the sign bit, of 1, and of positive infinity are there, too.
+    """
+
+    def __init__(self, word: int, exponent: int, fraction: int) -> None:
+        self.word, self.exponent, self.fraction = word, exponent, fraction
+        self.unused = word - 1 - exponent - fraction
+        self.top = (1 << (exponent - 1)) - 1
+        self.bottom = 1 - self.top
+        self.sign = 1 << (word - 1)
+        self.one = self.top << (fraction + self.unused)
+        self.infinity = ((1 << exponent) - 1) << (fraction + self.unused)
+
+
+F16, BF16, TF32 = Binary(16, 5, 10), Binary(16, 8, 7), Binary(32, 8, 10)
+F32, F64 = Binary(32, 8, 23), Binary(64, 11, 52)
+NAMED = {"f16": F16, "bf16": BF16, "tf32": TF32, "f32": F32, "f64": F64}
+"""By the name of the type qualifier."""
+
+
+def is_nan(words: NDArray[Any], binary: Binary) -> NDArray[np.bool_]:
+    """Return which words of a format are NaN."""
+    dtype = words.dtype.type
+    found: NDArray[np.bool_] = (words & dtype(binary.sign - 1)) > dtype(binary.infinity)
+    return found
+
+
+def flushed(words: NDArray[Any], binary: Binary) -> NDArray[Any]:
+    """Return words of a format with subnormals made zero, sign kept."""
+    dtype = words.dtype.type
+    subnormal = (words & dtype(binary.infinity)) == 0
+    return np.where(subnormal, words & dtype(binary.sign), words)
+
+
+# The finite numbers of e4m3 that are not negative, and its NaN, as words of f16.
+_E4M3 = np.array(
+    [np.ldexp(bool(byte >> 3) * 8 + (byte & 7), max(byte >> 3, 1) - 10)
+     for byte in range(0x7F)] + [np.nan],
+    np.float16,
+).view(np.uint16)  # fmt: skip
+
+
+def as_f16(words: NDArray[Any], kind: str) -> NDArray[Any]:
+    """Return f16 words of the same numbers as e4m3 or e5m2 words, others as they are."""
+    if kind == "e5m2":
+        words = words.astype(np.uint16) << np.uint16(8)
+    elif kind == "e4m3":
+        words = _E4M3[words & 0x7F] | (words & 0x80).astype(np.uint16) << np.uint16(8)
+    return words
+
 
 _ZERO_EXPONENT = -(1 << 20)
 """Exponent given to zero: below every other, so that zero never decides the frame's place."""
@@ -37,17 +103,12 @@ _DOUBLE_FRACTION, _DOUBLE_BIAS = 52, 1023
 @cache
 def _u(value: int) -> Words:
     """Return a number as an array of no axes: NumPy works with those faster than with scalars."""
-    found = np.array(value, np.uint64)
-    found.flags.writeable = False
-    return found
+    return np.array(value, np.uint64)
 
 
 @cache
 def _i(value: int) -> Signed:
-    """Return a number as `_u` does, signed."""
-    found = np.array(value, np.int64)
-    found.flags.writeable = False
-    return found
+    return np.array(value, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,44 +117,35 @@ class Unpacked:
 
     binary: Binary
     words: Words
-    exponent: Exponents
-    significand: Words
-    """Normalised: the leading one is bit 52; 0 for zero."""
-    special: Flags | None
-    """Which are infinite or NaN; None where none is."""
+    exponent: Signed
+    significand: Words  # normalised: the leading one is bit 52; 0 for zero
+    special: Flags | None  # which are infinite or NaN; None where none is
 
     def __getitem__(self, index: int) -> "Unpacked":
         """Return the words of an index of the first axis."""
         special = None if self.special is None else self.special[index]
+        if special is not None and not special.any():
+            special = None
         return Unpacked(
-            self.binary,
-            self.words[index],
-            self.exponent[index],
-            self.significand[index],
-            None if special is None or not special.any() else special,
+            self.binary, self.words[index], self.exponent[index], self.significand[index], special
         )
 
     @property
-    def negative(self) -> Flags:
+    def negative(self) -> Any:
         """Which have the sign bit."""
-        found: Flags = (self.words & _u(self.binary.sign)) != 0
-        return found
+        return (self.words & _u(self.binary.sign)) != 0
 
     @property
-    def infinite(self) -> Flags:
+    def infinite(self) -> Any:
         """Which are infinities."""
-        found: Flags = self._special & (self.significand == _u(1 << SIGNIFICAND))
-        return found
+        special = np.False_ if self.special is None else self.special
+        return special & (self.significand == _u(1 << SIGNIFICAND))
 
     @property
-    def nan(self) -> Flags:
+    def nan(self) -> Any:
         """Which are NaN."""
-        found: Flags = self._special & (self.significand != _u(1 << SIGNIFICAND))
-        return found
-
-    @property
-    def _special(self) -> Flags:
-        return np.zeros(self.words.shape, np.bool_) if self.special is None else self.special
+        special = np.False_ if self.special is None else self.special
+        return special & (self.significand != _u(1 << SIGNIFICAND))
 
     @property
     def signed(self) -> Signed:
@@ -102,14 +154,14 @@ class Unpacked:
         return (self.significand.view(np.int64) ^ mask) - mask
 
 
-def leading(words: Words) -> Exponents:
+def leading(words: Words) -> Signed:
     """Return the index of the highest set bit of each word, 0 for zero.
 
     The exponent field of a float64 is a leading-one count, where no rounding carries into it: the
     bit below the highest is cleared first.
     """
     cut = words & ~(words >> _u(1))
-    lead: Exponents = (cut.astype(np.float64).view(np.int64) >> _DOUBLE_FRACTION) - _DOUBLE_BIAS
+    lead: Signed = (cut.astype(np.float64).view(np.int64) >> _DOUBLE_FRACTION) - _DOUBLE_BIAS
     return np.maximum(lead, 0)
 
 
@@ -141,7 +193,7 @@ class Product:
 
     x: Unpacked
     y: Unpacked
-    exponent: Exponents
+    exponent: Signed
     high: Signed
     low: Words | None
 
@@ -177,12 +229,12 @@ def product(x: Unpacked, y: Unpacked) -> Product:
     return Product(x, y, exponent, high, low << _u(up))
 
 
-Sum = tuple[Signed, Exponents]
+Sum = tuple[Signed, Signed]
 """Signed numbers, the leading one in bit 61, the lowest bit set if a one follows; the exponent of
 the leading one. Close to a power of two the next lower or higher bit may be the leading one."""
 
 
-def _normalised(total: Signed, rest: Words | None, exponent: Exponents) -> Sum:
+def _normalised(total: Signed, rest: Words | None, exponent: Signed) -> Sum:
     """Shift sums of one limb, or of two, in a frame for these exponents."""
     sign = total >> _i(63)
     # Rounding may carry into the exponent field, and one's complement is one off: see `Sum`.
@@ -206,12 +258,12 @@ def _normalised(total: Signed, rest: Words | None, exponent: Exponents) -> Sum:
     return whole, exponent
 
 
-def _narrow_sum(p: Product, z: Unpacked) -> Sum:
-    """Return a product plus z, in one limb.
+# What is shifted out of the smaller one is jammed into its lowest bit, far below where a sum is
+# rounded.
 
-    What is shifted out of the smaller one is jammed into its lowest bit, far below where a sum is
-    rounded.
-    """
+
+def _narrow_sum(p: Product, z: Unpacked) -> Sum:
+    """Return a product plus z, in one limb."""
     addend = z.signed << _i(_FRAME - SIGNIFICAND)
     apart = p.exponent - z.exponent
     swapped = (p.high ^ addend) & (apart >> _i(63))
@@ -223,11 +275,7 @@ def _narrow_sum(p: Product, z: Unpacked) -> Sum:
 
 
 def _wide_sum(p: Product, z: Unpacked) -> Sum:
-    """Return a product plus z, in two limbs.
-
-    What is shifted out of the smaller one is jammed into its lowest bit, far below where a sum is
-    rounded.
-    """
+    """Return a product plus z, in two limbs."""
     assert p.low is not None
     addend = z.signed << _i(_FRAME - SIGNIFICAND)
     apart = p.exponent - z.exponent
@@ -255,14 +303,9 @@ def _wide_sum(p: Product, z: Unpacked) -> Sum:
 
 
 def round_words(
-    x: Unpacked,
-    binary: Binary,
-    rounding: Rounding,
-    flush: bool = False,
-    *,
-    lower: int = 0,
+    x: Unpacked, binary: Binary, rounding: Rounding, flush: bool = False, *, lower: int = 0,
     beyond: int | None = None,
-) -> Words:
+) -> Words:  # fmt: skip
     """Round the sizes of numbers to words of a format, without signs; of NaN, to anything.
 
     Their exponents are `lower`ed before; what is too large gives the word `beyond`, if any.
@@ -274,14 +317,9 @@ def round_words(
 
 
 def rounded(
-    negative: Flags,
-    whole: Words,
-    exponent: Exponents,
-    binary: Binary,
-    rounding: Rounding,
-    flush: bool = False,
-    beyond: int | None = None,
-) -> Words:
+    negative: Flags, whole: Words, exponent: Signed, binary: Binary, rounding: Rounding,
+    flush: bool = False, beyond: int | None = None,
+) -> Words:  # fmt: skip
     """Round magnitudes as of a `Sum` to words, without signs.
 
     With `flush`, tiny results are zero: those below the least normal number after they were rounded
@@ -327,27 +365,23 @@ def rounded(
     return words << _u(binary.unused) if binary.unused else words
 
 
-@dataclass(frozen=True, kw_only=True)
-class NanRule:
-    """What a NaN result looks like."""
+class NanRule(NamedTuple):
+    """What a NaN result looks like.
+
+    `canonical` is the word of every NaN result; None passes on an operand's sign and payload, made
+    quiet: those of the second factor before the addend's before the first factor's (measured on an
+    H200, November 2026, for wmma.mma, add, sub, mul and fma in f64, in every rounding). `invalid`
+    is what an invalid operation gives (0 times infinity, infinity minus infinity).
+    """
 
     canonical: int | None
-    """The word of every NaN result; None passes on an operand's sign and payload, made quiet:
-    those of the second factor before the addend's before the first factor's (measured on an H200,
-    November 2026, for wmma.mma, add, sub, mul and fma in f64, in every rounding)."""
     invalid: int
-    """The word that an invalid operation gives (0 times infinity, infinity minus infinity)."""
 
 
 def multiply_add(
-    a: NDArray[Any],
-    b: NDArray[Any],
-    c: NDArray[Any],
-    binary: Binary,
-    rounding: Rounding,
-    nan: NanRule,
-    flush: bool = False,
-) -> Words:
+    a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], binary: Binary, rounding: Rounding,
+    nan: NanRule, flush: bool = False,
+) -> Words:  # fmt: skip
     """Return a times b plus c, rounded once, as uint64 words in the shape they broadcast to.
 
     All of them are raw words of the format; `flush` as of `rounded`.

@@ -6,7 +6,7 @@ left who could come, the program traps.
 """
 
 import time
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,23 +19,21 @@ from runners.simulated.warps import LANES, Mask, Warps
 LARGEST_STEP_COUNT = 200_000
 """Steps of one pass through a kernel after which it counts as hung: seconds of work, where a drawn
 kernel of dozens of instructions with short loops takes hundreds."""
-
 LONGEST_SECONDS = 5.0
 """Processor time of a small launch after which it counts as hung, so that it ends within the 10 s
 that a batch on a GPU may take, too.
 Not the time of day, in which a machine that has much else to do would call any kernel hung."""
-
 STEP_SECONDS = 1e-5
 """Processor time of a larger launch after which it counts as hung, for each warp, each step of the
 kernel and each image that a warp takes. Those of a preflight take 2.6e-6 s at most, and 3.7 s
 together (44 launches on two cores with seven processes, 2026-11-27): time that others' work costs,
 in caches and in what a host takes away, is counted, too."""
-
 _NOWHERE = np.iinfo(np.int64).max
 """Where threads are that have exited."""
 
 Places = NDArray[np.int64]
 """(1 or 32 lanes, warps) index of the next step of each thread."""
+Flags = NDArray[np.bool_]
 
 
 def _holding(step: Step, warps: Warps, mask: Mask) -> Mask:
@@ -61,13 +59,12 @@ class _Threads:
         size = warps.indices.size * len(kernel.steps) * warps.passes
         self._most_seconds = max(LONGEST_SECONDS, STEP_SECONDS * size)
         self._begun, self._since = time.thread_time(), time.monotonic()
-        self._at: Places | None = None
-        """None where all are together."""
+        self._at: Places | None = None  # where all are together
         warps.exited = lambda: None if self._at is None else self._at >= self._end
         if warps.threads % LANES:
             self._at = np.where(warps.places < warps.threads, 0, self._end)
         self._together = 0
-        self._waiting: NDArray[np.bool_] | None = None
+        self._waiting: Flags | None = None
         """Shaped like `_at`: threads that cannot go on by themselves; None is nobody."""
         self._arrived, self._numbers = np.zeros((2, LANES, warps.indices.size), np.int64)
         """Barriers that each thread was at since some did not wait there, and the number of the
@@ -76,10 +73,9 @@ class _Threads:
     def run(self) -> None:
         """Execute until all threads have exited."""
         while True:
-            if self._at is None:
-                here: Mask = None
-                index, limit = self._together, self._end
-            else:
+            here: Mask = None
+            index, limit = self._together, self._end
+            if self._at is not None:
                 runnable = self._at
                 if self._waiting is not None:
                     runnable = np.where(self._waiting, _NOWHERE, runnable)
@@ -90,8 +86,7 @@ class _Threads:
                     self._try_again()
                     continue
                 here = runnable == index
-                others = runnable[~here]
-                limit = min(int(others.min(initial=_NOWHERE)), self._end)
+                limit = min(int(runnable[~here].min(initial=_NOWHERE)), self._end)
             index = self._straight(index, limit, here)
             if self._at is None or here is None:
                 self._together = index
@@ -116,19 +111,15 @@ class _Threads:
                 time.monotonic() - self._since > self._most_seconds
                 and time.thread_time() - self._begun > self._most_seconds
             ):
-                self._hang(step)
+                said = f"{self._most_seconds:.3g} s, at step {warps.steps}"
+                if warps.steps > self._most_steps:
+                    said = f"{self._most_steps} steps"
+                refuse(TrapKind.HANG, step.line, f"still running after {said}", warps.names())
             if step.operation is None or (step.waits is not None and not whole):
                 break
             step.operation(warps, here if step.guard is None else _holding(step, warps, here))
             index += 1
         return index
-
-    def _hang(self, step: Step) -> NoReturn:
-        steps = self._warps.steps
-        said = f"{self._most_seconds:.3g} s, at step {steps}"
-        if steps > self._most_steps:
-            said = f"{self._most_steps} steps"
-        refuse(TrapKind.HANG, step.line, f"still running after {said}", self._warps.names())
 
     def _apart(self) -> Places:
         """Return where each thread is, in an array of its own."""
@@ -143,14 +134,21 @@ class _Threads:
             self._wait(step, index, here)
             return
         leaving = _holding(step, self._warps, here)
+        goal: int | Places = step.goals[0] if step.goals else _NOWHERE
         if step.index is not None:
-            self._scatter(step, index, leaving, here)
+            choice = step.index(self._warps)
+            beyond = choice >= len(step.goals)
+            if leaving is not None:
+                beyond = beyond & leaving
+            if beyond.any():
+                said = f"a branch index is not below {len(step.goals)}"
+                refuse(TrapKind.OUT_OF_BOUNDS, 0, said, self._warps.names(beyond))
+            goals = np.array(step.goals, np.int64)[np.minimum(choice, len(step.goals) - 1)]
+            goal = np.broadcast_to(goals, (goals.shape[0], self._warps.indices.size))
+        elif here is None and (leaving is None or leaving.all()):
+            self._together = min(int(goal), self._end)
             return
-        goal = step.goals[0] if step.goals else _NOWHERE
-        if here is None and (leaving is None or leaving.all()):
-            self._together = min(goal, self._end)
-            return
-        if here is None and not leaving.any():  # type: ignore[union-attr]
+        elif here is None and leaving is not None and not leaving.any():
             self._together = index + 1
             return
         self._move(here, index + 1)
@@ -162,108 +160,93 @@ class _Threads:
         if mask is None:
             self._at = np.broadcast_to(goal, np.broadcast_shapes(at.shape, np.shape(goal))).copy()
             return
-        if mask.shape[0] != 1 or np.ndim(goal):
-            rows = LANES if mask.shape[0] != 1 or np.shape(goal)[0] != 1 else 1
-            if at.shape[0] < rows:
-                self._at = at = np.broadcast_to(at, (LANES, at.shape[1])).copy()
-                if self._waiting is not None:
-                    self._waiting = np.broadcast_to(self._waiting, at.shape).copy()
+        rows = max(mask.shape[0], np.shape(goal)[0] if np.ndim(goal) else 1)
+        if at.shape[0] < rows:
+            at = np.broadcast_to(at, (LANES, at.shape[1])).copy()
+            if self._waiting is not None:
+                self._waiting = np.broadcast_to(self._waiting, at.shape).copy()
         self._at = np.where(mask, goal, at)
-
-    def _scatter(self, step: Step, index: int, leaving: Mask, here: Mask) -> None:
-        """Let threads go where an index says."""
-        assert step.index is not None
-        choice = step.index(self._warps)
-        beyond = choice >= len(step.goals)
-        if leaving is not None:
-            beyond = beyond & leaving
-        if beyond.any():
-            said = f"a branch index is not below {len(step.goals)}"
-            refuse(TrapKind.OUT_OF_BOUNDS, 0, said, self._warps.names(beyond))
-        goals = np.array(step.goals, np.int64)[np.minimum(choice, len(step.goals) - 1)]
-        self._move(here, index + 1)
-        self._move(leaving, np.broadcast_to(goals, (goals.shape[0], self._size)))
-
-    @property
-    def _size(self) -> int:
-        return int(self._warps.indices.size)
 
     def _wait(self, step: Step, index: int, here: Mask) -> None:
         """Execute a step for those for whom all others have come; let the rest wait."""
+        warps, barrier = self._warps, step.barrier
         if here is None and self._arrived.any():
-            here = np.ones((1, self._size), np.bool_)
+            here = np.ones((1, warps.indices.size), np.bool_)
         if here is None:
-            if step.barrier is not None:
-                waited = not step.barrier.arrives
-                self._warps.memory.synchronised(None, waited=waited)
-                step.barrier.pass_through(self._warps, None)
+            if barrier is not None:
+                warps.memory.synchronised(None, waited=not barrier.arrives)
+                barrier.pass_through(warps, None)
             self._together = index + 1
             return
-        if step.barrier is not None and step.barrier.arrives:
-            self._arrive(step.barrier, index, here)
+        if barrier is not None:
+            if barrier.arrives:
+                self._arrive(barrier, index, here)
+            else:
+                self._wait_for_block(here)
             return
         at = self._apart()
         come = at == index
-        if step.waits is Waits.BLOCK:
-            self._wait_for_block(here)
-            return
         if step.waits is Waits.WARP:
             ready = np.broadcast_to(come.all(axis=0), come.shape)
         else:
-            ready = self._members_here(step, come)
+            # Those whose members have all come or exited.
+            assert step.members is not None
+            there = np.broadcast_to(come | (at >= self._end), (LANES, warps.indices.size))
+            lanes = np.arange(LANES, dtype=np.uint64)[:, None]
+            bits = (there.astype(np.uint64) << lanes).sum(axis=0)
+            wanted = step.members(warps).astype(np.uint64)
+            ready = np.logical_and(come, (wanted & ~bits[None]) == 0)
         if ready.any():
             mask = ready[:1] if step.waits is Waits.WARP else ready
             assert step.operation is not None
-            step.operation(self._warps, _holding(step, self._warps, mask))
+            step.operation(warps, _holding(step, warps, mask))
             at[ready] = index + 1
         self._hold(here & ~ready, ready)
 
-    def _hold(self, held: NDArray[np.bool_], released: NDArray[np.bool_]) -> None:
-        at = self._apart()
-        waiting = np.zeros(at.shape, np.bool_) if self._waiting is None else self._waiting
-        waiting = (waiting | held) & ~released
+    def _hold(self, held: Flags, released: Flags) -> None:
+        waiting: Any = np.False_ if self._waiting is None else self._waiting
+        waiting = (np.broadcast_to(waiting, self._apart().shape) | held) & ~released
         self._waiting = waiting if waiting.any() else None
 
-    def _members_here(self, step: Step, come: NDArray[np.bool_]) -> Any:
-        """Return the threads at a step whose members have all come to it or exited."""
-        assert step.members is not None
-        gone = self._apart() >= self._end
-        there = np.broadcast_to(come | gone, (LANES, self._size))
-        bits = (there.astype(np.uint64) << np.arange(LANES, dtype=np.uint64)[:, None]).sum(axis=0)
-        wanted = step.members(self._warps).astype(np.uint64)
-        return np.logical_and(come, (wanted & ~bits[None]) == 0)
-
-    def _wait_for_block(self, here: NDArray[np.bool_]) -> None:
+    def _wait_for_block(self, here: Flags) -> None:
         """Let threads wait at a barrier, or go on where all of their block have come to one."""
-        at = self._apart()
+        at, warps = self._apart(), self._warps
         barriers = np.array([step.waits is Waits.BLOCK for step in self._steps] + [False])
         waiting = here if self._waiting is None else self._waiting | here
         stopped = waiting & barriers[np.minimum(at, self._end)]
-        arrived = self._arrived[:, self._warps.indices]
+        arrived = self._arrived[:, warps.indices]
         if arrived.any():
             self._at = at = np.broadcast_to(at, arrived.shape).copy()
             stopped = np.broadcast_to(stopped, arrived.shape)
         else:
             arrived = arrived[: at.shape[0]]
-        blocks, order = np.unique(self._warps.blocks, return_inverse=True)
+        blocks, order = np.unique(warps.blocks, return_inverse=True)
         # Barriers that all of a block have come to.
         common = np.full(blocks.size, _NOWHERE)
         came = np.where(at >= self._end, _NOWHERE, arrived + stopped)
         np.minimum.at(common, order, came.min(axis=0))
         released = stopped & (arrived < common[order][None])
-        self._warps.memory.synchronised(released, waited=True)
+        warps.memory.synchronised(released, waited=True)
         self._check_numbers(at, released, arrived == common[order][None])
-        for index in np.unique(at[released]):
-            self._pass(int(index), at, released, order)
+        for index in np.unique(at[released]).tolist():
+            step, those = self._steps[index], released & (at == index)
+            assert step.barrier is not None
+            elsewhere = released & ~those & np.isin(order, order[those.any(axis=0)])
+            if step.barrier.held is not None and elsewhere.any():
+                said = "threads of a block are at other barriers than the one that joins their "
+                names = warps.names(elsewhere)
+                refuse(TrapKind.DIVERGENT, step.line, f"{said}predicates", names)
+            warps.line = step.line
+            step.barrier.pass_through(warps, those)
         at[released] += 1
         if self._arrived.any():
-            self._arrived[:, self._warps.indices] += released
+            self._arrived[:, warps.indices] += released
         self._hold(here, released)
 
-    def _arrive(self, barrier: Barrier, index: int, here: NDArray[np.bool_]) -> None:
+    def _arrive(self, barrier: Barrier, index: int, here: Flags) -> None:
         """Let threads go on that others wait for at a barrier, who need not wait for those."""
-        warps, whole = self._warps, (LANES, self._size)
-        those = np.broadcast_to(here, whole)
+        warps = self._warps
+        those = np.broadcast_to(here, (LANES, warps.indices.size))
         barrier.pass_through(warps, those)
         warps.memory.synchronised(those, waited=False)
         self._arrived[:, warps.indices] += those
@@ -271,9 +254,7 @@ class _Threads:
         self._numbers[:, warps.indices] = np.where(those, barrier.number(warps), numbers)
         self._move(here, index + 1)
 
-    def _check_numbers(
-        self, at: Places, released: NDArray[np.bool_], before: NDArray[np.bool_]
-    ) -> None:
+    def _check_numbers(self, at: Places, released: Flags, before: Flags) -> None:
         """Refuse threads of a block that wait at barriers of different numbers, for ever.
 
         Those `before` them have arrived at the barrier that the others wait at.
@@ -294,46 +275,24 @@ class _Threads:
             line = self._steps[at[bad].min()].line
             refuse(TrapKind.DIVERGENT, line, said, warps.names(bad))
 
-    def _pass(
-        self, index: int, at: Places, released: NDArray[np.bool_], order: NDArray[np.int64]
-    ) -> None:
-        """Let those go on who are at one barrier; one that joins predicates has all of a block."""
-        barrier, those = self._steps[index].barrier, released & (at == index)
-        assert barrier is not None
-        blocks = np.unique(order[those.any(axis=0)])
-        elsewhere = released & ~those & np.isin(order, blocks)
-        if barrier.held is not None and elsewhere.any():
-            said = "threads of a block are at other barriers than the one that joins their "
-            names = self._warps.names(elsewhere)
-            refuse(TrapKind.DIVERGENT, self._steps[index].line, f"{said}predicates", names)
-        self._warps.line = self._steps[index].line
-        barrier.pass_through(self._warps, those)
-
     def _gather(self) -> None:
         """Forget warps that have exited, and keep no more places than differ."""
-        at = self._at
+        at, waiting = self._at, self._waiting
         if at is None:
             return
-        gone: NDArray[np.bool_] = np.all(at >= self._end, axis=0)
+        gone: Flags = np.all(at >= self._end, axis=0)
         if gone.any():
             if gone.all():
-                self._at = at[:, :0]
-                self._waiting = None
+                self._at, self._waiting = at[:, :0], None
                 return
             kept = np.logical_not(gone)
             self._warps.drop(kept)
             self._at = at = at[:, kept]
-            if self._waiting is not None:
-                self._waiting = self._waiting[:, kept]
-        waiting = self._waiting
-        first = at[0, 0]
-        if waiting is None and (at == first).all():
-            self._together, self._at = int(first), None
-        elif (
-            at.shape[0] > 1
-            and (at == at[:1]).all()
-            and (waiting is None or (waiting == waiting[:1]).all())
-        ):
+            self._waiting = waiting = None if waiting is None else waiting[:, kept]
+        if waiting is None and (at == at[0, 0]).all():
+            self._together, self._at = int(at[0, 0]), None
+        elif at.shape[0] > 1 and all((one == one[:1]).all() for one in (at, waiting)
+                                     if one is not None):  # fmt: skip
             self._at = at[:1].copy()
             self._waiting = None if waiting is None else waiting[:1].copy()
 

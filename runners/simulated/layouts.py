@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.units import FragmentUnit, Matrix
+from runners.simulated.silicon import FragmentUnit
 from runners.simulated.warps import DTYPES, LANES, Values, spread
 
 BITS = {
@@ -40,22 +40,22 @@ def dimensions(role: str, shape: str) -> tuple[int, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """One fragment's layout."""
+    """One fragment's layout, of elements of so many bits, in `count` registers of `width` bits.
+
+    Each of the (registers, lanes, positions) holds an element, whose index counts the matrix row by
+    row, or matrix after matrix; the last or first copy of one that is repeated is used.
+    """
 
     bits: int
-    """Bits of an element."""
     elements: Indices
-    """(registers, lanes, positions) index of the element that each place holds, counting the
-    matrix row by row, or matrix after matrix."""
     last_copy: bool = False
-    """Which copy of a repeated element is used in arithmetic."""
 
-    @property
+    @cached_property
     def count(self) -> int:
         """Registers."""
         return len(self.elements)
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Bits of a register."""
         return max(32, self.bits)
@@ -108,16 +108,15 @@ def gather(words: list[Values], layout: Layout, warps: int) -> Elements:
 
 
 def _scattered(count: int, key: int) -> Indices:
-    """Return a permutation of 0 … count - 1, a power of two, that depends on the key."""
-    mask = count - 1
-    half = max(1, (count.bit_length() - 1) // 2)
+    """Return a permutation of 0 … count - 1, a power of two, that depends on the key.
+
+    Each step is a bijection modulo a power of two: times an odd number plus a constant, then a xor
+    of the high half into the low.
+    """
     order = np.arange(count, dtype=np.int64)
-    for turn in range(3):
-        # Each step is a bijection modulo a power of two: times an odd number plus a constant,
-        # then a xor of the high half into the low.
-        part = (key >> (8 * turn)) & 0xFF
-        order = (order * (2 * part + 1) + 7 * part + turn) & mask
-        order ^= order >> half
+    for turn, part in enumerate(key.to_bytes(4, "little")[:3]):
+        order = (order * (2 * part + 1) + 7 * part + turn) & (count - 1)
+        order ^= order >> max(1, (count.bit_length() - 1) // 2)
     return order
 
 
@@ -175,11 +174,11 @@ def documented_layout(
     register, lane, position = np.meshgrid(
         np.arange(registers), np.arange(LANES), np.arange(in_register), indexing="ij"
     )
-    if Matrix(role) in unit.exchanged_registers and registers > 1:
+    if role in unit.exchanged_registers and registers > 1:
         register = np.where(register < 2, 1 - register, register)
-    if Matrix(role) in unit.crossed_lanes:
+    if role in unit.crossed_lanes:
         lane = lane ^ 1
-    if Matrix(role) in unit.reversed_parts:
+    if role in unit.reversed_parts:
         position = in_register - 1 - position
     group, thread = lane >> 2, lane & 3
     element = register * in_register + position

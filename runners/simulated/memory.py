@@ -15,27 +15,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runners.simulated.syntax import WARP_SIZE
-from runners.simulated.traps import TrapKind, refuse
 
 BASES = (0x7F10_0000_0000, 0x7F90_0000_0000, 0x7FA0_0000_0000, 0x7FB0_0000_0000)
 """Global addresses of the arrays that a launch is given. Aligned as cudaMalloc aligns, and more."""
-
 VARIABLES_BASE = 0x7FC0_0000_0000
 """Global address of the module's own variables."""
-
 LARGEST_SHARED = 0xC000
 """Static shared memory of a block: ptxas refuses more on every target (13.5, "uses too much shared
 data (…, 0xc000 max)"). Dynamic shared memory lies behind it."""
 MEMORY_GARBAGE = 0xA5
 """What shared and local memory holds, which hardware never clears: a pattern that shows."""
-# Buffers are padded so that they can be seen as elements of up to 16 bytes.
+ELEMENTS = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)} | {16: np.dtype(np.complex128)}
+"""Storage of an element by its bytes. What has 16 is only moved: NumPy has no wider integer."""
 _PADDING = 16
+"""Bytes of the largest element as which a buffer can be seen."""
 _LAST = (1 << 64) - 1
 """The highest address that there could be."""
 
-
-ELEMENTS = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)} | {16: np.dtype(np.complex128)}
-"""Storage of an element by its bytes. What has 16 is only moved: NumPy has no wider integer."""
+Addresses = NDArray[np.uint64]
+"""(rows, warps or 1) byte addresses."""
+Flags = NDArray[np.bool_]
 
 
 class Space(StrEnum):
@@ -46,8 +45,7 @@ class Space(StrEnum):
     SHARED = "shared"
     LOCAL = "local"
     CONST = "const"
-    PARAM = "param"
-    """Parameters of a kernel; those of functions lie in local memory."""
+    PARAM = "param"  # parameters of a kernel; those of functions lie in local memory
 
 
 WINDOWS = {
@@ -74,21 +72,19 @@ Owners = Mapping[Owner, NDArray[np.int64]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Segment:
-    """A stretch of one state space that exists."""
+    """A stretch of one state space that exists.
 
-    base: int
-    """Address in its space."""
-    size: int
-    """Bytes that may be touched."""
+    `data` are flat bytes, padded beyond `size`, all owners' one after the other, `pitch` bytes
+    apart. Lanes and warps have `shares`, lane after lane of one warp; (1, 1) is the same for all.
+    """
+
+    base: int  # address in its space
+    size: int  # bytes that may be touched
     data: NDArray[np.uint8]
-    """Flat bytes, padded beyond `size`; all owners' one after the other."""
     owner: Owner = Owner.LAUNCH
     pitch: int = 0
-    """Bytes from one owner's share of `data` to the next."""
     read_only: bool = False
     shares: tuple[int, int] = (1, 1)
-    """Lanes and warps that have a share each, lane after lane of one warp; (1, 1) where all have
-    the same."""
     _views: dict[int, tuple[NDArray[Any], NDArray[Any]]] = field(default_factory=dict)
 
     @classmethod
@@ -96,21 +92,21 @@ class Segment:
         cls, base: int, content: bytes | NDArray[np.uint8], *, read_only: bool = False
     ) -> "Segment":
         """Return a segment that the launch has once, with what it holds."""
-        data = np.zeros(padded(len(content)), np.uint8)
+        data = np.zeros(_padded(len(content)), np.uint8)
         data[: len(content)] = np.frombuffer(content, np.uint8)
         return cls(base=base, size=len(content), data=data, read_only=read_only)
 
     @classmethod
     def shared_out(
-        cls, size: int, owner: Owner, lanes: int, warps: int, *, garbage: int, base: int = 0
+        cls, base: int, size: int, owner: Owner, shares: tuple[int, int], garbage: int
     ) -> "Segment":
         """Return a segment of which so many have a share each, with garbage in it."""
-        pitch = padded(size)
-        data = np.full(pitch * lanes * warps, garbage, np.uint8)
+        pitch = _padded(size)
+        data = np.full(pitch * shares[0] * shares[1], garbage, np.uint8)
         if garbage != MEMORY_GARBAGE:
             # No two places hold the same by rule, so that none cancels another.
             data += np.resize(_uneven(MEMORY_GARBAGE - garbage), data.size)
-        return cls(base=base, size=size, data=data, owner=owner, pitch=pitch, shares=(lanes, warps))
+        return cls(base=base, size=size, data=data, owner=owner, pitch=pitch, shares=shares)
 
     def views(self, width: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return elements of `width` bytes (1, 2, 4, 8 or 16): all of `data`, and by thread.
@@ -125,12 +121,10 @@ class Segment:
             self._views[width] = found
         return found
 
-    def indices(self, offset: NDArray[np.uint64], owners: Owners) -> NDArray[np.int64]:
+    def indices(self, offset: Addresses, owners: Owners) -> NDArray[np.int64]:
         """Return the indices into `data` of byte offsets into each owner's share."""
         index = offset.view(np.int64)
-        if self.owner is Owner.LAUNCH:
-            return index
-        return index + owners[self.owner] * self.pitch
+        return index if self.owner is Owner.LAUNCH else index + owners[self.owner] * self.pitch
 
 
 @cache
@@ -138,43 +132,43 @@ def _uneven(below: int) -> NDArray[np.uint8]:
     return np.random.default_rng(0).integers(below, size=4099, dtype=np.uint8)
 
 
-def padded(size: int) -> int:
-    """Return the bytes of storage that a segment of this many bytes needs."""
+def _padded(size: int) -> int:
     return -(-size // _PADDING) * _PADDING
 
 
 class Place(NamedTuple):
-    """Where part of the threads of an access go: a segment, byte indices into it, and who."""
+    """Where part of the threads of an access go: a segment, byte indices into it, and who.
+
+    The (rows, warps) offsets are into `segment.data`, of it where not chosen, too; (rows, warps or
+    1) are chosen, None is all. `union` has the low bits that any of the offsets has, or one of
+    those into other segments: how all of them are aligned.
+    """
 
     segment: Segment
     offsets: NDArray[np.int64]
-    """(rows, warps) byte offsets into `segment.data`; of it where not chosen, too."""
-    chosen: NDArray[np.bool_] | None
-    """(rows, warps or 1) which of them go to this segment; None is all."""
+    chosen: Flags | None
     union: int
-    """Low bits that any of the offsets has, or one of those into other segments: how all of them
-    are aligned."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Static:
-    """What a kernel needs beside the images, and what it holds before it runs."""
+    """What a kernel needs beside the images, and what it holds before it runs.
+
+    Bytes of static shared memory of a block and of local memory of a thread, its variables and the
+    parameters of the functions it calls; the module's variables in global and constant memory. The
+    first byte of the variables in each space is at `base`, in global memory beyond
+    `VARIABLES_BASE`.
+    """
 
     shared_bytes: int
-    """Static shared memory of a block."""
     base: int
-    """Address of the first byte of its variables in each space; in global memory, beyond
-    `VARIABLES_BASE`."""
     local_bytes: int
-    """Local memory of a thread: its variables and the parameters of the functions it calls."""
     variables: bytes
-    """The module's variables in global memory."""
     constants: bytes
-    """Variables in constant memory."""
 
 
 @cache
-def constant_of(value: int) -> NDArray[np.uint64]:
+def constant_of(value: int) -> Addresses:
     """Return a number, modulo 2^64, as an array of no axes: NumPy is faster with those."""
     return np.array(value & _LAST, np.uint64)
 
@@ -199,29 +193,16 @@ class Memory:
         dynamic_bytes: int = 0,
         garbage: int = MEMORY_GARBAGE,
     ) -> None:
-        shared = (static.shared_bytes, static.base), (dynamic_bytes, LARGEST_SHARED)
-        found: dict[Space, tuple[Segment, ...]] = {
-            Space.GLOBAL: (
-                *segments,
-                Segment.holding(VARIABLES_BASE + static.base, static.variables),
-            ),
-            Space.SHARED: tuple(
-                Segment.shared_out(size, Owner.BLOCK, 1, blocks, garbage=garbage, base=base)
-                for size, base in shared
-                if size or base != LARGEST_SHARED
-            ),
-            Space.LOCAL: (
-                Segment.shared_out(
-                    static.local_bytes,
-                    Owner.THREAD,
-                    WARP_SIZE,
-                    warps,
-                    garbage=garbage,
-                    base=static.base,
-                ),
-            ),
-            Space.CONST: (Segment.holding(static.base, static.constants, read_only=True),),
-            Space.PARAM: (Segment.holding(0, parameters, read_only=True),),
+        base, out, holding = static.base, Segment.shared_out, Segment.holding
+        shared = [out(base, static.shared_bytes, Owner.BLOCK, (1, blocks), garbage)]
+        if dynamic_bytes:
+            shared.append(out(LARGEST_SHARED, dynamic_bytes, Owner.BLOCK, (1, blocks), garbage))
+        found = {
+            Space.GLOBAL: [*segments, holding(VARIABLES_BASE + base, static.variables)],
+            Space.SHARED: shared,
+            Space.LOCAL: [out(base, static.local_bytes, Owner.THREAD, (WARP_SIZE, warps), garbage)],
+            Space.CONST: [holding(base, static.constants, read_only=True)],
+            Space.PARAM: [holding(0, parameters, read_only=True)],
         }
         self._candidates = {
             space: [(segment, constant_of(segment.base)) for segment in segments]
@@ -234,19 +215,13 @@ class Memory:
             if segment.size
         ]
 
-    def synchronised(self, mask: NDArray[np.bool_] | None, *, waited: bool) -> None:
+    def synchronised(self, mask: Flags | None, *, waited: bool) -> None:
         """Take note that threads were at a barrier of their block, and whether they waited."""
 
     def everywhere(
-        self,
-        space: Space,
-        address: int,
-        count: int,
-        width: int,
-        alignment: int,
-        warps: int,
+        self, space: Space, address: int, count: int, width: int, alignment: int, warps: int,
         writes: bool,
-    ) -> NDArray[Any] | None:
+    ) -> NDArray[Any] | None:  # fmt: skip
         """Return the elements at one address for all threads of the warps that are alive.
 
         They are (lanes or 1, count, warps or 1), each of a thread of its own, a view of memory;
@@ -259,24 +234,19 @@ class Memory:
                 break
         else:
             return None
-        if start & (max(alignment, width) - 1) or (
-            writes and (segment.owner is not Owner.THREAD or segment.read_only)
+        owner = segment.owner
+        if (
+            start & (max(alignment, width) - 1)
+            or (writes and (owner is not Owner.THREAD or segment.read_only))
+            or (owner is not Owner.LAUNCH and segment.shares[1] != warps)
         ):
             return None
-        if segment.owner is not Owner.LAUNCH and segment.shares[1] != warps:
-            return None
-        first = start // width
-        return segment.views(width)[1][:, first : first + count]
+        return segment.views(width)[1][:, start // width : start // width + count]
 
     def places(
-        self,
-        space: Space,
-        address: NDArray[np.uint64],
-        width: int,
-        owners: Owners,
-        mask: NDArray[np.bool_] | None,
+        self, space: Space, address: Addresses, width: int, owners: Owners, mask: Flags | None,
         writes: bool,
-    ) -> tuple[list[Place], NDArray[np.bool_] | None, int]:
+    ) -> tuple[list[Place], Flags | None, int]:  # fmt: skip
         """Find the bytes that addresses stand for.
 
         The (rows, warps) addresses are in the space that the instruction names, each of so many
@@ -285,7 +255,7 @@ class Memory:
         those of the places.
         """
         found: list[Place] = []
-        missing: NDArray[np.bool_] | None = mask
+        missing: Flags | None = mask
         candidates = self._candidates[space]
         # Nearly always all addresses are in one segment: the one that was found last is the first.
         # An address below the base wraps to a huge offset, so one comparison bounds it on both
@@ -303,10 +273,9 @@ class Memory:
         lowest = int(np.minimum.reduce(address, axis=None, initial=_LAST))
         highest = int(np.maximum.reduce(address, axis=None, initial=0))
         for number, (segment, base) in enumerate(candidates):
-            limit = segment.size - width
+            start, limit = int(base), segment.size - width
             if limit < 0 or (writes and segment.read_only):
                 continue
-            start = int(base)
             if start > highest or start + limit < lowest:
                 continue
             offset = address - base
@@ -317,33 +286,10 @@ class Memory:
             inside = offset <= np.uint64(limit)
             if missing is not None:
                 inside = inside & missing
-            if not inside.any():
-                continue
-            index = segment.indices(offset, owners)
-            found.append(Place(segment, np.where(inside, index, 0), inside, union))
-            missing = ~inside if missing is None else missing & ~inside
+            if inside.any():
+                index = np.where(inside, segment.indices(offset, owners), 0)
+                found.append(Place(segment, index, inside, union))
+                missing = ~inside if missing is None else missing & ~inside
         if missing is None:
             missing = np.ones(address.shape, np.bool_)
         return found, missing if missing.any() else None, union
-
-
-def check_alignment(
-    address: NDArray[np.uint64],
-    alignment: int,
-    warps: NDArray[np.int64],
-    mask: NDArray[np.bool_] | None,
-) -> None:
-    """Trap unless every (rows, warps) address that the mask lets through is aligned.
-
-    `alignment` is in bytes, a power of two.
-    """
-    if alignment == 1 or not int(np.bitwise_or.reduce(address, axis=None)) & (alignment - 1):
-        return
-    bad = (address & np.uint64(alignment - 1)) != 0
-    if mask is not None:
-        bad = bad & mask
-    if bad.any():
-        bad = np.broadcast_to(bad, (bad.shape[0], warps.size))
-        first = int(np.broadcast_to(address, bad.shape)[bad][0])
-        said = f"address {first:#x} is no multiple of {alignment}"
-        refuse(TrapKind.MISALIGNED, 0, said, tuple(warps[bad.any(axis=0)].tolist()))

@@ -1,19 +1,30 @@
-"""Operands of an instruction, checked when it is decoded and fetched when it runs."""
+"""Operands of an instruction, checked when it is decoded and fetched when it runs.
+
+Here is, too, where variables lie, and what they hold when a launch begins.
+"""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from runners.simulated.memory import WINDOWS, Space, constant_of
+from runners.simulated.memory import (
+    LARGEST_SHARED,
+    VARIABLES_BASE,
+    WINDOWS,
+    Addresses,
+    Space,
+    Static,
+    constant_of,
+)
 from runners.simulated.silicon import AnyUnit, Silicon
 from runners.simulated.special import SPECIAL, UNKNOWN
 from runners.simulated.syntax import (
     TYPE_BITS,
     Address,
+    Function,
     Immediate,
     Instruction,
     Name,
@@ -24,9 +35,23 @@ from runners.simulated.syntax import (
     Vector,
     member,
 )
-from runners.simulated.traffic import Addresses
 from runners.simulated.traps import TrapKind, refuse
-from runners.simulated.warps import DTYPES, Key, Values, Warps, constant
+from runners.simulated.warps import DTYPES, Key, Values, Warps
+
+_TAKES_ADDRESSES = re.compile(r"(?:mov|call|cvta(?!\.to))\b")
+"""Instructions of which an operand is the address of a variable (ptxas 12.4 and 13.5)."""
+SINK = "_"
+"""Name of a destination that is not wanted (PTX ISA 6.4.3)."""
+_LARGEST = {
+    Space.SHARED: (LARGEST_SHARED, TrapKind.ILLEGAL, "static shared"),
+    # CUDA C++ Programming Guide, Technical Specifications.
+    Space.CONST: (0x1_0000, TrapKind.ILLEGAL, "constant"),
+    # What the simulated device has of the others: it keeps 32 times as much local memory for each
+    # image. A device has 512 KiB of it for a thread, and gigabytes of global memory.
+    Space.GLOBAL: (1 << 26, TrapKind.UNSUPPORTED, "global"),
+    Space.LOCAL: (1 << 14, TrapKind.UNSUPPORTED, "local"),
+}
+"""Bytes of the variables in a space, and why there are no more."""
 
 
 @dataclass(slots=True, eq=False)
@@ -43,23 +68,15 @@ class FromRegister:
 Source = FromRegister | Callable[[Warps], Values]
 """What fetches an operand: (1 or 32 lanes, warps or 1) raw bits."""
 
-_TAKES_ADDRESSES = re.compile(r"(?:mov|call|cvta(?!\.to))\b")
-"""Instructions of which an operand is the address of a variable (ptxas 12.4 and 13.5)."""
 
-SINK = "_"
-"""Name of a destination that is not wanted (PTX ISA 6.4.3)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Location:
-    """Where a variable lies."""
+class Location(NamedTuple):
+    """Where a variable lies: its address in a space."""
 
     space: Space
     offset: int
-    """Address in its space."""
 
 
-def float_bits(given: Immediate, bits: int) -> int:
+def _float_bits(given: Immediate, bits: int) -> int:
     """Return the bits of a floating-point constant in the format of this width."""
     if given.float_bits == bits:
         return given.value
@@ -68,57 +85,159 @@ def float_bits(given: Immediate, bits: int) -> int:
         return int(seen.astype(f"f{bits // 8}").view(f"u{bits // 8}"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Surroundings:
-    """What the instructions of one expansion of a function have in common."""
+def _behind(end: int, variable: Variable, space: Space) -> int:
+    """Return where a variable begins that lies behind the others of its space."""
+    offset = -(-end // variable.alignment) * variable.alignment
+    largest, kind, name = _LARGEST[space]
+    if offset + variable.size > largest:
+        said = f"{variable.name} makes {offset + variable.size} bytes of {name} memory; there are "
+        refuse(kind, variable.line, f"{said}{largest}")
+    return offset
 
-    version: tuple[int, int]
-    """PTX ISA version of the module."""
+
+class Statics:
+    """The variables of one kernel that exist once for a block or a module, if they are used."""
+
+    def __init__(self, module: Scope, base: int, functions: Mapping[str, int]) -> None:
+        self._module, self.base, self.functions = module, base, functions
+        self._locations: dict[Variable, Location] = {}
+        self._ends = dict.fromkeys((Space.SHARED, Space.CONST, Space.GLOBAL), 0)
+
+    def location(self, variable: Variable) -> Location:
+        """Return where a variable lies."""
+        if (found := self._locations.get(variable)) is not None:
+            return found
+        space = Space(variable.space)
+        if space not in self._ends:
+            refuse(TrapKind.PARSE, variable.line, f"{variable.name} is declared outside functions")
+        if space is Space.SHARED and not variable.size:
+            found = Location(space, LARGEST_SHARED)  # dynamic: behind all static one
+        else:
+            offset = _behind(self._ends[space], variable, space)
+            self._ends[space] = offset + variable.size
+            found = Location(space, self._base_of(space) + offset)
+        self._locations[variable] = found
+        for value, _ in variable.initial:
+            if not isinstance(value, Immediate) and value.text not in self.functions:
+                self._target(variable, value.text)
+        return found
+
+    def _base_of(self, space: Space) -> int:
+        return self.base + (VARIABLES_BASE if space is Space.GLOBAL else 0)
+
+    def _target(self, variable: Variable, name: str) -> Location:
+        found = self._module.find(name)
+        if not isinstance(found, Variable):
+            refuse(TrapKind.UNSUPPORTED, variable.line, f"the address of {name} as a value")
+        return self.location(found)
+
+    def static(self, local_bytes: int) -> Static:
+        """Return what a launch needs."""
+        content = {space: bytearray(self._ends[space]) for space in (Space.GLOBAL, Space.CONST)}
+        for variable, (space, offset) in self._locations.items():
+            if space in content:
+                held, start = self._content(variable), offset - self._base_of(space)
+                content[space][start : start + len(held)] = held
+        return Static(
+            shared_bytes=self._ends[Space.SHARED],
+            base=self.base,
+            local_bytes=local_bytes,
+            variables=bytes(content[Space.GLOBAL]),
+            constants=bytes(content[Space.CONST]),
+        )
+
+    def _content(self, variable: Variable) -> bytes:
+        width = TYPE_BITS[variable.type] // 8
+        if len(variable.initial) * width > variable.size:
+            said = f"{variable.name} has more initial values than elements"
+            refuse(TrapKind.PARSE, variable.line, said)
+        held = bytearray()
+        for value, generic in variable.initial:
+            if isinstance(value, Immediate):
+                number = value.value
+                if value.float_bits and value.float_bits != 8 * width:
+                    if variable.type != "f32":
+                        said = f"{variable.name} cannot hold its initial value"
+                        refuse(TrapKind.PARSE, variable.line, said)
+                    number = _float_bits(value, 32)
+            elif value.text in self.functions:
+                number = self.functions[value.text]
+            else:
+                space, offset = self._target(variable, value.text)
+                number = offset + value.offset + (WINDOWS[space] if generic else 0)
+            held += (number & ((1 << 8 * width) - 1)).to_bytes(width, "little")
+        return bytes(held)
+
+
+@dataclass(kw_only=True, eq=False)
+class Frame:
+    """One expansion of a function: where its variables lie, and what its instructions share.
+
+    Its local variables and call parameters lie in local memory from `base` to `end`; `prefix` is
+    that of the keys of its registers.
+    """
+
+    function: Function
+    version: tuple[int, int]  # PTX ISA version of the module
     silicon: Silicon
+    statics: Statics
     prefix: str
-    """Prefix of the keys of this expansion's registers."""
-    locations: Mapping[Variable, Location]
-    """Addresses of all variables in memory."""
-    in_function: bool
-    """Whether parameters are those of a device function."""
-    functions: Mapping[str, int]
-    """Addresses of the module's functions."""
+    base: int
+    locations: dict[Variable, Location]
     known: dict[tuple[Scope, str, int], str] = field(default_factory=dict)
     """Keys of registers that were found to have so many bits, by scope and name."""
     meanings: dict[Scope, dict[str, str]] = field(default_factory=dict)
     """What names were found to mean, by scope."""
 
-    @cached_property
-    def kind(self) -> str:
-        """What matters to instructions beside their names."""
-        return f"{self.version} {self.in_function}"
+    def __post_init__(self) -> None:
+        function, scopes = self.function, self.function.scopes
+        self.kind = f"{self.version} {function.is_entry}"  # what matters beside names
+        inside = [each for scope in scopes for each in scope.variables.values()]
+        local = [each for each in inside if each.space == "local"]
+        self.end = most = self._place(self.base, (*function.results, *function.parameters, *local))
+        ends = dict[Scope | None, int]()
+        for scope in scopes:
+            # Behind the closing brace nobody has the parameters of a call any more.
+            start = ends.get(scope.parent, self.end)
+            ends[scope] = self.end = self._place(start, scope.variables.values())
+            most = max(most, self.end)
+        self.end = -(-most // 16) * 16
+
+    def _place(self, end: int, variables: Iterable[Variable]) -> int:
+        for variable in variables:
+            if variable.space in ("local", "param") and variable not in self.locations:
+                offset = _behind(end, variable, Space.LOCAL)
+                end = offset + variable.size
+                self.locations[variable] = Location(Space.LOCAL, self.statics.base + offset)
+        return end
+
+    def location(self, variable: Variable) -> Location:
+        """Return where a variable lies."""
+        return self.locations.get(variable) or self.statics.location(variable)
 
 
-@dataclass(slots=True)
 class Operands:
     """The operands of one instruction in the expansion of its function."""
 
-    instruction: Instruction
-    surroundings: Surroundings
-    line: int = field(init=False)
-    silicon: Silicon = field(init=False)
+    def __init__(self, instruction: Instruction, frame: Frame) -> None:
+        self.instruction, self.frame = instruction, frame
+        self.line, self.silicon = instruction.line, frame.silicon
 
-    def __post_init__(self) -> None:
-        self.line, self.silicon = self.instruction.line, self.surroundings.silicon
-
-    @property
     def names(self) -> tuple[tuple[str, str, int], ...] | None:
-        """The names in the operands, each as a member of a family; None for calls and pairs."""
+        """Return the names in the operands, each as a member of a family; None for calls, pairs."""
         found: list[str] = []
         for operand in self.instruction.operands:
-            if isinstance(operand, Name):
-                found.append(operand.text)
-            elif isinstance(operand, Address):
-                found.append(operand.base or SINK)
-            elif isinstance(operand, Vector):
-                found += [part.text for part in operand.parts if isinstance(part, Name)]
-            elif not isinstance(operand, Immediate):
-                return None
+            match operand:
+                case Name():
+                    found.append(operand.text)
+                case Address():
+                    found.append(operand.base or SINK)
+                case Vector():
+                    found += [part.text for part in operand.parts if isinstance(part, Name)]
+                case Immediate():
+                    pass
+                case _:
+                    return None
         return tuple([(name, *member(name)) for name in dict.fromkeys(found)])
 
     def meaning(self, names: tuple[tuple[str, str, int], ...]) -> tuple[str, ...] | None:
@@ -126,11 +245,11 @@ class Operands:
 
         None where that is not registers and variables alone.
         """
-        scope, surroundings = self.instruction.scope, self.surroundings
-        meanings = surroundings.meanings.setdefault(scope, {})
+        scope, frame = self.instruction.scope, self.frame
+        meanings = frame.meanings.setdefault(scope, {})
         # The keys of registers are their names, in the outermost scope of an entry.
-        families = {} if surroundings.prefix or scope.number else scope.families
-        found = [surroundings.kind]
+        families = {} if frame.prefix or scope.number else scope.families
+        found = [frame.kind]
         for name, family, number in names:
             meaning = meanings.get(name)
             if meaning is None:
@@ -146,11 +265,10 @@ class Operands:
         """Return the register or variable that a name means; empty if it is neither."""
         known = self.instruction.scope.find(name)
         if isinstance(known, Register):
-            key = self.surroundings.prefix + known.key
+            key = self.frame.prefix + known.key
             return known.type if key == name and known.parts == 1 else f"{key} {known}"
         if known is not None:
-            location = self.surroundings.locations[known]
-            return f"{location.space} {location.offset}"
+            return str(self.frame.location(known))
         return name if name in SPECIAL or name == SINK else ""
 
     def unit(self, sound: AnyUnit) -> AnyUnit:
@@ -168,24 +286,24 @@ class Operands:
 
     def lacks(self, needed: str) -> NoReturn:
         """Refuse the instruction, which other targets have."""
-        name = self.silicon.target.name
-        opcode = self.instruction.opcode
-        refuse(TrapKind.ILLEGAL, self.line, f"{opcode} needs {needed}; the module is for {name}")
+        said = f"{self.instruction.opcode} needs {needed}; the module is for "
+        refuse(TrapKind.ILLEGAL, self.line, said + self.silicon.target.name)
 
     def expect(self, *counts: int) -> tuple[Any, ...]:
         """Return the operands if there are as many as one of `counts`, else refuse."""
         given = self.instruction.operands
         if len(given) not in counts:
-            wanted = " or ".join(str(count) for count in counts)
+            wanted = " or ".join(map(str, counts))
             self.unsupported(f"has {len(given)} operands where {wanted} are known")
         return given
+
+    def _undeclared(self, name: str) -> NoReturn:
+        refuse(TrapKind.PARSE, self.line, f"{name} is not declared")
 
     def register(self, name: str) -> Register:
         """Return the register of this name."""
         found = self.instruction.scope.find(name)
-        if not isinstance(found, Register):
-            refuse(TrapKind.PARSE, self.line, f"{name} is not declared")
-        return found
+        return found if isinstance(found, Register) else self._undeclared(name)
 
     def width(self, name: str) -> int:
         """Return the declared width of a register in bits."""
@@ -198,11 +316,7 @@ class Operands:
             return None, False
         if self.width(guard.text) != 1:
             refuse(TrapKind.PARSE, self.line, f"guard {guard.text} is no predicate")
-        return self.key(guard.text), guard.negated
-
-    def key(self, name: str) -> str:
-        """Return where a register lies among those of the warps."""
-        return self.surroundings.prefix + self.register(name).key
+        return self.frame.prefix + self.register(guard.text).key, guard.negated
 
     def destination(self, operand: Operand, bits: int, *, wider: bool = False) -> str:
         """Return the key of a register of this width that is written.
@@ -212,20 +326,19 @@ class Operands:
         if not isinstance(operand, Name) or operand.negated or operand.offset:
             self.unsupported("the destination is no register")
         name = operand.text
-        if name == SINK:
-            return SINK
-        known = self.surroundings.known.get((self.instruction.scope, name, bits))
-        if known is not None:
-            return known
-        register = self.register(name)
-        self._check_width(name, register, bits, wider)
-        return self._known(name, register, bits)
+        known = SINK if name == SINK else self.frame.known.get((self.instruction.scope, name, bits))
+        return known or self._key(name, self.register(name), bits, wider)
 
-    def _known(self, name: str, register: Register, bits: int) -> str:
-        """Return the key of a register, once it is known to have so many bits."""
-        key = self.surroundings.prefix + register.key
-        if TYPE_BITS[register.type] == bits:
-            self.surroundings.known[self.instruction.scope, name, bits] = key
+    def _key(self, name: str, register: Register, bits: int, wider: bool) -> str:
+        """Return the key of a register that has so many bits; refuse others."""
+        has = TYPE_BITS[register.type]
+        if has != bits and not (wider and has > bits):
+            self.unsupported(f"{name} is declared .{register.type}; {bits} bits are needed")
+        if register.parts > 1:
+            self.unsupported(f"{name} is a vector of {register.parts} registers")
+        key = self.frame.prefix + register.key
+        if has == bits:
+            self.frame.known[self.instruction.scope, name, bits] = key
         return key
 
     def registers(self, operand: Operand, count: int, bits: int) -> tuple[str, ...]:
@@ -245,20 +358,18 @@ class Operands:
 
     def _no_register(self, what: str) -> NoReturn:
         """Refuse what stands where a register has to be, as every ptxas does."""
-        opcode = self.instruction.opcode
-        refuse(TrapKind.PARSE, self.line, f"{opcode}: {what} stands where a register has to")
+        said = f"{self.instruction.opcode}: {what} stands where a register has to"
+        refuse(TrapKind.PARSE, self.line, said)
 
     def parts(self, operand: Operand, count: int) -> tuple[Any, ...]:
         """Return the elements of a vector: in braces, or a vector register."""
-        if isinstance(operand, Name) and f"{operand.text}.w" in SPECIAL:
-            operand = Vector(tuple(Name(f"{operand.text}.{letter}") for letter in "xyzw"))
-        elif isinstance(operand, Name) and count > 1 and operand.text != SINK:
-            register = self.register(operand.text)
-            if register.parts > 1:
-                operand = Vector(
-                    tuple(Name(f"{operand.text}.{letter}") for letter in "xyzw"[: register.parts])
-                )
         parts = operand.parts if isinstance(operand, Vector) else (operand,)
+        if isinstance(operand, Name):
+            name, many = operand.text, 4
+            if f"{name}.w" not in SPECIAL:
+                many = self.register(name).parts if count > 1 and name != SINK else 1
+            if many > 1:
+                parts = tuple(Name(f"{name}.{letter}") for letter in "xyzw"[:many])
         if len(parts) != count:
             self.unsupported(f"a vector of {len(parts)} registers where {count} are needed")
         return parts
@@ -274,52 +385,42 @@ class Operands:
         if isinstance(operand, Immediate):
             if operand.float_bits and bits < 32:
                 self.unsupported(f"a floating-point constant where {bits} bits are needed")
-            value = float_bits(operand, bits) if operand.float_bits else operand.value
+            value = _float_bits(operand, bits) if operand.float_bits else operand.value
             return FromRegister((value, bits))
         if not isinstance(operand, Name):
             self.unsupported("an operand is neither register nor constant")
-        name = operand.text
+        name, scope = operand.text, self.instruction.scope
         plain = not (operand.negated or operand.offset or copied)
-        if plain and (known := self.surroundings.known.get((self.instruction.scope, name, bits))):
+        if plain and (known := self.frame.known.get((scope, name, bits))):
             return FromRegister(known)
-        special = SPECIAL.get(name)
-        if special is not None:
-            if bits != special.bits and 1 in (bits, special.bits):
-                self.unsupported(f"{name} has {special.bits} bits, not {bits}")
-            fetch = special.fetch
-            if bits == special.bits:
-                return fetch
-            dtype = DTYPES[bits]
-            return lambda warps: fetch(warps).astype(dtype)
-        found = self.instruction.scope.find(name)
+        if name in SPECIAL:
+            has, given = SPECIAL[name]
+            if bits != has and 1 in (bits, has):
+                self.unsupported(f"{name} has {has} bits, not {bits}")
+            return given if bits == has else lambda warps: given(warps).astype(DTYPES[bits])
+        found = scope.find(name)
         if isinstance(found, Variable):
             if not _TAKES_ADDRESSES.match(self.instruction.opcode):
                 self._no_register(f"the address of {name}")
-            location = self.surroundings.locations[found]
-            return FromRegister((location.offset + operand.offset, bits))
+            return FromRegister((self.frame.location(found).offset + operand.offset, bits))
         if found is None:
             if UNKNOWN.fullmatch(name):
                 self.unsupported(f"the special register {name} is not simulated")
-            if name in self.surroundings.functions and self.instruction.opcode.startswith("mov"):
-                return FromRegister((self.surroundings.functions[name], bits))
-            refuse(TrapKind.PARSE, self.line, f"{name} is not declared")
-        self._check_width(name, found, bits, wider)
+            functions = self.frame.statics.functions
+            if name in functions and self.instruction.opcode.startswith("mov"):
+                return FromRegister((functions[name], bits))
+            self._undeclared(name)
+        key, has = self._key(name, found, bits, wider), TYPE_BITS[found.type]
         if operand.offset:
             self.unsupported(f"{name} with an offset")
-        key = self.surroundings.prefix + found.key
         if operand.negated:
             if bits != 1:
                 self.unsupported(f"! in front of {name}, which is no predicate")
             return lambda warps: ~warps.registers[key]
+        fetch: Source = FromRegister(key)
         if copied:
-            has = TYPE_BITS[found.type]
             fetch = lambda warps: warps.read_copied(key, has)  # noqa: E731
-        else:
-            fetch = FromRegister(self._known(name, found, bits))
-        if wider and TYPE_BITS[found.type] > bits:
-            dtype = DTYPES[bits]
-            return lambda warps: fetch(warps).astype(dtype)
-        return fetch
+        return fetch if has == bits else lambda warps: fetch(warps).astype(DTYPES[bits])
 
     def space(self, operand: Operand, named: Space) -> Space:
         """Return the space that an address, or a variable, is in, where a space was named.
@@ -331,8 +432,8 @@ class Operands:
         name = operand.base if isinstance(operand, Address) else getattr(operand, "text", "")
         found = self.instruction.scope.find(name)
         if isinstance(found, Variable):
-            return self.surroundings.locations[found].space
-        return Space.LOCAL if self.surroundings.in_function else Space.PARAM
+            return self.frame.location(found).space
+        return Space.PARAM if self.frame.function.is_entry else Space.LOCAL
 
     def address(self, operand: Operand, space: Space) -> Callable[[Warps], Addresses]:
         """Return what computes a bracketed address as (1 or 32 lanes, warps or 1) uint64."""
@@ -341,23 +442,21 @@ class Operands:
         if operand.coordinates:
             self.unsupported("an address with coordinates, of a texture, a surface or a tensor")
         base = operand.base
-        if not base:
-            if space is not Space.LOCAL:
+        found = self.instruction.scope.find(base) if base else None
+        if not base or isinstance(found, Variable):
+            where = Location(space, 0)
+            if isinstance(found, Variable):
+                where = self.frame.location(found)
+                if space not in (where.space, Space.GENERIC):
+                    self.unsupported(f"{base} is in {where.space} memory")
+            elif space is not Space.LOCAL:
                 self._no_register(f"the address {operand.offset}, in {space} space,")
-            whole = constant(operand.offset, 64)
-            return lambda _: whole
-        found = self.instruction.scope.find(base)
-        if isinstance(found, Variable):
-            location = self.surroundings.locations[found]
-            if space not in (location.space, Space.GENERIC):
-                self.unsupported(f"{base} is in {location.space} memory")
-            window = WINDOWS[location.space] if space is Space.GENERIC else 0
-            whole = constant(location.offset + window + operand.offset, 64)
-            return lambda _: whole
+            window = WINDOWS[where.space] if space is Space.GENERIC else 0
+            return FromRegister((where.offset + window + operand.offset, 64))
         bits = self.width(base)
         if bits != 64 and not (bits == 32 and space not in (Space.GENERIC, Space.GLOBAL)):
             self.unsupported(f"an address of {bits} bits in {space} space")
-        key = self.key(base)
+        key = self.frame.prefix + self.register(base).key
         if bits == 64 and not operand.offset:
             return FromRegister(key)
         offset = constant_of(operand.offset)
@@ -366,10 +465,3 @@ class Operands:
         # Base and offset make 32 bits, which wrap (H200, ptxas at -O0 and -O3, 2026-11-23).
         narrow = offset.astype(np.uint32)
         return lambda warps: (warps.registers[key] + narrow).astype(np.uint64)
-
-    def _check_width(self, name: str, register: Register, bits: int, wider: bool) -> None:
-        has = TYPE_BITS[register.type]
-        if has != bits and not (wider and has > bits):
-            self.unsupported(f"{name} is declared .{register.type}; {bits} bits are needed")
-        if register.parts > 1:
-            self.unsupported(f"{name} is a vector of {register.parts} registers")

@@ -5,92 +5,41 @@ Source: PTX ISA 4 (Syntax), 5 (State Spaces, Types, and Variables), 6 (Instructi
 passed over.
 """
 
-import operator
 import re
-import struct
-from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
-from types import MappingProxyType
-from typing import NoReturn, TypeVar
 
+from runners.simulated.reader import IDENTIFIER, KEPT, Reader, Refusal, integer, operands_of
 from runners.simulated.syntax import (
     CALLS,
     TYPE_BITS,
-    WARP_SIZE,
-    Address,
     Function,
-    Group,
     Immediate,
-    Initial,
     Instruction,
     Listing,
     Name,
-    Operand,
-    Pair,
-    Register,
     Scope,
     Variable,
     Vector,
 )
 from runners.simulated.traps import TrapKind, refuse
 
-AnItem = TypeVar("AnItem")
-
 # How many parsed modules are kept. A campaign runs one module on many batches of images, and
 # shrinking goes back and forth between a few.
 _KEPT_MODULES = 32
-_KEPT = 1 << 14
-"""Instructions, lists of operands, operands and their parts that are kept, 0.5 KiB for each
-instruction (2026-11): two of three stand in earlier programs."""
-
-_INTEGER_BITS = 64
-"""Bits of an integer constant (PTX ISA 4.5.1)."""
-_LONGEST = 128
-"""Characters of the longest constant that is looked at: 64 bits in binary need 67."""
-_DEEPEST = {"braces": 100, "parentheses": 30}
-"""Inside each other."""
+_MOST_SCOPES = 100
+"""Braces of a body inside each other."""
 _LARGEST_FAMILY = 1 << 24
 """Registers that one declaration may make."""
 
 _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)|^[ \t]*#[^\n]*', re.S | re.M)
-_SPACE = re.compile(r"\s*")
-_ANYTHING = re.compile(r"[\w$%.]+|<<|>>|&&|\|\||[<>=!]=|.", re.S)
 _WORD = re.compile(r"\w+")
 _TO_SEMICOLON = re.compile(r"[^;{}]*;")
 _TO_LINE_END = re.compile(r"[^\n]*")
-
-_IDENTIFIER = r"[a-zA-Z_$%][\w$]*"
-"""Pattern of a name (PTX ISA 4.4)."""
-_NAME = re.compile(_IDENTIFIER)
-_OPERAND_NAME = re.compile(
-    # Behind a dot stands an element of a vector, or what a video instruction selects.
-    r"(?!WARP_SZ\b)(?:[a-zA-Z_$]|%(?=[\w$]))[\w$]*+(?:\.(?:[a-zA-Z]++|[bh][0-7]++)\b)*+"
-)
-_NOT = re.compile(rf"!\s*(?={_OPERAND_NAME.pattern})")
-_WARP_SIZE = re.compile(r"WARP_SZ\b")
-_FLOAT = re.compile(
-    r"0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b"
-    r"|[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+\.(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+"
-)
-_NUMBER = re.compile(rf"(?!{_FLOAT.pattern})[0-9][0-9a-zA-Z]*")
-_INTEGER = re.compile(
-    r"(?:0[xX](?P<hex>[0-9a-fA-F]+)|0[bB](?P<binary>[01]+)|(?P<octal>0[0-7]*)|(?P<decimal>[1-9][0-9]*))U?"
-)
-_BASES = {"hex": 16, "binary": 2, "octal": 8, "decimal": 10}
-_SIGNS = re.compile(r"[-+\s]*")
-_SIGN = re.compile(r"[-+~]|!(?!=)")
-_OPERATOR = re.compile(r"<<|>>|<=|>=|==|!=|&&|\|\||[-+*/&|^<>]|%(?![\w$])")
-
-# An operand without parentheses: no comma that divides a list is inside of one.
-_ONE = r"\s*+([^\s,;()\[\]{}][^,;()\[\]{}]*+|\[[^,;()\[\]{}]++\]|\{[^;()\[\]{}]++\})\s*+"
-_LIST = re.compile(rf"{_ONE}(?:,{_ONE})*+")
-_EACH = re.compile(_ONE)
-_NUMBERS = re.compile(r"\{([\s0-9,]*+)\}")
-
-_LABEL = re.compile(rf"({_IDENTIFIER})\s*:(?!:)\s*(\.(?:branch|call)targets|\.callprototype)?")
+_NAME = re.compile(IDENTIFIER)
+_LABEL = re.compile(rf"({IDENTIFIER})\s*:(?!:)\s*(\.(?:branch|call)targets|\.callprototype)?")
 _INSTRUCTION = re.compile(
-    rf"(?:@\s*(!?)\s*({_IDENTIFIER})\s*)?"
+    rf"(?:@\s*(!?)\s*({IDENTIFIER})\s*)?"
     r"([a-zA-Z]\w*+(?:(?:\.|::)[a-zA-Z0-9_]++)*+)(?![\w$%])\s*+([^;]*+);"
 )
 _DIRECTIVE = re.compile(r"\.[a-zA-Z_]\w*")
@@ -110,325 +59,33 @@ _PERFORMANCE = re.compile(
     r"|\.(?:maxntid|reqntid|minnctapersm|maxnctapersm|maxnreg|noreturn|reqnctapercluster"
     r"|explicitcluster|maxclusterrank|blocksareclusters|abi_preserve(?:_control)?)\b[^.{;]*"
 )
-_LINKING = (".visible", ".extern", ".weak", ".common")
-_SPACES = (".shared", ".local", ".param", ".global", ".const")
-# Directives whose lines say nothing about what a program does (PTX ISA 11.5, 11.4).
-_PASSED_LINES = (".loc", ".file")
 
 
-class _Refusal(Exception):  # noqa: N818 (what it carries is a sentence)
-    """Carries why a text is not read; what reads the module adds the line."""
-
-    def __init__(self, message: str, kind: TrapKind = TrapKind.PARSE) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
-def _integer(text: str) -> int:
-    match = _INTEGER.fullmatch(text) if len(text) <= _LONGEST else None
-    if match is None:
-        what = "no integer constant" if len(text) <= _LONGEST else "too long for a constant"
-        raise _Refusal(
-            f"{text[:40]!r} is {what}; there are hexadecimal (0x1f), octal (017), binary (0b11) "
-            f"and decimal ones of up to {_INTEGER_BITS} bits"
-        )
-    base = match.lastgroup or "decimal"
-    value = int(match[base], _BASES[base])
-    if value >> _INTEGER_BITS:
-        raise _Refusal(f"the constant {text} has more than {_INTEGER_BITS} bits")
-    return value
-
-
-def _floating(text: str) -> tuple[int, int]:
-    """Return bits and width of a floating-point constant; decimal ones have 64 bits."""
-    if text[1] in "fFdD":
-        return int(text[2:], 16), 32 if text[1] in "fF" else 64
-    if len(text) > _LONGEST:
-        raise _Refusal(f"{text[:40]!r} is too long for a constant")
-    return int.from_bytes(struct.pack("<d", float(text)), "little"), 64
-
-
-def _wrapped(value: int) -> int:
-    """Return the low 64 bits of a value as a signed number."""
-    value &= (1 << _INTEGER_BITS) - 1
-    return value - (1 << _INTEGER_BITS) if value >> (_INTEGER_BITS - 1) else value
-
-
-def _quotient(a: int, b: int) -> int:
-    if b == 0:
-        raise _Refusal("a constant expression divides by zero")
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-
-
-def _remainder(a: int, b: int) -> int:
-    """Return the remainder of unsigned operands (PTX ISA 4.5.6); ptxas 11.7 to 13.5 have it so."""
-    mask = (1 << _INTEGER_BITS) - 1
-    a, b = a & mask, b & mask
-    return a - b * _quotient(a, b)
-
-
-def _shift(amount: int) -> int:
-    return min(amount & ((1 << _INTEGER_BITS) - 1), _INTEGER_BITS)
-
-
-# From the loosest, 0, to the tightest (PTX ISA 4.5.4), as in C.
-_BINARY: dict[str, tuple[int, Callable[[int, int], int]]] = {
-    "||": (0, lambda a, b: int(bool(a or b))),
-    "&&": (1, lambda a, b: int(bool(a and b))),
-    "|": (2, operator.or_),
-    "^": (3, operator.xor),
-    "&": (4, operator.and_),
-    "==": (5, operator.eq),
-    "!=": (5, operator.ne),
-    "<": (6, operator.lt),
-    "<=": (6, operator.le),
-    ">": (6, operator.gt),
-    ">=": (6, operator.ge),
-    "<<": (7, lambda a, b: a << _shift(b)),
-    ">>": (7, lambda a, b: a >> _shift(b)),
-    "+": (8, operator.add),
-    "-": (8, operator.sub),
-    "*": (9, operator.mul),
-    "/": (9, _quotient),
-    "%": (9, _remainder),
-}
-_UNARY: dict[str, Callable[[int], int]] = {
-    "-": operator.neg,
-    "+": operator.pos,
-    "~": operator.invert,
-    "!": operator.not_,
-}
-
-
-class _Reader:
-    """A place in a text, and what is read there: constants, operands and initialisers."""
-
-    end = "something is missing"
-    """What is said where the text ends too early."""
-
-    def __init__(self, text: str) -> None:
-        self.text, self.place, self._depth = text, 0, 0
-        self.skip()
-
-    def skip(self) -> None:
-        """Go on to what is not blank."""
-        if match := _SPACE.match(self.text, self.place):
-            self.place = match.end()
-
-    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Go behind a match at the place, and behind the blanks that follow it."""
-        match = pattern.match(self.text, self.place)
-        if match is not None:
-            self.place = match.end()
-            self.skip()
-        return match
-
-    def need(self, pattern: re.Pattern[str]) -> re.Match[str]:
-        """Go behind a match, or refuse."""
-        return self.take(pattern) or self.unexpected()
-
-    def accept(self, token: str) -> bool:
-        """Go behind a token, if it stands here."""
-        if not self.text.startswith(token, self.place):
-            return False
-        self.place += len(token)
-        self.skip()
-        return True
-
-    def expect(self, token: str) -> None:
-        """Go behind a token, or refuse; nothing stands for the end."""
-        if not (self.accept(token) if token else self.place >= len(self.text)):
-            self.unexpected()
-
-    def stands(self, characters: str) -> bool:
-        """Return whether one of these characters stands here."""
-        return self.place < len(self.text) and self.text[self.place] in characters
-
-    def unexpected(self) -> NoReturn:
-        found = _ANYTHING.match(self.text, self.place)
-        self.refuse(self.end if found is None else f"unexpected {found[0][:40]!r}")
-
-    def refuse(self, message: str, kind: TrapKind = TrapKind.PARSE) -> NoReturn:
-        raise _Refusal(message, kind)
-
-    def sequence(self, take: Callable[[], AnItem], end: str) -> tuple[AnItem, ...]:
-        """Take what commas divide, up to an end."""
-        found = [take()]
-        while self.accept(","):
-            found.append(take())
-        self.expect(end)
-        return tuple(found)
-
-    def expression(self) -> int:
-        self._depth += 1
-        if self._depth > _DEEPEST["parentheses"]:
-            self.refuse("parentheses are too deep", TrapKind.UNSUPPORTED)
-        value = self._binary(0)
-        if self.accept("?"):
-            chosen = self.expression()
-            self.expect(":")
-            other = self.expression()
-            value = chosen if value else other
-        self._depth -= 1
-        return value
-
-    def _binary(self, level: int) -> int:
-        """Take an expression of operators of this level and tighter ones."""
-        value = self._primary()
-        while match := _OPERATOR.match(self.text, self.place):
-            tightness, compute = _BINARY[match[0]]
-            if tightness < level:
-                break
-            self.take(_OPERATOR)
-            value = _wrapped(int(compute(value, self._binary(tightness + 1))))
-        return value
-
-    def _primary(self) -> int:
-        signs = []
-        while match := self.take(_SIGN):
-            signs.append(_UNARY[match[0]])
-        if match := self.take(_NUMBER):
-            value = _integer(match[0])
-        elif self.take(_WARP_SIZE):
-            value = WARP_SIZE
-        else:
-            # A cast, as (.u64) in front of an expression, would need a token of its own.
-            self.expect("(")
-            value = self.expression()
-            self.expect(")")
-        for sign in reversed(signs):
-            value = int(sign(value))
-        return _wrapped(value) if signs else value
-
-    def value(self) -> Name | Immediate:
-        """Take a name, with an offset where it is that of a variable, or a constant."""
-        negated = self.take(_NOT) is not None
-        if name := self.take(_OPERAND_NAME):
-            return Name(name[0], self.expression() if self.stands("+-") else 0, negated)
-        start, signs = self.place, self.need(_SIGNS)[0]
-        number = self.take(_FLOAT)
-        if number is None:
-            self.place = start
-            return Immediate(self.expression())
-        value, bits = _floating(number[0])
-        if self.stands("+-*/"):
-            self.refuse("expressions of floating-point constants are not known")
-        return Immediate(value ^ ((signs.count("-") & 1) << (bits - 1)), bits)
-
-    def operand(self, calls: bool = False) -> Operand:
-        """Take an operand; with `calls`, parentheses hold the parameters of a call."""
-        if self.accept("["):
-            name = self.take(_OPERAND_NAME)
-            offset = 0 if name else self.expression()
-            while name and self.stands("+-"):
-                offset += self.expression()
-            places = self.sequence(self.operand, "]") if self.accept(",") else None
-            if places is None:
-                self.expect("]")
-            return Address(name[0] if name else "", offset, places or ())
-        if self.accept("{"):
-            return Vector(self.sequence(self.value, "}"))
-        if calls and self.accept("("):
-            return Group(() if self.accept(")") else self.sequence(self.value, ")"))
-        value = self.value()
-        if isinstance(value, Name) and self.accept("|"):
-            second = self.value()
-            if not isinstance(second, Name):
-                self.unexpected()
-            return Pair(value, second)
-        return value
-
-    def initials(self) -> tuple[Initial, ...]:
-        """Take the values of an initialiser, flat."""
-        if numbers := _NUMBERS.match(self.text, self.place):
-            with suppress(_Refusal):
-                given = [_integer(text.strip()) for text in numbers[1].split(",")]
-                self.take(_NUMBERS)
-                return tuple(Initial(Immediate(number)) for number in given)
-        found: list[Initial] = []
-        depth = 0
-        while True:
-            while self.accept("{"):
-                depth += 1
-            if not depth or not self.stands("}"):
-                found.append(self._initial())
-            while depth and self.accept("}"):
-                depth -= 1
-            if not depth:
-                return tuple(found)
-            self.expect(",")
-
-    def _initial(self) -> Initial:
-        if not self.accept("generic"):
-            return Initial(self.value())
-        self.expect("(")
-        value = self.value()
-        self.expect(")")
-        if self.stands("+-") and isinstance(value, Name):
-            value = Name(value.text, value.offset + self.expression())
-        return Initial(value, generic=True)
-
-
-@lru_cache(maxsize=_KEPT)
-def operands_of(text: str, *, calls: bool = False) -> tuple[Operand, ...]:
-    """Return the operands that the text of an instruction has behind its opcode.
-
-    With `calls`, parentheses hold the parameters of a call, and not an expression. Raises what says
-    why they are none.
-    """
-    if not calls and _LIST.fullmatch(text):
-        # One by one: an operand comes again in other company.
-        with suppress(_Refusal):
-            return tuple(map(_alone, _EACH.findall(text)))
-    reader = _Reader(text)
-    return reader.sequence(lambda: reader.operand(calls), "") if text else ()
-
-
-@lru_cache(maxsize=_KEPT)
-def _alone(text: str) -> Operand:
-    """Return the operand that a text is."""
-    text = text.rstrip()
-    if _OPERAND_NAME.fullmatch(text):
-        return Name(text)
-    if text.startswith("{"):
-        parts = [part.strip() for part in text[1:-1].split(",")]
-        if all(map(_OPERAND_NAME.fullmatch, parts)):
-            return Vector(tuple(map(Name, parts)))
-    reader = _Reader(text)
-    (operand,) = reader.sequence(reader.operand, "")
-    return operand
-
-
-def _instruction(text: str, place: int) -> Instruction | None:
-    """Return the instruction at a place of a text; None if there is none."""
-    match = _INSTRUCTION.match(text, place)
-    if match is None:
-        return None
+def _instruction(match: re.Match[str]) -> Instruction:
     negated, register, opcode, rest = match.groups()
     operands = operands_of(rest.strip(), calls=opcode in CALLS)
     guard = None if register is None else Name(register, 0, bool(negated))
-    return Instruction(match[0], text[match.start(3) : match.end()], guard, opcode, operands)
+    text = match.string[match.start(3) : match.end()]
+    return Instruction(match[0], text, guard, opcode, operands)
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=KEPT)
 def statement_of(text: str) -> Instruction | None:
     """Return the instruction that a text is, up to its semicolon; None if it is none."""
-    if ":" in text and _LABEL.match(text):
-        return None
-    with suppress(_Refusal):
-        return _instruction(text, 0)
+    if not (":" in text and _LABEL.match(text)) and (match := _INSTRUCTION.match(text)):
+        with suppress(Refusal):
+            return _instruction(match)
     return None
 
 
-class _Module(_Reader):
+class _Module(Reader):
     """A place in the text of a module, and what was found up to there."""
 
     end = "the text ends in the middle of something"
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self._line, self._counted = 1, 0
-        """The line of a place that was looked at."""
+        self._line, self._counted = 1, 0  # the line of a place that was looked at
         self.scope = Scope()
         self.entries: dict[str, Function] = {}
         self.functions: dict[str, Function] = {}
@@ -442,132 +99,116 @@ class _Module(_Reader):
 
     def listing(self) -> Listing:
         while self.place < len(self.text):
-            self._item()
-        if self.version is None:
-            refuse(TrapKind.PARSE, 1, "the module has no .version")
-        if not self.target:
-            refuse(TrapKind.PARSE, 1, "the module has no .target")
-        return Listing(
-            version=self.version,
-            target=self.target,
-            entries=MappingProxyType(self.entries),
-            functions=MappingProxyType(self.functions),
-            scope=self.scope,
-        )
+            self._directive(self.scope)
+        if self.version is None or not self.target:
+            refuse(
+                TrapKind.PARSE, 1, f"the module has no .{'target' if self.version else 'version'}"
+            )
+        return Listing(self.version, self.target, self.entries, self.functions, self.scope)
 
-    def _item(self) -> None:
-        """Take what stands outside of all functions."""
-        line = self.here()
-        directive = linking = self.need(_DIRECTIVE)[0]
-        if directive in _LINKING:
-            directive = self.need(_DIRECTIVE)[0]
-        if directive == ".version":
-            dotted = self.need(_DOTTED)
-            if len(dotted[0]) > 20:
-                self.refuse(f"there is no PTX ISA {dotted[0][:20]}…")
-            self.version = int(dotted[1]), int(dotted[2])
-        elif directive == ".target":
-            self.target = self.need(_NAME)[0]
-            while self.accept(","):
-                self.need(_NAME)
-        elif directive == ".address_size":
-            # Without one, ptxas 13.0 and 13.5 have addresses of 64 bits on sm_90, and refuse a text
-            # that needs the 32 which are the ISA's default (11.1.3).
-            bits = self.need(_WORD)[0]
-            if _integer(bits) != 64:
-                self.refuse(f"address size {bits}; only 64 is run", TrapKind.UNSUPPORTED)
-        elif directive in (".entry", ".func"):
-            self._function(directive == ".entry")
-        elif directive == ".section":
-            self.need(_SECTION)
-        else:
-            self._directive(self.scope, directive, linking, line)
-
-    def _directive(self, scope: Scope, directive: str, linking: str, line: int) -> None:
+    def _directive(self, scope: Scope) -> None:
         """Take what a directive of a module or a body declares, or pass over it."""
-        if directive == ".reg" and scope is not self.scope:
-            kind, parts = self._type()
-            if kind == "b128":
-                # It is moved as two of 64 bits, and nothing computes with it (5.2.1).
-                kind, parts = "b64", 2
-            self.sequence(lambda: self._register(scope, line, kind, parts), ";")
-        elif directive in _SPACES:
-            alignment = None
-            while (match := self.take(_ALIGN)) or self.take(_ATTRIBUTE):
-                alignment = _integer(match[1]) if match else alignment
-            space, typed = directive[1:], self._type()
-            for variable in self.sequence(
-                lambda: self._variable(space, alignment, *typed, linking), ";"
-            ):
-                self._declare(scope, variable)
-        elif directive == ".pragma":
-            self.need(_TO_SEMICOLON)
-        elif directive in _PASSED_LINES:
-            self.take(_TO_LINE_END)
-        else:
-            self.refuse(f"{directive} is not known here", TrapKind.UNSUPPORTED)
+        line, outside = self.here(), scope is self.scope
+        directive = linking = self.need(_DIRECTIVE)[0]
+        if directive == ".extern" or (outside and directive in (".visible", ".weak", ".common")):
+            directive = self.need(_DIRECTIVE)[0]
+        match directive:
+            case ".version" if outside:
+                dotted = self.need(_DOTTED)
+                if len(dotted[0]) > 20:
+                    raise Refusal(f"there is no PTX ISA {dotted[0][:20]}…")
+                self.version = int(dotted[1]), int(dotted[2])
+            case ".target" if outside:
+                self.target = self.need(_NAME)[0]
+                while self.accept(","):
+                    self.need(_NAME)
+            case ".address_size" if outside:
+                # Without one, ptxas 13.0 and 13.5 have addresses of 64 bits on sm_90, and refuse a
+                # text that needs the 32 which are the ISA's default (11.1.3).
+                if (size := integer(self.need(_WORD)[0])) != 64:
+                    raise Refusal(f"address size {size}; only 64 is run", TrapKind.UNSUPPORTED)
+            case ".entry" | ".func" if outside:
+                self._function(directive == ".entry")
+            case ".section" if outside:
+                self.need(_SECTION)
+            case ".reg" if not outside:
+                kind, parts = self._type()
+                if kind == "b128":
+                    # It is moved as two of 64 bits, and nothing computes with it (5.2.1).
+                    kind, parts = "b64", 2
+                self.sequence(lambda: self._register(scope, line, kind, parts), ";")
+            case ".shared" | ".local" | ".param" | ".global" | ".const":
+                alignment = None
+                while (found := self.take(_ALIGN)) or self.take(_ATTRIBUTE):
+                    alignment = integer(found[1]) if found else alignment
+                space, (kind, parts) = directive[1:], self._type()
+                for variable in self.sequence(
+                    lambda: self._variable(space, alignment, kind, parts, linking), ";"
+                ):
+                    old = scope.variables.get(variable.name)
+                    # What is declared as `.extern` may be defined afterwards.
+                    again = old is not None and outside and not old.size
+                    if not again and (old is not None or scope.declares(variable.name)):
+                        refuse(TrapKind.PARSE, variable.line, f"{variable.name} is declared twice")
+                    scope.variables[variable.name] = variable
+            case ".pragma":
+                self.need(_TO_SEMICOLON)
+            case ".loc" | ".file":  # say nothing about what a program does (11.5, 11.4)
+                self.take(_TO_LINE_END)
+            case _:
+                raise Refusal(f"{directive} is not known here", TrapKind.UNSUPPORTED)
 
     def _type(self) -> tuple[str, int]:
         match = self.need(_TYPE)
         if match[2] not in TYPE_BITS:
-            self.refuse(f"type .{match[2]} is not known", TrapKind.UNSUPPORTED)
+            raise Refusal(f"type .{match[2]} is not known", TrapKind.UNSUPPORTED)
         return match[2], int(match[1][1]) if match[1] else 1
 
     def _register(self, scope: Scope, line: int, kind: str, parts: int) -> None:
         name = self.need(_NAME)[0]
-        count = _integer(self.need(_COUNT)[1]) if self.stands("<") else None
+        count = integer(self.need(_COUNT)[1]) if self.stands("<") else None
         if scope.declares(name) or name in scope.families:
             refuse(TrapKind.PARSE, line, f"register {name} is declared twice")
-        if count is not None:
-            if count > _LARGEST_FAMILY:
-                said = f"{count} registers are declared at once; up to {_LARGEST_FAMILY} are read"
-                refuse(TrapKind.UNSUPPORTED, line, said)
-            scope.families[name] = (count, kind, parts)
+        if count is None:
+            scope.declare(name, kind, parts)
             return
-        scope.declare(name, kind, parts)
+        if count > _LARGEST_FAMILY:
+            said = f"{count} registers are declared at once; up to {_LARGEST_FAMILY} are read"
+            refuse(TrapKind.UNSUPPORTED, line, said)
+        scope.families[name] = (count, kind, parts)
 
     def _variable(
         self, space: str, alignment: int | None, kind: str, parts: int, linking: str = ""
     ) -> Variable:
         """Take a variable behind its state space and type."""
         line, name = self.here(), self.need(_NAME)[0]
+        if space == "reg":
+            return Variable(line, name, space, kind, 1, 0)
         element = size = TYPE_BITS[kind] // 8 * parts
         open_ended = False
         while self.accept("["):
             open_ended |= self.stands("]")
-            size *= 1 if self.stands("]") else self._extent()
+            if not self.stands("]"):
+                start, extent = self.place, self.value()
+                if not isinstance(extent, Immediate) or extent.float_bits or extent.value < 0:
+                    said = self.text[start : self.place].strip()
+                    raise Refusal(f"{said} is no size of an array")
+                size *= extent.value
             self.expect("]")
         if kind == "pred" or self.stands("<"):
-            self.refuse(f"{name} is no variable of memory")
+            raise Refusal(f"{name} is no variable of memory")
         alignment = element if alignment is None else alignment
         if alignment < 1 or alignment & (alignment - 1):
-            self.refuse(f"alignment {alignment} is no power of two")
+            raise Refusal(f"alignment {alignment} is no power of two")
         initial = self.initials() if self.accept("=") else ()
         if open_ended:
             # Without an initialiser the launch says how large it is (PTX ISA 5.1.7, extern).
             if not initial and linking != ".extern":
-                self.refuse(f"{name} has no size")
+                raise Refusal(f"{name} has no size")
             size *= -(-len(initial) * (element // parts) // size)
         elif linking == ".extern" and space == "shared":
             size = 0
-        return Variable(
-            line=line, name=name, space=space, type=kind, alignment=alignment, size=size,
-            initial=initial,
-        )  # fmt: skip
-
-    def _extent(self) -> int:
-        start, extent = self.place, self.value()
-        if not isinstance(extent, Immediate) or extent.float_bits or extent.value < 0:
-            self.refuse(f"{self.text[start : self.place].strip()} is no size of an array")
-        return extent.value
-
-    def _declare(self, scope: Scope, variable: Variable) -> None:
-        old = scope.variables.get(variable.name)
-        # What is declared as `.extern` may be defined afterwards.
-        again = old is not None and scope is self.scope and not old.size
-        if not again and (old is not None or scope.declares(variable.name)):
-            refuse(TrapKind.PARSE, variable.line, f"{variable.name} is declared twice")
-        scope.variables[variable.name] = variable
+        return Variable(line, name, space, kind, alignment, size, initial)
 
     def _parameters(self) -> tuple[Variable, ...]:
         """Take formal parameters, if there are any, in parentheses."""
@@ -581,14 +222,11 @@ class _Module(_Reader):
             # Descriptors of tensors that a host passes (nvcc 13.1; no page has it).
             space = self.need(_DIRECTIVE)[0][1:]
         if space not in ("param", "reg"):
-            self.refuse(f".{space} is no space of a parameter")
+            raise Refusal(f".{space} is no space of a parameter")
         match = self.take(_ALIGN)
-        alignment = None if match is None else _integer(match[1])
+        alignment = None if match is None else integer(match[1])
         kind, parts = self._type()
         self.take(_POINTER)
-        if space == "reg":
-            line, name = self.here(), self.need(_NAME)[0]
-            return Variable(line=line, name=name, space="reg", type=kind, alignment=1, size=0)
         return self._variable(space, alignment, kind, parts)
 
     def _function(self, is_entry: bool) -> None:
@@ -597,23 +235,17 @@ class _Module(_Reader):
         parameters = self._parameters()
         while self.take(_PERFORMANCE):
             pass
-        body: list[Instruction] | None = None
+        body: tuple[Instruction, ...] | None = None
         scopes: list[Scope] = []
         if not self.accept(";"):
             self.expect("{")
-            body = self._body((*results, *parameters), scopes)
-        function = Function(
-            line=line, name=name, is_entry=is_entry, results=results, parameters=parameters,
-            body=None if body is None else tuple(body), scopes=tuple(scopes),
-        )  # fmt: skip
+            body = tuple(self._body((*results, *parameters), scopes))
         known = self.entries if is_entry else self.functions
         old = known.get(name)
         if old is not None and old.body is not None and body is not None:
             refuse(TrapKind.PARSE, line, f"{name} is defined twice")
-        if old is None or old.body is None:
-            known[name] = function
-        if is_entry and body is None:
-            del known[name]
+        if (old is None or old.body is None) and not (is_entry and body is None):
+            known[name] = Function(name, is_entry, results, parameters, body, tuple(scopes))
 
     def _body(self, formals: tuple[Variable, ...], scopes: list[Scope]) -> list[Instruction]:
         """Take a body behind its brace; its scopes are added, the outermost first."""
@@ -623,32 +255,30 @@ class _Module(_Reader):
             if scope.declares(formal.name):
                 refuse(TrapKind.PARSE, formal.line, f"{formal.name} is declared twice")
             if formal.space == "reg":
-                scope.registers[formal.name] = Register(formal.name, formal.type)
+                scope.declare(formal.name, formal.type)
             else:
                 scope.variables[formal.name] = formal
         around = [scope]
         body: list[Instruction] = []
         while around:
+            scope = around[-1]
             if not self.stands("{}"):
-                self._statement(around[-1], body)
+                self._statement(scope, body)
             elif self.accept("}"):
                 around.pop()
             else:
                 self.expect("{")
-                if len(around) >= _DEEPEST["braces"]:
-                    self.refuse("braces are too deep", TrapKind.UNSUPPORTED)
-                around.append(around[-1].inner(len(scopes)))
+                if len(around) >= _MOST_SCOPES:
+                    raise Refusal("braces are too deep", TrapKind.UNSUPPORTED)
+                labels, targets = scope.labels.new_child(), scope.targets.new_child()
+                around.append(Scope(scope, len(scopes), labels=labels, targets=targets))
                 scopes.append(around[-1])
         return body
 
     def _statement(self, scope: Scope, body: list[Instruction]) -> None:
         text = self.text
         if text.startswith(".", self.place):
-            line = self.here()
-            directive = linking = self.need(_DIRECTIVE)[0]
-            if directive == ".extern":
-                directive = self.need(_DIRECTIVE)[0]
-            self._directive(scope, directive, linking, line)
+            self._directive(scope)
             return
         # Most instructions stand in other programs, too.
         found = statement_of(text[self.place : text.find(";", self.place) + 1])
@@ -658,11 +288,10 @@ class _Module(_Reader):
                 return
             match = _INSTRUCTION.match(text, self.place) or self.unexpected()
             try:
-                found = _instruction(text, self.place)
-            except _Refusal:
+                found = _instruction(match)
+            except Refusal:
                 self.place = match.start(3)
                 raise
-        assert found is not None
         end = self.place + len(found.whole)
         # A guard may stand in the line before its instruction, and lines are those of opcodes.
         self.place = end - len(found.text)
@@ -679,7 +308,7 @@ class _Module(_Reader):
         elif match[2] is not None:
             self.need(_TO_SEMICOLON)
         elif name in scope.labels.maps[0]:
-            self.refuse(f"label {name} stands twice")
+            raise Refusal(f"label {name} stands twice")
         else:
             scope.labels[name] = index
 
@@ -700,5 +329,5 @@ def parse(text: str) -> Listing:
     module = _Module(_COMMENT.sub(_without, text))
     try:
         return module.listing()
-    except _Refusal as error:
+    except Refusal as error:
         refuse(error.kind, module.here(), str(error))

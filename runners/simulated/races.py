@@ -7,18 +7,23 @@ Stores of the same value to the same bytes need none: whichever is the last, tha
 Atomic operations on the same bytes need none as long as they are all the same, their order changes
 no sum, and nobody asks what was there before. Other ways to make an order (fences, flags,
 barriers for some lanes) are not followed: what relies on them counts as a race.
+
+Beside that it follows what of a kernel's results depends on instructions whose error alone the ISA
+bounds: registers by their names through the whole text, whatever the order, where what may depend
+on such an instruction counts as if it did; in memory the bytes that they write.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from runners.simulated.decoder import Kernel, Step, Waits
-from runners.simulated.dependence import Dependence, dependence
-from runners.simulated.memory import VARIABLES_BASE, Memory, Owner, Owners, Place, Segment, Space
+from runners.simulated.memory import VARIABLES_BASE, Memory, Owner, Place, Segment, Space
+from runners.simulated.scalar import APPROXIMATE
 from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.warps import LANES, Key, Mask, Operation, Registers, Values, Warps, poison
 
@@ -45,64 +50,121 @@ its threads reads or writes what then, so that none of them did it (PTX ISA 9.7.
 loads and stores of matrices)."""
 _UNTOLD = -1
 _NOBODY = np.iinfo(np.int64).max
+_REGISTER = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$%]*")
+_OPERAND = re.compile(r"(?:\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[^,;\[{(])+")
+_ATOMIC = re.compile(r"(?:atom|red)\b")
+_NOWHERE = re.compile(r"(?:bra|brx|call|bar|barrier)\b(?!\.\S*red)")
+"""Instructions whose first operand is no register that they write."""
+
+
+class _Read(NamedTuple):
+    """What a step says of registers; those that decide where it writes, and who goes on."""
+
+    text: str
+    written: frozenset[str]
+    read: frozenset[str]
+    deciding: frozenset[str]
+    is_store: bool
+
+
+def _names(*texts: str) -> frozenset[str]:
+    return frozenset(_REGISTER.findall(" ".join(texts)))
+
+
+def _read(step: Step) -> _Read:
+    opcode, _, rest = step.text.rstrip(";").partition(" ")
+    operands = [found.strip() for found in _OPERAND.findall(rest)]
+    guard = frozenset([step.guard.rpartition(":")[2].partition("#")[0]] if step.guard else ())
+    at_first = bool(operands) and operands[0].startswith("[")
+    is_store = at_first or _ATOMIC.match(opcode) is not None
+    written = operands[:1] if not (at_first or _NOWHERE.match(opcode)) else []
+    deciding = frozenset[str]()
+    if step.goals or step.index or not (step.operation or step.barrier):
+        deciding = _names(*operands) | guard
+    elif is_store:
+        deciding = _names(*[one for one in operands if one.startswith("[")][:1]) | guard
+    read = _names(*operands[len(written) :]) | guard
+    return _Read(step.text, _names(*written), read, deciding, is_store)
+
+
+def _dependent(steps: Sequence[Step], loads: Collection[str]) -> tuple[frozenset[str], bool]:
+    """Return the stores of what depends on approximate instructions, by their texts.
+
+    And whether they decide where something is written, or what is executed. `loads` are the texts
+    of instructions that were seen to read from memory what does.
+    """
+    sources = {step.text for step in steps if APPROXIMATE.match(step.text)}
+    if not sources:
+        return frozenset(), False
+    rows = [_read(step) for step in steps]
+    names, found, before = set[str](), sources | set(loads), -1
+    while before < len(names) + len(found):
+        before = len(names) + len(found)
+        for row in rows:
+            if row.text in found or row.read & names:
+                found.add(row.text)
+                names |= row.written - {"_"}
+    stores = frozenset(row.text for row in rows if row.is_store and row.text in found)
+    return stores, any(row.deciding & names for row in rows)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Access:
+    """What one instruction does to granules of a segment, all of the same shape.
+
+    By granule the thread and its block; the last barrier of the block at which it waited, counted
+    from 1, and the last at which it was; barriers of the warp; what is written, if that is told.
+    """
+
+    segment: Segment
+    where: Ints
+    thread: Ints
+    block: Ints
+    epoch: Ints
+    arrived: Ints
+    turn: Ints
+    values: NDArray[np.uint64] | None
+    writes: bool
 
 
 class _Group:
-    """Who did something to each granule of a segment last: a range of threads, and when."""
+    """Who did something to each granule of a segment last: a range of threads, and when.
+
+    The lowest thread is above the highest where nobody did; before the last of them were so many
+    barriers of the block, the most of any, and of the warp.
+    """
 
     def __init__(self, size: int) -> None:
         self.low, self.high = np.full(size, _NOBODY), np.full(size, -1)
-        """Lowest and highest thread; the lowest is above the highest where nobody did."""
-        self.epoch, self.turn = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        """Barriers of the block, the most of any, and of the warp, before the last of them."""
-        self.line = np.zeros(size, np.int64)
+        self.epoch, self.turn, self.line = np.zeros((3, size), np.int64)
 
     def forget(self, where: Ints) -> None:
         self.low[where], self.high[where] = _NOBODY, -1
 
-    def add(self, access: "_Access") -> None:
+    def add(self, access: _Access, line: int) -> None:
         where = access.where
         np.minimum.at(self.low, where, access.thread)
         np.maximum.at(self.high, where, access.thread)
         self.turn[where] = access.turn
         np.maximum.at(self.epoch, where, access.arrived)
-        self.line[where] = access.line
+        self.line[where] = line
 
-    def before(self, access: "_Access") -> Flags:
+    def before(self, access: _Access, per_block: int) -> Flags:
         """Return where all of them come before an access of the same block by a barrier of it."""
-        low, high = self.low[access.where], self.high[access.where]
-        same = (low // access.threads == access.block) & (high // access.threads == access.block)
+        low, high = self.low[access.where] // per_block, self.high[access.where] // per_block
+        same = (low == access.block) & (high == access.block)
         found: Flags = same & (self.epoch[access.where] < access.epoch)
         return found
 
-    def races(self, access: "_Access") -> Flags:
+    def races(self, access: _Access, per_block: int) -> Flags:
         """Return where one of them has no order beside an access."""
         where, thread = access.where, access.thread
         low, high = self.low[where], self.high[where]
         warp = thread // _PLACES
         same = (low // _PLACES == warp) & (high // _PLACES == warp)
-        fine = (low > high) | ((low == thread) & (high == thread)) | self.before(access)
+        fine = (low > high) | ((low == thread) & (high == thread)) | self.before(access, per_block)
         found: Flags = ~(fine | (same & (self.turn[where] < access.turn)))
         return found
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Access:
-    """What one instruction does to granules of a segment, all of the same shape."""
-
-    where: Ints
-    thread: Ints
-    block: Ints
-    epoch: Ints
-    """The last barrier of the block at which the thread waited, counted from 1."""
-    arrived: Ints
-    """The last at which it was."""
-    turn: Ints
-    line: int
-    threads: int
-    """Numbers of a block."""
-    values: NDArray[np.uint64] | None
-    """What is written; None where that is not told."""
 
 
 class _Shadow:
@@ -110,15 +172,12 @@ class _Shadow:
 
     def __init__(self, size: int) -> None:
         self.written, self.read = _Group(size), _Group(size)
-        self.sums = np.zeros(size, np.int64)
-        """Which atomic operation wrote it; 0 where a store did whose value is told."""
-        self.copying = np.zeros(size, np.int64)
-        """Group of the asynchronous copy to it that may be on its way, counted from 1; else 0."""
-        self.values = np.zeros(size, np.uint64)
-        """What was stored last."""
-        self.touched = np.zeros(size, np.bool_)
-        self.changed, self.kept = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
-        """What somebody wrote, and what somebody read who said that nobody does."""
+        self.sums, self.copying = np.zeros((2, size), np.int64)
+        """Which atomic operation wrote it, 0 where a store did whose value is told; group of the
+        asynchronous copy to it that may be on its way, counted from 1, else 0."""
+        self.values = np.zeros(size, np.uint64)  # what was stored last
+        self.touched, self.changed, self.kept = np.zeros((3, size), np.bool_)
+        """What somebody touched, wrote, and read who said that nobody writes it."""
 
 
 class _Garbled(Registers):
@@ -145,8 +204,12 @@ class Watch:
     A granule has the bytes of the narrowest access; a lenient watch refuses nothing.
     """
 
-    def __init__(self, warps: Warps, granule: int, *, lenient: bool) -> None:
-        self._warps, self._granule, self._lenient = warps, granule, lenient
+    def __init__(self, warps: Warps, steps: Sequence[Step], loads: Collection[str]) -> None:
+        texts = [step.text for step in steps]
+        narrow = [found for one in texts if _MEMORY.match(one) and (found := _NARROW.search(one))]
+        self._granule = min([int(found[1] or found[2]) // 8 for found in narrow], default=4)
+        self._warps, self.lenient = warps, False
+        self._per_block = _PLACES * warps.per_block
         self._waited, self._arrived = np.zeros((2, _PLACES * warps.indices.size), np.int64)
         self._turns = np.zeros(warps.indices.size, np.int64)
         self._groups = np.ones(_PLACES * warps.indices.size, np.int64)
@@ -155,152 +218,133 @@ class Watch:
         self._marks: dict[int, Flags] = {}
         """By segments: whether what was written last depends on approximate instructions."""
         self._sums: dict[str, int] = {}
-        self.unasked: frozenset[str] = frozenset()
-        """Atomic operations whose order nobody can tell."""
-        self.approximate = Dependence(frozenset(), False)
+        self._unasked = frozenset(_unasked(texts))
+        self._stores, self._everywhere = _dependent(steps, loads)
         self.inexact_loads: set[str] = set()
         """Instructions that read what depends on approximate ones."""
-        self.step = Step(line=0)
-        """What executes."""
+        self.step = Step(line=0)  # what executes
 
     def end(self) -> None:
         """Watch no longer: memory and watch hold each other, and 100 MB wait to be collected."""
-        assert isinstance(self._warps.memory, WatchedMemory)
-        del self._warps.memory.watch
+        del self._warps.memory.watch  # type: ignore[attr-defined]
+
+    def _those(self, mask: Mask) -> Flags:
+        return np.broadcast_to(
+            np.True_ if mask is None else mask, (LANES, self._warps.indices.size)
+        )
 
     def passed(self, mask: Mask, waited: bool) -> None:
         """Take note that threads were at a barrier of their block, and whether they waited.
 
         A warp as a whole was where one of its lanes was, and waited where all did.
         """
-        there = np.broadcast_to(np.True_ if mask is None else mask, self._warps.places.shape)
-        at = [numbers.reshape(-1, _PLACES)[self._warps.indices].T for numbers in
-              (self._arrived, self._waited)]  # fmt: skip
-        at[0][:LANES] += there
-        at[0][LANES] = at[0][:LANES].max(axis=0)
+        there, indices = self._those(mask), self._warps.indices
+        arrived = self._arrived.reshape(-1, _PLACES)[indices].T
+        arrived[:LANES] += there
+        arrived[LANES] = arrived[:LANES].max(axis=0)
+        self._arrived.reshape(-1, _PLACES)[indices] = arrived.T
         if waited:
-            at[1][:LANES] = np.where(there, at[0][:LANES], at[1][:LANES])
-            at[1][LANES] = at[1][:LANES].min(axis=0)
-        for numbers, new in zip((self._arrived, self._waited), at, strict=True):
-            numbers.reshape(-1, _PLACES)[self._warps.indices] = new.T
+            last = self._waited.reshape(-1, _PLACES)[indices].T
+            last[:LANES] = np.where(there, arrived[:LANES], last[:LANES])
+            last[LANES] = last[:LANES].min(axis=0)
+            self._waited.reshape(-1, _PLACES)[indices] = last.T
 
     def rejoined(self, mask: Mask) -> None:
         """Take note of a barrier of lanes; it counts where all of the warp are there."""
-        warps = self._warps
-        all_there = np.broadcast_to(
-            np.True_ if mask is None else (mask | (warps.places >= warps.threads)).all(axis=0),
-            warps.indices.shape,
-        )
-        self._turns[warps.indices[all_there]] += 1
+        nobody = self._warps.places >= self._warps.threads
+        self._turns[self._warps.indices[(self._those(mask) | nobody).all(axis=0)]] += 1
 
     def copies(self, found: re.Match[str], mask: Mask) -> None:
         """Take note that threads end a group of asynchronous copies, or that copies are there."""
-        threads = self._threads()
-        those = threads[np.broadcast_to(np.True_ if mask is None else mask, threads.shape)]
+        those = self._threads()[self._those(mask)]
         if found["ends"]:
             self._groups[those] += 1
             return
         there = np.full(self._groups.size, -1)
-        there[those] = (
-            _NOBODY if found["left"] is None else self._groups[those] - int(found["left"])
-        )
+        left = found["left"]
+        there[those] = _NOBODY if left is None else self._groups[those] - int(left)
         for shadow in self._shadows.values():
             (where,) = np.nonzero(shadow.copying)
             done = shadow.copying[where] < there[shadow.written.low[where]]
             shadow.copying[where[done]] = 0
 
-    def saw(self, place: Place, space: Space, span: int, writes: bool) -> None:
+    def saw(self, place: Place, span: int, writes: bool) -> None:
         """Take note of accesses of `span` bytes, or refuse them."""
-        segment = place.segment
-        if segment.read_only or (segment.owner is Owner.THREAD and not self.approximate.stores):
+        segment, text = place.segment, self.step.text
+        if segment.read_only or (segment.owner is Owner.THREAD and not self._stores):
             return
         access = self._access(place, span, writes)
-        if self.approximate.stores:
-            self._mark(segment, access.where, writes)
+        where, size = access.where, -(-segment.data.size // self._granule)
+        if self._stores:
+            # What depends on approximate instructions, and who reads that.
+            marks = self._marks.setdefault(id(segment), np.zeros(size, np.bool_))
+            if marks[where].any() and (not writes or text.startswith(("atom", "red"))):
+                self.inexact_loads.add(text)
+            if writes:
+                marks[where] = text in self._stores
         if segment.owner is Owner.THREAD:
             return
         if writes and segment.base in _VARIABLES:
-            everywhere = np.ones(access.where.shape, np.bool_)
             said = "a variable of the module: the next launch would find that there"
-            self._refuse(TrapKind.RACE, access, everywhere, segment, "writes", said)
+            self._refuse(access, np.ones(where.shape, np.bool_), said)
         if (shadow := self._shadows.get(id(segment))) is None:
-            shadow = _Shadow(-(-segment.data.size // self._granule))
-            self._shadows[id(segment)] = shadow
-        shadow.touched[access.where] = True
-        is_copy, does = self.step.text.startswith("cp.async"), "writes" if writes else "reads"
-        is_kept = not writes and _READ_ONLY.match(self.step.text) is not None
-        if (writes or is_kept) and (
-            early := (shadow.kept if writes else shadow.changed)[access.where]
-        ).any():
+            shadow = self._shadows[id(segment)] = _Shadow(size)
+        shadow.touched[where] = True
+        is_kept = not writes and _READ_ONLY.match(text) is not None
+        if writes or is_kept:
             said = "read as what nobody writes (ldu, ld.global.nc), and written by the kernel"
-            self._refuse(TrapKind.RACE, access, early, segment, "reaches", said)
-        shadow.kept[access.where] |= is_kept
-        shadow.changed[access.where] |= writes
-        if (early := shadow.copying[access.where] > 0).any():
-            said = "an asynchronous copy that nobody waited for may still write"
-            self._refuse(TrapKind.RACE, access, early, segment, does, said)
+            self._refuse(access, (shadow.kept if writes else shadow.changed)[where], said)
+        shadow.kept[where] |= is_kept
+        shadow.changed[where] |= writes
+        said = "an asynchronous copy that nobody waited for may still write"
+        self._refuse(access, shadow.copying[where] > 0, said)
         if writes:
-            self._write(shadow, access, segment)
-            if is_copy:
-                shadow.copying[access.where] = self._groups[access.thread]
+            self._write(shadow, access)
+            if text.startswith("cp.async"):
+                shadow.copying[where] = self._groups[access.thread]
             return
-        shared = segment.owner is Owner.BLOCK
-        if shared and (empty := shadow.written.low[access.where] == _NOBODY).any():
-            self._refuse(TrapKind.UNINITIALISED, access, empty, segment, "reads", "nobody wrote")
-        self._check(shadow.written, access, segment, "reads", "written")
-        shadow.read.forget(access.where[shadow.read.before(access)])
-        shadow.read.add(access)
+        if segment.owner is Owner.BLOCK:
+            empty = shadow.written.low[where] == _NOBODY
+            self._refuse(access, empty, "nobody wrote", TrapKind.UNINITIALISED)
+        self._check(shadow.written, access, "written")
+        shadow.read.forget(where[shadow.read.before(access, self._per_block)])
+        shadow.read.add(access, self.step.line)
 
     def touched(self, segment: Segment) -> int:
         """Return the bytes of a segment up to the last that was read or written."""
         shadow = self._shadows.get(id(segment))
-        if shadow is None:
-            return 0
-        seen = np.flatnonzero(shadow.touched)
+        seen = np.flatnonzero([] if shadow is None else shadow.touched)
         return int(seen[-1] + 1) * self._granule if seen.size else 0
-
-    def _mark(self, segment: Segment, where: Ints, writes: bool) -> None:
-        """Take note of what depends on approximate instructions, and of who reads that."""
-        text = self.step.text
-        marks = self._marks.get(id(segment))
-        if marks is None:
-            marks = self._marks[id(segment)] = np.zeros(
-                -(-segment.data.size // self._granule), bool
-            )
-        if marks[where].any() and (not writes or text.startswith(("atom", "red"))):
-            self.inexact_loads.add(text)
-        if writes:
-            marks[where] = text in self.approximate.stores
 
     def approximate_bytes(self, segment: Segment) -> Flags:
         """Return (size,) the bytes that hold what depends on approximate instructions."""
         marks = self._marks.get(id(segment))
-        if marks is None or self.approximate.everywhere:
-            return np.full(segment.size, self.approximate.everywhere)
+        if marks is None or self._everywhere:
+            return np.full(segment.size, self._everywhere)
         return np.repeat(marks, self._granule)[: segment.size]
 
-    def _write(self, shadow: _Shadow, access: _Access, segment: Segment) -> None:
-        where, written = access.where, shadow.written
-        self._check(shadow.read, access, segment, "writes", "read")
+    def _write(self, shadow: _Shadow, access: _Access) -> None:
+        where, written, text = access.where, shadow.written, self.step.text
+        self._check(shadow.read, access, "read")
         number = 0 if access.values is not None else _UNTOLD
         beside = np.zeros(where.shape, np.bool_)
-        if self.step.text in self.unasked:
-            sort = self.step.text.split()[0].partition(".")[2]
+        if text in self._unasked:
+            sort = text.split()[0].partition(".")[2]
             number = self._sums.setdefault(sort, len(self._sums) + 1)
             beside = shadow.sums[where] == number
         elif access.values is not None:
             beside = (shadow.values[where] == access.values) & (shadow.sums[where] == 0)
-        beside &= written.races(access)
-        self._check(written, access, segment, "writes", "written", but=beside)
+        beside &= written.races(access, self._per_block)
+        self._check(written, access, "written", but=beside)
         written.forget(where[~beside])
         shadow.read.forget(where)
-        written.add(access)
+        written.add(access, self.step.line)
         shadow.sums[where] = number
         alike = np.full(where.shape, number > 0)
         if access.values is not None and number == 0:
             shadow.values[where] = access.values
             alike = shadow.values[where] == access.values
-        self._check(written, access, segment, "writes", "written", but=alike | beside)
+        self._check(written, access, "written", but=alike | beside)
 
     def _threads(self) -> Ints:
         """Return (32, warps) numbers of threads."""
@@ -308,7 +352,6 @@ class Watch:
         return found
 
     def _access(self, place: Place, span: int, writes: bool) -> _Access:
-        warps = self._warps
         threads, offsets = self._threads(), place.offsets
         if self.step.waits is Waits.WARP:
             threads = np.broadcast_to(threads[:1] + LANES, (offsets.shape[0], threads.shape[1]))
@@ -316,40 +359,25 @@ class Watch:
         shape = threads.shape
         chosen = np.broadcast_to(np.True_ if place.chosen is None else place.chosen, shape)
         first = np.broadcast_to(offsets // self._granule, shape)[chosen]
-        per_block = warps.per_block
         thread = np.repeat(threads[chosen], count)
-        warp = thread // _PLACES
-        block = warp // per_block
+        # What is written, as far as a store says it.
+        values, written = None, self._warps.memory.written
+        if writes and written is not None and count * self._granule == span:
+            whole = np.broadcast_to(written, (shape[0], written.shape[1], shape[1]))
+            parts = np.ascontiguousarray(whole.swapaxes(1, 2)).view(f"u{self._granule}")
+            values = parts.reshape(*shape, count)[chosen].reshape(-1).astype(np.uint64)
         return _Access(
-            where=(first[:, None] + np.arange(count)).reshape(-1),
-            thread=thread, block=block, epoch=self._waited[thread],
-            arrived=self._arrived[thread], turn=self._turns[warp],
-            line=self.step.line, threads=_PLACES * per_block,
-            values=self._values(chosen, count, span) if writes else None,
+            segment=place.segment, where=(first[:, None] + np.arange(count)).reshape(-1),
+            thread=thread, block=thread // self._per_block, epoch=self._waited[thread],
+            arrived=self._arrived[thread], turn=self._turns[thread // _PLACES],
+            values=values, writes=writes,
         )  # fmt: skip
 
-    def _values(self, chosen: Flags, count: int, span: int) -> NDArray[np.uint64] | None:
-        """Return what the chosen threads write to granules, as far as a store says it."""
-        written = self._warps.memory.written
-        if written is None or count * self._granule != span:
-            return None
-        rows, warps = chosen.shape
-        whole = np.broadcast_to(written, (rows, written.shape[1], warps)).swapaxes(1, 2)
-        parts = np.ascontiguousarray(whole).view(f"u{self._granule}")
-        return parts.reshape(rows, warps, count)[chosen].reshape(-1).astype(np.uint64)
-
     def _check(
-        self,
-        group: _Group,
-        access: _Access,
-        segment: Segment,
-        does: str,
-        done: str,
-        *,
-        but: Flags | None = None,
+        self, group: _Group, access: _Access, done: str, *, but: Flags | None = None
     ) -> None:
         """Refuse an access that has no order beside those of a group."""
-        bad = group.races(access)
+        bad = group.races(access, self._per_block)
         if but is not None:
             bad &= ~but
         if not bad.any():
@@ -359,38 +387,31 @@ class Watch:
         other = int(group.low[granule])
         if other == thread:
             other = int(group.high[granule])
-        said = (
-            f"{done} in line {group.line[granule]} by {self._name(other)}, with no common barrier "
-            "in between"
-        )
-        self._refuse(TrapKind.RACE, access, bad, segment, does, said)
+        by = f"{done} in line {group.line[granule]} by {self._name(other)}"
+        self._refuse(access, bad, f"{by}, with no common barrier in between")
 
     def _refuse(
-        self, kind: TrapKind, access: _Access, bad: Flags, segment: Segment, does: str, said: str
+        self, access: _Access, bad: Flags, said: str, kind: TrapKind = TrapKind.RACE
     ) -> None:
-        if self._lenient:
+        """Refuse what an access does where it is bad, if that is anywhere."""
+        if self.lenient or not bad.any():
             return
-        at = int(np.argmax(bad))
-        byte = int(access.where[at]) * self._granule
+        at, segment = int(np.argmax(bad)), access.segment
+        byte, thread = int(access.where[at]) * self._granule, int(access.thread[at])
         where = f"byte {byte} of a buffer of {segment.size} bytes"
         if segment.owner is Owner.BLOCK:
             where = f"byte {segment.base + byte % segment.pitch:#x} of shared memory"
-        refuse(
-            kind,
-            access.line,
-            f"{self._name(int(access.thread[at]))} {does} {where}, {said}",
-            (int(access.thread[at]) // _PLACES,),
-        )
+        said = f"{self._name(thread)} {'writes' if access.writes else 'reads'} {where}, {said}"
+        refuse(kind, self.step.line, said, (thread // _PLACES,))
 
     def _name(self, thread: int) -> str:
-        warps = self._warps
         warp, lane = divmod(thread, _PLACES)
-        block, place = divmod(warp, warps.per_block)
-        said = _along(LANES * place + lane % LANES, warps.block)
-        of_block = f"of block {_along(block, warps.grid)}"
+        block, place = divmod(warp, self._warps.per_block)
+        said = f"thread {_along(LANES * place + lane % LANES, self._warps.block)}"
+        of_block = f"of block {_along(block, self._warps.grid)}"
         if lane == LANES:
-            return f"the warp of thread {said} {of_block} as a whole"
-        return f"thread {said} {of_block}"
+            return f"the warp of {said} {of_block} as a whole"
+        return f"{said} {of_block}"
 
 
 def _along(number: int, shape: tuple[int, int, int]) -> str:
@@ -415,19 +436,11 @@ class WatchedMemory(Memory):
         """Have every access go by `places`."""
         return
 
-    def places(
-        self,
-        space: Space,
-        address: NDArray[np.uint64],
-        width: int,
-        owners: Owners,
-        mask: Flags | None,
-        writes: bool,
-    ) -> tuple[list[Place], Flags | None, int]:
+    def places(self, space: Space, address: Any, width: int, *more: Any) -> Any:
         """Find the bytes that addresses stand for; traps at a race."""
-        found = super().places(space, address, width, owners, mask, writes)
+        found = super().places(space, address, width, *more)
         for place in found[0]:
-            self.watch.saw(place, space, width, writes)
+            self.watch.saw(place, width, writes=more[-1])
         self.written = None
         return found
 
@@ -437,39 +450,31 @@ def watched(kernel: Kernel, warps: Warps, *, lenient: bool = False) -> tuple[Ker
 
     A lenient watch refuses no race.
     """
-    texts = [step.text for step in kernel.steps if _MEMORY.match(step.text)]
-    widths = [int(found[1] or found[2]) // 8 for one in texts if (found := _NARROW.search(one))]
-    watch = Watch(warps, min(widths, default=4), lenient=lenient)
-    watch.unasked = _unasked([step.text for step in kernel.steps])
-    watch.approximate = dependence(kernel.steps, kernel.inexact_loads)
-    assert isinstance(warps.memory, WatchedMemory)
-    warps.memory.watch = watch
+    watch = Watch(warps, kernel.steps, kernel.inexact_loads)
+    watch.lenient = lenient
+    warps.memory.watch = watch  # type: ignore[attr-defined]
     warps.registers = _Garbled(warps.registers, warps.garbage)
     return replace(kernel, steps=tuple(_watched(step, watch) for step in kernel.steps)), watch
 
 
-def _unasked(texts: Sequence[str]) -> frozenset[str]:
-    """Return the atomic operations of a kernel whose order nobody can tell: nobody asks.
+def _unasked(texts: Sequence[str]) -> Iterator[str]:
+    """Give the atomic operations of a kernel whose order nobody can tell: nobody asks.
 
     Of `atom`, the register that gets what was there before is read nowhere in the text.
     """
     sums = {one: found for one in texts if (found := _SUM.match(one))}
-    read = {
-        name
-        for one in texts
-        for name in _NAME.findall(one[sums[one].end() :] if one in sums else one)
-    }
-    return frozenset(
-        one for one, found in sums.items() if one.startswith("red") or found["held"] not in read
-    )
+    rest = (one[sums[one].end() :] if one in sums else one for one in texts)
+    read = {name for one in rest for name in _NAME.findall(one)}
+    for one, found in sums.items():
+        if one.startswith("red") or found["held"] not in read:
+            yield one
 
 
 def _watched(step: Step, watch: Watch) -> Step:
     operation = step.operation
     if operation is None:
         return step
-    members, rejoins = step.members, step.text.startswith("bar.warp.sync")
-    copies = _COPIES.match(step.text)
+    members, copies = step.members, _COPIES.match(step.text)
 
     def run(warps: Warps, mask: Mask) -> None:
         watch.step = step
@@ -484,7 +489,7 @@ def _watched(step: Step, watch: Watch) -> Step:
         registers.seen = mask
         operation(warps, mask)
         registers.seen = None
-        if rejoins:
+        if step.text.startswith("bar.warp.sync"):
             watch.rejoined(mask)
 
     found: Operation = run

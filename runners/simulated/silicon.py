@@ -1,5 +1,11 @@
 """A device under its instructions: its target, its units, and what is broken in it.
 
+Where the ISA leaves open what a matrix unit does, each generation's figures stand here, as data.
+Sources. Measured: one NVIDIA H200, November 2026 (facts noted when the project began): sm_90 in
+every row. Published: the parameters of MMA-Sim (Microsoft, "mmasim") for sm_70, 75, 80, 89, 100
+and 120. Inferred: sm_72 is taken as sm_70, sm_86 and sm_87 as sm_80, sm_101, 103, 110 and 121 as
+sm_100; tf32's block follows from the disassembly (HMMA.1684).
+
 Silicon is made to order:
 
     chip = chip_of("sm_90")                        # an architecture that is known
@@ -8,12 +14,9 @@ Silicon is made to order:
     chip = chip.with_doubles(descending=True)
     runner = SimulatedRunner("sm_90", chip=chip)   # or SimulatedDevice("sm_90", chip=chip)
 
-Every field of `runners.simulated.units.FloatUnit` and `DoubleUnit` may be set, in any combination:
-bits kept at alignment (`fraction`, 8 to 30), products added at once (`block`, 1 to 32), how they
-are dealt out (`run`), from which end (`descending`), when C comes (`accumulator_last`, and
-`addition` for how it is rounded then), the exponent of a zero (`zero_exponent`, any), roundings,
-subnormals, the word of a NaN, and what else stands there. The device computes from these in
-integers, and asks nobody.
+Every field of `FloatUnit` and `DoubleUnit` may be set, in any combination: the device computes from
+these in integers, and asks nobody. A unit holds the right behaviour by default; planted faults
+replace fields of it.
 """
 
 from __future__ import annotations
@@ -21,28 +24,241 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import reduce
 from itertools import product
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from oracle.errors import UsageError
-from runners.simulated.units import (
-    ARCHITECTURES,
-    DoubleUnit,
-    FloatUnit,
-    Unit,
-    byte_unit,
-    float_unit,
-)
+from runners.simulated.fused import NAMED, Binary, NanRule, Rounding
 from runners.simulated.warps import Site, Values
 
+
+class Matrix(StrEnum):
+    """A matrix of D = A times B plus C."""
+
+    A = "a"
+    B = "b"
+    C = "c"
+    D = "d"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FloatUnit:
+    """A truncated fused dot product: blocks of products and the accumulator added at once."""
+
+    multiplicand: Binary
+    accumulator: Binary  # format of the running sum between blocks
+    fraction: int
+    """Bits kept below the binary point at a block's largest exponent (F), 8 to 30."""
+    block: int
+    """Products added at once (L), 1 to 32."""
+    zero_exponent: int
+    """Exponent at which a term that is zero takes part (e_zero), if one does."""
+    rounding: Rounding
+    """Rounding of each block's sum to the accumulator's format."""
+    nan: int
+    """The word of every NaN result, in the accumulator's format."""
+
+    # What follows never differs between generations; planted faults change it.
+    narrowing: Rounding = Rounding.NEAREST_EVEN
+    """From an f32 sum to an f16 result."""
+    descending: bool = False
+    """The block with the highest k comes first."""
+    run: int | None = None
+    """Neighbouring products that go to one block, where runs of them are dealt out to the blocks
+    in turn; None puts the products of a block next to each other."""
+    products: int | None = None
+    """How many products of each dot product are added; None is all."""
+    normalised_products: bool = False
+    """A product of 2 or more is brought below 2 before its exponent counts."""
+    flushed: frozenset[Matrix] = frozenset()
+    """Matrices whose subnormal elements become zero."""
+    zero_sign: bool = False
+    """A sum that is zero is negative."""
+    saturating: bool = False
+    """A sum beyond the largest finite value becomes that value."""
+    wide_products: bool = True
+    """A product too large for f32 is still finite inside a block."""
+    invalid_is_nan: bool = True
+    """Zero times infinity, and infinity minus infinity, are NaN; else they count as zero."""
+    accumulator_last: bool = False
+    """The accumulator is added to the rounded sum of the products, and rounded again."""
+    blocks_apart: bool = False
+    """Each block starts at zero, and the rounded sums of the blocks are added up."""
+    addition: Rounding | None = None
+    """Rounding of those additions; None: `rounding`."""
+    ignores_c: bool = False
+    """The accumulator starts as zero."""
+    rounded_multiplicands: bool = False
+    """tf32 multiplicands are rounded to nearest where they should be cut."""
+
+    # Units of 8-bit elements have these.
+    kept: int | None = None
+    """Bits of the fraction that each block's sum keeps; None is all of the accumulator's."""
+    bottoms: tuple[int, int] | None = None
+    """Exponents below which elements of A and of B are subnormal, where those are their own
+    formats'; None is that of the multiplicand, f16, to which they are unpacked."""
+
+    def __post_init__(self) -> None:
+        # The sum of a block stays below 2^(F + 8), which `rounded` takes up to 2^53.
+        if not 8 <= self.fraction <= 30:
+            raise ValueError(f"{self.fraction} fraction bits; 8 to 30 can be summed")
+        if not 1 <= self.block <= 32:
+            raise ValueError(f"blocks of {self.block} products; 1 to 32 can be added at once")
+        if self.kept is not None and not 0 < self.kept <= self.accumulator.fraction:
+            raise ValueError(f"{self.kept} bits kept; give 1 to {self.accumulator.fraction}")
+        if self.run is not None and (self.run < 1 or self.block % self.run):
+            raise ValueError(f"runs of {self.run} in blocks of {self.block}; give a divisor")
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntegerUnit:
+    """An exact sum of products of small integers, plus C, in 32 bits."""
+
+    signed_a: bool
+    signed_b: bool
+    saturating: bool  # clamp where the sum overflows (`.satfinite`), else wrap
+    lowest: int = -(1 << 31)
+    highest: int = (1 << 31) - 1  # bounds of the clamp
+    products: int | None = None  # of each dot product that are added; None is all
+    clamps_each_step: bool = False  # after every product, and not once at the end
+    carry_break: int | None = None  # bit of the sum into which no carry comes
+
+
+class BitOperation(StrEnum):
+    """What meets the bits of A and B before they are counted."""
+
+    XOR = "xor"
+    AND = "and"
+    XNOR = "xnor"  # no PTX modifier asks for this; a planted fault does
+
+
+@dataclass(frozen=True, kw_only=True)
+class BitUnit:
+    """A count of set bits, plus C, wrapped to 32 bits."""
+
+    operation: BitOperation
+    bias: int = 0  # added to a count that is not zero
+    width: int | None = None  # bits of a row that are counted; None is all
+    ignores_c: bool = False
+    saturating: bool = False  # clamp where the sum overflows
+
+
+F64_NAN = NanRule(canonical=None, invalid=0xFFF8_0000_0000_0000)
+"""Measured on an H200: payloads pass, quieted; 0 times infinity gives this word."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoubleUnit:
+    """A chain of fused multiply-adds in f64."""
+
+    rounding: Rounding = Rounding.NEAREST_EVEN
+    nan: NanRule = F64_NAN
+    descending: bool = False  # k runs from the highest to the lowest
+    fused: bool = True  # each product is added unrounded
+    products: int | None = None  # of each dot product that are added; None is all
+    flushed: frozenset[Matrix] = frozenset()  # their subnormal elements become zero
+    pairwise: bool = False  # products are added in pairs, and C last
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuadUnit:
+    """Scalar f32 arithmetic in place of a unit: mma.sync.m8n8k4 of f16 on sm_90."""
+
+    pairs: bool  # two products are added before they meet the sum; else all, and C behind them
+    nan: int = 0x7FFF_FFFF  # the word of every NaN result, in f32
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowUnit:
+    """What an instruction does with rows: fetched, to be written, or held in registers."""
+
+    transposed: bool
+    signed: bool = False  # narrow elements are sign-extended to bytes, not padded with zeros
+    swapped_nibbles: bool = False  # packed elements are taken from the high end of the row first
+    rotation: int = 0  # lanes by which row addresses (of rows that are held, results) are off
+    exchanged_registers: bool = False  # the first two
+    swapped_halves: bool = False  # the 16-bit halves of each register are exchanged
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferUnit:
+    """What wmma.load and wmma.store do beyond moving a matrix."""
+
+    missing: int = 0
+    """Rows or columns at the end of the leading dimension that are not moved: zeros when loading,
+    memory left alone when storing."""
+    quieting: bool = False  # floating-point NaN are made quiet on the way
+    swapped_pair: bool = False  # the first two rows (or columns) are exchanged
+
+
+@dataclass(frozen=True, kw_only=True)
+class FragmentUnit:
+    """How mma.sync finds the elements of its matrices in the registers of the lanes."""
+
+    exchanged_registers: frozenset[Matrix] = frozenset()  # the first two of these matrices
+    crossed_lanes: frozenset[Matrix] = frozenset()  # each even lane with the next one
+    reversed_parts: frozenset[Matrix] = frozenset()  # elements stand from the high end
+
+
+MultiplyUnit = FloatUnit | IntegerUnit | DoubleUnit | BitUnit | QuadUnit
+Unit = MultiplyUnit | RowUnit | FragmentUnit | TransferUnit
 AnyUnit = TypeVar("AnyUnit", bound=Unit)
 
-_TARGET = re.compile(r"sm_(\d+)([af]?)")
 
+class _Generation(NamedTuple):
+    """The floating-point parameters of one architecture for 16-bit multiplicands."""
+
+    fraction: int
+    block: int
+    zero_exponents: dict[str, int]
+    tf32_block: int
+    byte_block: int | None = None  # products of e4m3 and e5m2 at once; None where there is no unit
+    byte_fraction: int = 0  # bits kept below the largest; of f32 sums, too, if fewer than 23
+
+
+# Published for sm_70, with sm_72 inferred.
+_VOLTA = _Generation(23, 4, {"f32": -131, "f16": -19}, tf32_block=2)
+# Published for sm_75, sm_80, sm_89; tf32 exists from sm_80: half of the block, which HMMA.1684
+# holds in one step.
+_AMPERE = _Generation(24, 8, {"f32": -132, "f16": -20}, tf32_block=4)
+# Measured on sm_90, published for sm_100 and sm_120. Half of the block would be 8 for tf32, but
+# HMMA.1684.F32.TF32 takes 4 at a time.
+_HOPPER = _Generation(25, 16, {"f32": -133, "f16": -21}, tf32_block=4)
+_GENERATIONS = {
+    **dict.fromkeys((70, 72), _VOLTA),
+    **dict.fromkeys((75, 80, 86, 87, 88), _AMPERE),
+    # Published: 8-bit elements have a unit of their own there (QMMA).
+    89: _AMPERE._replace(byte_block=16, byte_fraction=13),
+    **dict.fromkeys((90, 100, 101, 103, 110), _HOPPER),
+    **dict.fromkeys((120, 121), _HOPPER._replace(byte_block=32, byte_fraction=25)),
+}
+ARCHITECTURES = tuple(_GENERATIONS)
+"""Numbers of the architectures that can be simulated: 90 is sm_90."""
+# The canonical NaN of each accumulator format (measured on an H200).
+_NAN = {"f16": 0x7FFF, "f32": 0x7FFF_FFFF}
+# Least exponents of e4m3 and e5m2 (OCP OFP8 1.0, table 1).
+_BOTTOMS = {"e4m3": -6, "e5m2": -14}
+
+
+def float_unit(architecture: int, multiplicand: str, accumulator: str) -> FloatUnit:
+    """Return the unit of an architecture for f16, bf16 or tf32, with sums of f16 or f32."""
+    row = _GENERATIONS[architecture]
+    return FloatUnit(
+        multiplicand=NAMED[multiplicand],
+        accumulator=NAMED[accumulator],
+        fraction=row.fraction,
+        block=row.tf32_block if multiplicand == "tf32" else row.block,
+        zero_exponent=row.zero_exponents[accumulator],
+        rounding=Rounding.NEAREST_EVEN if accumulator == "f16" else Rounding.ZERO,
+        nan=_NAN[accumulator],
+    )
+
+
+_TARGET = re.compile(r"sm_(\d+)([af]?)")
 # sm_101 was renamed to sm_110 with PTX ISA 9.0 (9.7.14.5.15, Target ISA Notes).
 _RENAMED = {101: 110}
-
 _OLDER = (10, 11, 12, 13, 20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62)
 """Targets of modules alone (PTX ISA 11.1.2, .target): every later device runs them."""
 OLDEST = f"sm_{min(ARCHITECTURES)}"
@@ -56,11 +272,10 @@ def is_older(target: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A target architecture as `.target` names it."""
+    """A target architecture as `.target` names it; the suffix is `a`, `f` or empty."""
 
     architecture: int
     suffix: str
-    """`a` for architecture-specific, `f` for family-specific, or empty."""
 
     @classmethod
     def named(cls, name: str) -> Target:
@@ -69,9 +284,8 @@ class Target:
         if match is None or int(match[1]) not in (*_OLDER, *ARCHITECTURES):
             known = ", ".join(f"sm_{number}" for number in ARCHITECTURES)
             raise UsageError(
-                f"no simulated device is called {name!r}; there are {known}, "
-                "each with the suffix a or f where the ISA has it; modules for older targets run "
-                "on each of them"
+                f"no simulated device is called {name!r}; there are {known}, each with the suffix "
+                "a or f where the ISA has it; modules for older targets run on each of them"
             )
         return cls(architecture=int(match[1]), suffix=match[2])
 
@@ -92,10 +306,8 @@ class Target:
         """
         if module.suffix == "a":
             return self._number == module._number
-        if module.suffix == "f":
-            same_family = self._number // 10 == module._number // 10
-            return same_family and self._number >= module._number
-        return self._number >= module._number
+        other_family = self._number // 10 != module._number // 10
+        return self._number >= module._number and not (module.suffix == "f" and other_family)
 
     @property
     def has_narrow_rows(self) -> bool:
@@ -114,7 +326,6 @@ TYPES = {
     "f32.tf32.tf32.f32": ("tf32", "f32"),
 }
 """Formats of the multiplicands and of the running sum, by the types of D, A, B and C."""
-_BYTES = ("e4m3", "e5m2")
 _QUADS = ("f32.f16.f16.f32", "f32.f16.f16.f16", "f16.f16.f16.f16")
 
 
@@ -125,8 +336,7 @@ class Chip:
     floats: Mapping[str, FloatUnit]
     """By the types of D, A, B and C, as an opcode has them: "f32.bf16.bf16.f32". Those of e4m3 and
     e5m2 are missing where there is no unit for them, and the one of f16 stands for it."""
-    doubles: DoubleUnit
-    """The rounding is each instruction's."""
+    doubles: DoubleUnit  # the rounding is each instruction's
     quads: Mapping[str, FloatUnit] = field(default_factory=dict)
     """The units behind mma.sync.m8n8k4 of f16, by the same types; empty where there is none, and
     scalar arithmetic stands for it."""
@@ -137,10 +347,9 @@ class Chip:
         Raises `UsageError` if there are no such types or fields, `ValueError` if there can be no
         such unit.
         """
-        if types is not None and types not in self.floats:
-            raise UsageError(
-                f"no unit is for {types!r}; there are units for {', '.join(self.floats)}"
-            )
+        if types not in (None, *self.floats):
+            known = ", ".join(self.floats)
+            raise UsageError(f"no unit is for {types!r}; there are units for {known}")
         changed = {
             name: _replaced(unit, fields) if types in (None, name) else unit
             for name, unit in self.floats.items()
@@ -154,11 +363,9 @@ class Chip:
 
 def _replaced(unit: Any, fields: Mapping[str, Any]) -> Any:
     known = set(unit.__dataclass_fields__)
-    for name in fields:
-        if name not in known:
-            raise UsageError(
-                f"a {type(unit).__name__} has no {name}; it has {', '.join(sorted(known))}"
-            )
+    if unknown := sorted(fields.keys() - known):
+        said = f"a {type(unit).__name__} has no {unknown[0]}; it has {', '.join(sorted(known))}"
+        raise UsageError(said)
     return replace(unit, **fields)
 
 
@@ -168,16 +375,19 @@ def chip_of(target: str) -> Chip:
     if target not in known:
         raise UsageError(f"no chip is known of {target!r}; known are {', '.join(known)}")
     number = known[target]
+    row = _GENERATIONS[number]
     floats = {types: float_unit(number, *formats) for types, formats in TYPES.items()}
-    for d, a, b in product(("f32", "f16"), _BYTES, _BYTES):
-        if (unit := byte_unit(number, a, b, d)) is not None:
-            floats[f"{d}.{a}.{b}.{d}"] = unit
-    return Chip(
-        floats=floats,
-        doubles=DoubleUnit(),
-        # Published: sm_75 computes this shape as sm_70 does.
-        quads={types: float_unit(70, *TYPES[types]) for types in _QUADS if number < 80},
-    )
+    for d, a, b in product(("f32", "f16"), _BOTTOMS, _BOTTOMS) if row.byte_block else ():
+        floats[f"{d}.{a}.{b}.{d}"] = replace(
+            float_unit(number, "f16", d),
+            block=row.byte_block or 0,
+            fraction=row.byte_fraction,
+            kept=min(row.byte_fraction, 23) if d == "f32" else None,
+            bottoms=(_BOTTOMS[a], _BOTTOMS[b]),
+        )
+    # Published: sm_75 computes this shape as sm_70 does.
+    quads = {types: float_unit(70, *TYPES[types]) for types in _QUADS if number < 80}
+    return Chip(floats=floats, doubles=DoubleUnit(), quads=quads)
 
 
 Corruption = Callable[[list[Values], Site], list[Values]]
@@ -186,14 +396,14 @@ Corruption = Callable[[list[Values], Site], list[Values]]
 
 @dataclass(frozen=True, kw_only=True)
 class Damage:
-    """One thing that is broken in a device."""
+    """One thing that is broken in a device, in instructions whose opcode a pattern is found in.
+
+    `change` returns the broken unit for a sound one of a kind; or `corrupt` is done to results.
+    """
 
     opcodes: re.Pattern[str]
-    """Which instructions it touches, searched in the opcode."""
     unit: type[Unit] | None = None
-    """The kind of unit that `change` is for."""
     change: Callable[[Any], Any] | None = None
-    """Returns the broken unit for a sound one."""
     corrupt: Corruption | None = None
 
 
@@ -212,18 +422,13 @@ class Planted(Protocol):
 class Silicon:
     """A device as instructions see it when they are decoded."""
 
-    architecture: int
-    """Architecture of the device, which decides what it traps on."""
-    target: Target
-    """Target of the module, which decides what instructions it may use."""
+    architecture: int  # of the device: what it traps on
+    target: Target  # of the module: what instructions it may use
     chip: Chip
-    """Its floating-point units."""
     layout_seed: int
     damages: tuple[Damage, ...]
-    otherwise: bool = False
-    """Whether all that the ISA leaves open is other than by itself."""
-    base: int = 0
-    """Address of the first variable in shared memory."""
+    otherwise: bool = False  # whether all that the ISA leaves open is other than by itself
+    base: int = 0  # address of the first variable in shared memory
     decoded: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
     """What instructions were decoded to, of this module or of others like it on this device."""
 
@@ -236,11 +441,8 @@ class Silicon:
 
     def corruption(self, opcode: str) -> Corruption | None:
         """Return what changes an opcode's results; None if nothing does."""
-        changes = [
-            damage.corrupt
-            for damage in self.damages
-            if damage.corrupt and damage.opcodes.search(opcode)
-        ]
+        found = [each for each in self.damages if each.opcodes.search(opcode)]
+        changes = [each.corrupt for each in found if each.corrupt]
         if not changes:
             return None
         return lambda registers, site: reduce(lambda held, f: f(held, site), changes, registers)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,26 +11,9 @@ from runners.simulated.warps import DTYPES, LANES, Values, Warps
 
 MULTIPROCESSORS = 132
 """SMs of a simulated device: those of an H200."""
-
 SLOTS = 64
 """Warps that are resident on a multiprocessor (CUDA C++ Programming Guide, Technical
 Specifications, 9.0)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Special:
-    """A register that the device writes."""
-
-    bits: int
-    fetch: Callable[[Warps], Values]
-
-
-def _special(bits: int, number: Callable[[Warps], Any]) -> Special:
-    """Return the register that holds a number, one for each warp, or one for each lane."""
-    dtype = DTYPES[bits]
-    return Special(bits, lambda warps: np.atleast_2d(number(warps)).astype(dtype))
-
-
 _LANE = np.arange(LANES)[:, None]
 _BIT = 1 << _LANE
 _RESERVED = 1 << 30
@@ -65,13 +48,12 @@ _WORDS: dict[str, Callable[[Warps], Any]] = {
     "globaltimer_lo": lambda w: w.time,
     "globaltimer_hi": lambda w: (w.time >> 32) + w.otherwise,
     "dynamic_smem_size": lambda w: w.dynamic_bytes,
-    # A launch without clusters is one of clusters of one block.
+    # A launch without clusters is one of clusters of one block; the fourth elements of vectors are
+    # 0 (10, %tid).
     **dict.fromkeys([f"cluster_ctaid.{axis}" for axis in "xyz"], lambda _: 0),
     **dict.fromkeys([f"cluster_nctaid.{axis}" for axis in "xyz"], lambda _: 1),
-    "cluster_ctarank": lambda _: 0,
+    **dict.fromkeys(("cluster_ctarank", "tid.w", "ntid.w", "ctaid.w", "nctaid.w"), lambda _: 0),
     "cluster_nctarank": lambda _: 1,
-    # The fourth elements of vectors are 0 (10, %tid).
-    **dict.fromkeys(("tid.w", "ntid.w", "ctaid.w", "nctaid.w"), lambda _: 0),
     # What a driver puts there (10, %envreg).
     **dict.fromkeys([f"envreg{number}" for number in range(32)], lambda w: 0 - w.otherwise),
     # Shared memory of the system (10, %reserved_smem_offset), which no block has for its own.
@@ -80,24 +62,25 @@ _WORDS: dict[str, Callable[[Warps], Any]] = {
         lambda w: _RESERVED + w.otherwise,
     ),
 }
-_WORDS |= {
-    new + axis: _WORDS[old + axis]
-    for new, old in (("clusterid.", "ctaid."), ("nclusterid.", "nctaid."))
-    for axis in "xyz"
-}
+_WORDS |= {f"{n}clusterid.{axis}": _WORDS[f"{n}ctaid.{axis}"] for n in ("", "n") for axis in "xyz"}
 _LONG: dict[str, Callable[[Warps], Any]] = {
     "gridid": lambda w: w.launch + w.otherwise,
     "clock64": lambda w: w.time,
     "globaltimer": lambda w: w.time,
 }
-SPECIAL = {
-    f"%{name}": _special(bits, number)
-    for bits, numbers in ((32, _WORDS), (64, _LONG))
+_FLAGS: dict[str, Callable[[Warps], Any]] = {"is_explicit_cluster": lambda _: False}
+
+
+def _fetched(bits: int, number: Callable[[Warps], Any], warps: Warps) -> Values:
+    return np.atleast_2d(number(warps)).astype(DTYPES[bits])
+
+
+SPECIAL: dict[str, tuple[int, Callable[[Warps], Values]]] = {
+    f"%{name}": (bits, partial(_fetched, bits, number))
+    for bits, numbers in ((32, _WORDS), (64, _LONG), (1, _FLAGS))
     for name, number in numbers.items()
 }
-"""By their names."""
-SPECIAL["%is_explicit_cluster"] = _special(1, lambda _: False)
-
+"""Bits of each, and what fetches it: a number for each warp, or one for each lane."""
 UNKNOWN = re.compile(
     r"%(?:pm[0-7](?:_64)?|(?:total|aggr)_smem_size"
     r"|current_graph_exec|n?(?:tid|ctaid)|n?cluster_?\w+)(?:\.[xyzw])?"

@@ -17,8 +17,7 @@ class TrapKind(StrEnum):
     OUT_OF_BOUNDS = "out-of-bounds access"
     DIVERGENT = "divergent warp"
     UNINITIALISED = "uninitialised register"
-    RACE = "race"
-    """What two threads do to the same memory has no order."""
+    RACE = "race"  # what two threads do to the same memory has no order
     STOPPED = "trap instruction"
     HANG = "hang"
 
@@ -30,17 +29,17 @@ class TrapKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Trap:
-    """One refusal: what, where in the PTX text, and which warps it concerns."""
+    """One refusal: what, in which line of the text (0 where none is to blame), and of which warps.
+
+    The warps are images of the launch that trapped; a module that is refused has none.
+    """
 
     kind: TrapKind
     line: int
-    """Line of the PTX text, counted from 1; 0 where no single line is to blame."""
     message: str
     warps: tuple[int, ...] = ()
-    """Warps (that is, images) of the launch that trapped; empty for a refused module."""
 
     def __str__(self) -> str:
-        """Return the trap in one line, as an assembler prints it."""
         return f"line {self.line}: {self.kind}: {self.message}"
 
 

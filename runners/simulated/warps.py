@@ -1,4 +1,4 @@
-"""The state of the warps of one launch: registers, identities, and who is active.
+"""The state of the warps of one launch, and what goes between their registers and memory.
 
 Arrays have two axes, (lanes, warps), lanes first so that the warp index runs fastest. An axis of
 length 1 stands for a value that is the same along it.
@@ -8,34 +8,24 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.memory import Memory, Owner, Owners
+from runners.simulated.memory import ELEMENTS, Addresses, Memory, Owner, Owners, Place, Space
 from runners.simulated.syntax import WARP_SIZE
 from runners.simulated.traps import TrapKind, refuse
 
 LANES = WARP_SIZE
 """Threads of a warp (PTX ISA 3.1)."""
-
 Values = NDArray[Any]
 """Raw bits of one register: (1 or 32 lanes, 1 or all warps), unsigned of the register's width, or
 bool for a predicate."""
-
 Mask = NDArray[np.bool_] | None
 """Threads for which an instruction takes effect, shaped like `Values`; None is all of them."""
-
-DTYPES: dict[int, np.dtype[Any]] = {
-    1: np.dtype(np.bool_),
-    8: np.dtype(np.uint8),
-    16: np.dtype(np.uint16),
-    32: np.dtype(np.uint32),
-    64: np.dtype(np.uint64),
-}
+DTYPES = {1: np.dtype(np.bool_)} | {bits: np.dtype(f"u{bits // 8}") for bits in (8, 16, 32, 64)}
 """Storage of a value by its width in bits."""
-
 GARBAGE = 0xDEADBEEFDEADBEEF
 """What a register holds in the threads that never wrote it, repeated to the register's width: a
 pattern that is neither zero nor a small number, so that its use shows."""
@@ -94,6 +84,19 @@ class Registers(dict[Key, Values]):
         )
 
 
+class Site(NamedTuple):
+    """Where and when an instruction executes, for faults that depend on it.
+
+    (warps,) index of each warp in the launch, and its multiprocessor; how many launches the device
+    made before this one; the line.
+    """
+
+    warps: NDArray[np.int64]
+    sms: NDArray[np.uint32]
+    launch: int
+    line: int
+
+
 @dataclass(kw_only=True)
 class Warps:
     """The warps that are still alive."""
@@ -120,28 +123,19 @@ class Warps:
     exited: Callable[[], Mask] = lambda: None
     """Returns the threads that have exited, or never were; None is nobody."""
     garbage: int = GARBAGE
-    """What a register holds in the threads that never wrote it, repeated to its width."""
+    """What a register holds in the threads that never wrote it; other than usual where all that
+    the ISA leaves open is."""
     steps: int = 0
     """Instructions that were executed in this launch so far."""
     line: int = 0
     """Line of the instruction that executes."""
     registers: Registers = field(default_factory=Registers)
 
-    @property
-    def otherwise(self) -> bool:
-        """Whether all that the ISA leaves open is other than by itself."""
-        return self.garbage != GARBAGE
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
+    def __post_init__(self) -> None:
         x, y, z = self.block
-        return x * y * z
-
-    @property
-    def per_block(self) -> int:
-        """Warps of a block; the last may have fewer threads than lanes."""
-        return -(-self.threads // LANES)
+        self.otherwise = self.garbage != GARBAGE
+        self.threads = x * y * z  # of a block
+        self.per_block = -(-self.threads // LANES)  # the last may have fewer threads than lanes
 
     @property
     def blocks(self) -> NDArray[np.int64]:
@@ -182,8 +176,7 @@ class Warps:
         """Forget the warps, of shape (warps,), that are not kept: they have exited."""
         self.__dict__.pop("owners", None)
         self.indices = self.indices[kept]
-        self.sms = self.sms[kept]
-        self.slots = self.slots[kept]
+        self.sms, self.slots = self.sms[kept], self.slots[kept]
         self.registers = self.registers.kept(kept)
 
     def names(self, bad: Mask = None) -> tuple[int, ...]:
@@ -209,23 +202,139 @@ class Warps:
             return None
         return self.uniform(mask, "the guard of a warp-level instruction", None)
 
-    def site(self) -> "Site":
+    def site(self) -> Site:
         """Return where the instruction executes."""
-        return Site(warps=self.indices, sms=self.sms, launch=self.launch, line=self.line)
+        return Site(self.indices, self.sms, self.launch, self.line)
 
+    def check_alignment(self, address: Addresses, alignment: int, mask: Mask) -> None:
+        """Trap unless every (rows, warps) address that the mask lets through is aligned.
 
-@dataclass(frozen=True, kw_only=True)
-class Site:
-    """Where and when an instruction executes, for faults that depend on it."""
-
-    warps: NDArray[np.int64]
-    """(warps,) index of each warp in the launch."""
-    sms: NDArray[np.uint32]
-    """(warps,) the multiprocessor of each warp."""
-    launch: int
-    """How many launches the device made before this one."""
-    line: int
+        `alignment` is in bytes, a power of two.
+        """
+        if alignment == 1 or not int(np.bitwise_or.reduce(address, axis=None)) & (alignment - 1):
+            return
+        bad = (address & np.uint64(alignment - 1)) != 0
+        if mask is not None:
+            bad = bad & mask
+        if bad.any():
+            bad = np.broadcast_to(bad, (bad.shape[0], self.indices.size))
+            first = int(np.broadcast_to(address, bad.shape)[bad][0])
+            said = f"address {first:#x} is no multiple of {alignment}"
+            refuse(TrapKind.MISALIGNED, 0, said, self.names(bad))
 
 
 Operation = Callable[[Warps, Mask], None]
 """What a decoded instruction does to the warps."""
+
+_WINDOW_BITS = 40
+"""Of an address in a space other than global memory (`runners.simulated.memory.WINDOWS`)."""
+_LARGEST_CHUNK = 16
+"""Bytes: what the longest per-thread access moves, and a row of ldmatrix."""
+_LONGEST_RUN = 256
+"""Elements: more than any matrix has in a row."""
+_SHIFTS = {1 << bits: np.array(bits, np.int64) for bits in range(5)}
+"""By the bytes of a chunk."""
+_NUMBERS = {number: np.arange(number)[None, :, None] for number in range(1, _LONGEST_RUN)}
+
+
+def places(
+    warps: Warps, space: Space, starts: Addresses, span: int, mask: Mask, writes: bool,
+    alignment: int = 1,
+) -> list[Place]:  # fmt: skip
+    """Return where runs of `span` bytes lie.
+
+    It traps where one that happens is nowhere, or no multiple of `alignment` bytes, a power of two.
+    """
+    found, missing, union = warps.memory.places(space, starts, span, warps.owners, mask, writes)
+    if union & (alignment - 1):
+        warps.check_alignment(starts, alignment, mask)
+    if missing is not None:
+        bad = np.broadcast_to(missing, (max(starts.shape[0], missing.shape[0]), warps.indices.size))
+        first = int(np.broadcast_to(starts, bad.shape)[bad][0])
+        verb, where = "written" if writes else "read", "outside every buffer"
+        if space not in (Space.GLOBAL, Space.GENERIC):
+            where = f"outside what the kernel has of {space} memory"
+            if first >> _WINDOW_BITS:
+                where += ": a generic address of other memory may have become one of it (cvta.to)"
+        said = f"{span} bytes at {space} address {first:#x} are {verb}, {where}"
+        refuse(TrapKind.OUT_OF_BOUNDS, 0, said, warps.names(bad))
+    return found
+
+
+def read_runs(
+    warps: Warps, space: Space, starts: Addresses, count: int, width: int, mask: Mask, *,
+    alignment: int = 1,
+) -> Values:  # fmt: skip
+    """Read runs of `count` consecutive elements of `width` bytes (1, 2, 4 or 8).
+
+    `starts` has the (rows, warps or 1) address of each run's first element, a multiple of `width`
+    and of `alignment` bytes; the mask has its shape. Return (rows, count, warps or 1), unsigned, 0
+    where nobody reads.
+    """
+    if starts.size == 1:
+        found = warps.memory.everywhere(
+            space, starts.item(), count, width, alignment, warps.indices.size, False
+        )
+        if found is not None:
+            return found.copy()
+    values: Values | None = None
+    for place in places(warps, space, starts, count * width, mask, False, alignment):
+        chunk = _chunk(place, count, width)
+        number = count * width // chunk
+        read: Values = place.segment.views(chunk)[0].take(_chunks(place, number, chunk))
+        if chunk != width:
+            # (rows, number, warps, elements of a chunk)
+            parts = read[..., None].view(ELEMENTS[width]).swapaxes(2, 3)
+            read = parts.reshape(parts.shape[0], count, parts.shape[3])
+        if place.chosen is None:
+            return read
+        chosen = place.chosen[:, None, :]
+        values = np.where(chosen, read, 0 if values is None else values).astype(read.dtype)
+    if values is None:
+        return np.zeros((starts.shape[0], count, starts.shape[1]), f"u{width}")
+    return values
+
+
+def write_runs(
+    warps: Warps, space: Space, starts: Addresses, values: Values, mask: Mask, *,
+    alignment: int = 1,
+) -> None:  # fmt: skip
+    """Write runs of consecutive elements; where several writes meet, a later row or warp wins.
+
+    The (rows, count, warps or 1) unsigned values have the width of an element; for the rest see
+    `read_runs`.
+    """
+    rows, count, _ = values.shape
+    width = values.itemsize
+    everyone = max(starts.shape[0], rows), count, warps.indices.size
+    warps.memory.written = values
+    for place in places(warps, space, starts, count * width, mask, True, alignment):
+        chunk = _chunk(place, count, width)
+        number, per_chunk = count * width // chunk, chunk // width
+        moved, shape = values, (everyone[0], number, everyone[2])
+        if per_chunk > 1:
+            parts = spread(values, everyone).reshape(everyone[0], number, per_chunk, everyone[2])
+            moved = np.ascontiguousarray(parts.swapaxes(2, 3)).view(ELEMENTS[chunk])[..., 0]
+        target = place.segment.views(chunk)[0]
+        index = spread(_chunks(place, number, chunk), shape)
+        if place.chosen is None:
+            target[index] = moved
+        else:
+            chosen = spread(place.chosen[:, None, :], shape)
+            target[index[chosen]] = spread(moved, shape)[chosen]
+
+
+def _chunk(place: Place, count: int, width: int) -> int:
+    """Return the most bytes, up to 16, in which all runs of a place can be moved at once."""
+    if count == 1:
+        return width
+    # The shares of owners are multiples of the largest chunk.
+    low = place.union | count * width | _LARGEST_CHUNK
+    # Who is not chosen may be between two elements.
+    return max(width, low & -low)
+
+
+def _chunks(place: Place, number: int, chunk: int) -> NDArray[np.int64]:
+    """Return the (rows, number, warps) indices of a place's chunks."""
+    index = (place.offsets >> _SHIFTS[chunk])[:, None, :]
+    return index if number == 1 else index + _NUMBERS[number]

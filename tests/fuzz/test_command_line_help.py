@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from command_line import ROOT, warpfuzz
 
 from fuzz.cli import _INTERRUPTED, HEADINGS, Exit, app
-from fuzz.options import COMMANDS, Options
+from fuzz.options.declared import Options
+from fuzz.options.operating import COMMANDS
 from oracle.errors import WarpfuzzError
 
 

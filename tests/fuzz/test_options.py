@@ -7,18 +7,10 @@ from collections import defaultdict
 import click
 import pytest
 
-from fuzz.options import (
-    COMMANDS,
-    CONFLICTS,
-    OPTIONS,
-    Bench,
-    Measure,
-    Options,
-    Replay,
-    Run,
-    Screen,
-    check_conflicts,
-)
+from fuzz.options.conflicts import CONFLICTS, check_conflicts
+from fuzz.options.declared import OPTIONS, Options
+from fuzz.options.operating import COMMANDS, Screen
+from fuzz.options.testing import Bench, Measure, Replay, Run
 from fuzz.runner import RunnerChoice
 from oracle.errors import UsageError
 

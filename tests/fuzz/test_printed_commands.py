@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from corpus.opening import FOLDER as RECORD
 from fuzz.cli import app
 from fuzz.findings.making import check_trusted
-from fuzz.options import DEFAULT_CORPUS
+from fuzz.options.declared import DEFAULT_CORPUS
 from fuzz.output import typed
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError, WarpfuzzError
@@ -71,7 +71,7 @@ EXPRESSIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("module.version", "version"), ("8.0",)),
     **dict.fromkeys(("candidate.name", "self.name"), ("13.5",)),
     **dict.fromkeys(("entry.id", "finding.id"), (PLACES["ID"],)),
-    "release": ("13.5",),
+    **dict.fromkeys(("release", "release_of(version)"), ("13.5",)),
     "releases": ("12.4 13.5", "llvm:15 llvm:20"),
     "focus.form.opcode": (FORMS[0].opcode,),
     **dict.fromkeys(("language", "name"), ("llvm",)),

@@ -17,10 +17,9 @@ from fuzz.commands.replay import replay_path
 from fuzz.commands.run import _seed, resumed
 from fuzz.findings.making import ReplayOptions, check_trusted, remember
 from fuzz.findings.stored import Replayed, Replays
-from fuzz.options import Replay, Run
+from fuzz.options.testing import Replay, Run
 from oracle.errors import InfrastructureError, UsageError
-from strategies.coverage import Reached
-from strategies.program_coverage import ProgramCoverage
+from strategies.coverage import ProgramCoverage, Reached
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Making an instruction plainer: part by part, to an end, and without breaking what is legal."""
+"""Making an instruction plainer, part by part and to an end, and the module in which it stands."""
 
 from __future__ import annotations
 
@@ -15,34 +15,27 @@ from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS, form_of
 from oracle.legality import verdict_of
+from oracle.targets import TARGETS, VERSIONS, Module
 from strategies.drafts import Draft, canonical
 from strategies.draws import draw_one
 from strategies.instructions import token_soup
-from strategies.simplification.instructions import parts, plainest, simplified
+from strategies.simplification.instructions import parts, plainest, plainest_module, simplified
 
 
-@given(any_drafts())
-def test_with_no_part_made_plain_a_draft_stays_as_it_is(draft: Draft) -> None:
+@given(any_drafts(), st.data())
+def test_a_part_has_a_name_of_its_own_and_once_it_is_plain_is_none(
+    draft: Draft, data: st.DataObject
+) -> None:
+    names = parts(draft)
+    assert len(set(names)) == len(names)
     assert simplified(draft, frozenset()) == draft
-
-
-@given(any_drafts())
-def test_parts_have_names_of_their_own(draft: Draft) -> None:
-    assert len(set(parts(draft))) == len(parts(draft))
-
-
-@given(any_drafts())
-def test_making_plain_one_part_changes_the_draft(draft: Draft) -> None:
-    for name in parts(draft):
-        assert simplified(draft, frozenset({name})) != draft, name
-
-
-@given(any_drafts())
-def test_a_draft_whose_parts_are_all_plain_comes_to_an_end(draft: Draft) -> None:
-    seen = [draft]
-    while parts(seen[-1]):
-        seen.append(simplified(seen[-1], frozenset(parts(seen[-1]))))
-        assert len(seen) < 6, [one.text for one in seen]
+    for name in names:
+        plainer = simplified(draft, frozenset({name}))
+        assert plainer != draft, name
+        # Words and operands are named by their places, which move.
+        assert name.startswith(("word", "operand")) or name not in parts(plainer)
+    plain = frozenset(data.draw(st.lists(st.sampled_from(names or ("none",)), unique=True)))
+    assert simplified(draft, plain | {"nothing of this name"}) == simplified(draft, plain)
 
 
 @given(any_drafts(), st.data())
@@ -56,21 +49,6 @@ def test_no_order_of_making_parts_plain_goes_in_circles(draft: Draft, data: st.D
         assert draft not in seen, draft.text
         seen.add(draft)
     pytest.fail(f"still {parts(draft)} after 60 steps: {draft.text}")
-
-
-@given(any_drafts(), st.data())
-def test_a_part_made_plain_is_a_part_no_more(draft: Draft, data: st.DataObject) -> None:
-    # Words and operands are named by their places, which move.
-    names = [name for name in parts(draft) if not name.startswith(("word", "operand"))]
-    if names:
-        name = data.draw(st.sampled_from(names))
-        assert name not in parts(simplified(draft, frozenset({name})))
-
-
-@given(any_drafts(), st.data())
-def test_what_is_no_part_changes_nothing(draft: Draft, data: st.DataObject) -> None:
-    plain = frozenset(data.draw(st.lists(st.sampled_from(parts(draft) or ("none",)), unique=True)))
-    assert simplified(draft, plain | {"nothing of this name"}) == simplified(draft, plain)
 
 
 @given(token_soup())
@@ -157,3 +135,50 @@ def test_the_words_that_are_needed_are_all_that_the_plainest_soup_keeps(key: int
     found = plainest(draft, lambda one: needed <= Counter(text for _, text in one.qualifiers))
     assert Counter(text for _, text in found.qualifiers) == needed
     assert not found.operands
+
+
+MODULES = st.sampled_from(
+    [
+        Module(target, version)
+        for target in TARGETS.values()
+        for version in VERSIONS
+        if target.number >= 70 and target.known_to(version)
+    ]
+)
+
+
+@given(MODULES)
+def test_what_every_module_shows_is_asked_of_the_oldest(module):
+    found = plainest_module(lambda one: True, module)
+    assert (found.target.name, str(found.version)) == ("sm_70", "6.0")
+
+
+@given(MODULES)
+def test_what_only_one_module_shows_stays_there(module):
+    assert plainest_module(lambda one: one == module, module) == module
+
+
+@given(MODULES, st.randoms(use_true_random=False))
+def test_what_is_returned_shows_it(module, random):
+    kept = {}
+
+    def shows(one):
+        return one == module or kept.setdefault(
+            (one.target.name, one.version), random.random() < 0.3
+        )
+
+    asked = []
+    found = plainest_module(lambda one: asked.append(one) or shows(one), module)
+    assert shows(found)
+    assert len(asked) <= 90
+    assert found.target.is_specific <= module.target.is_specific
+
+
+@given(MODULES, st.integers(0, len(VERSIONS) - 1))
+def test_the_lowest_version_is_found(module, first):
+    least = min(VERSIONS[first], module.version)
+    found = plainest_module(
+        lambda one: one.version >= least and one.target == module.target, module
+    )
+    assert found.target == module.target
+    assert found.version == max(least, module.target.since)

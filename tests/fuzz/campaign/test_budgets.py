@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fuzz.campaign.rounds import parse_duration
 from fuzz.campaign.store import Budget, State
 from fuzz.commands.run import budget_of
-from fuzz.options import Run
+from fuzz.options.testing import Run
 from oracle.errors import UsageError
 
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -38,13 +38,13 @@ amounts = st.none() | st.integers(0, 100)
 
 @given(amounts, amounts, st.integers(0, 100), st.integers(0, 100))
 def test_a_budget_is_spent_when_one_of_its_limits_is_reached(most, cases, seconds, done):
-    spent = Budget(seconds=most, cases=cases).spent(seconds, done)
+    spent = Budget(seconds=most, cases=cases).reason(seconds, done)
     reached = [
         limit
         for limit, now in ((most, seconds), (cases, done))
         if limit is not None and now >= limit
     ]
-    assert spent == bool(reached)
+    assert bool(spent) == bool(reached)
 
 
 limits = st.none() | st.integers(1, 10**12)
@@ -68,9 +68,3 @@ def test_a_campaign_that_its_cases_ended_is_at_its_end_when_it_is_resumed(tmp_pa
     resumed = warpfuzz(tmp_path, "run", "--resume", "--corpus", "c", "--json")
     assert (resumed.code, resumed.summary["cases"]) == (0, before["cases"])
     assert "has reached its limit (--cases 24); a higher one continues it" in resumed.err
-    longer = resumed.summary["seconds"] + 1
-    options = ("--cases", 10**30, "--findings", 10**30, "--time", f"{longer:.3f}")
-    further = warpfuzz(tmp_path, "run", "--resume", *options, "--corpus", "c", "--json")
-    assert further.code == 0
-    assert further.summary["seconds"] >= longer - 0.001
-    assert "has reached its limit" not in further.err

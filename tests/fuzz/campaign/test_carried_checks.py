@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.campaign.check_wrappers import pickled, unpickled
-from fuzz.campaign.pool import ProcessPool
+from fuzz.campaign.pool import ProcessPool, pickled, unpickled
 from fuzz.checks.programs import Programs
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
@@ -60,16 +59,6 @@ def test_a_runner_that_cannot_be_made_again_is_refused() -> None:
     finally:
         own.__module__ = kept
         del __main__.own  # type: ignore[attr-defined]
-
-
-def test_a_runner_that_does_not_exist_is_no_gpu() -> None:
-    with (
-        pytest.raises(UsageError, match="there is no runner 'mine'"),
-        opened(RunnerChoice(name="mine")),
-    ):
-        pass
-    with opened(RunnerChoice(name="mine", maker=own)) as ready:
-        assert ready.target == "sm_80"
 
 
 def _never(*_: object) -> None:

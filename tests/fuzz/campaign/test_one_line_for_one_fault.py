@@ -7,36 +7,6 @@ from pathlib import Path
 
 from command_line import warpfuzz
 
-FAULTS = ("--fault", "store-one-row-off", "--fault", "trans-added")
-
-
-def test_the_console_has_a_line_for_every_group_of_the_corpus(tmp_path: Path) -> None:
-    ran = warpfuzz(
-        tmp_path, "run", "--runner", "sim", "--cases", 200, "--seed", 80, "--workers", 1,
-        "--fault", "accumulator-ignored", "--fault", "trans-added", COLUMNS="300",
-    )  # fmt: skip
-    assert ran.code == 1
-    groups = warpfuzz(tmp_path, "corpus", "list", "warpfuzz-corpus", "--json").rows
-    # A sum without C is a deviation or a violation by what C holds: the test needs both kinds.
-    assert max(group["members"] for group in groups) == 2
-    assert len(groups) > 1
-    titles = sorted(group["title"] for group in groups)
-    told, _, closing = ran.out.partition("\nkind ")
-    news = [line for line in told.splitlines() if "smallest case" in line]
-    assert len({line.partition(";")[0].partition(": ")[2] for line in news}) == len(news)
-    assert len(news) == len(groups)
-    table = closing[: closing.index(" images compared")].splitlines()[1:-1]
-    lines = [re.split(r"\s{2,}", line.strip()) for line in table]
-    shown = [
-        (*line[0].split(), line[1]) if " " in line[0] else (*line[:2], line[2]) for line in lines
-    ]
-    # How many cases are of each kind is said behind what is wrong.
-    shown = [(kind, re.sub(r" \(\w.*", "", what)) for kind, _, what in shown]
-    assert sorted(f"{kind}: {what}" for kind, what in shown) == titles
-    ids = {group["id"] for group in groups}
-    assert {line[-1] for line in lines} == ids
-    assert f": {len(groups)} findings." in closing
-
 
 def test_a_compiler_that_compiles_nothing_is_one_line(tmp_path: Path) -> None:
     """`--ptx-pass false` gave a line for each sort of program (2026-11-23)."""

@@ -74,15 +74,3 @@ def test_neither_the_number_of_workers_nor_a_resumption_changes_what_is_counted_
     there = ran(tmp_path, *options, "--cases", CASES, "--resume").summary
     assert there["undefined"] == included["undefined"]
     assert judged(there) == judged(included)
-
-
-def test_a_resumed_campaign_goes_on_with_them(home: Path, included: dict[str, Any]) -> None:
-    assert included["undefined"]
-    resumed = warpfuzz(home, "run", "--resume", "--cases", CASES, "--json")
-    assert resumed.summary["undefined"] == included["undefined"]
-
-
-def test_the_report_shows_them(home: Path, included: dict[str, Any]) -> None:
-    said = warpfuzz(home, "run", "--resume", "--cases", CASES).out
-    assert "undefined, not judged" in said
-    assert all(reason in said for reason in included["undefined"])

@@ -21,15 +21,14 @@ from value_runs import campaign, entries
 
 from corpus import Kind
 from fuzz.bench.campaigns import Silence
-from fuzz.campaign.check_wrappers import Shard, Sharded
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import State
 from fuzz.checks import fresh_rounds
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import REFERENCE, Check, RoundJob, RoundReport, Stage, nested
+from fuzz.checks.protocol import REFERENCE, RoundJob, RoundReport, Shard, Stage, nested
 from fuzz.commands.run import _resolved, resumed
 from fuzz.console.dashboard import reference_lines
-from fuzz.options import DEVICE_REFERENCE, Run
+from fuzz.options.testing import DEVICE_REFERENCE, Run
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError
 from runners import simulated_runner
@@ -40,11 +39,12 @@ from runners.reference.host import HostReference
 from runners.reference.self_check import Compared
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand
+from strategies.coverage import Batch, ProgramCoverage
 from strategies.draws import Selection
-from strategies.program_coverage import Batch, ProgramCoverage
-from strategies.program_draws import round_batches, round_key, selected_forms
+from strategies.rounds import round_batches, round_key, selected_forms
 
 ONLY = "wmma.mma*s8*"
+WHOLE = Shard()
 FIRST = 1
 """Images of each program that the oracle judges; the device makes those from here on."""
 
@@ -109,16 +109,16 @@ def check_of(maker: Any) -> Programs:
     )
 
 
-def reports(maker: Any, rounds: int = 1, shard: Shard | None = None) -> list[RoundReport]:
-    check: Check = check_of(maker)
-    if shard is not None:
-        check = Sharded(check=check, shard=shard)
+def reports(maker: Any, rounds: int = 1, shard: Shard = WHOLE) -> list[RoundReport]:
+    check = check_of(maker)
     with check.opened(Silence()) as opened_check:
         plan = check.plan(opened_check.facts)
         known = plan.coverage()
         return [
-            opened_check.round(RoundJob(number=number, plan=plan.round(number, known)))
-            for number in range(rounds)
+            opened_check.round(
+                RoundJob(number=at, plan=plan.round(shard.number(at), known), shard=shard)
+            )
+            for at in range(rounds)
         ]
 
 
@@ -392,12 +392,6 @@ def test_an_image_that_ends_a_run_is_among_those_that_are_looked_at(first, count
     there = {first + one for one in bad if one < count}
     assert len(found) <= enough
     assert not there or there & set(found)
-
-
-def test_images_none_of_which_ends_are_found_by_one_run():
-    ended = []
-    found = fresh_rounds.narrowed(lambda *some: bool(ended.append(some)), 7, 1 << 18, 4096)
-    assert (found, ended) == (range(7, 7 + 4096), [(7, 4096)])
 
 
 def test_a_campaign_stores_and_replays_what_differs_and_goes_on_when_resumed(

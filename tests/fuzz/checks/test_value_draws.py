@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.programs import decode_program, encode_program
-from oracle.errors import InfrastructureError, UsageError
+from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.image import position
 from oracle.isa import FORMS, is_available
 from oracle.program import Program
 from oracle.storage import read
 from oracle.targets import Module
-from strategies.contents import Recipe, ValueClass, expand, recipes
+from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import Selection, draw
 from strategies.features import Focus
 from strategies.matrices import inputs, outputs
-from strategies.program_draws import round_batches, selected_forms
 from strategies.programs import VALUED_FORMS, programs
-
-PROGRAMS = programs(Focus(), module=Module.named("sm_90", "8.0"), forms=FORMS)
+from strategies.rounds import selected_forms
 
 
 def _plainest(form: Form) -> Program:
@@ -33,27 +29,6 @@ def _plainest(form: Form) -> Program:
 
 PLAIN = tuple(map(_plainest, VALUED_FORMS[::9]))
 """Programs of one multiplication, whose matrices lie in buffers of their own."""
-
-
-@settings(max_examples=50)
-@given(PROGRAMS)
-def test_a_program_comes_back_from_json(program: Program) -> None:
-    assert decode_program(encode_program(program), "here") == program
-
-
-@pytest.mark.parametrize("data", [b"", b"{}", b"[1]", b'{"format": 2}', b'{"format": 1}', b"\xff"])
-def test_what_describes_no_program_is_said_by_name(data: bytes) -> None:
-    with pytest.raises(InfrastructureError, match=r"here\.json describes no program"):
-        decode_program(data, "here.json")
-
-
-@settings(max_examples=30)
-@given(st.sampled_from(PLAIN), recipes())
-def test_contents_depend_on_the_recipe_alone(program: Program, recipe: Recipe) -> None:
-    images = expand(recipe, program, 24)
-    assert images.shape == (24, program.image_bytes)
-    assert np.array_equal(images, expand(recipe, program, 24))
-    assert len(np.unique(images, axis=0)) == 24
 
 
 @settings(max_examples=30)
@@ -74,14 +49,6 @@ def test_bits_are_finite_where_they_are_floats(program: Program) -> None:
         if type_.is_float:
             field = ((1 << type_.exponent_bits) - 1) << (type_.bits - 1 - type_.exponent_bits)
             assert ((raw & raw.dtype.type(field)) != field).all()
-
-
-def test_a_round_depends_on_its_key_alone() -> None:
-    forms = selected_forms(Selection(), target="sm_90", version="8.0")
-    rounds = [
-        list(round_batches(forms, target="sm_90", version="8.0", key=key)) for key in (1, 2, 1)
-    ]
-    assert rounds[0] == rounds[2] != rounds[1]
 
 
 @pytest.mark.parametrize(("target", "version"), [("sm_70", "6.0"), ("sm_90", "8.0")])

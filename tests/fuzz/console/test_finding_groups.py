@@ -25,7 +25,7 @@ from fuzz.findings.families import (
     finding_row,
     group_counts,
 )
-from fuzz.options import CorpusList
+from fuzz.options.operating import CorpusList
 
 ONE_CAUSE = {Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY}
 BOTH = (Kind.DEVIATION, Kind.VIOLATION)

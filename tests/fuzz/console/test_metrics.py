@@ -27,7 +27,8 @@ from fuzz.console.dashboard import readings
 from fuzz.console.metrics import CampaignMetrics, ScreeningMetrics, parse_address, served
 from fuzz.console.screening import ScreenedDevice
 from fuzz.runner import RunnerChoice
-from fuzz.screening.screen import Screen, Tally
+from fuzz.screening.screen import Screen
+from fuzz.screening.sets import Tally
 from oracle.errors import InfrastructureError, UsageError
 from runners.cuda.messages import DeviceHealth
 

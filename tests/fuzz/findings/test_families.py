@@ -11,8 +11,7 @@ from repro_cases import contents, half, multiplication
 
 from corpus import Case, Identity, Kind
 from corpus.finding import DIVERGED, WRONG_STEP
-from fuzz.diagnosis.experiments import Culprit
-from fuzz.diagnosis.single_step import CODE
+from fuzz.diagnosis.experiments import CODE, Culprit
 from fuzz.findings.case import Evidence
 from fuzz.findings.families import (
     Bucket,

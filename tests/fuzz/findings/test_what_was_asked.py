@@ -350,16 +350,6 @@ def test_every_command_on_a_page_runs(
     assert codes == [1, 1, 0], commands
 
 
-def test_a_corpus_is_checked(
-    tmp_path: Path, program: Entry, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = tmp_path / "found"
-    assert ended(capsys, "corpus", "check", found)[0] == 0
-    (program.path / "stray").write_text("")
-    code, _, err = ended(capsys, "corpus", "check", found)
-    assert (code, "does not list it" in err) == (3, True)
-
-
 def test_broken_entries_are_errors_in_junit_and_end_no_replay(
     tmp_path: Path, program: Entry, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -373,20 +363,6 @@ def test_broken_entries_are_errors_in_junit_and_end_no_replay(
     assert "broken" in err
     root = ElementTree.parse(tmp_path / "out.xml").getroot()
     assert (root.get("tests"), root.get("errors")) == ("2", "1")
-
-
-def test_discrepancies_of_ones_own_are_known_to_a_replay(
-    tmp_path: Path, program: Entry, capsys: pytest.CaptureFixture[str]
-) -> None:
-    known = tmp_path / "known.toml"
-    known.write_text(
-        f'schema = 1\n[[known]]\nid = "mine"\nkind = "{program.finding.kind}"\nreason = "r"\n'
-        'evidence = "e"\nmatch = { family = "*" }\n'
-    )
-    found = tmp_path / "found"
-    assert ended(capsys, "replay", found)[0] == 1
-    code, out, _ = ended(capsys, "replay", found, "--known", known)
-    assert (code, "known: mine" in out) == (0, True)
 
 
 def test_a_compiler_that_is_missing_is_named_once_for_all_its_findings(

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -56,10 +55,9 @@ from fuzz.findings.families import Bucket
 from fuzz.fleet import pool as fleet_pool
 from fuzz.fleet.host import Begun, Host
 from fuzz.fleet.pool import FleetPool
-from fuzz.options import Run, check_conflicts
 from fuzz.runner import RunnerChoice
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
-from strategies.program_coverage import ProgramCoverage
+from strategies.coverage import ProgramCoverage
 
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="a device")
 CHECK = Programs(choice=RunnerChoice(name="sim"), seed=1)
@@ -326,35 +324,6 @@ def test_a_campaign_whose_cluster_is_gone_says_so_in_its_files_and_is_resumed(
     assert resumed == outcome(tmp_path / "alone", FakeCluster([1], host_of(Answering)), {}, 40)
 
 
-def test_of_many_changes_the_latest_are_kept() -> None:
-    hosts = Hosts(state=State(options={}, started=""))
-    gone = Changed(part=Part.NODE, change=Change.GONE, host="h")
-    for _ in range(3_000):
-        hosts.hear(gone)
-        hosts.hear(replace(gone, change=Change.JOINED))
-    assert (hosts.count, len(hosts.news), len(hosts.state.events)) == (6_000, 2_000, 200)
-    told = CampaignStatus.events_since
-    status = SimpleNamespace(news=hosts.news, event_count=hosts.count)
-    assert [len(told(status, count)) for count in (0, 5_990, 6_000)] == [2_000, 10, 0]
-    assert (hosts.statuses()[0].nodes_lost, hosts.statuses()[0].nodes_missing) == (3_000, 0)
-
-
-@pytest.mark.usefixtures("_quick")
-def test_an_actor_that_another_host_has_taken_over_is_not_missed_for_ever(tmp_path: Path) -> None:
-    cluster = FakeCluster([1, 1], host_of(Answering))
-    cluster.places = lambda: 1  # type: ignore[method-assign]
-    with FleetPool(CHECK, cluster) as pool:
-        pool.facts()
-        # Its process dies, its node lives, and what was free on the other is taken.
-        cluster.nodes[0] = 0
-        cluster.actors[0].gone = "it was killed"
-        changes = changes_of(pool, 2, Hosts(state=State(options={}, started="")))
-    assert changes == [
-        "actor on node0 node0 (0) is gone: it was killed",
-        "actor on node0 is back: another host has its place",
-    ]
-
-
 def changes_of(pool: FleetPool, count: int, hosts: Hosts) -> list[str]:
     """Return so many changes of nodes and actors, but of those that were there from the start."""
     before = hosts.count
@@ -402,26 +371,6 @@ def test_nodes_of_one_host_are_told_apart() -> None:
     assert re.fullmatch(
         r"1 node is missing \(vm: 22222222 since \d\d:\d\d:\d\d UTC\)", missing_words([status])
     )
-
-
-@pytest.mark.usefixtures("_quick")
-def test_a_node_that_dies_while_its_actors_begin_is_not_held_against_them() -> None:
-    cluster = FakeCluster([1, 30], host_of(Answering))
-    hold = cluster.wait
-    cluster.wait = lambda calls, seconds: hold(  # type: ignore[method-assign]
-        [one for one in calls if one.actor.node == 0 or one.actor.gone], seconds
-    )
-    with FleetPool(CHECK, cluster) as pool:
-        pool.facts()
-        cluster.remove(1)
-        assert changes_of(pool, 1, Hosts(state=State(options={}, started=""))) == [
-            "node node1 (1) is gone, and 0 actors with it: it was unplugged"
-        ]
-        cluster.wait = hold  # type: ignore[method-assign]
-        cluster.add(2, 30)
-        while len(pool._ready()) < 31:
-            pool.poll(0.01)
-        assert not pool.remarks()
 
 
 @pytest.mark.usefixtures("_quick")
@@ -560,39 +509,3 @@ def test_without_ray_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.delitem(sys.modules, "fuzz.fleet.ray_cluster", raising=False)
     with pytest.raises(UsageError, match=r"\.\[fleet\]. in the clone"):
         fleet_pool.cluster_at("auto", gpus=False, workers=None)
-
-
-def test_a_fleet_takes_all_gpus() -> None:
-    with pytest.raises(UsageError, match="--fleet takes all"):
-        check_conflicts(Run(devices=(1,), fleet="auto", runner="cuda"), "campaign")
-
-
-@pytest.mark.usefixtures("_quick")
-def test_a_host_gets_rounds_from_the_moment_that_it_said_what_it_has() -> None:
-    with FleetPool(CHECK, FakeCluster([1], host_of(Answering))) as pool:
-        opened = False
-        for _ in range(50):
-            assert (pool.places_for_rounds() > 0) == opened
-            opened = opened or any(isinstance(event, Facts) for event in pool.poll(0.0))
-        assert opened
-
-
-@pytest.mark.usefixtures("_quick")
-def test_who_waits_for_a_place_or_for_work_is_not_stalled(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    cluster = FakeCluster([1], host_of(Answering))
-    with FleetPool(CHECK, cluster) as pool:
-        now = time.monotonic()
-        later = SimpleNamespace(monotonic=lambda: now + 1000)
-        with monkeypatch.context() as patched:
-            patched.setattr(fleet_pool, "time", later)
-            (waiting,) = pool.statuses()
-        assert (waiting.stalled, waiting.seconds) == (False, 0.0)
-        assert waiting.device == "waiting for a place in the cluster"
-        monkeypatch.setattr(fleet_pool, "_IDLE_OF_AN_ACTOR", 1e6)  # nor is it asked for news
-        pool.facts()
-        with monkeypatch.context() as patched:
-            patched.setattr(fleet_pool, "time", later)
-            (idle,) = pool.statuses()
-        assert not idle.stalled

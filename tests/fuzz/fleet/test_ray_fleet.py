@@ -12,22 +12,19 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 from value_runs import LocalPool, Nobody
 
 from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import WorkerPool
-from fuzz.campaign.status import CampaignStatus, missing_words, read_figures
+from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import Budget, CampaignStore, State
 from fuzz.checks.programs import Programs
-from fuzz.console import LineWatching
 from fuzz.fleet.pool import FleetPool, cluster_at
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError
@@ -273,63 +270,6 @@ def test_twenty_nodes_that_die_lose_no_finding_and_give_none_twice(
     changing = Changing(nodes, 20, cases)
     assert on_fleet(tmp_path / "fleet", nodes, cases, changing) == alone(tmp_path / "alone", cases)
     assert changing.removed == 20
-
-
-class Killing:
-    """Removes all nodes, waits until the campaign misses them, and adds as many again."""
-
-    def __init__(self, nodes: Nodes) -> None:
-        self._nodes = nodes
-        self._step = 0
-        self.most = 0
-        self.last: CampaignStatus | None = None
-        self.killed: list[str] = []
-        self.added: list[str] = []
-        self.missing = ""
-        self.log = StringIO()
-        self._lines = LineWatching(Console(file=self.log, width=200))
-
-    def update(self, status: CampaignStatus) -> None:
-        self.last = status
-        self._lines.update(status)
-        missing = sum(one.nodes_missing for one in status.hosts)
-        self.most = max(self.most, missing)
-        if self._step == 0 and status.cases >= 50:
-            self._step = 1
-            self.killed = [self._nodes.remove() for _ in range(3)]
-        elif self._step == 1 and missing == 3:
-            self._step = 2
-            self.missing = missing_words(status.hosts)
-            self.added = [self._nodes.add() for _ in range(3)]
-
-
-@pytest.mark.slow
-def test_three_nodes_that_are_killed_and_come_back_are_told_of(
-    nodes: Nodes, tmp_path: Path
-) -> None:
-    while len(nodes.nodes) < 3:
-        nodes.add()
-    killing = Killing(nodes)
-    on_fleet(tmp_path / "fleet", nodes, 1500, killing)
-    assert killing.most == 3
-    assert killing.last is not None
-    (host,) = killing.last.hosts
-    assert (host.nodes_missing, host.nodes_lost, host.nodes_back) == (0, 3, 3)
-    assert host.actors_lost == 3
-    log = killing.log.getvalue()
-    for node in killing.killed:
-        gone = f"node {host.host} ({node[:8]}) is gone, and 1 actor with it: "
-        assert log.count(gone) == 1
-        assert log.count(f"actor on {host.host} ({node[:8]}) is gone: ") == 1
-        assert log.count(f" is back in place of {node[:8]} after ") == 1
-        assert f"{node[:8]} since " in killing.missing
-    for node in killing.added:
-        assert log.count(f"node {host.host} ({node[:8]}) is back in place of ") == 1
-    told = [
-        event["text"]
-        for event in read_figures(tmp_path / "fleet").rows["summary"]["fleet"]["events"]
-    ]
-    assert [line.split(" UTC: ")[1] for line in log.splitlines() if " UTC: " in line] == told
 
 
 @pytest.mark.parametrize(("address", "asked"), [("local", 1), ("auto", None)])

@@ -19,7 +19,7 @@ from fuzz.commands import run
 from fuzz.findings.families import Bucket
 from fuzz.fleet import pool as fleet_pool
 from fuzz.fleet.pool import FleetPool
-from fuzz.options import Run
+from fuzz.options.testing import Run
 from fuzz.runner import RunnerChoice
 from strategies.draws import Selection
 

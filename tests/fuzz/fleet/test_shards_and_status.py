@@ -13,13 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus import create_corpus
-from fuzz.campaign.check_wrappers import Shard, Sharded
+from fuzz.campaign.campaign import campaign_options
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
 from fuzz.campaign.status import CampaignStatus, FoundRow, Life, read_figures
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.programs import ProgramCoverage, Programs
-from fuzz.checks.protocol import RoundJob, Words
-from fuzz.fleet.screening import ScreenHost
+from fuzz.checks.protocol import RoundJob, Shard, Words
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
 from strategies.draws import Selection
@@ -43,19 +42,18 @@ def test_a_shard_carries_out_the_rounds_of_the_whole_campaign() -> None:
     whole = Programs(
         choice=RunnerChoice(name="sim"), seed=5, selection=Selection(pattern="*m8n8k4*"), images=2
     )
-    part = Sharded(check=whole, shard=Shard(index=2, count=3))
-    reports = []
-    for check, number in ((whole, 1), (part, 0)):
-        with check.opened(WorkerHeartbeat(Heartbeats(1), 0)) as opened_check:
-            plan = check.plan(opened_check.facts)
-            drawn = plan.round(number, ProgramCoverage())
-            report = opened_check.round(RoundJob(number=number, plan=drawn))
+    part, reports = Shard(index=2, count=3), []
+    for shard, number in ((Shard(), 1), (part, 0)):
+        with whole.opened(WorkerHeartbeat(Heartbeats(1), 0)) as opened_check:
+            plan = whole.plan(opened_check.facts)
+            drawn = plan.round(shard.number(number), ProgramCoverage())
+            report = opened_check.round(RoundJob(number=number, plan=drawn, shard=shard))
             assert report.number == number
             reached = report.coverage.state()
             reports.append({**vars(report), "number": None, "coverage": reached})
     assert reports[0] == reports[1]
     assert reached["programs"]
-    assert part.options(opened_check.facts)["--shard"] == "2/3"
+    assert campaign_options(whole, opened_check.facts, part)["--shard"] == "2/3"
 
 
 def written(folder: Path, *, stopped: str, lines: int = 2) -> Path:
@@ -102,7 +100,7 @@ def test_the_status_of_campaigns_is_told_from_their_files(tmp_path: Path) -> Non
     assert lives == {"running": Life.RUNNING, "ended": Life.ENDED, "silent": Life.SILENT}
     figures = read_figures(running)
     assert figures.status.recent_rate == 51.0
-    assert len(figures.status.unknown) == 1
+    assert len(figures.status.of_causes(known=False)) == 1
     assert figures.status.skipped == {3: "it died"}
     shown = warpfuzz(tmp_path, "status", "running", "ended", "silent")
     assert shown.code == 0
@@ -114,13 +112,6 @@ def test_the_status_of_campaigns_is_told_from_their_files(tmp_path: Path) -> Non
     rows = warpfuzz(tmp_path, "status", "--json", "--watch", "ended").rows
     assert [row["status"]["campaign"] for row in rows] == ["ended"]
     assert rows[0]["status"]["statistics"]["rate"] == 51.0
-
-
-def test_a_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
-    corpus = written(tmp_path / "c", stopped="", lines=3)
-    with (corpus / "campaign" / "statistics.jsonl").open("ab") as file:
-        file.write(b'{"rate": 99.0, "wor')
-    assert read_figures(corpus).status.recent_rate == 52.0
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"summary": {"cases": -1}}', b"\xff"])
@@ -138,13 +129,5 @@ def test_each_cause_of_findings_is_told_once_and_none_is_left_out() -> None:
     rows = [row("a", "1"), row("b", "2"), row("c", "1"), row("d"), row("k", known=True), row("e")]
     words = Words(subject="", where="", case="case", agreement="", nothing_compared="")
     told = CampaignStatus(words=words, cases=1, seconds=1, rounds=1, seed=1, stopped="", rows=rows)
-    assert sorted(one.title for one in told.unknown) == ["a", "b", "d", "e"]
-    assert [one.title for one in told.known] == ["k"]
-
-
-def test_a_host_that_screens_nothing_says_so() -> None:
-    host = ScreenHost(place="0")
-    harvest = host.news(stop=False).harvest
-    assert harvest is not None
-    assert (harvest.summary, harvest.findings) == (None, ())
-    assert harvest.error == "it was not started"
+    assert sorted(one.title for one in told.of_causes(known=False)) == ["a", "b", "d", "e"]
+    assert [one.title for one in told.of_causes(known=True)] == ["k"]

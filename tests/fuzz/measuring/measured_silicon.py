@@ -7,9 +7,9 @@ from typing import Any
 from oracle.measuring.inference import Evidence, Fit, fit, rule_of
 from oracle.measuring.probes import float_probes
 from oracle.models import TruncatedDot
-from runners.simulated.binary import NAMED
-from runners.simulated.truncated import multiply
-from runners.simulated.units import FloatUnit
+from runners.simulated.fused import NAMED
+from runners.simulated.products import multiply
+from runners.simulated.silicon import FloatUnit
 
 
 def depth_of(types: str) -> int:

@@ -12,10 +12,9 @@ from oracle.measuring.doubles import double_probes, fit_doubles
 from oracle.measuring.inference import Evidence, computed, fit
 from oracle.models import NanRule, model_for
 from runners.faults import by_name
-from runners.simulated.binary import Rounding
+from runners.simulated.fused import Rounding
 from runners.simulated.products import multiply_doubles
-from runners.simulated.silicon import chip_of
-from runners.simulated.units import DoubleUnit
+from runners.simulated.silicon import DoubleUnit, chip_of
 
 TARGETS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 EVERY = [
@@ -105,7 +104,7 @@ def test_a_fault_that_changes_a_figure_is_found_as_that_figure(fault, types, cha
     ("fault", "types"),
     slow(
         [("k-tail-dropped", WIDE), ("accumulator-lost-in-floats", BF16), ("invalid-is-zero", WIDE)],
-        [("invalid-is-zero", WIDE)],
+        [("k-tail-dropped", WIDE)],
     ),
 )
 def test_a_fault_that_no_figure_describes_is_refused_with_its_probe(fault, types) -> None:
@@ -181,7 +180,7 @@ def test_what_random_images_show_is_evidence_like_any_probe() -> None:
     """Evidence that belongs to no family decides, too."""
     rule = next(row for row in model_for("sm_80").dots if row.types == BF16)
     rng = np.random.default_rng(1)
-    count, k = 4000, depth_of(BF16)
+    count, k = 1500, depth_of(BF16)
     a, b = (rng.standard_normal((count, k)).astype(np.float32).view(np.uint32) >> 16 for _ in "ab")
     c = rng.standard_normal(count).astype(np.float32).view(np.uint32)
     dots = Dots(

@@ -16,8 +16,7 @@ from small_sets import MODULE
 from corpus import Kind
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening.distilling import candidates, describe, set_program
-from fuzz.screening.examining import Examiner
-from fuzz.screening.fresh import FreshScreen
+from fuzz.screening.examining import ScreenExaminer
 from fuzz.screening.screen import Screen, Sighting
 from oracle.errors import InfrastructureError
 from runners import simulated_runner
@@ -26,9 +25,9 @@ from runners.reference.fresh import FreshWork, PendingFresh
 from runners.screening import References, Screened, Screening
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand
+from strategies.coverage import Batch
 from strategies.draws import Selection
-from strategies.program_coverage import Batch
-from strategies.program_draws import selected_forms
+from strategies.rounds import selected_forms
 
 IMAGES = 2
 """Images of a program that the oracle judges before the device makes others."""
@@ -130,11 +129,11 @@ def scalar_batch() -> Batch:
 
 @contextmanager
 def screening(
-    maker: Any = None, kind: Any = FreshScreen, drawn: Callable[[], Batch] = batch
+    maker: Any = None, fresh: bool = True, drawn: Callable[[], Batch] = batch
 ) -> Iterator[tuple[Any, deque[Sighting]]]:
     with opened(RunnerChoice(name="sim", target="sm_90", maker=maker)) as ready:
         description = describe(MODULE, seed=1, covers={})
-        screen = kind(ready, description)
+        screen = Screen(ready, description, fresh=fresh)
         screen.add(set_program(drawn(), 0, IMAGES, MODULE))
         yield screen, screen.sightings
 
@@ -156,7 +155,7 @@ def test_a_multiprocessor_that_is_wrong_is_named_and_its_image_is_made_again() -
     with screening(lambda choice: Defective()) as (screen, sightings):
         while not sightings:
             screen.step()
-        examiner = Examiner(screen, device="GPU 3")
+        examiner = ScreenExaminer(screen, device="GPU 3")
         (found,) = examiner.examine(sightings[0])
     assert screen.tally.faulty.tolist() == [WRONG]
     assert found.case.kind is Kind.FLAKY
@@ -177,7 +176,7 @@ def test_one_wrong_image_that_never_comes_again_is_a_finding_of_its_multiprocess
     with screening(lambda choice: WrongOnce()) as (screen, sightings):
         while not sightings:
             screen.step()
-        examiner = Examiner(screen, device="GPU 3")
+        examiner = ScreenExaminer(screen, device="GPU 3")
         (found,) = examiner.examine(sightings[0])
         screen.step()
         screen.finish()
@@ -254,22 +253,22 @@ class WrongScreening(SimulatedRunner):
         return Collected(outcome=replace(ran, ledger=ledger))
 
 
-def scalar_screening(where: Sequence[int], kind: Any) -> tuple[Screen, deque[Sighting]]:
+def scalar_screening(where: Sequence[int], fresh: bool) -> tuple[Screen, deque[Sighting]]:
     def device(choice: RunnerChoice) -> SimulatedRunner:
         made = WrongScreening()
         made.where = where
         return made
 
-    with screening(device, kind, scalar_batch) as (screen, sightings):
+    with screening(device, fresh, scalar_batch) as (screen, sightings):
         while not screen.miscompiled and not sightings:
             screen.step()
         screen.finish()
         return screen, sightings
 
 
-@pytest.mark.parametrize("kind", [Screen, FreshScreen])
-def test_scalar_code_that_is_wrong_everywhere_says_nothing_of_the_device(kind: Any) -> None:
-    screen, sightings = scalar_screening(range(1000), kind)
+@pytest.mark.parametrize("fresh", [False, True])
+def test_scalar_code_that_is_wrong_everywhere_says_nothing_of_the_device(fresh: bool) -> None:
+    screen, sightings = scalar_screening(range(1000), fresh)
     (one,) = screen.miscompiled.values()
     assert not sightings
     assert not screen.tally.faulty.size
@@ -278,7 +277,7 @@ def test_scalar_code_that_is_wrong_everywhere_says_nothing_of_the_device(kind: A
 
 
 def test_scalar_code_that_few_multiprocessors_get_wrong_is_not_left_out() -> None:
-    screen, sightings = scalar_screening([3, WRONG], Screen)
+    screen, sightings = scalar_screening([3, WRONG], False)
     assert sightings
     assert screen.tally.faulty.tolist() == [3, WRONG]
     assert not screen.miscompiled
@@ -291,7 +290,7 @@ def test_a_program_that_is_wrong_everywhere_hides_no_multiprocessor_that_is_wron
         everywhere = np.ones_like(screen.tally.wrong, dtype=np.int64)
         screen.tally.programs["another"] = everywhere
         screen.tally.wrong += everywhere.astype(screen.tally.wrong.dtype)
-        examiner = Examiner(screen, device="GPU 3")
+        examiner = ScreenExaminer(screen, device="GPU 3")
         (found,) = examiner.examine(sightings[0])
     assert f"multiprocessor {WRONG}" in found.title
 

@@ -10,7 +10,7 @@ from command_line import Ended, warpfuzz
 
 from fuzz.commands import screen as command
 from fuzz.console.screening import ScreenedDevice, Soundness, standing
-from fuzz.options import Screen as Options
+from fuzz.options.operating import Screen as Options
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening import screen
 from fuzz.screening.distilling import batches, describe, devices_in, group_of, scope_of

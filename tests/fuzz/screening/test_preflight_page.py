@@ -7,10 +7,8 @@ import re
 import shlex
 import stat
 import subprocess
-import tomllib
 from pathlib import Path
 
-import click
 import pytest
 from command_line import ROOT, environment
 
@@ -22,7 +20,6 @@ from fuzz.screening.screen import Screen
 from oracle.targets import Module
 
 PAGE = (ROOT / "docs" / "preflight.md").read_text()
-_INSTRUCTIONS = {"ARG", "FROM", "RUN", "COPY", "ENV", "USER", "ENTRYPOINT", "CMD"}
 
 
 def block(mark: str) -> str:
@@ -38,40 +35,6 @@ def checked(words: list[str]) -> None:
     assert made.params["preflight"]
     assert made.params["time"] == "60"
     assert str(made.params["corpus"]).endswith("/findings")
-
-
-def test_a_command_that_is_wrong_would_be_seen() -> None:
-    with pytest.raises(click.ClickException):
-        checked(["screen", "--prefligth", "--time", "60"])
-
-
-def test_the_dockerfile_is_one_and_runs_a_preflight() -> None:
-    lines = [line for line in block("dockerfile").splitlines() if line]
-    rows = [tuple(line.split(" ", 1)) for line in lines]
-    assert {name for name, _ in rows} == _INSTRUCTIONS
-    stages = [rest.rpartition(" AS ")[2] for name, rest in rows if name == "FROM"]
-    for name, rest in rows:
-        if name == "RUN":
-            assert subprocess.run(["bash", "-n", "-c", rest], check=False).returncode == 0
-        if name == "COPY" and rest.startswith("--from="):
-            assert rest.removeprefix("--from=").split()[0] in stages
-    (extra,) = re.findall(r"pip install .*'/src\[(\w+)\]'", block("dockerfile"))
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert extra in project["optional-dependencies"]
-    words = {name: json.loads(rest) for name, rest in rows if name in ("ENTRYPOINT", "CMD")}
-    assert words["ENTRYPOINT"] == ["/opt/warpfuzz/bin/warpfuzz"]
-    checked(words["CMD"])
-
-
-def test_the_pod_is_yaml_and_its_init_container_has_the_same_gpus() -> None:
-    yaml = pytest.importorskip("yaml")
-    pod = yaml.safe_load(block("kubernetes"))
-    (first,), (then,) = pod["spec"]["initContainers"], pod["spec"]["containers"]
-    assert first["resources"] == then["resources"]
-    assert {one["name"] for one in first["volumeMounts"]} == {
-        one["name"] for one in pod["spec"]["volumes"]
-    }
-    checked(first["args"])
 
 
 @pytest.mark.parametrize(

@@ -25,24 +25,21 @@ from fuzz.commands import run
 from fuzz.commands import screen as screen_command
 from fuzz.console.screening import (
     ScreenedDevice,
-    device_row,
-    screening_report,
 )
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening import screen as screen_module
 from fuzz.screening.distilling import candidates, describe, set_program
-from fuzz.screening.examining import Examiner, ScreenFinding
+from fuzz.screening.examining import ScreenExaminer, ScreenFinding
 from fuzz.screening.screen import Screen, Sighting
 from fuzz.screening.sets import ScreeningSet, write_set
 from oracle.errors import InfrastructureError, UsageError
 from runners.kernels import KernelModule
-from runners.ledger import Rate
 from runners.protocol import Collected, Compiled, Failure, Runner, Trouble
 from runners.ptx_pass import RewritingRunner
 from runners.screening import References
 from runners.simulated_runner import SimulatedRunner
 from strategies.draws import Selection
-from strategies.program_draws import selected_forms
+from strategies.rounds import selected_forms
 
 
 @contextmanager
@@ -87,7 +84,7 @@ def test_a_fault_of_one_multiprocessor_is_given_its_number_and_becomes_a_finding
     corpus = create_corpus(tmp_path / "corpus", generator="test")
     with screening(small_set, fault) as (screen, sightings):
         screen.ready = replace(screen.ready, uuid="GPU-123")
-        examiner = Examiner(screen, device="GPU 2")
+        examiner = ScreenExaminer(screen, device="GPU 2")
         for _ in range(200):
             screen.step()
             if sightings:
@@ -125,7 +122,7 @@ def test_what_one_multiprocessor_gets_wrong_in_several_instructions_is_one_findi
             screen.add(set_program(batch, number, 8, MODULE))
         for _ in range(8):
             screen.step()
-        for found in Examiner(screen, device="GPU 2").new():
+        for found in ScreenExaminer(screen, device="GPU 2").new():
             kept += [found] if found.keep(corpus, known) else []
     (one,) = kept
     assert one.saved is not None
@@ -169,7 +166,7 @@ def test_a_program_that_hangs_is_attributed_and_left_out_and_screening_goes_on(
             screen.step()
         screen.finish()
         assert [one.program for one in screen.left_out] == [bad]
-        (finding,) = Examiner(screen, device="GPU 0").new()
+        (finding,) = ScreenExaminer(screen, device="GPU 0").new()
         others = sum(len(one.references.images) for one in small_set.programs[1:])
         assert (screen.tally.cases[:132] >= others).all()
         assert screen.tally.total.wrong == 0
@@ -224,21 +221,6 @@ def test_a_set_for_another_architecture_is_refused(small_set: ScreeningSet) -> N
         screen.add(small_set.programs[0])
         with pytest.raises(UsageError, match="distill --target sm_100"):
             screen.step()
-
-
-@pytest.mark.parametrize(
-    ("rate", "text"),
-    [
-        (Rate(cases=0, wrong=0), "not run"),
-        (Rate(cases=30_000, wrong=0), "0 errors in 30,000 images (rate < 1.0e-4, 95 % confidence)"),
-        (Rate(cases=8, wrong=8), "always (8 times)"),
-        (Rate(cases=4_000_000, wrong=1), "1 of 4,000,000, 1 in 4,000,000"),
-        (Rate(cases=12_672, wrong=11_088), "11,088 of 12,672, 88 %"),
-        (Rate(cases=10_000, wrong=9_999), "9,999 of 10,000, over 99 %"),
-    ],
-)
-def test_rates_are_said_with_their_bound(rate: Rate, text: str) -> None:
-    assert str(rate) == text
 
 
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="a GPU is here")
@@ -308,29 +290,6 @@ def test_a_set_with_one_wrong_bit_is_called_wrong_and_no_device_is(
     assert ended.code == 1, ended.out
     assert "the set theirs.set is wrong: " in ended.out
     assert "multiprocessor 1" in ended.out
-
-
-def test_a_fault_that_applies_to_no_program_is_not_called_harmless(
-    small_set: ScreeningSet, capsys: pytest.CaptureFixture[str]
-) -> None:
-    faults = ("movmatrix-lost", "store-missing")
-    with screening(small_set) as (screen, _):
-        while len(screen.ran) < len(small_set.programs):
-            screen.step()
-        choice = RunnerChoice(name="sim", faults=faults)
-        device = ScreenedDevice(name="GPU 2", choice=choice, screen=screen, seconds=1.0)
-        device.programs = {one.entry: one.program for one in small_set.programs}
-        report = screening_report(options.Screen(), [device_row(device)], (), 1.0)
-        report.write(json=False)
-    count = len(small_set.programs)
-    sentence = f"applied to 0 of {count} programs, so not tested: --fault movmatrix-lost"
-    assert device_row(device)["untested"] == sentence
-    shown = " ".join(capsys.readouterr().out.split())
-    assert f"GPU 2: {screen.ready.device}: {sentence}" in shown
-    assert report.tests[0].result == "error"
-    # What was taken in and has not run yet tests nothing.
-    screen.ran = set()
-    assert "applied to 0 of 0 programs" in device.untested
 
 
 def test_a_screening_whose_fault_applies_to_no_program_has_tested_nothing(
@@ -483,11 +442,3 @@ def test_the_command_tells_multiprocessors_apart_in_json_junit_and_report(
     assert names == ["multiprocessor 1"]
     assert "multiprocessor 1" in (tmp_path / "out.html").read_text()
     assert json.dumps(ended.rows)
-
-
-def test_a_device_that_cannot_be_opened_ends_a_screening_with_its_reason(tmp_path: Path) -> None:
-    ended = warpfuzz(
-        tmp_path, "screen", "--runner", "sim", "--time", "1", "--ptx-pass", "./no-such-pass",
-    )  # fmt: skip
-    assert ended.code in (2, 3)
-    assert "no-such-pass" in ended.err

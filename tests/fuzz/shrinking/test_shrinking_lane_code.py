@@ -81,6 +81,14 @@ def wrong(runner: Rewriting, strategy: object, keys: range) -> Iterator[Subject]
                 yield one
 
 
+def key_of(runner: Rewriting, program: Program, image: np.ndarray) -> str:
+    """What is named of a program."""
+    device = ExperimentDevice(runner, emit(program, module=MODULE))
+    culprit = culprit_of(device, program, image)
+    assert culprit is not None
+    return culprit.key
+
+
 @pytest.mark.parametrize(
     ("pattern", "other", "name", "strategy"),
     [
@@ -349,10 +357,7 @@ def test_what_is_wrong_together_only_is_named_with_eight_registers_given(
     inputs[::4, 0], inputs[::4, 7] = 1, 2  # subnormal
     inputs[::5, 1] = 8
     example = alone(step, inputs)
-    device = ExperimentDevice(runner, emit(example.program, module=MODULE))
-    culprit = culprit_of(device, example.program, example.image)
-    assert culprit is not None
-    assert culprit.key == name
+    assert key_of(runner, example.program, example.image) == name
 
 
 @pytest.mark.parametrize(
@@ -390,90 +395,59 @@ def test_what_is_wrong_together_is_named_in_code_of_64_bits(
     runner = Rewriting(pattern, other)
     step = LaneCode(source="x", count=1, bits=64, destination="y", results=("d1",), code=code)
     example = alone(step, np.full((32, 2), 0xFFFF_FFFF, np.uint32))
-    device = ExperimentDevice(runner, emit(example.program, module=MODULE))
-    culprit = culprit_of(device, example.program, example.image)
-    assert culprit is not None
-    assert culprit.key == name
+    assert key_of(runner, example.program, example.image) == name
 
 
-def test_a_counter_that_lanes_share_is_named_by_the_loop() -> None:
-    """Every ptxas from 12.3 to 13.5 counts down from a constant in a register of the warp."""
-    step = LaneCode(
-        source="x", count=1, destination="y", results=("r1",),
-        code=(
-            _assign("setp.lt.u32", "p0", "r0", 20),
-            _assign("mov.b32", "r1", 3),
-            Repeat(
-                count=1, counter="r2", down=True, entry="p0", skipped=1,
-                body=(_assign("add.s32", "r1", "r1", 5), _assign("xor.b32", "r1", "r1", "r0")),
-            ),
-            _assign("add.s32", "r1", "r1", "r2"),
+COMPARED, THREE, FIVE, MIXED = (
+    _assign("setp.lt.u32", "p0", "r0", 20),
+    _assign("mov.b32", "r1", 3),
+    _assign("add.s32", "r1", "r1", 5),
+    _assign("xor.b32", "r1", "r1", "r0"),
+)
+WITHIN = Repeat(count=1, counter="r2", down=True, entry="p0", skipped=1, body=(FIVE, MIXED))
+AROUND = Repeat(count=2, counter="r2", down=True, body=(replace(WITHIN, counter="r3", down=False),))
+
+
+@pytest.mark.parametrize(
+    ("code", "results", "pattern", "other", "name"),
+    [
+        # Every ptxas from 12.3 to 13.5 counts down from a constant in a register of the warp.
+        (
+            (COMPARED, THREE, WITHIN, _assign("add.s32", "r1", "r1", "r2")),
+            ("r1",),
+            r"(?s)(mov\.b32 (%r\d+), 0x1;\s[^{}]*bra ENTRY_\d+;.*LEFT_\d+:\s)",
+            r"\1 sub.s32 \2, \2, 1;",
+            "setp.*.u32 and mov.b32 and add.s32 and xor.b32/"
+            "in a loop of lanes entered within its body, with constants",
         ),
-    )  # fmt: skip
-    example = alone(step, np.arange(32, dtype=np.uint32)[:, None])
-    runner = Rewriting(
-        r"(?s)(mov\.b32 (%r\d+), 0x1;\s[^{}]*bra ENTRY_\d+;.*LEFT_\d+:\s)",
-        r"\1 sub.s32 \2, \2, 1;",
-    )
-    device = ExperimentDevice(runner, emit(example.program, module=MODULE))
-    culprit = culprit_of(device, example.program, example.image)
-    assert culprit is not None
-    assert culprit.key == (
-        "setp.*.u32 and mov.b32 and add.s32 and xor.b32/"
-        "in a loop of lanes entered within its body, with constants"
-    )
-
-
-def test_a_count_that_lanes_share_around_a_loop_that_they_enter_within_is_named_by_that() -> None:
-    """Every ptxas from 11.8 to 13.5 counts turns for the whole warp, which is apart by then."""
-    step = LaneCode(
-        source="x", count=1, destination="y", results=("r1",),
-        code=(
-            _assign("setp.lt.u32", "p0", "r0", 20),
-            _assign("mov.b32", "r1", 3),
-            Repeat(
-                count=2, counter="r2", down=True,
-                body=(
-                    Repeat(
-                        count=1, counter="r3", entry="p0", skipped=1,
-                        body=(
-                            _assign("add.s32", "r1", "r1", 5),
-                            _assign("xor.b32", "r1", "r1", "r0"),
-                        ),
-                    ),
-                ),
-            ),
-            _assign("add.s32", "r1", "r1", "r2"),
+        # Every ptxas from 11.8 to 13.5 counts turns for the whole warp, which is apart by then.
+        (
+            (COMPARED, THREE, AROUND, _assign("add.s32", "r1", "r1", "r2")),
+            ("r1",),
+            r"(?s)(mov\.b32 (%r\d+), 0x2;\s[^{}]*bra ENTRY_\d+;.*LEFT_1:\s)",
+            r"\1 sub.s32 \2, \2, 1;",
+            "setp.*.u32 and mov.b32/in a loop of lanes entered within its body, with constants",
         ),
-    )  # fmt: skip
+        # There is no room for more results.
+        (
+            (
+                _assign("mul.lo.s32", "r8", "r0", "r0"),
+                _assign("not.b32", "r9", "r8"),
+                *(_assign("add.s32", f"r{number}", "r0", number) for number in range(10, 16)),
+            ),
+            tuple(f"r{number}" for number in range(8, 16)),
+            r"(mul\.lo\.s32 (%r\d+), [^;]+;\s+)not\.b32 (%r\d+), \2;",
+            r"\1mov.b32 \3, \2;",
+            "mul.lo.s32 and not.b32",
+        ),
+    ],
+)
+def test_what_is_wrong_together_is_named_by_the_loop_or_without_room_for_results(
+    code: tuple[Statement, ...], results: tuple[str, ...], pattern: str, other: str, name: str
+) -> None:
+    step = LaneCode(source="x", count=1, destination="y", results=results, code=code)
     example = alone(step, np.arange(32, dtype=np.uint32)[:, None])
-    runner = Rewriting(
-        r"(?s)(mov\.b32 (%r\d+), 0x2;\s[^{}]*bra ENTRY_\d+;.*LEFT_1:\s)",
-        r"\1 sub.s32 \2, \2, 1;",
-    )
-    device = ExperimentDevice(runner, emit(example.program, module=MODULE))
-    culprit = culprit_of(device, example.program, example.image)
-    assert culprit is not None
-    assert culprit.key == (
-        "setp.*.u32 and mov.b32/in a loop of lanes entered within its body, with constants"
-    )
-
-
-def test_what_is_wrong_together_is_named_where_there_is_no_room_for_results() -> None:
-    pattern = r"(mul\.lo\.s32 (%r\d+), [^;]+;\s+)not\.b32 (%r\d+), \2;"
-    runner = Rewriting(pattern, r"\1mov.b32 \3, \2;")
-    code = (
-        _assign("mul.lo.s32", "r8", "r0", "r1"),
-        _assign("not.b32", "r9", "r8"),
-        *(_assign("add.s32", f"r{number}", "r0", number) for number in range(10, 16)),
-    )
-    results = tuple(f"r{number}" for number in range(8, 16))
-    step = LaneCode(source="x", count=2, destination="y", results=results, code=code)
-    example = alone(step, np.random.default_rng(1).integers(0, 99, (32, 2), np.uint32))
-    device = ExperimentDevice(runner, emit(example.program, module=MODULE))
-    culprit = culprit_of(device, example.program, example.image)
-    assert culprit is not None
-    assert culprit.key == "mul.lo.s32 and not.b32"
+    assert key_of(Rewriting(pattern, other), example.program, example.image) == name
 
 
 @pytest.mark.parametrize("kind", [Loop, Branch])
@@ -484,12 +458,8 @@ def test_a_loop_that_is_wrong_around_one_that_lanes_enter_within_its_body_is_nam
     step = LaneCode(
         source="x", count=1, destination="y", results=("r1",),
         code=(
-            _assign("setp.lt.u32", "p0", "r0", 20),
-            _assign("mov.b32", "r1", 3),
-            Repeat(
-                count=2, counter="r2", entry="p0", skipped=1,
-                body=(_assign("add.s32", "r1", "r1", 5), _assign("xor.b32", "r1", "r1", "r0")),
-            ),
+            COMPARED, THREE,
+            Repeat(count=2, counter="r2", entry="p0", skipped=1, body=(FIVE, MIXED)),
         ),
     )  # fmt: skip
     example = alone(step, np.arange(32, dtype=np.uint32)[:, None])
@@ -498,10 +468,7 @@ def test_a_loop_that_is_wrong_around_one_that_lanes_enter_within_its_body_is_nam
     program = replace(example.program, steps=(around,))
     head = r"LOOP_\d+:" if kind is Loop else r"bra (?:ELSE|DONE)"
     runner = Rewriting(rf"(?s)({head}.*bra ENTRY_\d+;.*mov\.b32 %y_0, )%r\d+;", r"\1%lane;")
-    device = ExperimentDevice(runner, emit(program, module=MODULE))
-    culprit = culprit_of(device, program, example.image)
-    assert culprit is not None
-    assert culprit.key == "branch or loop/with a loop of lanes in it"
+    assert key_of(runner, program, example.image) == "branch or loop/with a loop of lanes in it"
 
 
 def test_a_product_of_which_two_operands_are_one_vector_can_be_left_out() -> None:

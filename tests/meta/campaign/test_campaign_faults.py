@@ -110,57 +110,6 @@ def test_a_fault_is_found_isolated_shrunk_and_stored(tmp_path, fault, word, kind
             assert judged is (Verdict.ILLEGAL if kind is Kind.ACCEPTED else Verdict.LEGAL)
 
 
-def test_no_more_forms_are_reached_than_are_selected(tmp_path):
-    """A summary had {"reached": 97, "documented": 54}: what is changed may be another form."""
-    program = fake_ptxas(tmp_path / "sound")
-    forms = campaign(tmp_path, program, "--cases", 900, "--only", "wmma.load.*f64").summary["forms"]
-    assert 0 < forms["reached"] <= forms["documented"]
-
-
-def test_every_finding_is_announced_before_the_summary_lists_it(tmp_path):
-    program = fake_ptxas(tmp_path / "broken", "crash", "tf32")
-    told = campaign(tmp_path, program, "--cases", 25, prepare=leave_as_found)
-    announced = [row["finding"] for row in told.rows[:-1]]
-    keys = {"id", "family", "kind", "verdict", "known", "path"}
-    assert sorted(row["id"] for row in announced) == told.ids
-    for finding in told.findings:
-        assert keys <= finding.keys()
-        assert (tmp_path / finding["path"] / "finding.json").is_file()
-
-
-def test_the_same_seed_has_the_same_findings_and_another_seed_others(tmp_path):
-    program = fake_ptxas(tmp_path / "broken", "accept", "ldmatrix")
-    told = [
-        campaign(
-            tmp_path, program, "--cases", 4, "--only", "ldmatrix", corpus=name, seed=seed,
-            prepare=leave_as_found,
-        )
-        for name, seed in (("one", 3), ("two", 3), ("three", 4))
-    ]  # fmt: skip
-    assert told[0].ids == told[1].ids
-    assert told[0].ids != told[2].ids
-    first = [(finding["family"], finding["text"]) for finding in told[0].findings]
-    assert first == [(finding["family"], finding["text"]) for finding in told[1].findings]
-
-
-def test_a_campaign_into_an_old_corpus_reports_what_is_stored_there_already(tmp_path):
-    program = fake_ptxas(tmp_path / "broken", "crash", "tf32")
-    some = ("--cases", 40, "--only", "wmma.load.a*tf32")
-    first = campaign(tmp_path, program, *some, prepare=leave_as_found)
-    before = {entry.id for entry in stored(tmp_path)}
-    again = campaign(tmp_path, program, *some, "--new", prepare=leave_as_found)
-    assert first.ids == again.ids
-    assert {entry.id for entry in stored(tmp_path)} == before
-    assert again.code == 1
-
-
-def test_an_assembler_that_accepts_everything_has_each_family_once(tmp_path):
-    program = fake_ptxas(tmp_path / "broken", "accept")
-    told = campaign(tmp_path, program, "--cases", 10, "--only", "ldmatrix", prepare=leave_as_found)
-    assert {finding["kind"] for finding in told.findings} == {Kind.ACCEPTED}
-    assert len({finding["family"] for finding in told.findings}) == len(told.findings) <= 10
-
-
 def test_an_assembler_that_rejects_everything_is_one_finding_for_each_shape_and_type(tmp_path):
     program = fake_ptxas(tmp_path / "broken", "reject")
     told = campaign(tmp_path, program, "--cases", 480, "--only", "wmma.store*s32")

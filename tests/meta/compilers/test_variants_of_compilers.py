@@ -49,7 +49,6 @@ def test_the_family_names_the_compilers_with_the_option(campaign: Ended) -> None
     ]
     who = f"only V2.0.0+{OPTION} to V3.0.0+{OPTION} -O2"
     assert one(campaign)["compilers"] == who
-    assert one(campaign)["compilers"] == who
     assert {row["compilers"] for row in campaign.findings} == {who}
 
 

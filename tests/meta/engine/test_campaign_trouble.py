@@ -31,10 +31,10 @@ from fuzz.checks.rounds import Work
 from fuzz.runner import RunnerChoice
 from oracle.errors import UsageError
 from runners.processes import helper
-from strategies import program_draws
+from strategies import rounds
 from strategies.draws import Selection, derived_seed
 from strategies.features import Focus
-from strategies.program_draws import round_key
+from strategies.rounds import round_key
 
 CALM = ("--seed", 3, "--only", "*m8n8k4*")
 ENDLESS = ("--cases", 10**9, "--workers", 2)
@@ -169,35 +169,6 @@ def test_a_half_written_state_is_replaced_by_the_one_before(
     assert "the state saved before it is used" in " ".join(resumed.err.split())
 
 
-@pytest.mark.parametrize(
-    ("data", "words"), [(b"{", "it is not whole"), (b'{"schema": 9}', "its schema is 9")]
-)
-def test_states_that_cannot_be_used_are_said_by_name(
-    tmp_path: Path, data: bytes, words: str
-) -> None:
-    campaign(tmp_path, 8)
-    for name in ("state.json", "state.previous.json"):
-        (tmp_path / CORPUS / "campaign" / name).write_bytes(data)
-    resumed = campaign(tmp_path, 16, "--resume")
-    assert resumed.code == 3
-    assert words in " ".join(resumed.err.split())
-    assert "--new in place of --resume" in " ".join(resumed.err.split())
-    assert campaign(tmp_path, 16, "--new").code == 0
-
-
-def test_other_options_are_no_resumption(tmp_path: Path) -> None:
-    campaign(tmp_path, 8)
-    resumed = campaign(tmp_path, 16, "--resume", "--only", "*s8*", "--fault", "s4-as-u4")
-    assert resumed.code == 2
-    said = " ".join(resumed.err.split())
-    assert "--only '*m8n8k4*' (now '*s8*')" in said
-    assert "--fault '' (now 's4-as-u4')" in said
-    assert "--seed" not in said
-    resumed = campaign(tmp_path, 16, "--resume", "--seed", 4)
-    said = " ".join(resumed.err.split())
-    assert "begun with --seed 3 (now 4); resume" in said
-
-
 def test_a_resumption_goes_on_with_the_options_that_are_not_given(tmp_path: Path) -> None:
     # A fault that these programs do not show.
     begun = campaign(tmp_path, 8, "--fault", "popcount-off-by-one")
@@ -207,12 +178,6 @@ def test_a_resumption_goes_on_with_the_options_that_are_not_given(tmp_path: Path
     assert resumed.summary["options"] == "--fault popcount-off-by-one"
     assert resumed.summary["seed"] == begun.summary["seed"]
     assert resumed.summary["cases"] == 16
-
-
-def test_that_there_is_nothing_to_resume_is_said(tmp_path: Path) -> None:
-    resumed = campaign(tmp_path, 8, "--resume")
-    assert resumed.code == 0
-    assert f"no campaign is in {CORPUS} yet" in " ".join(resumed.err.split())
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -240,32 +205,17 @@ def test_a_campaign_is_not_overwritten_where_resume_was_forgotten(tmp_path: Path
     assert (tmp_path / CORPUS / "campaign" / "state.abandoned.json").is_file()
 
 
-def test_a_file_in_the_way_is_said_by_name(tmp_path: Path) -> None:
-    campaign(tmp_path, 8)
-    folder = tmp_path / CORPUS / "campaign"
-    folder.rename(tmp_path / "elsewhere")
-    folder.write_text("no folder")
-    refused = campaign(tmp_path, 16)
-    assert refused.code == 3
-    assert "a file is in the way" in " ".join(refused.err.split())
-
-
-def test_no_child_of_a_finished_campaign_is_left(tmp_path: Path) -> None:
-    assert campaign(tmp_path, 8).code == 0
-    assert not descendants(tmp_path)
-
-
 def draw_no_third_program_of_round_1() -> None:
     """Have strategies fail in one program of the campaign."""
     leave_as_found()
-    third, draw_one = derived_seed(round_key(3, 1), 2), program_draws.draw_one
+    third, draw_one = derived_seed(round_key(3, 1), 2), rounds.draw_one
 
     def draw(strategy: Any, key: int) -> Any:
         if key == third:
             raise UsageError("a buffer of 0 bytes; give it one at least")
         return draw_one(strategy, key)
 
-    program_draws.draw_one = draw
+    rounds.draw_one = draw
 
 
 def test_a_program_that_cannot_be_drawn_costs_its_round_alone(tmp_path: Path) -> None:

@@ -9,9 +9,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from fuzz.campaign.check_wrappers import pickled, unpickled
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
-from fuzz.campaign.pool import ProcessPool
+from fuzz.campaign.pool import pickled, unpickled
 from fuzz.checks.programs import Programs
 from fuzz.cli import _exit_code
 from fuzz.commands.conform import MODEL, PERMITTED, asked, forms_of, item, unjudged
@@ -222,13 +221,6 @@ def test_a_function_that_cannot_be_loaded_says_why(installed):
         pass
 
 
-def test_workers_make_the_same_runner_again_by_its_name(installed):
-    installed(mine="numpy_wmma:run")
-    check = Programs(choice=RunnerChoice(name="mine", target="sm_80"), seed=1)
-    with ProcessPool(check, workers=1) as pool:
-        assert pool.facts().device == "the runner mine for sm_80"
-
-
 def test_another_runner_of_the_name_is_refused_where_workers_open_it(installed, tmp_path):
     installed(mine="theirs:run")
     script = tmp_path / "theirs.py"
@@ -308,53 +300,6 @@ def test_expectations_flip(installed, tmp_path, capfd):
     code, out = conform(capfd, "broken", *with_file)
     assert code == 1
     assert re.search("^not ok .*: wrong; expected: that it passes$", out, re.M)
-
-
-@pytest.mark.slow
-def test_several_workers_say_the_same_as_one(capfd, monkeypatch):
-    """A command that has one form took 765 starts, one after the other, without a word of where it
-    was (2026-11-24)."""
-    said = []
-    for workers in ("1", "2"):
-        code = _exit_code(["conform", "sim", "--only", "ldmatrix*x1*", "--workers", workers])
-        out, err = capfd.readouterr()
-        said.append((code, re.sub(r"\d+\.\d+ s", "", out), err))
-    assert said[0] == said[1]
-    assert said[0][1].count("\nok ") > 2
-    monkeypatch.setattr("fuzz.commands.conform.HEARTBEAT_SECONDS", 0)
-    _exit_code(["conform", "sim", "--only", "movmatrix"])
-    assert capfd.readouterr().err == "0 s: 1 of 1 form asked, 0 failed\n"
-
-
-def test_an_interrupted_suite_bails_out_and_keeps_its_files(tmp_path, capfd, monkeypatch):
-    answers = iter([asked])
-
-    def once(*given, **others):
-        for real in answers:
-            return real(*given, **others)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("fuzz.commands.conform.asked", once)
-    tap, junit = tmp_path / "a.tap", tmp_path / "a.xml"
-    files = ("--tap", str(tap), "--junit", str(junit))
-    code, out = conform(capfd, "sim", "--only", "ldmatrix", *files)
-    assert code == 130
-    assert out.splitlines()[-1].startswith("Bail out! stopped after 1 of ")
-    assert tap.read_text() == out
-    assert ElementTree.parse(junit).getroot().get("errors") == "1"
-
-
-@pytest.mark.parametrize(
-    "words", [("--deadline", "nan"), ("--deadline", "inf"), ("--images", "99999999999")], ids=str
-)
-def test_numbers_that_no_suite_can_run_with_are_refused_before_it_begins(capfd, words):
-    assert conform(capfd, "sim", *words) == (2, "")
-
-
-@pytest.mark.parametrize("option", ["--tap", "--junit"])
-def test_a_file_that_cannot_be_written_is_refused_before_the_suite_begins(tmp_path, capfd, option):
-    code, out = conform(capfd, "sim", option, str(tmp_path))
-    assert (code, out) == (2, "")
 
 
 @pytest.mark.parametrize(

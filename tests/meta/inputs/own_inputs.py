@@ -17,6 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
 from repro_cases import half, multiplication, stored
 
@@ -25,7 +26,7 @@ from corpus.exchange import export_zip, json_lines, opened_archive, read_case
 from corpus.known import PACKAGED, load_known
 from corpus.programs import unpack
 from corpus.upkeep import grouped, merge
-from fuzz.campaign.store import CampaignStore, State, encode
+from fuzz.campaign.store import CampaignStore, State
 from fuzz.checks.protocol import Counts, flattened
 from fuzz.commands.legality import judge_file
 from fuzz.commands.run import _seed, resumed
@@ -33,15 +34,14 @@ from fuzz.explain.folder import reproduction
 from fuzz.explain.page import page_of
 from fuzz.findings.making import ReplayOptions, commands_of
 from fuzz.findings.stored import Replays
-from fuzz.options import Legal, Run
+from fuzz.options.testing import Legal, Run
 from fuzz.output import console
 from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set, write_set
 from oracle.errors import InfrastructureError, WarpfuzzError
 from oracle.models import model_for
 from oracle.models.files import model_text, read_model
 from runners.screening import References
-from strategies.coverage import Reached
-from strategies.program_coverage import ProgramCoverage
+from strategies.coverage import ProgramCoverage, Reached
 
 SECONDS = 10
 """Time for one answer."""
@@ -89,7 +89,7 @@ def inputs(folder: Path) -> Mapping[str, Input]:
         Input(name="known.toml", sound=known[:6000].rpartition(b"\n[[known]]")[0],
               read=lambda path: load_known(path).match(entry.finding)),
         Input(name="model.toml", sound=model_text(model_for("sm_90")).encode(), read=read_model),
-        Input(name="state.json", sound=encode(state), read=_state),
+        Input(name="state.json", sound=msgspec.json.encode(state), read=_state),
     ]  # fmt: skip
     return {one.name: one for one in found}
 

@@ -12,16 +12,12 @@ from corpus import Kind
 from fuzz.findings.replay import Subject, attempt
 from oracle.definedness import undefined
 from oracle.execution import execute
+from oracle.image import position
 from oracle.isa import FORMS, LDMATRIX_FORMS, MMA_FORMS, is_available
 from oracle.ops import accesses_matrix, is_main, loads_fragment
 from oracle.places import Place
 from oracle.program import Program, walk
-from oracle.steps import (
-    Branch,
-    Copy,
-    Loop,
-    Step,
-)
+from oracle.steps import Branch, Loop, Step
 from oracle.storage import Tile, read, write
 from oracle.targets import Module
 from runners.emission import emit
@@ -31,6 +27,7 @@ from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand, recipes
 from strategies.draws import derived_seed, draw
 from strategies.features import Focus
+from strategies.matrices import places_of
 from strategies.programs import is_valued, programs
 
 TARGETS = (("sm_90", "8.0"), ("sm_100a", "8.8"))
@@ -82,7 +79,7 @@ def elements(program: Program) -> list[tuple[Place, Tile, int, int]]:
     for step in walk(program.steps):
         if loads_fragment(step):
             tile = step.tile
-            for place in places(program, step.memory.place):
+            for place in places_of(program, step.memory.place):
                 found += [
                     (place, tile, row, column)
                     for row in range(tile.matrix.rows)
@@ -91,47 +88,16 @@ def elements(program: Program) -> list[tuple[Place, Tile, int, int]]:
     return found
 
 
-def places(program: Program, place: Place) -> list[Place]:
-    if program.buffer(place.buffer).space == "global":
-        return [place]
-    return [
-        Place(
-            buffer=copy.source.buffer,
-            offset=copy.source.offset + place.offset - copy.destination.offset,
-        )
-        for copy in walk(program.steps)
-        if isinstance(copy, Copy)
-        and copy.destination.buffer == place.buffer
-        and 0 <= place.offset - copy.destination.offset < copy.size
-    ]
-
-
-def at(program: Program, place: Place) -> int:
-    return program.offset(place.buffer) + place.offset
-
-
-def nonzero(subject: Subject) -> int:
-    """How many different elements of loaded matrices are not zero."""
-    seen = set()
-    for place, tile, row, column in elements(subject.program):
-        start = at(subject.program, place)
-        if read(subject.image[None], start, tile)[0, row, column] != 0:
-            line, index = (row, column) if tile.layout == "row" else (column, row)
-            bit = 8 * (start + line * tile.pitch) + index * tile.matrix.type.bits
-            seen.add((bit, tile.matrix.type.bits))
-    return len(seen)
-
-
 def with_zeros(subject: Subject) -> Iterator[Subject]:
     """The same case with one element less that is not zero; without matrices, one byte less."""
     image, program = subject.image, subject.program
     known = elements(program)
     for place, tile, row, column in known:
-        values = read(image[None], at(program, place), tile).copy()
+        values = read(image[None], position(program, place), tile).copy()
         if values[0, row, column] != 0:
             values[0, row, column] = 0
             changed = image.copy()
-            write(changed[None], at(program, place), tile, values)
+            write(changed[None], position(program, place), tile, values)
             yield replace(subject, image=changed)
     if not known:
         for byte in np.flatnonzero(image).tolist():
@@ -195,9 +161,9 @@ def with_defaults(subject: Subject) -> Iterator[Subject]:
             yield from valid(subject, steps, subject.image)
             if program.buffer(plain.buffer).space == "global":
                 moved = subject.image.copy()
-                values = read(moved[None], at(program, here), old).copy()
-                if at(program, place) + tile.extent <= len(moved):
-                    write(moved[None], at(program, place), tile, values)
+                values = read(moved[None], position(program, here), old).copy()
+                if position(program, place) + tile.extent <= len(moved):
+                    write(moved[None], position(program, place), tile, values)
                     yield from valid(subject, steps, moved)
 
 

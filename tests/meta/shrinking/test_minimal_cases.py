@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 
 import pytest
-from fault_cases import nonzero, runner_and_case, with_defaults, with_zeros, without_steps
+from fault_cases import runner_and_case, with_defaults, with_zeros, without_steps
 
-from corpus import Kind, ShrinkStatus
-from fuzz.findings.replay import Subject, attempt
+from corpus import ShrinkStatus
+from fuzz.findings.replay import attempt
 from fuzz.shrinking import RunnerVerdicts, shrink
 from oracle.ops import multiplies_fragments
 from oracle.program import walk
 from runners.faults import CATALOGUE, Fault, by_name
-from runners.protocol import Runner
+from strategies.matrices import complexity
 
 (ROTATED,) = (one.name for one in CATALOGUE if re.search("^st.*-rotated-rows$", one.name))
 SAMPLE = (
@@ -63,26 +63,20 @@ NEVER_FROM_ONE_IMAGE = {
 }
 
 
-def shrunk(fault: Fault, seed: int) -> tuple[Runner, Subject, Kind] | None:
-    found = runner_and_case(fault, seed, rounds=12)
-    if found is None:
-        return None
-    runner, subject, kind = found
-    result = shrink(subject, RunnerVerdicts(runner), wanted=kind, seconds=120)
-    assert result.status is ShrinkStatus.COMPLETE
-    return runner, result.subject, kind
-
-
 def check(fault: Fault, seed: int) -> None:
-    found = shrunk(fault, seed)
+    found = runner_and_case(fault, seed, rounds=12)
     if found is None:
         pytest.skip(f"no case of {fault.name} in a few rounds")
     runner, subject, kind = found
+    result = shrink(subject, RunnerVerdicts(runner), wanted=kind, seconds=120)
+    assert result.status is ShrinkStatus.COMPLETE
+    subject = result.subject
     assert attempt(runner, subject).kind is kind
     for smaller in (*with_zeros(subject), *without_steps(subject), *with_defaults(subject)):
         assert attempt(runner, smaller).kind is not kind
     if any(multiplies_fragments(step) for step in walk(subject.program.steps)):
-        assert nonzero(subject) <= MORE_THAN_THREE.get(fault.name, 3)
+        elements = complexity(subject.program, subject.image)
+        assert elements <= MORE_THAN_THREE.get(fault.name, 3)
 
 
 @pytest.mark.parametrize("name", SAMPLE)

@@ -9,18 +9,15 @@ import program_draws
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from single_multiplies import VARIANTS, Access, load_forms, program, store_forms
+from single_multiplies import Access, load_forms, program, store_forms
 
 from oracle.errors import UsageError
 from oracle.execution import execute
-from oracle.formats import FORMATS
 from oracle.isa import mma_form
-from oracle.matrices import Matrix, replicated
-from oracle.operations import Operation
 from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Barrier, Copy, Elementwise
+from oracle.steps import Barrier, Copy
 from oracle.targets import Module
 from runners.emission import emit, emit_all, emit_screening
 from runners.protocol import Compiled, Ran
@@ -176,35 +173,3 @@ def test_no_name_of_a_fragment_collides_with_a_register_of_the_kernel(
         ran = runner.run(compiled, images)
         assert isinstance(ran, Ran), ran
     assert np.array_equal(ran.images, execute(changed, images).images)
-
-
-@pytest.mark.parametrize(
-    ("type_", "operation", "constant", "instruction"),
-    [
-        ("f16", Operation.MULTIPLY, 0x3C01, "mul.rn.f16x2"),
-        ("f16", Operation.NEGATE, 0, "xor.b32"),
-        ("f32", Operation.ADD, 0x7F800001, "add.rn.f32"),
-        ("f32", Operation.ABSOLUTE, 0, "and.b32"),
-        ("f64", Operation.MULTIPLY, 0x7FF0000000000001, "mul.rn.f64"),
-        ("s32", Operation.NEGATE, 0, "neg.s32"),
-        ("s32", Operation.MULTIPLY, 0xFFFFFFFF, "mul.lo.s32"),
-        ("s32", Operation.NOT, 0, "not.b32"),
-    ],
-)
-def test_an_operation_on_a_fragment_is_one_instruction_per_register(
-    type_: str, operation: Operation, constant: int, instruction: str
-) -> None:
-    shape = next(form.shape for form in VARIANTS if form.c_type.name == type_)
-    matrix = Matrix(operand="c", shape=shape, type=FORMATS[type_])
-    step = Elementwise(
-        operation=operation, matrix=matrix, source="c", destination="d", constant=constant
-    )
-    buffers = (Buffer(name="g", space="global", size=1),)
-    ptx = emit(Program(buffers=buffers, steps=(step,))).ptx
-    lines = [line for line in ptx.splitlines() if line.strip().startswith(instruction)]
-    assert len(lines) == matrix.registers
-    if constant:
-        width = matrix.register_bits
-        text = f"{replicated(constant, matrix.type.bits, width):#x}"
-        assert f"mov.b{width}" in ptx
-        assert text in ptx

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from oracle.models import Confidence, Figure, TruncatedDot, model_for
-from runners.simulated.binary import NAMED, Rounding
-from runners.simulated.silicon import chip_of
-from runners.simulated.units import FloatUnit, Matrix
+from runners.simulated.fused import NAMED, Rounding
+from runners.simulated.silicon import FloatUnit, Matrix, chip_of
 
 ROUNDINGS = {
     "rn": Rounding.NEAREST_EVEN, "rz": Rounding.ZERO, "rm": Rounding.DOWN, "rp": Rounding.UP,

@@ -63,15 +63,6 @@ class Sparse:
         element = p * register + part
         return g + 8 * (element // 2), 2 * t + element % 2
 
-    def unpacked(self, role: str, words: Words) -> Words:
-        """Return the matrices, (count, rows, columns), of registers (count, 32, registers)."""
-        matrix = np.zeros((len(words), *self.size(role)), np.uint32)
-        bits = self.bits(role)
-        for lane, register, part in np.ndindex(32, self.registers(role), 32 // bits):
-            row, column = self.place(role, lane, register, part)
-            matrix[:, row, column] = (words[:, lane, register] >> bits * part) & ((1 << bits) - 1)
-        return matrix
-
     def packed(self, role: str, matrix: Words) -> Words:
         """Return the registers of matrices."""
         words = np.zeros((len(matrix), 32, self.registers(role)), np.uint32)
@@ -90,28 +81,6 @@ class Sparse:
             return 4 * g + lane, 16 * h + 4 * (chunk % 4) + 2 * (item % 2)
         lane = 2 * selector + h if self.selectors == 2 else h + 2 * (item // 16)
         return 4 * g + lane, 2 * (item % 16)
-
-    def met(self, selector: int, metadata: Words, b: Words) -> Words:
-        """Return what each stored element meets: (count, 16 rows, stored elements, 8 columns)."""
-        every = np.arange(len(b))
-        result = np.zeros((len(b), 16, self.depth, 8), np.uint32)
-
-        def index(row: int, item: int) -> NDArray[np.int64]:
-            lane, low = self.index_at(selector, row, item)
-            return (metadata[:, lane] >> np.uint32(low) & np.uint32(3)).astype(np.int64)
-
-        for row, z in np.ndindex(16, self.depth):
-            if self.a == "tf32":
-                # Halves of the pair of words, the lower one first.
-                halves = [b[:, 2 * z], b[:, 2 * z] >> 16, b[:, 2 * z + 1], b[:, 2 * z + 1] >> 16]
-                pair = np.stack(halves, axis=1) & 0xFFFF
-                low, high = (pair[every, index(row, 2 * z + part)] for part in (0, 1))
-                result[:, row, z] = low | high << 16
-            elif self.bits("a") == 4:
-                result[:, row, z] = b[every, 8 * (z // 4) + 2 * index(row, z // 2) + z % 2]
-            else:
-                result[:, row, z] = b[every, 4 * (z // 2) + index(row, z)]
-        return result
 
     def ptx(self, selector: int) -> str:
         """Return a kernel: of each lane the words of A, B, C, metadata and, behind them, of D."""

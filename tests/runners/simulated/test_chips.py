@@ -15,11 +15,9 @@ from oracle.models import model_for
 from oracle.models.figures import measured
 from oracle.scratch import Scratch
 from runners.simulated import SimulatedDevice
-from runners.simulated.binary import NAMED
-from runners.simulated.products import Types, multiply_on
-from runners.simulated.silicon import chip_of
-from runners.simulated.truncated import multiply
-from runners.simulated.units import Matrix
+from runners.simulated.fused import NAMED
+from runners.simulated.products import Types, multiply, multiply_on
+from runners.simulated.silicon import Matrix, chip_of
 
 
 def words(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> NDArray[np.generic]:

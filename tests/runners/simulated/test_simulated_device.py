@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from simulated_contents import images_of
 from simulated_kernels import VARIANTS, kernel, multiplication, transfer
 
 from oracle.errors import UsageError
@@ -83,53 +82,6 @@ def test_a_kernel_that_reports_no_multiprocessor_is_known_by_all_ones() -> None:
     ptx = kernel("", image_bytes=16).replace("@%p2 st.global.u32 [%rd5], %r8;", "")
     _, sms = DEVICE.load(ptx).launch("kernel", np.zeros((3, 16), np.uint8))
     assert list(sms) == [0xFFFF_FFFF] * 3
-
-
-def test_special_registers_say_where_a_thread_is() -> None:
-    images = np.zeros((12, 512), np.uint8)
-    after = launch(
-        """
-    mul.wide.u32 %rd10, %r7, 16;
-    add.s64 %rd11, %rd2, %rd10;
-    st.global.v4.b32 [%rd11], {%r0, %r1, %r2, %r7};
-    """,
-        images,
-        threads=96,
-    )
-    found = words(after).reshape(12, 32, 4)
-    warp, lane = np.meshgrid(np.arange(12), np.arange(32), indexing="ij")
-    np.testing.assert_array_equal(found[..., 0], warp % 3 * 32 + lane)
-    assert (found[..., 1] == 96).all()
-    np.testing.assert_array_equal(found[..., 2], warp // 3)
-    np.testing.assert_array_equal(found[..., 3], lane)
-
-
-def test_warps_may_branch_apart_loop_and_meet_again() -> None:
-    images = np.zeros((40, 16), np.uint8)
-    words(images)[:, 0] = np.arange(40)
-    after = launch(
-        """
-    ld.global.b32 %r20, [%rd2];
-    mov.b32 %r21, 0;
-AGAIN:
-    setp.eq.u32 %p4, %r20, 0;
-    @%p4 bra OUT;
-    add.u32 %r21, %r21, %r20;
-    sub.u32 %r20, %r20, 1;
-    bra AGAIN;
-OUT:
-    and.b32 %r22, %r21, 1;
-    setp.ne.u32 %p5, %r22, 0;
-    @!%p5 bra EVEN;
-    add.u32 %r21, %r21, 1000;
-    @%p5 exit;
-EVEN:
-    st.global.b32 [%rd2+4], %r21;
-    """,
-        images,
-    )
-    sums = np.arange(40) * (np.arange(40) + 1) // 2
-    np.testing.assert_array_equal(words(after)[:, 1], np.where(sums % 2, 0, sums))
 
 
 def test_shared_memory_belongs_to_the_block_and_starts_as_no_zeros() -> None:
@@ -264,17 +216,6 @@ def test_an_address_that_differs_between_lanes_traps_in_wmma() -> None:
     assert trap.kind is TrapKind.DIVERGENT
 
 
-def test_a_trap_names_the_warps_that_caused_it() -> None:
-    body = """
-    and.b32 %r20, %r5, 2;
-    cvt.u64.u32 %rd10, %r20;
-    add.s64 %rd11, %rd2, %rd10;
-    ld.global.b32 %r21, [%rd11];
-    """
-    trap = trapped(body, count=9)
-    assert (trap.kind, trap.warps) == (TrapKind.MISALIGNED, (2, 3, 6, 7))
-
-
 def test_a_masked_access_never_traps() -> None:
     body = """
     setp.eq.u32 %p7, %r7, 99;
@@ -284,16 +225,6 @@ def test_a_masked_access_never_traps() -> None:
     st.global.b32 [%rd2], %r21;
     """
     assert (words(launch(body, np.zeros((3, 8), np.uint8)))[:, 0] == 5).all()
-
-
-def test_a_negated_guard_acts_where_the_predicate_does_not_hold() -> None:
-    body = """
-    setp.eq.u32 %p7, %r7, 99;
-    @!%p7 st.global.b32 [%rd2], %r5;
-    @%p7 st.global.b32 [%rd2+4], %r5;
-    """
-    after = words(launch(body, np.full((3, 8), 0xFF, np.uint8)))
-    assert [list(row) for row in after] == [[i, 0xFFFF_FFFF] for i in range(3)]
 
 
 def test_a_branch_to_an_exit_that_is_guarded_is_no_exit() -> None:
@@ -312,15 +243,6 @@ def test_memory_ends_with_the_last_byte_of_the_last_image() -> None:
     launch("    ld.global.b32 %r20, [%rd2+60];", np.zeros((3, 64), np.uint8))
     trap = trapped("    ld.global.b32 %r20, [%rd2+64];", count=3)
     assert (trap.kind, trap.warps) == (TrapKind.OUT_OF_BOUNDS, (2,))
-
-
-def test_a_device_still_runs_after_a_trap() -> None:
-    trapped("    ld.global.b32 %r20, [%rd2+2];")
-    case = multiplication(VARIANTS[0])
-    images = images_of(case, "normal")
-    first, _ = DEVICE.load(case.ptx).launch("kernel", images)
-    second, _ = SimulatedDevice("sm_90").load(case.ptx).launch("kernel", images)
-    np.testing.assert_array_equal(first, second)
 
 
 @pytest.mark.parametrize("target", ["sm_60", "sm_99", "hopper", "sm_90x", ""])
@@ -400,23 +322,6 @@ MEET:
     np.testing.assert_array_equal(found, expected)
 
 
-def test_lanes_are_waited_for_also_where_their_way_lies_behind() -> None:
-    # The slow lanes' block stands behind everything, and leads back to the warp-level instruction.
-    found = lanes_of("""
-    mov.u32 %r20, 1;
-    setp.gt.u32 %p4, %r7, 20;
-    @%p4 bra SLOW;
-JOIN:
-    redux.sync.add.u32 %r20, %r20, -1;
-    bra ON;
-SLOW:
-    mov.u32 %r20, 100;
-    bra JOIN;
-ON:
-    """)
-    assert (found == 21 + 11 * 100).all()
-
-
 @pytest.mark.parametrize(
     "way",
     [
@@ -465,47 +370,3 @@ def test_an_accumulator_lies_at_any_multiple_of_its_alignment(kind: str, alignme
         size = 64 * 8 if kind == "f64" else 256 * (2 if kind == "f16" else 4)
         moved = after[:, 4096 + 5 * offset :][:, :size]
         assert np.array_equal(moved, images[:, offset : offset + size])
-
-
-def test_a_predicate_is_an_operand_as_it_is_and_negated_in_any_order() -> None:
-    after = launch(
-        """
-    setp.lt.u32 %p4, %r7, 16;
-    setp.ge.and.u32 %p5, %r7, 0, %p4;
-    setp.ge.and.u32 %p6, %r7, 0, !%p4;
-    setp.ge.and.u32 %p7, %r7, 8, %p4;
-    selp.u32 %r20, 1, 0, %p5;
-    selp.u32 %r21, 1, 0, %p6;
-    selp.u32 %r22, 1, 0, %p7;
-    mul.wide.u32 %rd10, %r7, 16;
-    add.s64 %rd11, %rd2, %rd10;
-    st.global.v4.b32 [%rd11], {%r20, %r21, %r22, %r7};
-    """,
-        np.zeros((2, 512), np.uint8),
-    )
-    lane = np.arange(32)
-    found = words(after).reshape(2, 32, 4)
-    for index, wanted in enumerate((lane < 16, lane >= 16, (lane < 16) & (lane >= 8))):
-        assert (found[..., index] == wanted).all()
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "quotient", "remainder"),
-    [
-        (7, 2, 3, 1), (-7, 2, -3, 1), (7, -2, -3, 7), (-7, -2, 3, -7), (6, 3, 2, 0), (0, -5, 0, 0),
-        (-9, 5, -1, 2),
-    ],
-)  # fmt: skip
-def test_constants_are_divided_with_a_sign_and_leave_an_unsigned_remainder(
-    a: int, b: int, quotient: int, remainder: int
-) -> None:
-    # What ptxas 13.5 stores for each, 2026-11-23.
-    after = launch(
-        f"""
-    mov.b32 %r20, ({a}) / ({b});
-    mov.b32 %r21, ({a}) % ({b});
-    st.global.v2.b32 [%rd2], {{%r20, %r21}};
-    """,
-        np.zeros((1, 16), np.uint8),
-    )
-    assert words(after).view(np.int32)[0, :2].tolist() == [quotient, remainder]

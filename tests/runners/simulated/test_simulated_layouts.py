@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulated_kernels import ACCUMULATORS, BITS, FRAGMENTS, SHAPES
+from simulated_kernels import ACCUMULATORS, BITS, FRAGMENTS
 
 from runners.simulated.layouts import Layout, dimensions, gather, opaque_layout, scatter
+from runners.simulated.matrices import fragment_architecture
 from runners.simulated.warps import DTYPES
-from runners.simulated.wmma import fragment_architecture
 
 KINDS = [
     *((role, shape, kind) for kind, shape in FRAGMENTS for role in ("a", "b")),
@@ -86,9 +86,3 @@ def test_the_copy_that_counts_differs_between_layouts() -> None:
 
     assert len(uses(first)) == len(uses(second)) == 256
     assert uses(first) != uses(second)
-
-
-def test_shapes_have_the_dimensions_of_their_names() -> None:
-    for shape, (m, n, k) in SHAPES.items():
-        assert (dimensions("a", shape), dimensions("b", shape)) == ((m, k), (k, n))
-        assert dimensions("c", shape) == dimensions("d", shape) == (m, n)

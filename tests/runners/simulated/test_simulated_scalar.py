@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from simulated_kernels import kernel
 
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
-from runners.simulated.scalar import ROWS, Op, rows_of
+from runners.simulated.opcodes import Op
+from runners.simulated.scalar import ROWS, rows_of
 
 DEVICE = SimulatedDevice("sm_100")
 
@@ -57,41 +58,6 @@ def test_narrow_loads_extend_and_narrow_stores_keep_the_rest(kind: str, value: i
     assert evaluate(line, (value, 32), result=32, setup=setup) == kept
 
 
-def test_lanes_are_exchanged_by_shuffles() -> None:
-    ptx = kernel(
-        """
-    shfl.sync.bfly.b32 %r20, %r7, 5, 0x1f, 0xffffffff;
-    mul.wide.u32 %rd10, %r7, 4;
-    add.s64 %rd11, %rd2, %rd10;
-    st.global.b32 [%rd11], %r20;
-    """,
-        image_bytes=128,
-    )
-    after, _ = DEVICE_90.load(ptx).launch("kernel", np.zeros((2, 128), np.uint8))
-    np.testing.assert_array_equal(after.view(np.uint32)[1], np.arange(32) ^ 5)
-
-
-def test_one_lane_is_heard_by_all() -> None:
-    ptx = kernel(
-        """
-    shfl.sync.idx.b32 %r20, %r7, 5, 0x1f, 0xffffffff;
-    setp.eq.u32 %p4, %r7, 31;
-    vote.sync.any.pred %p5, %p4, 0xffffffff;
-    vote.sync.all.pred %p4, %p4, 0xffffffff;
-    selp.u32 %r21, 100, 0, %p5;
-    add.u32 %r20, %r20, %r21;
-    selp.u32 %r21, 1000, 0, %p4;
-    add.u32 %r20, %r20, %r21;
-    mul.wide.u32 %rd10, %r7, 4;
-    add.s64 %rd11, %rd2, %rd10;
-    st.global.b32 [%rd11], %r20;
-    """,
-        image_bytes=128,
-    )
-    after, _ = DEVICE_90.load(ptx).launch("kernel", np.zeros((2, 128), np.uint8))
-    assert (after.view(np.uint32)[1] == 105).all()
-
-
 @given(st.lists(WORDS[32], min_size=4, max_size=4), st.integers(0, 3))
 @settings(max_examples=15, deadline=None)
 def test_atomic_additions_of_many_threads_are_made_one_after_the_other(
@@ -129,33 +95,6 @@ def test_atomic_additions_of_many_threads_are_made_one_after_the_other(
 
 
 DEVICE_90 = SimulatedDevice("sm_90")
-
-
-@pytest.mark.parametrize(
-    ("line", "given_words", "expected"),
-    [
-        ("add.rn.f32 %out, %in0, %in1;", (0x7F800000, 0xFF800000), 0x7FFFFFFF),
-        ("mul.rn.f32 %out, %in0, %in1;", (0x7FC12345, 0x3F800000), 0x7FFFFFFF),
-        ("mul.rn.f32 %out, %in0, %in1;", (0x80000000, 0x3F800000), 0x80000000),
-        ("add.rn.f32 %out, %in0, %in1;", (0x80000000, 0x80000000), 0x80000000),
-        ("add.rm.f32 %out, %in0, %in1;", (0x3F800000, 0xBF800000), 0x80000000),
-        ("add.rz.f32 %out, %in0, %in1;", (0x3F800000, 0x33FFFFFF), 0x3F800000),
-        ("add.rp.f32 %out, %in0, %in1;", (0x3F800000, 0x00000001), 0x3F800001),
-        ("mul.rz.f32 %out, %in0, %in1;", (0x7F7FFFFF, 0x7F7FFFFF), 0x7F7FFFFF),
-        ("add.rn.f16x2 %out, %in0, %in1;", (0x7C003C00, 0xFC003C00), 0x7FFF4000),
-        ("fma.rn.f16x2 %out, %in0, %in1, %in1;", (0x3C00C000, 0x3C003C00), 0x4000BC00),
-        ("add.rn.bf16x2 %out, %in0, %in1;", (0x3F803F80, 0x3F80FF80), 0x4000FF80),
-        ("neg.f16x2 %out, %in0;", (0x3C008000,), 0xBC000000),
-        ("abs.bf16x2 %out, %in0;", (0xBF808001,), 0x3F800001),
-        ("neg.f32 %out, %in0;", (0x3F800000,), 0xBF800000),
-        ("abs.f32 %out, %in0;", (0xFF800000,), 0x7F800000),
-    ],
-)
-def test_special_cases_of_float_arithmetic(
-    line: str, given_words: tuple[int, ...], expected: int
-) -> None:
-    words = [(word, 32) for word in given_words]
-    assert hex(evaluate(line, *words, result=32)) == hex(expected)
 
 
 @pytest.mark.parametrize(

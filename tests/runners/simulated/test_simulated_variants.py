@@ -12,7 +12,7 @@ from simulated_kernels import VARIANTS, Multiplication, Variant, multiplication
 
 import oracle
 from runners.simulated import SimulatedDevice
-from runners.simulated.decoder import _find
+from runners.simulated.decoder import form_of
 from runners.simulated.matrices import in_order
 
 SPACES = ("global", "generic", "shared")
@@ -126,4 +126,4 @@ def test_qualifiers_in_another_order_are_the_same_instruction(given: str, ordere
 def test_what_ptxas_does_not_reorder_is_not_reordered() -> None:
     for opcode in ("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.popc.xor",
                    "wmma.load.sync.a.aligned.row.m16n16k16.f16"):  # fmt: skip
-        assert _find(opcode) is None
+        assert form_of(opcode) is None

@@ -18,9 +18,9 @@ from content_programs import BF16, F16_F16, F16_F32, F16_NARROWED, TF32, matrice
 from numpy.typing import NDArray
 
 from oracle import isa
-from runners.simulated.binary import NAMED, Rounding
-from runners.simulated.truncated import multiply
-from runners.simulated.units import FloatUnit, Matrix, float_unit
+from runners.simulated.fused import NAMED, Rounding
+from runners.simulated.products import multiply
+from runners.simulated.silicon import FloatUnit, Matrix, float_unit
 from strategies.contents import ValueClass as V
 
 IMAGES = 24
