@@ -48,7 +48,7 @@ from runners.processes import check_program, quoted
 from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner, is_for_a_shell
 from runners.toolchains import DRIVER, Toolchain
-from strategies.program_draws import Versions, versions_up_to
+from strategies.rounds import Versions, versions_up_to
 
 BUILT_IN = ("sim", "cuda")
 """Runners that warpfuzz has itself."""

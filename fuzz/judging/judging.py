@@ -34,6 +34,7 @@ from fuzz.findings.launches import Setup
 from fuzz.findings.making import making_of
 from fuzz.findings.replay import REPLAYS
 from fuzz.judging.bringing import Answerer, Brought
+from fuzz.judging.edges import edges_of
 from fuzz.judging.reducing import KernelReducer
 from fuzz.judging.reference import (
     Expected,
@@ -41,7 +42,6 @@ from fuzz.judging.reference import (
     Left,
     Reference,
     approximations,
-    edges_of,
     image_of,
 )
 from fuzz.kinds import BY_TROUBLE, described
@@ -154,7 +154,7 @@ def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None])
             f"the kernel has no result that could be judged: {setup.entry} is given no buffer that "
             'it could write into; name one (--launch FILE, out = { bytes = 256, type = "u32" })'
         )
-    edges = edges_of(ptx, setup.entry)
+    edges = edges_of(ptx, setup)
     images = np.array(
         [image_of(setup, seed=seed, number=number, edges=edges) for number in range(count)]
     )

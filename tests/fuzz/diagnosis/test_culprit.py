@@ -37,7 +37,7 @@ from strategies.contents import expand, recipes
 from strategies.draws import derived_seed, draw
 from strategies.features import Focus
 from strategies.programs import is_valued, programs
-from strategies.programs.forms import access_form
+from strategies.programs.forms import ACCESS_FORMS
 from strategies.programs.single_instruction import exact, image_of, single_product
 
 HALF = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
@@ -411,7 +411,7 @@ def test_every_store_of_a_result_is_tried() -> None:
     base = single_product(HALF)
     *loads, multiply, store = base.program.steps
     assert stores_fragment(store)
-    right = replace(store, form=access_form(store.form.matrix(), "col", "global"))
+    right = replace(store, form=ACCESS_FORMS[store.form.matrix(), "col", "global"])
     turned = store.changed(place=Place(buffer="turned"))
     program = replace(
         base.program,
@@ -425,7 +425,7 @@ def test_nothing_is_looked_at_through_a_store_that_is_wrong() -> None:
     base = single_product(HALF)
     *loads, multiply, store = base.program.steps
     assert stores_fragment(store)
-    right = replace(store, form=access_form(store.form.matrix(), "col", "global"))
+    right = replace(store, form=ACCESS_FORMS[store.form.matrix(), "col", "global"])
     again = base.multiply.changed(c="d")
     program = replace(base.program, steps=(*loads, multiply, again, again, right))
     both = RewritingRunner(SimulatedRunner("sm_90"), [third_result_moved, rows_turned])
