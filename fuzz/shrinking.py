@@ -37,7 +37,7 @@ from runners.isolation import isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Runner, Trouble
 from runners.ptx_text import with_kernel_of
-from strategies.cells import Cells, Ids, Image, cells_of
+from strategies.matrices import Cells, Ids, Image, cells_of
 from strategies.simplification.examples import Example, shows_something, visit
 from strategies.simplification.isolation import isolated, loaded, stored
 from strategies.simplification.lane_code import code_alone, smaller_code
@@ -65,20 +65,9 @@ def shrink(
 ) -> Trials:
     """Make a failing case as small as it gets while it fails in the same way.
 
-    Returns the smallest case that fails in the wanted way; the one that was given if it is flaky.
-
-    Parameters
-    ----------
-    subject
-        The case. Its program must be defined.
-    seconds
-        Time after which what is reached is returned. One batch, and the last look at the result,
-        may still be under way then.
-
-    Raises
-    ------
-    DeviceLostError, InfrastructureError
-        Only where `verdicts` does.
+    Its program must be defined. Returns the smallest case that fails in the wanted way, the one
+    that was given if it is flaky; after so many seconds what was reached, once the batch that is
+    under way and the last look at the result are over. Raises what `verdicts` does.
     """
     trials = Trials(subject, verdicts, wanted=wanted, end=time.monotonic() + seconds)
 
@@ -143,9 +132,8 @@ def shrink_program(trials: Trials) -> bool:
     """Make the program of the smallest example smaller until no single change does.
 
     In the end no step can go, and no stride, offset, layout or state space can become the default.
-    Every change takes away a step, something that is not the default, or bytes. Raises
-    OutOfTimeError if the time is over; the smallest example is what was reached. Returns whether
-    anything was changed.
+    Every change takes away a step, something that is not the default, or bytes. Returns whether
+    anything was changed; OutOfTimeError may end it.
     """
     before = trials.best
     alone: Reduction = partial(isolated, target=trials.target)
@@ -213,9 +201,8 @@ _DOTS = 2
 def shrink_contents(trials: Trials) -> bool:
     """Make the image of the smallest example smaller until no change of one cell does.
 
-    In the end no cell alone can become zero. Raises OutOfTimeError if
-    the time is over; the smallest example is what was reached. Returns whether anything was
-    changed.
+    In the end no cell alone can become zero. Returns whether anything was changed; OutOfTimeError
+    may end it.
     """
     cells, before = cells_of(trials.best.program), trials.best
     # What is large goes first.

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from corpus import Kind, create_corpus
 from corpus.known import Known
-from fuzz.bench import Report, Stopping, run_all
+from fuzz.bench import Report, run_all
 from fuzz.campaign.campaign import SHRINK_SECONDS
 from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs
@@ -21,23 +22,18 @@ from oracle.forms import Form
 from oracle.isa import FORMS, is_available
 from oracle.targets import Module
 from strategies.contents import ValueClass
+from strategies.coverage import ProgramCoverage
 from strategies.features import FEATURES
-from strategies.program_coverage import ProgramCoverage
-from strategies.program_draws import Speed, campaign_rounds
 from strategies.programs import is_valued
+from strategies.rounds import Speed, campaign_rounds
 
 CAMPAIGN_PROGRAMS = 1250
 """Programs of one campaign. Several are counted together, so that they can be drawn side by side,
 and the counts are the same on any number of cores."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reach:
-    """How many programs reached one thing."""
-
-    dimension: str
-    name: str
-    count: int
+Row = dict[str, Any]
+"""What is said of one thing, as JSON has it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,15 +56,18 @@ def campaigns_of(whole: Campaign) -> tuple[Campaign, ...]:
     )
 
 
-def measure_reach(campaigns: Sequence[Campaign], *, jobs: int, report: Report) -> tuple[Reach, ...]:
-    """Draw programs as campaigns do, and count what they reach."""
+def measure_reach(campaigns: Sequence[Campaign], *, jobs: int, report: Report) -> list[Row]:
+    """Draw programs as campaigns do, and count what they reach.
+
+    Returns the "dimension" and "name" of each thing and how many "programs" reached it.
+    """
     total = ProgramCoverage()
     for coverage in run_all(reached_by, campaigns, jobs=jobs, report=report):
         total.merge(coverage)
-    return tuple(_reaches(total, campaigns[0].target, campaigns[0].version))
+    return list(_reaches(total, campaigns[0].target, campaigns[0].version))
 
 
-def reached_by(campaign: Campaign, report: Report, stopping: Stopping) -> ProgramCoverage:
+def reached_by(campaign: Campaign) -> ProgramCoverage:
     """Draw the programs of one campaign and count what they reach."""
     coverage = ProgramCoverage()
     rounds = campaign_rounds(
@@ -78,11 +77,9 @@ def reached_by(campaign: Campaign, report: Report, stopping: Stopping) -> Progra
         seed=campaign.seed,
         speed=Speed.INTERPRETED,
     )
-    while coverage.programs < campaign.programs and not stopping():
-        batches = next(rounds)[: campaign.programs - coverage.programs]
-        for batch in batches:
+    while coverage.programs < campaign.programs:
+        for batch in next(rounds)[: campaign.programs - coverage.programs]:
             coverage.add(batch)
-        report(len(batches))
     return coverage
 
 
@@ -96,19 +93,22 @@ def undrawn_forms(target: str, version: str) -> tuple[Form, ...]:
     )
 
 
-def _reaches(coverage: ProgramCoverage, target: str, version: str) -> Iterator[Reach]:
+def _reaches(coverage: ProgramCoverage, target: str, version: str) -> Iterator[Row]:
     """List what there is to reach, and how often it was: forms, features, classes of values."""
     module, left_out = Module.named(target, version), undrawn_forms(target, version)
     for form in FORMS:
         if is_available(form, module) and form not in left_out:
             count = coverage.counts["forms"][form.opcode]
-            yield Reach(dimension=f"form of {form.mnemonic}", name=form.opcode, count=count)
+            yield _reach(f"form of {form.mnemonic}", form.opcode, count)
     for feature in FEATURES.values():
         count = coverage.counts["features"][feature.value]
-        yield Reach(dimension=feature.dimension.value, name=feature.value, count=count)
+        yield _reach(feature.dimension.value, feature.value, count)
     for class_ in ValueClass:
-        count = coverage.counts["classes"][class_]
-        yield Reach(dimension="value class", name=class_.value, count=count)
+        yield _reach("value class", class_.value, coverage.counts["classes"][class_])
+
+
+def _reach(dimension: str, name: str, programs: int) -> Row:
+    return {"dimension": dimension, "name": name, "programs": programs}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,23 +122,6 @@ class LinesTask:
     seed: int
     images: int
     known: Known
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lines:
-    """What a campaign ended with."""
-
-    name: str
-    titles: tuple[str, ...]
-    named: int
-    """Lines that name something guilty."""
-    known: int
-    """Lines that were recognised as a known discrepancy."""
-    flaky: int
-    """Lines of what did not come out the same every time."""
-    images: int
-    seconds: tuple[float, ...]
-    """Processor time to confirm, shrink and attribute each finding that was made smaller."""
 
 
 class Silence:
@@ -156,8 +139,12 @@ class Silence:
         """Say that it goes on."""
 
 
-def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
-    """Run a campaign and return its lines."""
+def lines_of(task: LinesTask) -> Row:
+    """Run a campaign and return what its lines are.
+
+    That are the "titles", the lines that were "known" or "flaky", whether all of them "named"
+    something guilty, and the processor "seconds" to confirm, shrink and attribute each finding.
+    """
     check = Programs(choice=task.choice, seed=task.seed)
     with TemporaryDirectory() as folder, check.opened(Silence()) as opened_check:
         plan = check.plan(opened_check.facts)
@@ -170,13 +157,9 @@ def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
         seconds: list[float] = []
         images = number = 0
         reached = plan.coverage()
-        while images < task.images and not stopping():
-            job = RoundJob(
-                number=number,
-                plan=plan.round(number, reached),
-                limit=task.images - images,
-                settled=triage.settled,
-            )
+        while images < task.images:
+            left, asked = task.images - images, plan.round(number, reached)
+            job = RoundJob(number=number, plan=asked, limit=left, settled=triage.settled)
             done = opened_check.round(job)
             images, number = images + done.cases, number + 1
             reached.merge(done.coverage)
@@ -191,16 +174,16 @@ def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
                 if examination.seconds is not None:
                     seconds.append(taken.get(examination.bucket.key, 0) + spent)
                 taken[examined.bucket.key] = spent
-            report(done.cases)
         groups = finding_groups(triage.members.values())
-    return Lines(
-        name=task.name,
-        titles=tuple(group.title for group in groups),
-        named=sum(
-            any(name in group.shown.case.identity.text for name in task.guilty) for group in groups
-        ),
-        known=sum(group.known is not None for group in groups),
-        flaky=sum(group.kind is Kind.FLAKY for group in groups),
-        images=images,
-        seconds=tuple(seconds),
-    )
+    told = [group.shown.case.identity.text for group in groups]
+    return {
+        "name": task.name,
+        "found": bool(groups),
+        "cases": images,
+        "lines": len(groups),
+        "titles": [group.title for group in groups],
+        "known": sum(group.known is not None for group in groups),
+        "flaky": sum(group.kind is Kind.FLAKY for group in groups),
+        "named": bool(told) and all(any(one in text for one in task.guilty) for text in told),
+        "seconds": [round(taken, 3) for taken in seconds],
+    }

@@ -9,13 +9,15 @@ import difflib
 import re
 import statistics
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cache
+from math import inf
+from typing import NamedTuple
 
-from fuzz.bench import Report, Stopping, run_all
+from fuzz.bench import Report, run_all
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution import execute
 from oracle.forms import Form
@@ -30,9 +32,9 @@ from runners.protocol import Images
 from runners.simulated import Module as LoadedModule
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.program_coverage import Batch
-from strategies.program_draws import Speed, campaign_rounds
+from strategies.coverage import Batch
 from strategies.programs import is_valued
+from strategies.rounds import Speed, campaign_rounds
 
 
 class Contents(StrEnum):
@@ -58,55 +60,40 @@ def filled(contents: Contents, batch: Batch, count: int) -> Images:
     return expand(recipe, batch.program, count)
 
 
-def _narrowed(name: str, suffix: str, pattern: str, meaning: str) -> Fault:
-    """Return a fault of the catalogue that touches only some of its instructions."""
-    fault = by_name(name)
-    if fault.damage is None:
-        raise UsageError(
-            f"fault {name} rewrites PTX text; only faults of the simulated device can be narrowed"
-        )
-    opcodes = re.compile(pattern)
-    return replace(
-        fault,
-        name=f"{name}/{suffix}",
-        meaning=meaning,
-        opcodes=opcodes,
-        damage=replace(fault.damage, opcodes=opcodes),
-    )
+_NARROWED = {
+    "f32": r"^wmma\.mma.*\d\.f32\.f32$",
+    "f16": r"^wmma\.mma.*\d\.f16\.f16$",
+    "bf16": r"^wmma\.mma.*\.bf16\.f32$",
+}
 
 
-_F16_TO_F32 = r"^wmma\.mma.*\d\.f32\.f32$"
-_F16_TO_F16 = r"^wmma\.mma.*\d\.f16\.f16$"
-_BF16 = r"^wmma\.mma.*\.bf16\.f32$"
+def _narrowed(name: str, suffix: str, meaning: str) -> Fault:
+    """Return a fault of the simulated device that touches only some of its instructions."""
+    fault, opcodes = by_name(name), re.compile(_NARROWED[suffix])
+    assert fault.damage is not None
+    damage = replace(fault.damage, opcodes=opcodes)
+    name = f"{name}/{suffix}"
+    return replace(fault, name=name, meaning=meaning, opcodes=opcodes, damage=damage)
+
 
 # The table of section 5 of the project's measured facts: 20,000 dot products each, f16 inputs and
 # f32 results, and below it what it says of f16 results and of bf16.
-MEASURED_ROWS: tuple[Fault, ...] = (
-    _narrowed("alignment-one-bit-more", "f32", _F16_TO_F32, "F + 1, f16 inputs, f32 result"),
-    _narrowed("block-halved", "f32", _F16_TO_F32, "L / 2, f16 inputs, f32 result"),
-    _narrowed(
-        "product-normalised-first", "f32", _F16_TO_F32,
-        "product normalised first, f16 inputs, f32 result",
-    ),
-    _narrowed(
-        "subnormals-flushed-in-a", "f32", _F16_TO_F32,
-        "subnormal inputs flushed, f16 inputs, f32 result",
-    ),
-    _narrowed(
-        "sum-rounded-to-nearest", "f32", _F16_TO_F32,
-        "nearest-even at the end, f16 inputs, f32 result",
-    ),
-    _narrowed("alignment-one-bit-more", "f16", _F16_TO_F16, "F + 1, f16 result"),
-    _narrowed("block-halved", "f16", _F16_TO_F16, "L / 2, f16 result"),
-    _narrowed("zero-exponent-higher", "f16", _F16_TO_F16, "e_zero + 1, f16 result"),
-    _narrowed("zero-exponent-higher", "bf16", _BF16, "e_zero + 1, bf16 inputs"),
-)  # fmt: skip
-
-
+_MEASURED = (
+    ("alignment-one-bit-more", "f32", "F + 1, f16 inputs, f32 result"),
+    ("block-halved", "f32", "L / 2, f16 inputs, f32 result"),
+    ("product-normalised-first", "f32", "product normalised first, f16 inputs, f32 result"),
+    ("subnormals-flushed-in-a", "f32", "subnormal inputs flushed, f16 inputs, f32 result"),
+    ("sum-rounded-to-nearest", "f32", "nearest-even at the end, f16 inputs, f32 result"),
+    ("alignment-one-bit-more", "f16", "F + 1, f16 result"),
+    ("block-halved", "f16", "L / 2, f16 result"),
+    ("zero-exponent-higher", "f16", "e_zero + 1, f16 result"),
+    ("zero-exponent-higher", "bf16", "e_zero + 1, bf16 inputs"),
+)
+MEASURED_ROWS: tuple[Fault, ...] = tuple(_narrowed(*row) for row in _MEASURED)
 _BY_NAME = {fault.name: fault for fault in (*CATALOGUE, *MEASURED_ROWS)}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Subject:
     """A fault that a campaign should find. It goes to other processes by its name."""
 
@@ -131,14 +118,14 @@ def chosen(pattern: str, *, target: str, version: str) -> tuple[Subject, ...]:
     It is a shell pattern over names of faults; a bare word may stand anywhere.
     """
     wanted = pattern if any(c in pattern for c in "*?[") else f"*{pattern}*"
-    faults = [fault for name, fault in _BY_NAME.items() if fnmatchcase(name, wanted)]
-    if not faults:
+    names = [name for name in _BY_NAME if fnmatchcase(name, wanted)]
+    if not names:
         close = difflib.get_close_matches(pattern, _BY_NAME, n=5, cutoff=0.4)
         hint = f"did you mean {', '.join(close)}?" if close else "docs/bench.md lists all names"
         raise UsageError(f"no planted fault has a name like {pattern!r}; {hint}")
     return tuple(
-        Subject(name=fault.name, unobservable=unobservable(fault, target=target, version=version))
-        for fault in faults
+        Subject(name, unobservable(_BY_NAME[name], target=target, version=version))
+        for name in names
     )
 
 
@@ -212,12 +199,9 @@ class Mutant:
             return _checked(trap)
 
     def first_wrong(
-        self,
-        module: LoadedModule | SimulatedTrap,
-        emitted: Emitted,
-        images: Images,
+        self, module: LoadedModule | SimulatedTrap, emitted: Emitted, images: Images,
         expected: Images,
-    ) -> int | None:
+    ) -> int | None:  # fmt: skip
         """Return the number of the first image that comes out wrong, or None.
 
         What was refused when it was loaded is wrong at the first image. A launch that traps is
@@ -264,8 +248,7 @@ class Plan:
         return self.limit if contents is self.columns[0] else self.baseline_limit
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sighting:
+class Sighting(NamedTuple):
     """How soon a fault was seen."""
 
     cases: int
@@ -275,28 +258,33 @@ class Sighting:
     oracle and this device."""
 
 
-@dataclass(kw_only=True)
-class SearchResult:
-    """What one seed saw."""
-
-    cases: int = 0
-    """Images drawn, over all columns."""
-    seen: dict[tuple[Contents, str], Sighting] = field(default_factory=dict)
-    """By contents and name of the fault; what is not here was not seen within the limit."""
+Seen = dict[tuple[Contents, str], Sighting]
+"""By contents and name of the fault; what is not here was not seen within the limit."""
 
 
-def search(task: tuple[Plan, int], report: Report, stopping: Stopping) -> SearchResult:
-    """Run a campaign's rounds until every fault is seen or the limit is reached.
+def search(task: tuple[Plan, int]) -> tuple[int, Seen]:
+    """Run the rounds of a campaign of a seed until every fault is seen or the limit is reached.
 
     Programs, images and what the oracle makes of them are the same for all faults, and are made
-    once; a fault that is seen is not run again.
+    once; a fault that is seen is not run again. Returns the images drawn, over all columns, too.
     """
-    return _Search(*task, report).run(stopping)
+    searching, (plan, seed) = _Search(*task), task
+    rounds = campaign_rounds(
+        plan.forms, target=plan.target, version=plan.version, seed=seed, speed=Speed.INTERPRETED
+    )
+    while True:
+        begun = time.perf_counter()
+        batches = next(rounds)
+        searching.shared += time.perf_counter() - begun
+        for batch in batches:
+            searching.batch(batch)
+            if not any(map(searching.goes_on, plan.columns)):
+                return searching.cases, searching.seen
 
 
 class _Search:
-    def __init__(self, plan: Plan, seed: int, report: Report) -> None:
-        self._plan, self._seed, self._report = plan, seed, report
+    def __init__(self, plan: Plan, seed: int) -> None:
+        self._plan, self._seed = plan, seed
         layout = seed % LAYOUTS
         self._sound = Mutant(None, target=plan.target, layout=layout)
         self._mutants = {
@@ -307,43 +295,26 @@ class _Search:
         self._left = {column: set(self._mutants) for column in plan.columns}
         self._drawn = 0
         """Images of each column so far."""
-        self._shared = 0.0
+        self.shared = 0.0
         """Seconds that went into programs."""
-        self._result = SearchResult()
         self._own = {(column, name): 0.0 for column in plan.columns for name in self._mutants}
         """Seconds that went into one device, and into images and oracle while it was looked at."""
+        self.cases, self.seen = 0, Seen()
 
-    def run(self, stopping: Stopping) -> SearchResult:
-        plan = self._plan
-        rounds = campaign_rounds(
-            plan.forms, target=plan.target, version=plan.version, seed=self._seed,
-            speed=Speed.INTERPRETED,
-        )  # fmt: skip
-        while True:
-            begun = time.perf_counter()
-            batches = next(rounds)
-            self._shared += time.perf_counter() - begun
-            for batch in batches:
-                self._batch(batch)
-                if stopping() or not any(map(self._goes_on, plan.columns)):
-                    return self._result
-
-    def _goes_on(self, column: Contents) -> bool:
+    def goes_on(self, column: Contents) -> bool:
         return bool(self._left[column]) and self._drawn < self._plan.limit_of(column)
 
-    def _batch(self, batch: Batch) -> None:
+    def batch(self, batch: Batch) -> None:
         """Run the images of one program on the devices whose fault was not seen yet."""
         begun = time.perf_counter()
         plan = self._plan
-        module = emit(
-            batch.program, module=Module.named(plan.target, plan.version), entry=batch.entry
-        )
-        emitted = Emitted.of(module)
-        self._shared += time.perf_counter() - begun
+        named = Module.named(plan.target, plan.version)
+        emitted = Emitted.of(emit(batch.program, module=named, entry=batch.entry))
+        self.shared += time.perf_counter() - begun
         loaded: dict[str, LoadedModule | SimulatedTrap] = {}
-        for column in filter(self._goes_on, plan.columns):
+        for column in filter(self.goes_on, plan.columns):
             count = min(batch.count, plan.limit_of(column) - self._drawn)
-            self._result.cases += count
+            self.cases += count
             touched = self._touched(column, emitted, loaded)
             if not touched:
                 # Nothing can show, so that nobody has to know what the images hold.
@@ -359,11 +330,8 @@ class _Search:
                 self._own[column, name] += filling + time.perf_counter() - begun
                 if first is not None:
                     self._left[column].remove(name)
-                    self._report(1)
-                    self._result.seen[column, name] = Sighting(
-                        cases=self._drawn + first + 1,
-                        seconds=self._shared + self._own[column, name],
-                    )
+                    seconds = self.shared + self._own[column, name]
+                    self.seen[column, name] = Sighting(self._drawn + first + 1, seconds)
         self._drawn += batch.count
 
     def _touched(
@@ -398,55 +366,24 @@ class _Search:
             )
 
 
-def _median(values: Sequence[float], count: int) -> float | None:
-    """Return the median of so many values, of which those that are not there are infinite."""
-    unseen = [float("inf")] * (count - len(values))
-    median = statistics.median([*values, *unseen]) if count else float("inf")
-    return None if median == float("inf") else median
-
-
-@dataclass(frozen=True, kw_only=True)
-class Column:
+class Column(NamedTuple):
     """How one sort of contents did on one fault."""
 
-    sightings: tuple[Sighting, ...]
-    """One for each seed that saw the fault."""
-    seeds: int
-    """How many seeds looked for it."""
-
-    @property
-    def cases(self) -> int | None:
-        """Median of the images drawn until the fault was seen.
-
-        None if half of the seeds or more did not see it.
-        """
-        median = _median([one.cases for one in self.sightings], self.seeds)
-        return None if median is None else round(median)
-
-    @property
-    def seconds(self) -> float | None:
-        """Median of the seconds until then, on one core; None as for `cases`."""
-        return _median([one.seconds for one in self.sightings], self.seeds)
-
-    @property
-    def found(self) -> bool:
-        """Whether most seeds saw the fault within the limit."""
-        return self.cases is not None
+    found_in: int  # seeds that saw the fault
+    seeds: int  # seeds that looked for it
+    cases: int | None
+    """Median of the images drawn until the fault was seen; None if half of the seeds or more did
+    not see it."""
+    seconds: float | None
+    """Median of the seconds until then, on one core; None as for `cases`."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One fault, and how each sort of contents did."""
-
-    subject: Subject
-    columns: Mapping[Contents, Column]
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Measurement:
     """What a bench measured."""
 
-    rows: tuple[Row, ...]
+    rows: Sequence[tuple[Subject, Mapping[Contents, Column]]]
+    """Each fault, and how each sort of contents did."""
     cases: int
     """Images drawn by all seeds, over all columns."""
     seconds: float
@@ -457,39 +394,40 @@ class Measurement:
 
         None if half of them or more were not found.
         """
-        rows = [one for one in self.rows if not one.subject.unobservable]
-        cases = [one.columns[contents].cases for one in rows if not one.subject.is_measured_row]
-        median = _median([one for one in cases if one is not None], len(cases))
+        median = _median(
+            columns[contents].cases
+            for subject, columns in self.rows
+            if not subject.unobservable and not subject.is_measured_row
+        )
         return None if median is None else round(median)
 
     def missed(self, contents: Contents) -> list[str]:
-        """Return the names of the observable faults that were not found."""
-        return [
-            row.subject.name
-            for row in self.rows
-            if not row.subject.unobservable and not row.columns[contents].found
-        ]
+        """Return the names of the observable faults that most seeds did not see."""
+        observable = [row for row in self.rows if not row[0].unobservable]
+        return [subject.name for subject, row in observable if row[contents].cases is None]
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    """Return the median, where values that are not there are infinite."""
+    told = [inf if value is None else value for value in values] or [inf]
+    median = statistics.median(told)
+    return None if median == inf else median
 
 
 def measure(plan: Plan, seeds: Sequence[int], *, jobs: int, report: Report) -> Measurement:
     """Search with every seed, some of them at the same time."""
     begun = time.perf_counter()
     results = run_all(search, [(plan, seed) for seed in seeds], jobs=jobs, report=report)
-    rows = []
-    for subject in plan.subjects:
-        seen = {
-            contents: [result.seen.get((contents, subject.name)) for result in results]
-            for contents in plan.columns
-        }
-        columns = {
-            contents: Column(
-                sightings=tuple(one for one in found if one is not None), seeds=len(results)
-            )
-            for contents, found in seen.items()
-        }
-        rows.append(Row(subject=subject, columns=columns))
-    return Measurement(
-        rows=tuple(rows),
-        cases=sum(result.cases for result in results),
-        seconds=time.perf_counter() - begun,
-    )
+
+    def column(contents: Contents, name: str) -> Column:
+        found = [seen.get((contents, name)) for _, seen in results]
+        cases = _median(one and one.cases for one in found)
+        seconds = _median(one and one.seconds for one in found)
+        count = sum(one is not None for one in found)
+        return Column(
+            count, len(found), cases if cases is None else round(cases),
+            seconds if seconds is None else round(seconds, 3),
+        )  # fmt: skip
+
+    rows = [(one, {of: column(of, one.name) for of in plan.columns}) for one in plan.subjects]
+    return Measurement(rows, sum(cases for cases, _ in results), time.perf_counter() - begun)

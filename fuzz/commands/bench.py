@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import groupby
-from typing import Any
+from operator import itemgetter
 
 from corpus.known import load_known
 from fuzz.bench import Report as Advance
@@ -17,154 +17,139 @@ from fuzz.bench import run_all
 from fuzz.bench.campaigns import (
     Campaign,
     LinesTask,
-    Reach,
+    Row,
     campaigns_of,
     lines_of,
     measure_reach,
     undrawn_forms,
 )
-from fuzz.bench.search import Column, Contents, Measurement, Plan, Row, chosen, measure
+from fuzz.bench.search import Contents, Measurement, Plan, chosen, measure
 from fuzz.options.conflicts import check_conflicts
 from fuzz.options.testing import Bench, Faults
 from fuzz.output import bars, counted
-from fuzz.output.report import Report, ReportColumn, ReportRow, Section, rows_of
+from fuzz.output.report import Data, Report, ReportColumn, ReportRow, Section, rows_of
 from fuzz.runner import RunnerChoice, cores, version_for
 from oracle.errors import UsageError
 from oracle.forms import Form
 from runners.faults import CATALOGUE
 from strategies.draws import Selection
-from strategies.program_draws import selected_forms
+from strategies.rounds import selected_forms
 
-_MISSING_SHOWN = 4
-"""Names of what is missing of one kind that are printed."""
-_FORMS_SHOWN = 4
-"""Forms of an instruction, those that were reached least, that stand in the table."""
-
-
-_REACHED = (
-    ReportColumn("reached", "name", whole=True),
-    ReportColumn("programs", number=True),
-)
+_SHOWN = 4
+"""Names of what is missing of one kind that are printed, and forms of an instruction, those that
+were reached least, that stand in the table."""
 
 
 def _reach_report(
-    reached: Sequence[Reach], undrawn: Sequence[Form], options: Bench, seconds: float
+    rows: Sequence[Row], undrawn: Sequence[Form], options: Bench, seconds: float
 ) -> Report:
-    gaps = [one for one in reached if not one.count]
+    def marked(rows: Iterable[Row]) -> list[ReportRow]:
+        return [ReportRow(data=one, style="" if one["programs"] else "bad") for one in rows]
+
+    gaps = [{"dimension": r["dimension"], "name": r["name"]} for r in rows if not r["programs"]]
+    sections, sentences = [], []
+    columns = (ReportColumn("reached", "name", whole=True), ReportColumn("programs", number=True))
+    for dimension, group in groupby(rows, key=itemgetter("dimension")):
+        some = list(group)
+        names = [one["name"] for one in some if not one["programs"]]
+        heading = f"{dimension}: {len(some) - len(names)} of {len(some)}"
+        if dimension.startswith("form"):  # too long to list, and most are reached
+            some = sorted(some, key=itemgetter("programs"))[:_SHOWN]
+        sections.append(Section(heading=heading, columns=columns, rows=marked(some)))
+        if names:
+            more = f" and {len(names) - _SHOWN:,} more" * (len(names) > _SHOWN)
+            sentences.append(f"missing: {dimension}: {', '.join(names[:_SHOWN])}{more}")
+    if undrawn:
+        sentences.append(
+            f"{counted(len(undrawn), 'form')} of the target left out, because nobody has measured "
+            "what they compute (--json lists them)"
+        )
     sentence = (
         f"{counted(options.programs, 'program')}, seed {options.seed}, in {seconds:,.0f} s: "
-        f"{len(reached) - len(gaps):,} of {len(reached):,} features reached"
+        f"{len(rows) - len(gaps):,} of {len(rows):,} features reached"
     )
     if gaps:
         sentence += f"; {len(gaps):,} missing (exit code 1). More programs reach more (--programs)"
-    sections, missing = [], []
-    for dimension, group in groupby(reached, key=lambda one: one.dimension):
-        rows = list(group)
-        names = [row.name for row in rows if not row.count]
-        heading = f"{dimension}: {len(rows) - len(names)} of {len(rows)}"
-        sections.append(
-            Section(heading=heading, columns=_REACHED, rows=[_reached(row) for row in _shown(rows)])
-        )
-        if names:
-            more = f" and {len(names) - _MISSING_SHOWN:,} more" * (len(names) > _MISSING_SHOWN)
-            missing.append(f"missing: {dimension}: {', '.join(names[:_MISSING_SHOWN])}{more}")
-    left = (
-        f"{counted(len(undrawn), 'form')} of the target left out, because nobody has measured what "
-        "they compute (--json lists them)"
-    )
     return Report(
-        rows=[_reached(one) for one in reached],
+        rows=marked(rows),
         before=sections,
-        sentences=[*missing, *([left] if undrawn else []), sentence],
+        sentences=[*sentences, sentence],
         summary={
             "cases": options.programs,
             "seconds": round(seconds, 3),
             "seed": options.seed,
             "faults": [],
             "programs": options.programs,
-            "missing": [{"dimension": one.dimension, "name": one.name} for one in gaps],
+            "missing": gaps,
             "not_drawn": [form.opcode for form in undrawn],
         },
     )
 
 
-def _reached(one: Reach) -> ReportRow:
-    data = {"dimension": one.dimension, "name": one.name, "programs": one.count}
-    return ReportRow(data=data, style="" if one.count else "bad")
-
-
-def _shown(rows: Sequence[Reach]) -> Sequence[Reach]:
-    """Leave out most of what is too long to list: forms that are reached."""
-    if not rows[0].dimension.startswith("form"):
-        return rows
-    return sorted(rows, key=lambda row: row.count)[:_FORMS_SHOWN]
-
-
-def _row(row: Row, plan: Plan) -> dict[str, object]:
-    main, *baselines = plan.columns
-    subject = row.subject
-    return {
-        "name": subject.name,
-        "meaning": subject.fault.meaning,
-        "stands_for": subject.fault.stands_for,
-        "place": subject.fault.place.value,
-        "observable": not subject.unobservable,
-        "reason": subject.unobservable,
-        **_figures(row.columns[main]),
-        "baselines": {one.value: _figures(row.columns[one]) for one in baselines},
-    }
-
-
-def _figures(column: Column) -> dict[str, object]:
-    seconds = column.seconds
-    return {
-        "found": column.found,
-        "found_in": len(column.sightings),
-        "seeds": column.seeds,
-        "cases": column.cases,
-        "seconds": None if seconds is None else round(seconds, 3),
-    }
-
-
 def _measurement_report(measured: Measurement, plan: Plan, options: Bench) -> Report:
     main, *baselines = plan.columns
-    rows = [_row(row, plan) for row in measured.rows]
+    rows: list[Row] = []
+    sections: dict[bool, list[ReportRow]] = {False: [], True: []}
+    for subject, figures in measured.rows:
+        told = {
+            of: {"found": one.cases is not None, **one._asdict()} for of, one in figures.items()
+        }
+        row = {
+            "name": subject.name,
+            "meaning": subject.fault.meaning,
+            "stands_for": subject.fault.stands_for,
+            "place": subject.fault.place.value,
+            "observable": not subject.unobservable,
+            "reason": subject.unobservable,
+            **told[main],
+            "baselines": {one.value: told[one] for one in baselines},
+        }
+        rows.append(row)
+        if not subject.unobservable:
+            style = "" if row["found"] else "bad"
+            sections[subject.is_measured_row].append(ReportRow(data=row, style=style))
+
+    def cases(of: Contents) -> Callable[[Data], str]:
+        def shown(row: Data) -> str:
+            count = (row if of is main else row["baselines"][of.value])["cases"]
+            return f">{plan.limit_of(of):,}" if count is None else f"{count:,}"
+
+        return shown
+
     columns = (
         ReportColumn("fault", "name", whole=True),
         ReportColumn("what happens", "meaning"),
-        ReportColumn("images", lambda row: _cases(row, plan.limit_of(main)), number=True),
+        ReportColumn("images", cases(main), number=True),
         ReportColumn("found", lambda row: f"{row['found_in']}/{row['seeds']}", number=True),
         ReportColumn(
             "seconds",
             lambda row: "-" if row["seconds"] is None else f"{row['seconds']:.2f}",
             number=True,
         ),
-        *(_baseline(one, plan.limit_of(one)) for one in baselines),
+        *(ReportColumn(one.value, cases(one), number=True) for one in baselines),
     )
-    shown = [
-        Section(
-            heading=heading,
-            columns=columns,
-            rows=[
-                ReportRow(data=data, style="" if data["found"] else "bad")
-                for row, data in zip(measured.rows, rows, strict=True)
-                if row.subject.is_measured_row is measures and not row.subject.unobservable
-            ],
-        )
-        for heading, measures in (("Planted faults", False), ("Rows of what was measured", True))
-    ]
-    hidden = [f"Not observable: {row['name']}: {row['reason']}" for row in rows if row["reason"]]
     missed = measured.missed(main)
+    sentences = [f"Not observable: {row['name']}: {row['reason']}" for row in rows if row["reason"]]
+    for one in plan.columns:
+        median, left, limit = measured.median(one), len(measured.missed(one)), plan.limit_of(one)
+        sentences.append(
+            f"contents {one.value}: {left} not found within {limit:,} images"
+            if median is None
+            else f"contents {one.value}: half of the faults are found within "
+            f"{counted(median, 'image')} (median of the seeds); {left} not within {limit:,}"
+        )
+    sentences += [f"Not found: {', '.join(missed)}"] if missed else []
+    sentences.append(
+        f"{counted(options.seeds, 'seed')} from {options.seed}, {plan.target}, PTX ISA "
+        f"{plan.version}; {counted(measured.cases, 'image')} in {measured.seconds:,.0f} s"
+    )
     return Report(
         rows=rows_of(rows),
-        before=shown,
-        sentences=[
-            *hidden,
-            *(_found_within(measured, one, plan.limit_of(one)) for one in plan.columns),
-            *([f"Not found: {', '.join(missed)}"] if missed else []),
-            f"{counted(options.seeds, 'seed')} from {options.seed}, {plan.target}, PTX ISA "
-            f"{plan.version}; {counted(measured.cases, 'image')} in {measured.seconds:,.0f} s",
+        before=[
+            Section(heading="Planted faults", columns=columns, rows=sections[False]),
+            Section(heading="Rows of what was measured", columns=columns, rows=sections[True]),
         ],
+        sentences=sentences,
         summary={
             "cases": measured.cases,
             "seconds": round(measured.seconds, 3),
@@ -183,25 +168,6 @@ def _measurement_report(measured: Measurement, plan: Plan, options: Bench) -> Re
             ],
         },
     )
-
-
-def _baseline(contents: Contents, limit: int) -> ReportColumn:
-    name = contents.value
-    return ReportColumn(name, lambda row: _cases(row["baselines"][name], limit), number=True)
-
-
-def _found_within(measured: Measurement, contents: Contents, limit: int) -> str:
-    median, missed = measured.median(contents), len(measured.missed(contents))
-    if median is None:
-        return f"contents {contents.value}: {missed} not found within {limit:,} images"
-    return (
-        f"contents {contents.value}: half of the faults are found within "
-        f"{counted(median, 'image')} (median of the seeds); {missed} not within {limit:,}"
-    )
-
-
-def _cases(figures: Mapping[str, Any], limit: int) -> str:
-    return f">{limit:,}" if figures["cases"] is None else f"{figures['cases']:,}"
 
 
 TARGET = "sm_100a"
@@ -248,8 +214,7 @@ def _search(options: Bench) -> bool:
         baseline_limit=min(options.limit, options.baseline_limit),
     )
     seeds = [(options.seed + index) % 2**64 for index in range(options.seeds)]
-    searches = sum(1 for one in plan.subjects if not one.unobservable) * len(plan.columns)
-    with _watched("searches", searches * len(seeds), json=options.json) as report:
+    with _watched("searches", len(seeds), json=options.json) as report:
         measured = measure(plan, seeds, jobs=options.jobs or cores(), report=report)
     _measurement_report(measured, plan, options).write(json=options.json)
     return bool(measured.missed(plan.columns[0]))
@@ -272,39 +237,40 @@ def _search_lines(options: Bench) -> bool:
                     images=options.images, known=known,
                 )  # fmt: skip
                 tasks.setdefault(one.name, task)
-    with _watched("images", options.images * len(tasks), json=options.json) as report:
-        found = run_all(lines_of, list(tasks.values()), jobs=options.jobs or cores(), report=report)
-    seen = [one for one in found if one.titles]
-    seconds = [taken for one in seen for taken in one.seconds]
+    with _watched("campaigns", len(tasks), json=options.json) as report:
+        rows = run_all(lines_of, list(tasks.values()), jobs=options.jobs or cores(), report=report)
+    seen = [one for one in rows if one["found"]]
+    seconds = [taken for one in seen for taken in one["seconds"]]
     summary = {
-        "cases": sum(one.images for one in found),
+        "cases": sum(one["cases"] for one in rows),
         "seconds": round(time.perf_counter() - begun, 3),
         "seed": options.seed,
         "found": len(seen),
-        "one_line": sum(len(one.titles) == 1 for one in seen),
-        "named": sum(one.named == len(one.titles) for one in seen),
-        "known": sum(one.known for one in seen),
-        "flaky": sum(one.flaky for one in seen),
-        "most_lines": max((len(one.titles) for one in seen), default=0),
+        "one_line": sum(one["lines"] == 1 for one in seen),
+        "named": sum(one["named"] for one in seen),
+        "known": sum(one["known"] for one in seen),
+        "flaky": sum(one["flaky"] for one in seen),
+        "most_lines": max((one["lines"] for one in seen), default=0),
         "median_seconds": round(statistics.median(seconds or [0.0]), 3),
     }
-    rows = [
-        {
-            "name": one.name, "found": bool(one.titles), "cases": one.images,
-            "lines": len(one.titles), "titles": one.titles, "known": one.known,
-            "flaky": one.flaky, "named": one.named == len(one.titles) > 0,
-            "seconds": [round(taken, 3) for taken in one.seconds],
-        }
-        for one in found
-    ]  # fmt: skip
+    culprit = {True: "named", False: "another"}
     Report(
-        columns=_LINES,
+        columns=(
+            ReportColumn("fault", "name", whole=True),
+            ReportColumn("lines", number=True),
+            ReportColumn(
+                "culprit",
+                lambda row: culprit[row["named"]] if row["lines"] else "not found",
+                whole=True,
+            ),
+            ReportColumn("what a person reads", lambda row: "\n".join(row["titles"])),
+        ),
         rows=[
             ReportRow(data=row, style="" if row["lines"] == 1 and row["named"] else "bad")
             for row in rows
         ],
         sentences=[
-            f"Of {counted(len(found), 'fault')}, {summary['found']} found in campaigns of "
+            f"Of {counted(len(rows), 'fault')}, {summary['found']} found in campaigns of "
             f"{counted(options.images, 'image')}: {summary['one_line']} in one line, "
             f"{summary['named']} with the culprit named, {summary['known']} lines taken for known, "
             f"{summary['flaky']} flaky; seed {options.seed}, {summary['seconds']:,.0f} s",
@@ -313,19 +279,7 @@ def _search_lines(options: Bench) -> bool:
         ],
         summary={**summary, "faults": rows},
     ).write(json=options.json)
-    return summary["one_line"] < len(seen) or summary["named"] < len(seen)
-
-
-_LINES = (
-    ReportColumn("fault", "name", whole=True),
-    ReportColumn("lines", number=True),
-    ReportColumn(
-        "culprit",
-        lambda row: "not found" if not row["lines"] else "named" if row["named"] else "another",
-        whole=True,
-    ),
-    ReportColumn("what a person reads", lambda row: "\n".join(row["titles"])),
-)
+    return not all(one["lines"] == 1 and one["named"] for one in seen)
 
 
 def _coverage(options: Bench) -> bool:
@@ -339,12 +293,12 @@ def _coverage(options: Bench) -> bool:
         programs=options.programs,
     )
     campaigns = campaigns_of(whole)
-    with _watched("programs", options.programs, json=options.json) as report:
+    with _watched("campaigns", len(campaigns), json=options.json) as report:
         reached = measure_reach(campaigns, jobs=options.jobs or cores(), report=report)
     seconds = time.perf_counter() - begun
     undrawn = undrawn_forms(target, version)
     _reach_report(reached, undrawn, options, seconds).write(json=options.json)
-    return not all(one.count for one in reached)
+    return not all(one["programs"] for one in reached)
 
 
 def _module(options: Bench) -> tuple[str, str]:

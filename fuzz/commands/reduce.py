@@ -16,8 +16,7 @@ from fuzz.campaign.rounds import parse_duration
 from fuzz.compilers.failures import Ask, CompilerFailure
 from fuzz.compilers.members import COMPILE_SECONDS
 from fuzz.judging.bringing import brought
-from fuzz.judging.judging import compare, reducer_of
-from fuzz.judging.reducing import KernelReducer
+from fuzz.judging.judging import KernelReducer, compare, reducer_of
 from fuzz.kinds import BY_OUTCOME
 from fuzz.options.testing import Judge, Reduce
 from fuzz.output import check_output, counted, emit_summary, say, starting, typed
@@ -25,7 +24,7 @@ from fuzz.reducer import Reducer
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import read_text
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.judgements import Outcome, Verdict
+from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
 from runners.compilers import discover_assemblers, find_assembler
 from runners.cuda.compilation import DEFAULT_LEVEL, LEVELS
@@ -85,7 +84,19 @@ def reduce(options: Reduce) -> bool:
             if isinstance(shown.reducer, KernelReducer):
                 launch = shown.reducer.setup.toml.encode()
                 durable.write_output(output.with_suffix(".toml"), launch)
-            _report(options, text, output, shown, status, time.monotonic() - started)
+            before, after = (len(one.splitlines()) for one in (text, shown.reducer.text))
+            seconds, see = time.monotonic() - started, shown.see(output)
+            if options.json:
+                emit_summary(
+                    module=str(options.module), output=str(output), lines_before=before,
+                    lines=after, cases=shown.reducer.tries, seconds=round(seconds, 3),
+                    shrink="stopped" if status is None else status.value, see=see, **shown.row,
+                )  # fmt: skip
+            else:
+                ended = "it was stopped" if status is None else _ENDS[status]
+                runs = f"{counted(shown.reducer.tries, 'run')}, {seconds:.1f} s ({ended})"
+                say(f"{counted(before, 'line')} became {after} in {runs}: {output}")
+                say(f"It is seen with: {see}")
     return False
 
 
@@ -127,7 +138,13 @@ def _failing(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
     failure = CompilerFailure(verdict=verdict, said=options.message or "")
     named = f"{assembler.named} -O{level}"
     if verdict.outcome not in _DEAD if options.crash else not failure.is_shown_by(verdict):
-        raise InfrastructureError(_not_shown(options, named, verdict))
+        wanted = f"a message with {quoted(options.message or '')}"
+        said = f"says: {'; '.join(verdict.messages) or verdict.ending:.300}"
+        said = "accepts it" if verdict.outcome is Outcome.ACCEPTED else said
+        raise InfrastructureError(
+            f"{options.module} does not show {wanted if options.message else 'a crash or a hang'} "
+            f"with {named}, which {said}"
+        )
     others = [(assembler, other) for other in LEVELS if other != level]
     others += [(one, level) for one in discover_assemblers().assemblers if one != assembler]
     innocent, keeps = None, ""
@@ -143,20 +160,8 @@ def _failing(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
         see=lambda path: typed(
             [assembler.path, f"-O{level}", *command, path, "-o", Path("/dev/null")]
         ),
-        row={
-            "compiler": assembler.label,
-            "level": level,
-            "kind": kind,
-            "message": failure.message,
-        },
+        row={"compiler": assembler.label, "level": level, "kind": kind, "message": failure.message},
     )
-
-
-def _not_shown(options: Reduce, named: str, verdict: Verdict) -> str:
-    wanted = f"a message with {quoted(options.message)}" if options.message else "a crash or a hang"
-    said = "; ".join(verdict.messages) or verdict.ending
-    did = "accepts it" if verdict.outcome is Outcome.ACCEPTED else f"says: {said:.300}"
-    return f"{options.module} does not show {wanted} with {named}, which {did}"
 
 
 @contextmanager
@@ -247,22 +252,3 @@ def _judged_again(judge: Judge, path: Path) -> str:
 _WAYS: Mapping[str, Callable[[Reduce, str, float], AbstractContextManager[_Shown]]] = {
     "message": _failing, "crash": _failing, "differs": _differing, "command": _commanded,
 }  # fmt: skip
-
-
-def _report(
-    options: Reduce, text: str, output: Path, shown: _Shown, status: ShrinkStatus | None,
-    seconds: float,
-) -> None:  # fmt: skip
-    before, after = (len(one.splitlines()) for one in (text, shown.reducer.text))
-    if options.json:
-        emit_summary(
-            module=str(options.module), output=str(output), lines_before=before, lines=after,
-            cases=shown.reducer.tries, seconds=round(seconds, 3),
-            shrink="stopped" if status is None else status.value, see=shown.see(output),
-            **shown.row,
-        )  # fmt: skip
-        return
-    ended = "it was stopped" if status is None else _ENDS[status]
-    runs = counted(shown.reducer.tries, "run")
-    say(f"{counted(before, 'line')} became {after} in {runs}, {seconds:.1f} s ({ended}): {output}")
-    say(f"It is seen with: {shown.see(output)}")

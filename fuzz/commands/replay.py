@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Console
 from rich.text import Text
 
 from corpus import Cause, Entry, Problem, open_corpus
@@ -50,7 +49,8 @@ from runners.ptx_pass import PtxPass
 class _Results:
     rows: list[tuple[Replayed, Row | None]] = field(default_factory=list)
     tests: list[Test] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    broken: list[Problem] = field(default_factory=list)
+    """Entries that cannot be read."""
 
     @property
     def unknown(self) -> bool:
@@ -62,23 +62,9 @@ class _Results:
         return [one.error for one, _ in self.rows if one.error is not None]
 
     @property
-    def broken(self) -> list[Problem]:
-        """Entries that cannot be read; what a killed writer left is no finding."""
-        return [one for one in self.problems if one.cause is not Cause.LEFTOVER]
-
-    def count(self, way: Way) -> int:
-        """Return of how many findings so much is known; notes are none."""
-        return sum(one.way is way for one, _ in self.rows if not is_expansion(one.entry))
-
-    @property
-    def answered(self) -> int:
-        """Findings of which is known what was asked for."""
-        return sum(one.answered for one, _ in self.rows)
-
-    @property
-    def asked(self) -> int:
+    def asked(self) -> list[Replayed]:
         """Findings of which anything could be known: all but notes."""
-        return sum(not is_expansion(one.entry) for one, _ in self.rows)
+        return [one for one, _ in self.rows if not is_expansion(one.entry)]
 
 
 def replay_path(options: Replay) -> bool:
@@ -92,7 +78,7 @@ def replay_path(options: Replay) -> bool:
         check_conflicts(options, "module of replay")
         return _replay_module(options)
     started = time.monotonic()
-    told = _Results()
+    told, problems = _Results(), list[Problem]()
     if (path / DESCRIPTION).exists():
         entries = [read_entry(path)]
     elif path.is_dir() and not (path / MANIFEST).exists():
@@ -101,16 +87,18 @@ def replay_path(options: Replay) -> bool:
             "give the folder of one of them, or a .ptx file with a module"
         )
     else:
-        entries = list(named_corpus(path).entries(told.problems.append))
-    if not entries and not told.problems:
+        entries = list(named_corpus(path).entries(problems.append))
+    if not entries and not problems:
         command = typed(("warpfuzz", "run", "--corpus", path))
         raise UsageError(f"{path} holds no findings; `{command}` looks for some")
     _check(entries, options)
+    # What a killed writer left is no finding.
+    told.broken = [one for one in problems if one.cause is not Cause.LEFTOVER]
     answers = read_answers() if is_record(path) else None
+    known = known_with(options.known, nothing=options.no_known)
     with Replays(
         replay_options(options), baseline=options.baseline, answers=answers, kernels=options.kernels
     ) as replays:
-        known = known_with(options.known, nothing=options.no_known)
         _replay(entries, replays, told, options, known)
     for problem in told.broken:
         name, message = problem.path.name, f"{problem.cause.value}: it could not be read"
@@ -121,7 +109,7 @@ def replay_path(options: Replay) -> bool:
         of = f" ({count} findings)" if count > 1 else ""
         say(f"warpfuzz: {reason}{of}", stderr=True)
     report_expired(known)
-    report_problems(told.problems, fail=False)
+    report_problems(problems, fail=False)
     if not told.unknown:
         _check_told(told, options)
         check_tested(untested)
@@ -144,26 +132,25 @@ def _untested(told: _Results, options: Replay) -> str:
 
 
 def _check_told(told: _Results, options: Replay) -> None:
-    errors = told.errors
-    if errors:
+    if errors := told.errors:
         # What no finding at all can be run with is the fault of the options, not of a finding.
         alike = len(errors) == len(told.rows) and len(set(map(str, errors))) == 1
-        usage = (alike and isinstance(errors[0], UsageError)) or any(
-            isinstance(error, UntrustedError) for error in errors
-        )
+        untrusted = any(isinstance(error, UntrustedError) for error in errors)
+        usage = untrusted or (alike and isinstance(errors[0], UsageError))
         raise (UsageError if usage else InfrastructureError)(
             f"{len(errors)} of {counted(len(told.rows), 'finding')} could not be asked, as said "
             "above"
         )
     if told.broken:
-        many = "entry is" if len(told.broken) == 1 else "entries are"
         raise InfrastructureError(
-            f"{len(told.broken)} {many} broken and left out; repair or remove what is named above"
+            f"{counted(len(told.broken), 'entry', 'entries')} of the corpus broken and left out; "
+            "repair or remove what is named above"
         )
-    least = options.at_least if options.at_least is not None else min(told.asked, 1)
-    if told.answered < least:
+    answered = sum(one.answered for one, _ in told.rows)
+    least = options.at_least if options.at_least is not None else min(len(told.asked), 1)
+    if answered < least:
         raise InfrastructureError(
-            f"{counted(told.answered, 'finding')} compared or judged, and --at-least {least} asks "
+            f"{counted(answered, 'finding')} compared or judged, and --at-least {least} asks "
             "for more: nothing is known of the others"
         )
 
@@ -204,7 +191,7 @@ def _replay(
         if options.json:
             emit(_row(one, match))
         elif not options.quiet or (one.counts and match is None):
-            _print(one, match, out)
+            out.print(_line(one, match), soft_wrap=True)
 
 
 def _row(one: Replayed, known: Row | None) -> dict[str, object]:
@@ -219,14 +206,22 @@ def _row(one: Replayed, known: Row | None) -> dict[str, object]:
 def _summarise(
     told: _Results, answers: Answers | None, options: Replay, seconds: float, untested: str
 ) -> None:
-    ways = by_way(told.count)
+    ways = by_way(Counter(one.way for one in told.asked).__getitem__)
     standings = Counter(one.standing for one, _ in told.rows if one.standing is not None)
     said = ", ".join(f"{count} {way.value}" for way, count in ways.items())
     sentences = [
-        f"{counted(told.asked, 'finding')} replayed {counted(options.times, 'time')} in "
-        f"{seconds:.1f} s: {said}, {len(told.broken)} broken.",
-        _verdicts(told, options),
+        f"{counted(len(told.asked), 'finding')} replayed {counted(options.times, 'time')} in "
+        f"{seconds:.1f} s: {said}, {len(told.broken)} broken."
     ]
+    for way in (Way.COMPARED, Way.JUDGED, Way.FAILED):
+        if rows := [one for one in told.asked if one.way is way]:
+            shown = sum(one.counts for one in rows)
+            what, others = "still wrong", "no longer"
+            if options.baseline is not None:
+                what, others = f"not as with {options.baseline}", "the same"
+            sentences.append(f"Of those {way.value}: {shown} {what}, {len(rows) - shown} {others}.")
+    if not sentences[1:]:
+        sentences.append("Nothing could be compared or judged.")
     if answers is not None:
         mended, kept, changed = (standings[one] for one in ReplayStatus)
         sentences.append(
@@ -253,57 +248,40 @@ def _summarise(
     ).write(json=options.json, junit=options.junit)
 
 
-def _verdicts(told: _Results, options: Replay) -> str:
-    parts = []
-    for way in (Way.COMPARED, Way.JUDGED, Way.FAILED):
-        rows = [one for one, _ in told.rows if one.way is way and not is_expansion(one.entry)]
-        if rows:
-            shown = sum(one.counts for one in rows)
-            what, others = "still wrong", "no longer"
-            if options.baseline is not None:
-                what, others = f"not as with {options.baseline}", "the same"
-            parts.append(f"Of those {way.value}: {shown} {what}, {len(rows) - shown} {others}.")
-    return " ".join(parts) or "Nothing could be compared or judged."
-
-
 _STYLES = {
-    "reproduced": "bad",
-    "changed": "odd",
-    "flaky": "odd",
-    Way.NOT_ASKED.value: "odd",
+    "reproduced": "bad", "changed": "odd", "flaky": "odd", Way.NOT_ASKED.value: "odd",
     "note": "quiet",
-}
+}  # fmt: skip
 
 
-def _became(one: Replayed) -> str:
-    """Say what became of a finding, in words of the same width."""
-    if one.standing is None:
-        return f"{one.verdict:<10}"
-    right = one.now.kind is None
-    said = {
-        ReplayStatus.MENDED: "fixed",
-        ReplayStatus.KEPT: "right, unchanged" if right else "wrong, unchanged",
-        ReplayStatus.CHANGED: "wrong in another way",
-    }
-    return f"{said[one.standing]:<20}"
-
-
-def _print(one: Replayed, known: Row | None, out: Console) -> None:
-    line = Text(_became(one), style=_STYLES.get(one.verdict, "legal"))
-    if one.before is not None and one.counts:
-        line.append(f" (baseline: {one.before.verdict(one.finding.kind)})", style="odd")
-    if one.now.runs > 1:
-        line.append(f" {one.now.failed} of {one.now.runs:,} times", style="count")
-    if one.now.executions > one.now.runs:
-        line.append(f" ({one.now.executions:,} executions)", style="count")
-    line.append(f" {one.entry.id}  {harmless(sentence(one.finding), one_line=True)}")
-    if known is not None:
-        line.append(f" known: {known.id}", style="known")
-    if one.kernel is not None:
-        line.append(f" {KERNEL}: {one.kernel.count(chr(10))} lines", style="quiet")
+def _line(one: Replayed, known: Row | None) -> Text:
+    became, width = one.verdict, 10
     if one.standing is not None:
-        line.append(f"; now {one.now.label}; the record: {one.recorded}", style="quiet")
-    out.print(line, soft_wrap=True)
+        right = "right" if one.now.kind is None else "wrong"
+        became, width = (
+            {
+                ReplayStatus.MENDED: "fixed",
+                ReplayStatus.KEPT: f"{right}, unchanged",
+                ReplayStatus.CHANGED: "wrong in another way",
+            }[one.standing],
+            20,
+        )
+    line = Text(f"{became:<{width}}", style=_STYLES.get(one.verdict, "legal"))
+    parts = [
+        (
+            one.counts and one.before and f" (baseline: {one.before.verdict(one.finding.kind)})",
+            "odd",
+        ),
+        (one.now.runs > 1 and f" {one.now.failed} of {one.now.runs:,} times", "count"),
+        (one.now.executions > one.now.runs and f" ({one.now.executions:,} executions)", "count"),
+        (f" {one.entry.id}  {harmless(sentence(one.finding), one_line=True)}", ""),
+        (known and f" known: {known.id}", "known"),
+        (one.kernel and f" {KERNEL}: {one.kernel.count(chr(10))} lines", "quiet"),
+        (one.standing and f"; now {one.now.label}; the record: {one.recorded}", "quiet"),
+    ]
+    for text, style in parts:
+        line.append(text or "", style=style)
+    return line
 
 
 def _test(one: Replayed, known: Row | None, seconds: float) -> Test:
@@ -333,30 +311,19 @@ def _replay_module(options: Replay) -> bool:
             f"{path} cannot be read: {reason_of(error)}; give a corpus, the folder of a "
             f"finding, or a {MODULE}"
         ) from None
-    assembler = find_assembler(options.assembler)
-    started = time.monotonic()
-    bad = False
+    assembler, started, bad = find_assembler(options.assembler), time.monotonic(), False
     for _ in range(options.times):
         verdict = judge_module(assembler, module)
         bad = bad or verdict.outcome not in (Outcome.ACCEPTED, Outcome.REJECTED)
-        row = {
-            "path": str(path),
-            "verdict": verdict.outcome.name.lower(),
-            "assembler": assembler.version,
-            "messages": list(verdict.messages),
-        }
+        outcome = verdict.outcome.name.lower()
         if options.json:
-            emit(row)
+            row = {"path": str(path), "verdict": outcome, "assembler": assembler.version}
+            emit({**row, "messages": list(verdict.messages)})
         elif not options.quiet:
-            say(f"{row['verdict']} by ptxas {assembler.version}")
+            say(f"{outcome} by ptxas {assembler.version}")
             for message in verdict.messages or (verdict.ending,):
                 say(f"  {message}")
     if options.json:
         seconds = round(time.monotonic() - started, 3)
-        emit_summary(
-            cases=options.times,
-            seconds=seconds,
-            seed=None,
-            findings=[],
-        )
+        emit_summary(cases=options.times, seconds=seconds, seed=None, findings=[])
     return bad

@@ -48,7 +48,9 @@ def show_status(options: Status) -> None:
                 view.update(status_view(found), refresh=True)
             elif options.json and (stamps != said or not goes_on):
                 for one in found:
-                    emit({"status": _row(one)})
+                    row: dict[str, object] = {"corpus": str(one.corpus), "campaign": one.life.value}
+                    row["silent_seconds"] = round(one.silence, 1)
+                    emit({"status": {**row, **one.rows}})
             elif stamps != said and goes_on:
                 out.print(status_view(found))
             if not goes_on:
@@ -59,36 +61,20 @@ def show_status(options: Status) -> None:
         out.print(status_view(found))
 
 
-def _row(one: Figures) -> dict[str, object]:
-    return {
-        "corpus": str(one.corpus),
-        "campaign": one.life.value,
-        "silent_seconds": round(one.silence, 1),
-        **one.rows,
-    }
-
-
 def status_view(found: Sequence[Figures]) -> RenderableType:
     """Return a block of lines for each campaign, and what all of them come to."""
     lines = [line for one in found for line in _lines(one)]
     if len(found) > 1:
         lives = _counted(Counter(one.life.value for one in found))
-        cases, seconds = (sum(getattr(one.status, of) for one in found) for of in _TOGETHER)
+        cases, seconds = (sum(getattr(o.status, of) for o in found) for of in ("cases", "seconds"))
         rate = sum(one.status.recent_rate for one in found if one.life is Life.RUNNING)
         rows = (row for one in found for row in one.status.of_causes(known=False))
         groups = {row.family or row.title for row in rows}
-        lines.append(
-            Text(
-                f"all of them: {lives} · {cases:,} cases in {duration(seconds)} together, "
-                f"{rate:,.0f} a second now · "
-                f"{counted(len(groups), 'different family', 'different families')} of findings",
-                style="bold",
-            )
-        )
+        families = counted(len(groups), "different family", "different families")
+        together = f"all of them: {lives} · {cases:,} cases in {duration(seconds)} together, "
+        together += f"{rate:,.0f} a second now · {families} of findings"
+        lines.append(Text(together, style="bold"))
     return Group(*lines)
-
-
-_TOGETHER = ("cases", "seconds")
 
 
 def _lines(one: Figures) -> list[Text]:
@@ -127,10 +113,8 @@ def _fleet(status: CampaignStatus, *, runs: bool) -> list[Text]:
 
 def _findings(one: Figures) -> Text:
     status, unknown = one.status, one.status.of_causes(known=False)
-    line = Text(
-        f"{counted(len(unknown), 'family', 'families')} of findings",
-        style="odd" if unknown else "",
-    )
+    families = counted(len(unknown), "family", "families")
+    line = Text(f"{families} of findings", style="odd" if unknown else "")
     if verdicts := Counter(row.verdict for row in unknown):
         line.append_text(plain(f" ({_counted(verdicts)})"))
     if known := status.of_causes(known=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -12,10 +12,150 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from corpus import Finding
-from fuzz.findings.replay import Answer, Sample, Way, asked
+from fuzz.findings.replay import Answer, Sample, asked
 from fuzz.findings.stored import words_of
 from fuzz.kinds import level_words
 from fuzz.output import counted
+
+MISSED = 1e-3
+"""Probability with which a failure of the known rate may be overlooked."""
+_LEAST = 2
+"""Runs of what fails every time: one that is not repeated says nothing about being flaky."""
+_MOST = 10_000
+"""Runs after which the search gives up on rarer failures; the chance that is left is reported."""
+
+
+def repeats_for(rate: float) -> int:
+    """Return how many runs miss a failure of this rate with a probability below `MISSED`.
+
+    All n runs pass with a probability of (1 - rate)^n. The rate is the share of runs that fail,
+    from 0 to 1.
+    """
+    if not 0 < rate < 1:
+        return _LEAST if rate >= 1 else _MOST
+    return max(_LEAST, min(_MOST, math.floor(math.log(MISSED) / math.log1p(-rate)) + 1))
+
+
+def missed(rate: float, times: int) -> float:
+    """Return the probability that `times` runs all pass although each fails with this rate."""
+    return float((1 - min(max(rate, 0.0), 1.0)) ** times)
+
+
+def shown_by(runs: int) -> float:
+    """Return the least rate of failures of which runs show one with a probability of 95 %."""
+    return float(1 - 0.05 ** (1 / runs))
+
+
+def rate_of(finding: Finding) -> float:
+    """Return the share of a finding's runs that failed when it was confirmed; 1 if none is told."""
+    runs, failed = finding.details.get("runs"), finding.details.get("failed runs")
+    if isinstance(runs, int) and isinstance(failed, int) and 0 < failed <= runs:
+        return failed / runs
+    rate = finding.details.get("rate")
+    return rate if isinstance(rate, float) and 0 < rate <= 1 else 1.0
+
+
+class Progression(StrEnum):
+    """How the result goes from the oldest version to the newest, least eventful first."""
+
+    UNKNOWN = "no version can be asked"
+    NEVER = "never"  # all versions agree, and agree with the ISA
+    ALWAYS = "always was so"  # all versions agree, and disagree with the ISA
+    CHANGED = "changed"  # one change
+    NOT_MONOTONIC = "not monotonic"  # several changes
+
+
+class Change(NamedTuple):
+    """Indices of versions with different results, with none between them that was asked."""
+
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
+class Column:
+    """What the versions do at one level."""
+
+    level: int
+    cells: dict[int, Answer]
+    """By the index of the version; those that were asked."""
+
+    @property
+    def known(self) -> list[int]:
+        """The versions that answered, oldest first."""
+        return [index for index in sorted(self.cells) if self.cells[index].known]
+
+    @property
+    def changes(self) -> list[Change]:
+        """Where the result changes, oldest first."""
+        pairs = pairwise(self.known)
+        return [Change(*pair) for pair in pairs if not self._same(*pair)]
+
+    @property
+    def progression(self) -> Progression:
+        """How the result goes."""
+        known, changes = self.known, len(self.changes)
+        if not known:
+            return Progression.UNKNOWN
+        if not changes:
+            return Progression.ALWAYS if self.cells[known[0]].bad else Progression.NEVER
+        return Progression.CHANGED if changes == 1 else Progression.NOT_MONOTONIC
+
+    @property
+    def between(self) -> int | None:
+        """A version that was not asked and lies between two that differ."""
+        for before, after in pairwise(sorted(self.cells)):
+            if after - before > 1 and not self._same(before, after):
+                return (before + after) // 2
+        # What cannot be asked on both sides of a version says nothing of it.
+        for change in self.changes:
+            if free := [one for one in range(*change) if one not in self.cells]:
+                return free[len(free) // 2]
+        return None
+
+    def _same(self, before: int, after: int) -> bool:
+        return self.cells[before].same(self.cells[after])
+
+
+Probe = Callable[[int, int, int], Counter[Sample] | None]
+"""Run with the version of this index at this -O level, up to so many times at once; None, or
+`CannotBeAskedError`, if it cannot be asked there."""
+
+
+def bisect(
+    probe: Probe, *, versions: int, level: int, at_hand: Collection[int], times: int
+) -> Column:
+    """Find the changes of a result over versions, at one level.
+
+    The oldest and the newest version are asked, and those at hand; then, wherever two neighbours
+    differ, the one in the middle between them, until none is left between. What lies on both sides
+    of a change is asked as often again.
+
+    Parameters
+    ----------
+    versions
+        How many there are; index 0 is the oldest.
+    at_hand
+        Those that cost nothing to ask.
+    """
+    column = Column(level, {})
+
+    def ask(index: int) -> None:
+        into = column.cells.get(index)
+        column.cells[index] = asked(lambda most: probe(index, level, most), times=times, into=into)
+
+    for index in sorted({0, versions - 1, *at_hand}):
+        ask(index)
+    verified: set[int] = set()
+    while True:
+        if (middle := column.between) is not None:
+            ask(middle)
+        elif sides := {index for one in column.changes for index in one} - verified:
+            for index in sorted(sides):
+                ask(index)
+            verified |= sides
+        else:
+            return Column(level, dict(sorted(column.cells.items())))
 
 
 class First(NamedTuple):
@@ -56,10 +196,6 @@ class Conclusion:
         cells = [cell for column in self.columns for cell in column.cells.values()]
         return [*cells, *self.driver.values()]
 
-    def count(self, way: Way) -> int:
-        """Return how many versions at a level gave this much of an answer."""
-        return sum(answer.way is way for answer in self.answers)
-
     @property
     def bad(self) -> bool:
         """Whether anything disagreed with the ISA."""
@@ -71,12 +207,10 @@ class Conclusion:
 
         Where nothing disagrees with the ISA (assemblers differ, and both may), the first change.
         """
-        agrees = any(
-            cell.known and not cell.bad for column in self.columns for cell in column.cells.values()
-        )
+        agrees = any(not one.cells[index].bad for one in self.columns for index in one.known)
         found: list[tuple[int, int, int | None]] = []
         for column in self.columns:
-            known = [index for index, cell in column.cells.items() if cell.known]
+            known = column.known
             bad = [index for index in known if column.cells[index].bad]
             if bad and agrees:
                 before = known[: known.index(bad[0])]
@@ -91,40 +225,27 @@ class Conclusion:
     @property
     def sentence(self) -> str:
         """Everything in one sentence."""
-        said: dict[str, list[int]] = {}
-        for column in self.columns:
-            said.setdefault(self._words_of(column), []).append(column.level)
+        said = _by_words((self._words_of(column), column.level) for column in self.columns)
+        every = len(self.columns)
         parts = [
-            f"{'at all levels' if len(levels) == len(self.columns) else _levels(levels)}: {words}"
+            f"{'at all levels' if len(levels) == every else _levels(levels)}: {words}"
             for words, levels in said.items()
         ]
         if self.driver:
-            parts.append(f"the driver's compiler: {self._of_driver}")
-        end = "; flaky: not the same in every run" if self.flaky else ""
-        return f"{'; '.join(parts)}{end}"
-
-    @property
-    def _of_driver(self) -> str:
-        said: dict[str, list[int]] = {}
-        for level, cell in self.driver.items():
-            said.setdefault(self._state(cell), []).append(level)
-        if len(said) == 1:
-            return next(iter(said))
-        return ", ".join(f"{words} {_levels(levels)}" for words, levels in said.items())
+            told = _by_words((self._state(cell), level) for level, cell in self.driver.items())
+            states = [f"{words} {_levels(levels)}" for words, levels in told.items()]
+            parts.append(f"the driver's compiler: {', '.join(states if len(told) > 1 else told)}")
+        return f"{'; '.join(parts)}{'; flaky: not the same in every run' if self.flaky else ''}"
 
     def _words_of(self, column: Column) -> str:
-        if column.progression is Progression.UNKNOWN:
+        known, changes = column.known, column.changes
+        if not known:
             # The same words for every such level: they are told once.
-            reasons = distinct(
-                cell.reason
-                for other in self.columns
-                if other.progression is Progression.UNKNOWN
-                for cell in other.cells.values()
-            )
+            silent = (one for one in self.columns if not one.known)
+            reasons = distinct(cell.reason for one in silent for cell in one.cells.values())
             return "; ".join(reasons) or "no version can be asked"
-        known = [index for index, cell in column.cells.items() if cell.known]
-        firsts = [known[0], *(change.after for change in column.changes)]
-        lasts = [*(change.before for change in column.changes), known[-1]]
+        firsts = [known[0], *(change.after for change in changes)]
+        lasts = [*(change.before for change in changes), known[-1]]
         parts = []
         for first, last in zip(firsts, lasts, strict=True):
             names = dict.fromkeys(self.names[index].removeprefix("V") for index in (first, last))
@@ -143,172 +264,23 @@ class Conclusion:
         return f"right ({said})" if self.bad else said
 
 
-def distinct(reasons: Iterable[str]) -> list[str]:
-    """Return the first of all reasons that differ in versions and levels alone."""
-    found: dict[str, list[str]] = {}
-    for reason in filter(None, reasons):
-        found.setdefault(_VERSION.sub("#", reason), []).append(reason)
-    return [
-        first if len(others) == 0 else f"{first} (and so for {counted(len(others), 'other')})"
-        for first, *others in (list(dict.fromkeys(some)) for some in found.values())
-    ]
-
-
-_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")
+def _by_words(told: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    levels: defaultdict[str, list[int]] = defaultdict(list)
+    for words, level in told:
+        levels[words].append(level)
+    return levels
 
 
 def _levels(levels: Sequence[int]) -> str:
     return level_words([f"-O{level}" for level in levels])
 
 
-MISSED = 1e-3
-"""Probability with which a failure of the known rate may be overlooked."""
-_LEAST = 2
-"""Runs of what fails every time: one that is not repeated says nothing about being flaky."""
-_MOST = 10_000
-"""Runs after which the search gives up on rarer failures; the chance that is left is reported."""
-
-
-def repeats_for(rate: float) -> int:
-    """Return how many runs miss a failure of this rate with a probability below `MISSED`.
-
-    All n runs pass with a probability of (1 - rate)^n. The rate is the share of runs that fail,
-    above 0 and up to 1.
-    """
-    if rate >= 1:
-        return _LEAST
-    if rate <= 0:
-        return _MOST
-    return max(_LEAST, min(_MOST, math.floor(math.log(MISSED) / math.log1p(-rate)) + 1))
-
-
-def missed(rate: float, times: int) -> float:
-    """Return the probability that `times` runs all pass although each fails with this rate."""
-    return float((1 - min(max(rate, 0.0), 1.0)) ** times)
-
-
-def shown_by(runs: int) -> float:
-    """Return the least rate of failures of which runs show one with a probability of 95 %."""
-    return float(1 - 0.05 ** (1 / runs))
-
-
-def rate_of(finding: Finding) -> float:
-    """Return the share of a finding's runs that failed when it was confirmed; 1 if none is told."""
-    runs, failed = finding.details.get("runs"), finding.details.get("failed runs")
-    if isinstance(runs, int) and isinstance(failed, int) and 0 < failed <= runs:
-        return failed / runs
-    rate = finding.details.get("rate")
-    if isinstance(rate, float) and 0 < rate <= 1:
-        return rate
-    return 1.0
-
-
-Probe = Callable[[int, int, int], Counter[Sample] | None]
-"""Run with the version of this index at this -O level, up to so many times at once; None, or
-`CannotBeAskedError`, if it cannot be asked there."""
-
-
-class Progression(StrEnum):
-    """How the result goes from the oldest version to the newest, least eventful first."""
-
-    UNKNOWN = "no version can be asked"
-    NEVER = "never"
-    """All versions agree, and agree with the ISA."""
-    ALWAYS = "always was so"
-    """All versions agree, and disagree with the ISA."""
-    CHANGED = "changed"
-    """One change."""
-    NOT_MONOTONIC = "not monotonic"
-    """Several changes."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Change:
-    """Two versions between which the result changes, with none between them that was asked."""
-
-    before: int
-    """Index of the last version with the old result."""
-    after: int
-    """Index of the first version with the new one."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Column:
-    """What the versions do at one level."""
-
-    level: int
-    cells: dict[int, Answer]
-    """By the index of the version, oldest first; those that were asked."""
-    changes: tuple[Change, ...]
-
-    @property
-    def progression(self) -> Progression:
-        """How the result goes."""
-        known = [cell for cell in self.cells.values() if cell.known]
-        if not known:
-            return Progression.UNKNOWN
-        if not self.changes:
-            return Progression.ALWAYS if known[0].bad else Progression.NEVER
-        return Progression.CHANGED if len(self.changes) == 1 else Progression.NOT_MONOTONIC
-
-
-def bisect(
-    probe: Probe, *, versions: int, level: int, at_hand: Collection[int], times: int
-) -> Column:
-    """Find the changes of a result over versions, at one level.
-
-    The oldest and the newest version are asked, and those at hand; then, wherever two neighbours
-    differ, the one in the middle between them, until none is left between. What lies on both sides
-    of a change is asked as often again.
-
-    Parameters
-    ----------
-    versions
-        How many there are; index 0 is the oldest.
-    at_hand
-        Those that cost nothing to ask.
-    """
-    cells: dict[int, Answer] = {}
-    for index in sorted({0, versions - 1, *at_hand}):
-        cells[index] = _ask(probe, index, level, times)
-    verified: set[int] = set()
-    while True:
-        middle = _between(cells)
-        if middle is not None:
-            cells[middle] = _ask(probe, middle, level, times)
-            continue
-        sides = {index for one in _changes(cells) for index in (one.before, one.after)}
-        if sides <= verified:
-            break
-        for index in sorted(sides - verified):
-            verified.add(index)
-            _ask(probe, index, level, times, into=cells[index])
-    ordered = dict(sorted(cells.items()))
-    return Column(level=level, cells=ordered, changes=tuple(_changes(ordered)))
-
-
-def _ask(probe: Probe, index: int, level: int, times: int, *, into: Answer | None = None) -> Answer:
-    return asked(lambda most: probe(index, level, most), times=times, into=into)
-
-
-def _between(cells: dict[int, Answer]) -> int | None:
-    """Return a version that was not asked and lies between two that differ."""
-    asked = sorted(cells)
-    for before, after in pairwise(asked):
-        if after - before > 1 and not cells[before].same(cells[after]):
-            return (before + after) // 2
-    # What cannot be asked on both sides of a version says nothing of it.
-    for change in _changes(cells):
-        open_ones = [one for one in range(change.before, change.after) if one not in cells]
-        if open_ones:
-            return open_ones[len(open_ones) // 2]
-    return None
-
-
-def _changes(cells: dict[int, Answer]) -> list[Change]:
-    known = [index for index in sorted(cells) if cells[index].known]
+def distinct(reasons: Iterable[str]) -> list[str]:
+    """Return the first of all reasons that differ in versions and levels alone."""
+    found: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for reason in filter(None, reasons):
+        found[re.sub(r"[0-9]+(\.[0-9]+)*", "#", reason)][reason] = None
     return [
-        Change(before=before, after=after)
-        for before, after in pairwise(known)
-        if not cells[before].same(cells[after])
+        first if not others else f"{first} (and so for {counted(len(others), 'other')})"
+        for first, *others in found.values()
     ]

@@ -66,13 +66,7 @@ class CompilerFailure:
         return normalised([self.message]) if says else self.verdict.ending
 
     def reducer(
-        self,
-        ptx: str,
-        guilty: Ask,
-        innocent: Ask | None,
-        *,
-        took: float,
-        end: float,
+        self, ptx: str, guilty: Ask, innocent: Ask | None, *, took: float, end: float
     ) -> Reducer:
         """Return what makes the module smaller on which it fails.
 
@@ -88,16 +82,16 @@ class CompilerFailure:
         end
             Value of `time.monotonic()` at which it ends.
         """
-        deadline = DEADLINE_SECONDS
-        if self.verdict.outcome is not Outcome.HUNG:
-            deadline = max(deadline, _LONGEST * took)
+        hung = self.verdict.outcome is Outcome.HUNG
+        deadline = DEADLINE_SECONDS if hung else max(DEADLINE_SECONDS, _LONGEST * took)
+
+        def left() -> float:
+            return min(deadline, max(0.1, end - time.monotonic()))
 
         def holds(text: str) -> bool:
-            def left() -> float:
-                return min(deadline, max(0.1, end - time.monotonic()))
-
-            if not self.is_shown_by(guilty(text, left())):
-                return False
-            return innocent is None or innocent(text, left()).outcome is Outcome.ACCEPTED
+            shown = self.is_shown_by(guilty(text, left()))
+            return shown and (
+                innocent is None or innocent(text, left()).outcome is Outcome.ACCEPTED
+            )
 
         return Reducer(holds, ptx, end=end)

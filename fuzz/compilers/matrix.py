@@ -13,7 +13,7 @@ from concurrent.futures import wait as wait_for
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from corpus import Entry
 from corpus.entry import MODULE, PROGRAM
@@ -161,70 +161,57 @@ class Matrix:
         return self._codes[compiled.key].get(entry, compiled.key)
 
 
-class ExpansionProbe:
-    """Asks which matrix instructions a compiler makes of a note's module.
+def expansion_asker(
+    entry: Entry, disassembler: Disassembler | None, version: str
+) -> Callable[[Member], Sample]:
+    """Return what asks which matrix instructions a compiler makes of a note's module.
 
-    `ptx_version` takes the place of the note's .version, so that older compilers can be asked.
+    The version takes the place of the note's .version, so that older compilers can be asked.
     Raises UsageError if there is no disassembler, and InfrastructureError if a file of the note is
-    broken.
+    broken. What is returned compiles and disassembles once, and raises CannotBeAskedError if the
+    compiler does not know the module's target or version, or is the driver's.
     """
+    if disassembler is None:
+        raise UsageError(
+            f"{entry.id} is a note of which machine instructions compilers choose, and no "
+            f"nvdisasm is here to show them; install one with `pip install {WHEEL}`, or name "
+            "one with --disassembler"
+        )
+    program = decode_program(entry.read(PROGRAM), str(entry.path / PROGRAM))
+    version = str(parse_version(version))
+    made = emit(program, module=Module.named(entry.finding.target, entry.finding.ptx_version))
+    text = entry.read(MODULE).decode(errors="replace")
+    text = with_header(text, target=made.target, version=version)
+    module, (kernel,) = replace(made, version=version, ptx=text), made.kernels
 
-    def __init__(
-        self, entry: Entry, disassembler: Disassembler | None, *, ptx_version: str | None = None
-    ) -> None:
-        if disassembler is None:
-            raise UsageError(
-                f"{entry.id} is a note of which machine instructions compilers choose, and no "
-                f"nvdisasm is here to show them; install one with `pip install {WHEEL}`, or name "
-                "one with --disassembler"
-            )
-        finding = entry.finding
-        program = decode_program(entry.read(PROGRAM), str(entry.path / PROGRAM))
-        module = emit(program, module=Module.named(finding.target, finding.ptx_version))
-        text = entry.read(MODULE).decode(errors="replace")
-        if ptx_version is not None:
-            module = replace(module, version=str(parse_version(ptx_version)))
-            text = with_header(text, target=module.target, version=module.version)
-        self._module = replace(module, ptx=text)
-        self._disassembler = disassembler
-
-    def ask(self, member: Member) -> Sample:
-        """Compile and disassemble the module once; no expansion is against the ISA.
-
-        Raises CannotBeAskedError if the compiler does not know the module's target or version, or
-        is the driver's.
-        """
-        module = self._module
-        if member.assembler is None or not member.assembler.knows(
-            module.target, module.version, module.target
-        ):
+    def ask(member: Member) -> Sample:
+        target = module.target
+        if member.assembler is None or not member.assembler.knows(target, version, target):
             raise CannotBeAskedError(
-                f"{member.version} takes no module with .version {module.version} and .target "
-                f"{module.target}"
+                f"{member.version} takes no module with .version {version} and .target {target}"
             )
-        made = member.compiler.compile(module, module.target)
-        if isinstance(made, Failure):
+        compiled = member.compiler.compile(module, target)
+        if isinstance(compiled, Failure):
             return Sample(label="not compiled", kind=None, way=Way.JUDGED)
-        (kernel,) = module.kernels
-        found = self._disassembler.expansions(made.code).get(kernel.entry)
+        found = disassembler.expansions(compiled.code).get(kernel.entry)
+        # No expansion is against the ISA.
         return Sample(label="none" if found is None else words(found), kind=None, way=Way.JUDGED)
+
+    return ask
 
 
 _ANYWHERE: frozenset[Feature] = frozenset()
 _SHARED = frozenset({FEATURES["load: .shared"], FEATURES["store: .shared"]})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Note:
+class Note(NamedTuple):
     """A form whose expansion is another one from some version on."""
 
     form: str
     before_version: str
     after_version: str
-    levels: tuple[int, ...]
-    """-O levels at which it changed so."""
-    before: str
-    """Matrix instructions with their counts, such as "HMMA.1684 x4"."""
+    levels: tuple[int, ...]  # -O levels at which it changed so
+    before: str  # matrix instructions with their counts, such as "HMMA.1684 x4"
     after: str
     program: Program
 
@@ -306,23 +293,12 @@ def notes_of(form: Form, program: Program, seen: Mapping[Member, Counter[str]]) 
             if before != after:
                 changes.setdefault((old.version, new.version, before, after), []).append(own[0])
     return [
-        Note(
-            form=form.opcode,
-            before_version=old,
-            after_version=new,
-            levels=tuple(levels),
-            before=before,
-            after=after,
-            program=program,
-        )
+        Note(form.opcode, old, new, tuple(levels), before, after, program)
         for (old, new, before, after), levels in changes.items()
     ]
 
 
 def words(instructions: Counter[str]) -> str:
     """Return matrix instructions with their counts, sorted."""
-    if not instructions:
-        return "none"
-    return ", ".join(
-        name if count == 1 else f"{name} x{count}" for name, count in sorted(instructions.items())
-    )
+    counts = sorted(instructions.items())
+    return ", ".join(f"{name} x{n}" if n > 1 else name for name, n in counts) or "none"

@@ -35,7 +35,6 @@ from runners.protocol import (
     Compiled,
     Failure,
     ForwardingRunner,
-    Images,
     Pending,
     Runner,
     Trouble,
@@ -43,7 +42,7 @@ from runners.protocol import (
 from runners.ptx_text import is_ptx
 from runners.toolchains import DRIVER, Toolchain
 from runners.variants import PLAIN, Variant
-from strategies.program_draws import Versions, versions_up_to
+from strategies.rounds import Versions, versions_up_to
 
 NOWHERE = "ptxas"
 """Name of the runner that runs nothing: compilers alone."""
@@ -121,12 +120,8 @@ class Member:
 
     def choice(self, choice: RunnerChoice) -> RunnerChoice:
         """Return what a person would ask for to run with this member alone."""
-        return replace(
-            choice,
-            assembler=self.assembler,
-            front_end=as_front_end(self.toolchain),
-            level=self.level,
-        )
+        front_end = as_front_end(self.toolchain)
+        return replace(choice, assembler=self.assembler, front_end=front_end, level=self.level)
 
     def close(self) -> None:
         """End what it has running."""
@@ -158,14 +153,11 @@ def with_outcomes(case: Case, outcomes: Mapping[Member, str]) -> Case:
     (own, *_) = case.runners
     others = [
         RunnerVerdict(
-            runner=member.runner,
-            version=member.version,
-            options=f"-O{member.level}",
-            outcome=outcome,
-            device=own.device,
+            runner=member.runner, version=member.version, options=f"-O{member.level}",
+            outcome=outcome, device=own.device,
         )
         for member, outcome in outcomes.items()
-    ]
+    ]  # fmt: skip
     agree = [member for member, outcome in outcomes.items() if outcome == "match"]
     disagree = [member for member in outcomes if member not in agree]
     details = {
@@ -179,16 +171,16 @@ def with_outcomes(case: Case, outcomes: Mapping[Member, str]) -> Case:
 class NoDevice(ClosedAtTheEnd):
     """A device for compilers alone: nothing runs on it."""
 
-    def capabilities(self) -> Failure:
+    def capabilities(self, *_: object, **__: object) -> Failure:
         """Say that nothing runs here."""
-        return Failure(
-            trouble=Trouble.UNSUPPORTED,
-            message="compilers alone run nothing; choose --runner cuda or sim",
-        )
+        said = "compilers alone run nothing; choose --runner cuda or sim"
+        return Failure(trouble=Trouble.UNSUPPORTED, message=said)
 
-    def compile(self, module: KernelModule) -> Failure:
+    compile = run = capabilities
+
+    def submit(self, *_: object, **__: object) -> Pending:
         """Say that nothing runs here."""
-        return self.capabilities()
+        return Collected(outcome=self.capabilities())
 
     def compile_with(self, compiler: Compiler, module: KernelModule) -> Compiled | Failure:
         """Compile a module for its own target."""
@@ -197,14 +189,6 @@ class NoDevice(ClosedAtTheEnd):
     def architecture(self, target: str) -> str:
         """Return the target itself."""
         return target
-
-    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
-        """Say that nothing runs here."""
-        return Collected(outcome=self.capabilities())
-
-    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Failure:
-        """Say that nothing runs here."""
-        return self.capabilities()
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -291,13 +275,9 @@ def placed(choice: RunnerChoice) -> Iterator[Place]:
         if isinstance(architecture, Failure):
             raise InfrastructureError(f"{architecture}")
         yield Place(
-            device=device,
-            opened=found,
-            target=target,
-            ptx_version=ptx_version,
-            architecture=architecture,
-            drawn=choice.ptx_version is None,
-        )
+            device=device, opened=found, target=target, ptx_version=ptx_version,
+            architecture=architecture, drawn=choice.ptx_version is None,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

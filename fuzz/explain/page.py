@@ -35,7 +35,7 @@ from oracle.instructions import INSTRUCTIONS
 from oracle.lane_code import Assign
 from oracle.ops import multiplies
 from oracle.slicing import Link
-from oracle.terms import TermSum, operands_of, sums_of
+from oracle.tracing import TermSum, operands_of, sums_of
 
 ISA = "PTX ISA 9.0"
 """Whose sections are cited (`oracle.scalar.row`)."""
@@ -66,15 +66,9 @@ def page_of(
 ) -> Document:
     """Return the page of a finding.
 
-    Parameters
-    ----------
-    machine
-        Where the machine code of builds parts.
-    asked
-        What each ptxas did, where more is known than the finding has.
-    here
-        How it is run in the folder that the page lies in, which may be sent to somebody; None: it
-        lies in none, and names the finding's own.
+    It has where the machine code of builds parts, what each ptxas did where more is known than the
+    finding has, and how it is run in the folder that the page lies in, which may be sent to
+    somebody; None: it lies in none, and names the finding's own.
     """
     finding, gives, sent = entry.finding, "", here is not None
     kernel = entry.read(KERNEL).decode(errors="replace") if KERNEL in finding.files else ""

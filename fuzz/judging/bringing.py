@@ -53,13 +53,7 @@ class Answerer:
     """What a person would ask for to run with the first alone."""
 
     def answer(self, ptx: str, setup: Setup, images: Images) -> Images | Failure:
-        """Return the images as a module leaves them, or why there are none.
-
-        Raises
-        ------
-        DeviceLostError
-            If there is no device any more.
-        """
+        """Return what a module makes of images; raises DeviceLostError without a device."""
         compiled = self.runner.compile(setup.module(ptx))
         ran = compiled if isinstance(compiled, Failure) else self.runner.run(compiled, images)
         if not isinstance(ran, Failure):
@@ -97,10 +91,7 @@ class Brought:
 def brought(options: Judge) -> Iterator[Brought]:
     """Read a kernel and open all that is asked about it.
 
-    Raises
-    ------
-    WarpfuzzError
-        If it is no kernel, or nothing can be said of its result.
+    Raises WarpfuzzError if it is no kernel, or nothing can be said of its result.
     """
     kernel = options.kernel
     remember(options.ptx_pass, options.runner if is_command(options.runner or "") else None)

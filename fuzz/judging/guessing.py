@@ -93,10 +93,7 @@ class _RefusedError(UsageError):
 def guess(ptx: str, rows: LaunchRows, device: SimulatedDevice) -> tuple[Setup, tuple[str, ...]]:
     """Return how a kernel is launched, and sentences about what of it a file left to be guessed.
 
-    Raises
-    ------
-    UsageError
-        If it cannot be guessed; the message says what the file has to say.
+    Raises UsageError if it cannot be guessed; the message says what the file has to say.
     """
     entry = entry_of(ptx, rows.entry)
     text = own_text(ptx, entry)
@@ -149,14 +146,9 @@ def _guess(
 ) -> tuple[Setup, Sequence[str]]:
     """Return how a kernel is launched in blocks of a known shape.
 
-    Parameters
-    ----------
-    seen
-        The module as far as it can be run; "" where that shows nothing.
-    whole
-        Whether every parameter of 64 bits is a pointer: code for debuggers keeps them in memory.
-    along
-        Whether numbers are the threads along one axis, and not all: sides of a matrix or a cube.
+    `seen` is the module as far as it can be run, "" where that shows nothing. With `whole` every
+    parameter of 64 bits is a pointer: code for debuggers keeps them in memory. With `along` numbers
+    are the threads along one axis, and not all: sides of a matrix or a cube.
     """
     entry, grid, shared, said = f"{rows.entry}", rows.grid, rows.shared, []
     if grid is None:

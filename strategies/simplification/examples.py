@@ -19,8 +19,8 @@ from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.steps import Barrier, Step, copies_bytes, is_lane_code
 from oracle.storage import Tile, read, write
-from strategies.cells import Image
-from strategies.programs.memory import GUARD_BYTES
+from strategies.matrices import Image
+from strategies.programs.builder import GUARD_BYTES
 
 T = TypeVar("T")
 Site = tuple[int | str, ...]
@@ -93,10 +93,7 @@ class Example:
     def with_program(self, buffers: Iterable[Buffer], steps: Iterable[Step]) -> Example:
         """Return another program, on the bytes that this image has in the buffers of both.
 
-        Raises
-        ------
-        UsageError
-            If there is no such program.
+        Raises UsageError if there is no such program.
         """
         program = Program(buffers=tuple(buffers), steps=tuple(steps))
         if program.buffers == self.program.buffers:
@@ -184,13 +181,8 @@ def _is_useless(step: Step, every: Sequence[Step], buffers: Sequence[Buffer]) ->
 def shows_something(program: Program, like: Program, *, any_warp_level: bool = False) -> bool:
     """Whether a program still has what another is about, a matrix instruction or code of lanes.
 
-    And a store, which shows it.
-
-    Parameters
-    ----------
-    any_warp_level
-        Whether wmma.load or wmma.store will do where the other multiplies: what is wrong is where
-        they are executed, and no values.
+    And a store, which shows it. With `any_warp_level` wmma.load or wmma.store will do where the
+    other multiplies: what is wrong is where they are executed, and no values.
     """
 
     def computes(step: Step) -> bool:

@@ -108,19 +108,8 @@ def _plain(draft: Draft, position: int) -> str:
 def plainest(draft: Draft, shows: Callable[[Draft], bool]) -> Draft:
     """Return the plainest instruction that still shows what one does.
 
-    All parts are made plain, halves of them, and in the end single ones, until none can be.
-
-    Parameters
-    ----------
-    draft
-        The instruction as it was found.
-    shows
-        Whether an instruction does the same.
-
-    Raises
-    ------
-    TimeoutError
-        From `shows`, which may end it.
+    All parts are made plain, halves of them, and in the end single ones, until none can be. What
+    `shows` raises ends it.
     """
     asked, names = cache(shows), parts(draft)
     plain, size = frozenset[str](), len(names)
@@ -143,15 +132,8 @@ def plainest_module(
     A finding in `.version 9.5` for `sm_121f` can be asked of one assembler; most are not about
     that. Targets without a suffix are plainer than those with one, and older ones than newer ones.
 
-    Parameters
-    ----------
-    shows
-        Whether the finding is there in a module: the assembler does the same, and the ISA says the
-        same of it. Asked some 40 times at most.
-    module
-        One in which it is there.
-    targets
-        Those that the assembler knows.
+    `shows` tells whether the finding is there in a module of a target that the assembler knows: the
+    assembler does the same, and the ISA says the same of it. It is asked some 40 times at most.
     """
     rows = sorted((TARGETS[name] for name in targets if name in TARGETS), key=_plainness)
     for target in rows:

@@ -34,7 +34,7 @@ from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.steps import Step, accesses_registers, is_lane_code, plain_load, plain_store
 from oracle.tracing import trace
-from strategies.programs.memory import GUARD_BYTES
+from strategies.programs.builder import GUARD_BYTES
 from strategies.simplification.examples import Example, Site, edited, visit
 
 _LEAST_STEPS = 3
@@ -47,10 +47,7 @@ Code = tuple[Statement, ...]
 def alone(step: LaneCode, inputs: NDArray[Any]) -> Example:
     """Return code with nothing but a load of what it reads and a store of what it makes.
 
-    Parameters
-    ----------
-    inputs : uint32 (32, words)
-        What the registers of each lane hold before it.
+    `inputs`, uint32 (32, words), is what the registers of each lane hold before it.
     """
     count = next((count for count in COUNTS if count >= step.count), 0) if step.count else 0
     made = next(count for count in COUNTS if count >= len(step.results))

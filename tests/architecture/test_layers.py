@@ -16,7 +16,7 @@ import pytest
 from test_rooms import ROOT, nodes
 
 LAYERS = (
-    "errors reasons given_files lazy scratch transposition",
+    "errors reasons given_files lazy scratch",
     "formats targets matrices registers places operations",
     "forms instructions",
     "isa statements opcodes legality",
@@ -24,9 +24,9 @@ LAYERS = (
     "arithmetic",
     "scalar",
     "operands lane_code ops steps storage sharing program definedness image",
-    "elementwise lane_fragments metadata batches tags",
-    "multiply lane_products matrix_moves double_enclosure enclosure",
-    "warps execution bounds permission tracing slicing terms",
+    "lane_fragments batches",
+    "multiply lane_products matrix_moves enclosure",
+    "execution bounds permission tracing slicing",
     "measuring",
     "api",
 )
@@ -74,9 +74,9 @@ def test_a_module_of_the_oracle_imports_its_own_layer_and_those_before_it() -> N
 
 
 APART = {
-    "strategies.contents": "programs simplification features drafts instructions program_draws",
-    "strategies.programs": "contents simplification drafts instructions program_draws",
-    "strategies.simplification": "contents instructions program_draws",
+    "strategies.contents": "programs simplification features drafts instructions rounds",
+    "strategies.programs": "contents simplification drafts instructions rounds",
+    "strategies.simplification": "contents instructions rounds",
     "runners.simulated": "assemblers cuda emission faults front_ends protocol simulated_runner",
     "runners.faults": "assemblers cuda emission front_ends protocol simulated_runner",
     "runners.emission": "assemblers cuda faults front_ends protocol simulated",

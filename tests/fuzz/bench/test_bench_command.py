@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from command_line import warpfuzz
 
-from oracle.errors import UsageError
 from oracle.isa import FORMS
-from runners.faults import CATALOGUE, by_name
+from runners.faults import CATALOGUE
 
 QUICK = ("--seeds", 2, "--jobs", 1, "--limit", 400, "--json")
 
@@ -63,21 +62,6 @@ def test_the_same_seed_gives_the_same_cases_on_one_process_and_on_two(tmp_path: 
         assert one == other
 
 
-def test_people_get_a_table_with_baselines(tmp_path: Path) -> None:
-    options = ("--only", "store-m*", "--seeds", 1, "--jobs", 1, "--limit", 100)
-    ended = warpfuzz(tmp_path, "bench", *options)
-    assert ended.code == 0
-    assert "store-missing" in ended.out
-    assert "uniform" in ended.out
-    assert "normal" in ended.out
-
-
-def test_one_column_can_be_asked_for(tmp_path: Path) -> None:
-    ended = warpfuzz(tmp_path, "bench", "--only", "store-offset", "--contents", "normal", *QUICK)
-    assert ended.rows[0]["baselines"] == {}
-    assert ended.summary["contents"] == "normal"
-
-
 def test_coverage_counts_what_programs_reach_and_names_what_is_missing(tmp_path: Path) -> None:
     ended = warpfuzz(tmp_path, "bench", "--coverage", "--programs", 21, "--jobs", 1, "--json")
     assert ended.code == 1, "21 programs reach 650 forms"
@@ -107,20 +91,6 @@ def test_what_no_program_is_about_is_not_missing(tmp_path: Path) -> None:
     assert f"{reached:,} of {every:,} features reached; {every - reached:,} missing" in last
     assert "missing (exit code 1). More programs reach more (--programs)" in last
     assert f"{len(undrawn)} forms of the target left out" in shown.out
-
-
-@pytest.mark.parametrize(
-    ("name", "like"), [("trans-lst", "did you mean trans-lost"), ("nonsense", ""), ("nosuch", "")]
-)
-def test_a_fault_that_does_not_exist_is_told_in_a_line(
-    name: str, like: str, tmp_path: Path
-) -> None:
-    with pytest.raises(UsageError) as caught:
-        by_name(name)
-    (line,) = str(caught.value).splitlines()
-    assert f"`warpfuzz faults` lists all {len(CATALOGUE)}" in line
-    assert like in line
-    assert len(line) < 240
 
 
 def test_all_faults_are_listed(tmp_path: Path) -> None:

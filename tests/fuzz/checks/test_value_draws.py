@@ -14,8 +14,8 @@ from oracle.targets import Module
 from strategies.draws import Selection, draw
 from strategies.features import Focus
 from strategies.matrices import inputs, outputs
-from strategies.program_draws import selected_forms
 from strategies.programs import VALUED_FORMS, programs
+from strategies.rounds import selected_forms
 
 
 def _plainest(form: Form) -> Program:

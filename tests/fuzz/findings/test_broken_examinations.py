@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
+from matrix_rounds import Quiet
 from repro_cases import half, multiplication, stored
 
 from corpus import Entry, ShrinkStatus
@@ -16,15 +16,6 @@ from fuzz.findings.families import Bucket
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 
 PLANTED = ("accumulator-ignored",)
-
-
-class Quiet:
-    """Hears what a worker does."""
-
-    interrupted = False
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_, **__: None
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrix_rounds import Quiet
 from repro_cases import half, multiplication, stored
 
 from corpus import Entry, Kind
@@ -22,15 +22,6 @@ from fuzz.runner import OpenRunner, RunnerChoice
 from oracle.execution import execute
 from runners.kernels import KernelModule
 from runners.protocol import ClosedAtTheEnd, Collected, Compiled, Images, Ran
-
-
-class Quiet:
-    """Hears what a worker does."""
-
-    interrupted = False
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_, **__: None
 
 
 class Rare(ClosedAtTheEnd):

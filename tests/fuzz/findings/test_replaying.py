@@ -10,13 +10,12 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-import msgspec
 import numpy as np
 import pytest
 from command_line import ROOT, environment, warpfuzz
 from repro_cases import contents, half, multiplication, stored
 
-from corpus import Case, Identity, Kind, create_corpus
+from corpus import create_corpus
 from corpus.exchange import read_case
 from corpus.programs import pack
 from fuzz.output.report import Test as JUnitTest
@@ -106,11 +105,7 @@ def test_what_cannot_be_replayed_is_an_error_in_junit(corpus: Path) -> None:
     ("options", "words"),
     [
         (("--compiler", "1.0"), "no ptxas 1.0 is here"),
-        (("--baseline", "nowhere/ptxas"), "there is no file"),
-        (("--target", "sm_1"), "there is no target 'sm_1'"),
         (("--opt", "2"), "reads the PTX itself"),
-        (("--ptx-pass", "nowhere/pass"), "there is no program nowhere/pass"),
-        (("--junit", "nowhere/out.xml"), "in a folder that is there"),
         (("--junit", "."), "in a folder that is there"),
     ],
 )
@@ -120,27 +115,6 @@ def test_what_is_wrong_with_every_finding_is_a_usage_error_said_once(
     ran = warpfuzz(corpus, "replay", "findings", "--runner", "sim", *options)
     assert ran.code == 2
     assert " ".join(ran.err.split()).count(words) == 1
-
-
-@pytest.mark.parametrize(
-    "options",
-    [("--junit", "out.xml"), ("--fault", FAULT), ("--baseline", "none"), ("--target", "sm_90")],
-)
-def test_a_module_by_itself_takes_no_options_of_findings(
-    tmp_path: Path, options: tuple[str, ...]
-) -> None:
-    (tmp_path / "module.ptx").write_text(emit(INTEGERS).ptx)
-    ran = warpfuzz(tmp_path, "replay", "module.ptx", *options)
-    assert ran.code == 2
-    assert f"{options[0]} is for findings" in ran.err
-
-
-def test_a_folder_of_something_else_is_told_what_can_be_replayed(tmp_path: Path) -> None:
-    told = warpfuzz(tmp_path, "replay", tmp_path)
-    assert told.code == 2
-    said = " ".join(told.err.split())
-    for named in ("corpus.json", "finding.json", ".ptx file"):
-        assert named in said
 
 
 def test_the_current_folder_may_be_the_finding(corpus: Path) -> None:
@@ -179,12 +153,6 @@ def test_programs_are_written_anew_for_another_target(corpus: Path) -> None:
     assert found.code == 1
     assert all(f"simulated {target.rstrip('a')}" in row["device"] for row in found.rows[:-1])
     assert warpfuzz(corpus, "replay", "findings", "--target", target, "--fault", "none").code == 0
-
-
-def test_a_target_that_lacks_the_instruction_leaves_it_out(corpus: Path) -> None:
-    ran = warpfuzz(corpus, "replay", "findings", "--target", "sm_70", "--fault", "none", "--json")
-    assert ran.code == 3
-    assert len(ran.summary["left_out"]) == 1
 
 
 def by_hand(folder: Path, *, wrong: bool) -> None:
@@ -283,35 +251,6 @@ def test_a_case_by_hand_with_images_is_reproduced_without_warpfuzz(tmp_path: Pat
     assert "Traceback" not in done.stderr
 
 
-def test_merging_and_pruning_count_findings_and_raw_cases_apart(tmp_path: Path) -> None:
-    theirs = create_corpus(tmp_path / "theirs", generator="test")
-    files = {"module.ptx": b".version 8.0"}
-    small = theirs.add(
-        Case(kind=Kind.VIOLATION, identity=Identity(failure="x f"), target="sm_90",
-             ptx_version="8.0", instructions=("small",)), files,
-    )  # fmt: skip
-    large = theirs.add(
-        Case(kind=Kind.VIOLATION, identity=Identity(failure="x f"), target="sm_90",
-             ptx_version="8.0", instructions=("large" * 50,)), files,
-    )  # fmt: skip
-    raw = theirs.get(large.id)
-    theirs.rewrite(raw, msgspec.structs.replace(raw.finding, shrunk_to=small.id))
-    merged = warpfuzz(tmp_path, "corpus", "merge", "mine", "theirs")
-    assert merged.out == "1 finding added, with 1 case from which findings were shrunk\n"
-    (row,) = warpfuzz(tmp_path, "corpus", "merge", "other", "theirs", "--json").rows
-    assert row == {"added": [small.id], "raw": [large.id]}
-    pruned = warpfuzz(tmp_path, "corpus", "prune", "mine", "--dry-run")
-    assert pruned.out.startswith("1 finding: 1 kept, 0 would be removed")
-    (row,) = warpfuzz(tmp_path, "corpus", "prune", "mine", "--json").rows
-    assert row["removed"] == []
-
-
-def test_an_import_that_is_refused_leaves_no_corpus(tmp_path: Path) -> None:
-    (tmp_path / "case").mkdir()
-    assert warpfuzz(tmp_path, "corpus", "import", "case", "--corpus", "made").code == 2
-    assert not (tmp_path / "made").exists()
-
-
 def test_an_entry_with_images_of_other_shapes_is_told(tmp_path: Path) -> None:
     by_hand(tmp_path / "case", wrong=False)
     case, files = read_case(tmp_path / "case")
@@ -322,12 +261,3 @@ def test_an_entry_with_images_of_other_shapes_is_told(tmp_path: Path) -> None:
     create_corpus(tmp_path / "corpus", generator="test").add(case, {**files, "expected.npy": other})
     ran = warpfuzz(tmp_path, "replay", "corpus")
     assert (ran.code, "of shape (1, 3)" in ran.err) == (3, True)
-
-
-def test_a_page_of_a_planted_fault_gives_the_command_that_still_shows_it(corpus: Path) -> None:
-    for entry in sorted((corpus / "findings" / "findings").iterdir()):
-        page = warpfuzz(corpus, "corpus", "show", entry.name, "--corpus", "findings", COLUMNS="200")
-        (command,) = (line for line in page.out.splitlines() if "warpfuzz replay" in line)
-        words = command.split()[command.split().index("warpfuzz") + 1 :]
-        assert warpfuzz(corpus, *words).code == 1
-        assert warpfuzz(corpus, *words, "--fault", "none").code == 0

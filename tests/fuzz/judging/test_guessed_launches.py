@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,8 +15,9 @@ from fuzz.findings.launches import (
     parse_launch,
     setup_of,
 )
+from fuzz.judging.edges import edges_of
 from fuzz.judging.guessing import guess
-from fuzz.judging.reference import edges_of, image_of, rounded, undecided
+from fuzz.judging.reference import image_of, rounded, undecided
 from fuzz.reducer import pieces_of
 from oracle.errors import UsageError
 from runners.simulated import SimulatedDevice
@@ -24,7 +27,9 @@ HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 
 def module(parameters: str, body: str = "", behind: str = "") -> str:
-    registers = ".reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f64 %d<3>; .reg .pred %p;"
+    registers = (
+        ".reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f64 %d<3>; .reg .f32 %f<3>; .reg .pred %p;"
+    )
     return f"{HEAD}.visible .entry k({parameters})\n{behind}\n{{\n{registers}\n{body}\nret;\n}}\n"
 
 
@@ -117,14 +122,6 @@ def test_what_the_text_tells_is_guessed(what: str) -> None:
     assert len(guessed) == 2 + len(arguments)
 
 
-def test_a_kernel_that_does_not_end_is_tried_once() -> None:
-    device = SimulatedDevice("sm_80")
-    ptx = module(".param .u64 x", "mov.u32 %r1, %tid.x; L: bra L;")
-    with pytest.raises(UsageError, match="hang: still running"):
-        guess(ptx, LaunchRows(), device)
-    assert device.launches == 1
-
-
 def test_a_block_that_races_is_named_with_the_race() -> None:
     ptx = module(".param .u64 x",
                  ".shared .b32 s[64]; ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mov.u32 %r2, s;"
@@ -174,26 +171,6 @@ def test_what_is_not_known_of_a_kernel_is_left_out_where_its_buffers_are_guessed
     assert why in guessed[-1]
 
 
-def test_an_address_of_other_memory_is_no_buffer_that_is_too_small() -> None:
-    ptx = module(".param .u64 x", "ld.param.u64 %rd1, [x]; cvta.to.shared.u64 %rd2, %rd1;"
-                 "ld.shared.u32 %r1, [%rd2]; st.global.u32 [%rd1], %r1;")  # fmt: skip
-    with pytest.raises(
-        UsageError, match=r"does not run the kernel.* generic address of other"
-    ) as at:
-        guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
-    assert "too small" not in str(at.value)
-
-
-def test_two_pointers_in_one_address_are_not_guessed() -> None:
-    ptx = module(".param .u64 x, .param .u64 y",
-                 "ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; add.u64 %rd1, %rd1, %rd2;"
-                 "st.global.u32 [%rd1], 5;")  # fmt: skip
-    with pytest.raises(UsageError, match="an address of the parameters x, y, and nothing says"):
-        guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
-    rows = LaunchRows(arguments={"x": BufferRow(bytes=64), "y": 60})
-    assert guess(ptx, rows, SimulatedDevice("sm_80"))[0].arguments == rows.arguments
-
-
 BOTH = "ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y];"
 POINTERS = {
     "one after the other": "add.u64 %rd3, %rd1, 16; ld.global.u32 %r1, [%rd3];"
@@ -221,15 +198,6 @@ def test_registers_are_followed_to_the_pointers_that_they_hold(what: str) -> Non
     assert found.arguments == dict.fromkeys("xy", BufferRow(bytes=256, type="u32"))
 
 
-def test_what_a_file_gives_as_buffers_are_pointers() -> None:
-    ptx = module(".param .u64 x, .param .u64 y", BOTH + "sub.u64 %rd3, %rd2, %rd1;"
-                 "add.u64 %rd3, %rd3, %rd1; st.global.u32 [%rd3], 5;")  # fmt: skip
-    with pytest.raises(UsageError, match="the parameters x, y"):
-        guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
-    rows = LaunchRows(arguments={"x": BufferRow(bytes=64), "y": BufferRow(bytes=64)})
-    assert guess(ptx, rows, SimulatedDevice("sm_80"))[0].arguments == rows.arguments
-
-
 def test_what_a_kernel_touches_is_told_apart_from_what_it_gets() -> None:
     ptx = module(".param .u64 x, .param .u64 y", BOTH + "st.global.u32 [%rd1+60], 5;"
                  "st.global.u32 [%rd2+1020], 5;")  # fmt: skip
@@ -238,15 +206,49 @@ def test_what_a_kernel_touches_is_told_apart_from_what_it_gets() -> None:
         "x = 256 bytes of u32 (the kernel touches bytes below 64; 256 is the least)",
         "y = 1024 bytes of u32 (the kernel touches bytes below 1024)",
     )
-    rows = LaunchRows(arguments={one: BufferRow(bytes=512) for one in "xy"})
-    with pytest.raises(UsageError, match="a buffer may be too small"):
-        guess(ptx, rows, SimulatedDevice("sm_80"))
 
 
-def test_every_block_that_was_tried_is_named_where_all_are_refused() -> None:
-    ptx = module("", ".shared .b32 s; mov.u32 %r1, %tid.x; st.shared.u32 [s], %r1;")
-    with pytest.raises(UsageError, match=r"race.*\[64, 1, 1\].*too: .*\(32, 1, 1\).*\(256, 1, 1\)"):
-        guess(ptx, LaunchRows(), SimulatedDevice("sm_80"))
+SUM = "ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; add.u64 %rd1, %rd1, %rd2;"
+STORED = "st.global.u32 [%rd1], 5;"
+FAR = "ld.param.u64 %rd1, [x]; st.global.u32 [%rd1+700], 5;"
+APART = BOTH + "sub.u64 %rd3, %rd2, %rd1; add.u64 %rd3, %rd3, %rd1; st.global.u32 [%rd3], 5;"
+SHARED = (
+    "ld.param.u64 %rd1, [x]; cvta.to.shared.u64 %rd2, %rd1;"
+    "ld.shared.u32 %r1, [%rd2]; st.global.u32 [%rd1], %r1;"
+)
+REFUSED = {
+    "one that does not end": ("mov.u32 %r1, %tid.x; L: bra L;", {}, "hang: still running"),
+    "two pointers in one address": (
+        SUM + STORED, {}, "an address of the parameters x, y, and nothing says",
+    ),
+    "one apart from the other": (APART, {}, "the parameters x, y"),
+    "an address of other memory": (SHARED, {}, "not run the kernel.* generic address of other"),
+    "a buffer that is too small": (
+        FAR, {one: BufferRow(bytes=512) for one in "xy"}, "a buffer may be too small",
+    ),
+    "a race in every block": (
+        ".shared .b32 s; mov.u32 %r1, %tid.x; st.shared.u32 [s], %r1;", {},
+        r"race.*\[64, 1, 1\].*too: .*\(32, 1, 1\).*\(256, 1, 1\)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_guessed_is_said(what: str) -> None:
+    body, arguments, says = REFUSED[what]
+    device, ptx = SimulatedDevice("sm_80"), module(".param .u64 x, .param .u64 y", body)
+    with pytest.raises(UsageError, match=says) as caught:
+        guess(ptx, LaunchRows(arguments=arguments), device)
+    assert "too small" not in str(caught.value) or what == "a buffer that is too small"
+    # Each time takes seconds.
+    assert device.launches == 1 or what != "one that does not end"
+
+
+@pytest.mark.parametrize(("body", "y"), [(SUM + STORED, 60), (APART, BufferRow(bytes=64))])
+def test_what_a_file_gives_is_taken_as_it_is(body: str, y: int | BufferRow) -> None:
+    rows = LaunchRows(arguments={"x": BufferRow(bytes=64), "y": y})
+    ptx = module(".param .u64 x, .param .u64 y", body)
+    assert guess(ptx, rows, SimulatedDevice("sm_80"))[0].arguments == rows.arguments
 
 
 def test_sums_and_products_without_a_rounding_get_one() -> None:
@@ -287,32 +289,69 @@ def test_bounded_integers_stay_below_their_bound() -> None:
     assert set(found.tolist()) == set(range(7))
 
 
-def test_constants_of_a_kernel_and_their_neighbours_are_among_its_inputs() -> None:
-    ptx = module(
-        ".param .u64 x",
-        "ld.param.u64 %rd1, [x]; ld.global.u32 %r1, [%rd1]; setp.gt.s32 %p, %r1, 123457;"
-        "setp.lt.f64 %p, %d1, 0d4010000000000000; st.global.u32 [%rd1+987654], 5;",
+TAKEN, RARE = "selp.u32 %r3, 5, 1, %p; ", "mov.u32 %r3, 1; "
+TURNS = {
+    "a rare number": ("setp.eq.u32 %p, %r1, 305419896; ", TAKEN, RARE),
+    "two rare numbers": (
+        "setp.eq.u32 %p, %r1, 305419896; setp.eq.and.u32 %p, %r2, 19088743, %p; ", TAKEN, RARE),
+    "the last below a bound": ("", "setp.lt.s32 %p, %r1, 99999; " + TAKEN,
+                               "setp.le.s32 %p, %r1, 99999; " + TAKEN),
+    "a field": ("bfe.u32 %r4, %r1, 8, 16; setp.eq.u32 %p, %r4, 4660; ", TAKEN, RARE),
+    "a half": ("shr.u32 %r4, %r1, 16; setp.eq.u32 %p, %r4, 54321; ", TAKEN, RARE),
+    "a range": ("add.s32 %r4, %r1, -70000; ", "setp.lt.u32 %p, %r4, 100; " + TAKEN,
+                "setp.le.u32 %p, %r4, 100; " + TAKEN),
+    "a product": ("mul.lo.u32 %r4, %r1, 12; setp.eq.u32 %p, %r4, 12000; ", TAKEN, RARE),
+    "a negative": ("neg.s32 %r4, %r1; setp.eq.s32 %p, %r4, 123456; ", TAKEN, RARE),
+    "an argument": ("ld.param.u32 %r4, [n]; setp.eq.u32 %p, %r1, %r4; ", TAKEN, RARE),
+    "half of a number": ("mov.b32 %f1, %r1; mul.rn.f32 %f1, %f1, 0f3F000000; ",
+                         "setp.gt.f32 %p, %f1, 0f42C80000; " + TAKEN,
+                         "setp.ge.f32 %p, %f1, 0f42C80000; " + TAKEN),
+    "an integer": ("mov.b32 %f1, %r1; cvt.rzi.s32.f32 %r4, %f1; setp.eq.s32 %p, %r4, 1234; ",
+                   TAKEN, RARE),
+    **{f"a shift by {by}": (f"setp.eq.u32 %p, %r2, {by}; shr.s32 %r3, %r1, %r2; ", "",
+                            "@%p not.b32 %r3, %r3; ")
+       for by in (31, 32, 33)},
+}  # fmt: skip
+"""What a kernel does with two numbers, what follows, and what a wrong build makes of that."""
+
+
+@pytest.mark.parametrize("what", TURNS)
+def test_contents_are_where_the_results_of_a_kernel_turn(what: str) -> None:
+    before, right, wrong = TURNS[what]
+    loads = (
+        "ld.param.u64 %rd1, [x]; mov.u32 %r5, %tid.x; mad.wide.u32 %rd1, %r5, 12, %rd1; "
+        "ld.global.u32 %r1, [%rd1]; ld.global.u32 %r2, [%rd1+4]; mov.u32 %r3, 0; "
     )
-    edges = edges_of(ptx, "k")
-    assert {one.value for one in edges} == {
-        middle + beside for middle in (123457, 0x4010 << 48) for beside in (-1, 0, 1)
+    ends = "st.global.u32 [%rd1+8], %r3;"
+    texts = [
+        module(".param .u64 x, .param .u32 n", loads + before + then + ends)
+        for then in (right, wrong)
+    ]
+    arguments = {"x": BufferRow(bytes=768, type="u32"), "n": 777}
+    setup = setup_of(texts[0], LaunchRows(grid=1, block=64, arguments=arguments))
+    edges, device = edges_of(texts[0], setup), SimulatedDevice("sm_90")
+    for seed in range(2):
+        images = [image_of(setup, seed=seed, number=one, edges=edges) for one in range(64)]
+        made = [
+            [device.load(ptx).launch_grid("k", one, setup.launch).image.tobytes() for one in images]
+            for ptx in texts
+        ]
+        assert made[0] != made[1], seed
+
+
+def test_floats_of_other_widths_and_no_constants_at_all_have_edges() -> None:
+    lines = "setp.lt.f64 %p, %d1, 0d4010000000000000; cvt.rn.f64.u32 %d1, %r1;"
+    ptx = module(".param .u64 x", lines)
+    kinds = ("f16", "bf16", "f32", "f64", "u8", "s64")
+    rows = {f"x+{at}": BufferRow(bytes=64, type=kind) for at, kind in enumerate(kinds)}
+    setup = setup_of(ptx, LaunchRows(grid=1, block=1, arguments={"x": rows["x+0"]}))
+    found = {
+        kind: edges_of(ptx, replace(setup, arguments={"x": row})).get(kind)
+        for kind, row in zip(kinds, rows.values(), strict=True)
     }
-    buffers = {"u32": 123457, "f64": 0x4010 << 48}
-    rows = {
-        "x": BufferRow(bytes=1024, type="u32"),
-        "x+0": BufferRow(bytes=1024, type="f64"),
-    }
-    setup = setup_of(ptx, LaunchRows(grid=1, block=1, arguments=rows))
-    for number in (1, 3):
-        image = image_of(setup, seed=0, number=number, edges=edges)
-        for (name, offset), (kind, middle) in zip(
-            setup.offsets.items(), buffers.items(), strict=True
-        ):
-            words = image[offset : offset + 1024].view(f"u{int(kind[1:]) // 8}")
-            assert {middle - 1, middle, middle + 1} <= {int(word) for word in words}, (name, number)
-    assert not np.array_equal(image, image_of(setup, seed=0, number=3))
-    even = image_of(setup, seed=0, number=2, edges=edges)
-    assert np.array_equal(even, image_of(setup, seed=0, number=2))
+    four = {"f16": 0x4400, "bf16": 0x4080, "f32": 0x4080_0000, "f64": 0x4010 << 48, "s64": 4}
+    assert all(one and four.get(kind, 4) in one.exact for kind, one in found.items())
+    assert edges_of(module(".param .u64 x"), setup) == {}
 
 
 def test_an_image_has_every_buffer_in_its_place() -> None:

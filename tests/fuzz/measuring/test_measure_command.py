@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from command_line import warpfuzz
+from command_line import Ended, warpfuzz
 
 from fuzz.commands import measure
-from fuzz.commands.measure import unit_report
 from fuzz.measuring import MeasuredResult
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
@@ -37,10 +36,13 @@ def changed(tmp_path: Path, old: str, new: str) -> Path:
     return path
 
 
+def measured(tmp_path: Path, *words: object) -> Ended:
+    words = ("measure", "--runner", "sim", *words, "--output", "model.toml", "--json")
+    return warpfuzz(tmp_path, *words)
+
+
 def test_units_are_measured_and_written_down(tmp_path: Path) -> None:
-    done = warpfuzz(
-        tmp_path, "measure", "--runner", "sim", *ONLY, "--output", "model.toml", "--json"
-    )
+    done = measured(tmp_path, *ONLY)
     assert done.code == 0, done.err
     *units, _ = done.rows
     names = {unit["unit"] for unit in units}
@@ -53,35 +55,15 @@ def test_units_are_measured_and_written_down(tmp_path: Path) -> None:
     assert written.exact.values == {name: known[name] for name in ("plain", "satfinite")}
 
 
-@pytest.mark.parametrize(
-    ("others", "shown"),
-    [((), ""), ((25,), "25"), ((25, 7), "25, 7"), ((25, 7, 9, 8), "4 from 7 to 25")],
-)
-def test_what_is_not_told_apart_is_shown(
-    others: tuple[int, ...], shown: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    figures = {"fraction_bits": MeasuredFigure(value=26, others=others, refuting=3, known=26)}
-    unit = MeasuredUnit(name="a unit", types="f32.f16.f16.f32", forms=())
-    result = MeasuredResult(unit=unit, probes=9, figures=figures, contradiction=None)
-    unit_report(result, {}).write(json=False)
-    (row,) = (line for line in capsys.readouterr().out.splitlines() if "fraction bits" in line)
-    assert row.split("3", 1)[1].strip() == shown
-
-
 def test_probes_of_f64_are_those_of_all_roundings(tmp_path: Path) -> None:
-    done = warpfuzz(
-        tmp_path, "measure", "--runner", "sim", "--only", "*f64*", "--images", "16", "--json"
-    )
+    done = measured(tmp_path, "--only", "*f64*", "--images", "16")
     assert done.code == 0, done.err
     (unit, _) = done.rows
     assert unit["probes"] == 4 * len(double_probes(4))
 
 
 def test_four_products_in_scalar_arithmetic_are_measured_in_their_order(tmp_path: Path) -> None:
-    done = warpfuzz(
-        tmp_path, "measure", "--runner", "sim", "--only", "mma.*m8n8k4*f16.f16*",
-        "--images", "64", "--output", "model.toml", "--json",
-    )  # fmt: skip
+    done = measured(tmp_path, "--only", "mma.*m8n8k4*f16.f16*", "--images", "64")
     assert done.code == 0, done.err
     known = {row.types: row.order.value for row in model_for("sm_90").scalars}
     written = read_model(tmp_path / "model.toml")
@@ -147,11 +129,9 @@ def test_an_interrupted_measurement_keeps_what_it_has(tmp_path: Path) -> None:
     assert len(read_model(tmp_path / "mine.toml").exact.named) == 1
 
 
+@pytest.mark.slow
 def test_a_figure_that_is_not_told_apart_does_not_count_as_in_the_model(tmp_path: Path) -> None:
-    done = warpfuzz(
-        tmp_path, "measure", "--runner", "sim", "--only", "wmma.mma*bf16*", "--images", "64",
-        "--json",
-    )  # fmt: skip
+    done = measured(tmp_path, "--only", "wmma.mma*bf16*", "--images", "64")
     figures = [one for row in done.rows[:-1] for one in row["figures"].values()]
     open_ = [one for one in figures if one["not_told_apart"]]
     assert open_
@@ -168,10 +148,7 @@ def test_a_figure_that_is_not_told_apart_does_not_count_as_in_the_model(tmp_path
     ],
 )  # fmt: skip
 def test_units_of_mma_sync_are_recovered_and_judge_campaigns(tmp_path: Path, only: str) -> None:
-    done = warpfuzz(
-        tmp_path, "measure", "--runner", "sim", "--only", only, "--images", "256",
-        "--output", "model.toml", "--json",
-    )  # fmt: skip
+    done = measured(tmp_path, "--only", only, "--images", "256")
     assert done.code == 0, done.err
     *units, _ = done.rows
     assert not [unit["unit"] for unit in units if unit["refused"]]
@@ -198,10 +175,8 @@ def test_units_of_mma_sync_are_recovered_and_judge_campaigns(tmp_path: Path, onl
 def test_a_sparse_unit_with_another_figure_is_found_to_have_it_and_no_other(
     tmp_path: Path, fault: str, only: str, figure: str, value: object
 ) -> None:
-    done = warpfuzz(
-        tmp_path, "measure", "--runner", "sim", "--fault", f"sparse-{fault}", "--only",
-        f"mma.sp.*{only}", "--images", "64", "--json",
-    )  # fmt: skip
+    words = ("--fault", f"sparse-{fault}", "--only", f"mma.sp.*{only}", "--images", "64")
+    done = measured(tmp_path, *words)
     assert done.code == 1, done.err
     (unit,) = done.rows[:-1]
     changed = {name: one for name, one in unit["figures"].items() if not one["same"]}
@@ -210,14 +185,9 @@ def test_a_sparse_unit_with_another_figure_is_found_to_have_it_and_no_other(
     }
 
 
-def test_a_unit_that_no_figure_describes_is_refused_in_words(tmp_path: Path) -> None:
-    fault = "integer-k-tail-dropped"
-    done = warpfuzz(tmp_path, "measure", "--runner", "sim", *ONLY, "--fault", fault)
-    assert done.code == 1, done.err
-    told = warpfuzz(tmp_path, "measure", "--runner", "sim", *ONLY, "--fault", fault, "--json")
-    assert told.summary["refused"]
-    assert told.code == 1
-    assert "refused. No rule that a model can express gives what the device returns" in done.out
+def test_a_unit_that_no_figure_describes_is_refused(tmp_path: Path) -> None:
+    told = measured(tmp_path, *ONLY, "--fault", "integer-k-tail-dropped")
+    assert (told.code, bool(told.summary["refused"])) == (1, True)
 
 
 def test_a_model_of_another_target_is_refused(tmp_path: Path) -> None:
@@ -230,7 +200,7 @@ def test_a_model_of_another_target_is_refused(tmp_path: Path) -> None:
 def test_what_is_measured_on_a_relative_is_taken_there(tmp_path: Path) -> None:
     """The built-in figures of sm_87 are those of sm_86; what it measures is its own."""
     words = ("--target", "sm_87", "--only", "wmma.mma*s32.u4.u4.s32", "--images", 16)
-    ended = warpfuzz(tmp_path, "measure", "--runner", "sim", *words, "--output", "model.toml")
+    ended = measured(tmp_path, *words)
     assert ended.code == 0, ended.err
     choice = RunnerChoice(name="sim", target="sm_87", model=str(tmp_path / "model.toml"))
     with opened(choice):

@@ -42,7 +42,10 @@ def measured(fault: str) -> MeasuredResult:
 
 @pytest.mark.parametrize(
     ("fault", "figure", "value"),
-    [("sum-rounded-up", "rounding", "rp"), ("alignment-one-bit-less", "fraction_bits", 24)],
+    [
+        pytest.param("sum-rounded-up", "rounding", "rp", marks=pytest.mark.slow),
+        ("alignment-one-bit-less", "fraction_bits", 24),
+    ],
 )
 def test_a_figure_that_no_probe_tells_is_found_by_random_images(
     fault: str, figure: str, value: object

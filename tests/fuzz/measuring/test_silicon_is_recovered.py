@@ -104,7 +104,7 @@ def test_a_fault_that_changes_a_figure_is_found_as_that_figure(fault, types, cha
     ("fault", "types"),
     slow(
         [("k-tail-dropped", WIDE), ("accumulator-lost-in-floats", BF16), ("invalid-is-zero", WIDE)],
-        [("invalid-is-zero", WIDE)],
+        [("k-tail-dropped", WIDE)],
     ),
 )
 def test_a_fault_that_no_figure_describes_is_refused_with_its_probe(fault, types) -> None:
@@ -164,23 +164,11 @@ def test_an_f64_unit_that_no_figure_describes_is_refused(fault) -> None:
     assert found.contradiction is not None
 
 
-def test_ties_that_go_away_from_zero_in_f64_are_refused_with_their_probe() -> None:
-    found = doubles_of(chip_of("sm_90").doubles)
-    assert found.contradiction is None
-    dots = double_probes(4)
-    away = multiply_doubles(
-        dots.a.T[None], dots.b.T[:, None], dots.c[None, None],
-        DoubleUnit(rounding=Rounding.NEAREST_AWAY),
-    )[0, 0]  # fmt: skip
-    refused = fit_doubles(dots, {"rn": away})
-    assert refused.contradiction is not None
-
-
 def test_what_random_images_show_is_evidence_like_any_probe() -> None:
     """Evidence that belongs to no family decides, too."""
     rule = next(row for row in model_for("sm_80").dots if row.types == BF16)
     rng = np.random.default_rng(1)
-    count, k = 4000, depth_of(BF16)
+    count, k = 1500, depth_of(BF16)
     a, b = (rng.standard_normal((count, k)).astype(np.float32).view(np.uint32) >> 16 for _ in "ab")
     c = rng.standard_normal(count).astype(np.float32).view(np.uint32)
     dots = Dots(

@@ -38,7 +38,7 @@ from runners.protocol import Compiled, Failure, Runner, Trouble
 from runners.ptx_pass import RewritingRunner
 from runners.screening import References
 from strategies.draws import Selection
-from strategies.program_draws import selected_forms
+from strategies.rounds import selected_forms
 
 
 @contextmanager

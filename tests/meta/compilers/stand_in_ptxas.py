@@ -8,7 +8,6 @@ faults     names of planted faults (`runners.faults`)
 levels     -O levels at which they are there
 rejects    text of an instruction that it rejects at these levels; "" for none
 crashes    text of an instruction that kills it at these levels; "" for none
-real       path of a real ptxas that assembles what was rewritten; None: everything is accepted
 text       whether to write the PTX that was assembled in place of machine code, for the simulated
            device; False: machine code, for a GPU
 mark       what the machine code ends with
@@ -60,19 +59,6 @@ def rewritten(row, ptx):
     return ptx
 
 
-def really_assembled(row, arguments, source, ptx):
-    """Return the exit status of the real ptxas on a text."""
-    import subprocess
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        changed = os.path.join(folder, os.path.basename(source))  # noqa: PTH118, PTH119
-        with open(changed, "w") as file:
-            file.write(ptx)
-        words = [changed if one == source else one for one in arguments]
-        return subprocess.run([row["real"], *words], check=False).returncode
-
-
 def assemble(row, arguments):
     *_, source = (one for one in arguments if one.endswith(".ptx"))
     output = arguments[arguments.index("-o") + 1] if "-o" in arguments else "elf.o"
@@ -94,16 +80,7 @@ def assemble(row, arguments):
             print(f"ptxas {source}, line {line}; error   : Not supported", file=sys.stderr)
             return 255
         ptx = rewritten(row, ptx)
-    if row["real"] is not None:
-        status = really_assembled(row, arguments, source, ptx)
-        if status != 0:
-            return status
-    if row["text"]:
-        code = ptx.encode()
-    elif row["real"] is None:
-        code = CUBIN.ljust(100, b"\0") + row["mark"].encode()
-    else:
-        return 0
+    code = ptx.encode() if row["text"] else CUBIN.ljust(100, b"\0") + row["mark"].encode()
     with open(output, "wb") as file:
         file.write(code)
     return 0
@@ -116,10 +93,6 @@ def main(configuration, arguments):
         print(f"Cuda compilation tools, release {row['version']}, V{row['version']}.0")
         return 0
     if "--help" in arguments:
-        if row["real"] is not None:
-            import subprocess
-
-            return subprocess.run([row["real"], "--help"], check=False).returncode
         print(" ".join(f"'{target}'" for target in TARGETS))
         return 0
     return assemble(row, arguments)

@@ -7,18 +7,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from answering import address
+from matrix_rounds import report_of
 from planted_ptxas import planted_ptxas
-from test_matrix_on_a_stand_in import Quiet
 
 from corpus import Kind
 from fuzz.checks import compilers
-from fuzz.checks.compilers import MatrixRounds
-from fuzz.checks.protocol import RoundJob, RoundPlan
-from fuzz.checks.rounds import Work
-from fuzz.compilers.matrix import Matrix, words
-from fuzz.compilers.members import Member, Place
+from fuzz.compilers.matrix import words
+from fuzz.compilers.members import Member
 from fuzz.findings.replay import Subject, attempt
-from fuzz.runner import OpenRunner, RunnerChoice, without_figures
+from fuzz.runner import without_figures
 from oracle.models import Model, forget_models, model_for, use_model
 from oracle.targets import Module
 from runners.assemblers.assembler import identify
@@ -28,7 +25,7 @@ from runners.faults import by_name
 from runners.protocol import Compiled
 from runners.simulated_runner import SimulatedRunner
 from strategies.draws import Selection
-from strategies.program_draws import Versions, round_batches, round_key, selected_forms
+from strategies.rounds import round_batches, round_key, selected_forms
 
 PATTERN = "mma.*m16n8k32*f32.e5m2.e5m2.f32"
 FORMS = selected_forms(Selection(pattern=PATTERN), target="sm_90", version="8.4")
@@ -82,31 +79,17 @@ def without_ranges() -> Model:
     return replace(model, dots=tuple(replace(row, compilers=None) for row in model.dots))
 
 
-def report_of(members, *, forms=FORMS, disassembler=None, number=0, limit=40):
-    device = Expanding()
-    opened = OpenRunner(
-        choice=RunnerChoice(name="cuda"), runner=device, target="sm_90", ptx_version="8.4",
-        version="none", device="a stand-in", release="13.0",
-    )  # fmt: skip
-    place = Place(
-        device=device, opened=opened, target="sm_90", ptx_version="8.4", architecture="sm_90"
-    )
-    with Matrix(device, members, jobs=1) as matrix:
-        rounds = MatrixRounds(
-            matrix, place, forms=forms, versions=Versions.only("8.4"), seed=3,
-            disassembler=disassembler, heartbeat=Quiet(),
-        )  # fmt: skip
-        return rounds.report(
-            RoundJob(number=number, plan=RoundPlan(work=Work(count=8), cases=999), limit=limit)
-        )
+def report(members, **more):
+    more = {"forms": FORMS, "limit": 40, **more}
+    return report_of(Expanding(), members, version="8.4", images=8, **more)
 
 
 def test_two_expansions_are_judged_by_the_figures_of_each(members) -> None:
-    report = report_of(members)
-    assert not report.suspects
-    assert report.compared == 40
-    assert report.counts["differences",] > 0  # the binaries do differ
-    assert report.counts["bounds alone",] == 0
+    seen = report(members)
+    assert not seen.suspects
+    assert seen.compared == 40
+    assert seen.counts["differences",] > 0  # the binaries do differ
+    assert seen.counts["bounds alone",] == 0
 
 
 def test_every_form_is_looked_at_in_one_round(members, monkeypatch) -> None:
@@ -116,7 +99,7 @@ def test_every_form_is_looked_at_in_one_round(members, monkeypatch) -> None:
     )
     forms = selected_forms(Selection(pattern="mma*"), target="sm_90", version="8.4")[:20]
     for number in range(len(forms)):
-        report_of(members, forms=forms, disassembler=SimpleNamespace(), number=number, limit=1)
+        report(members, forms=forms, disassembler=SimpleNamespace(), number=number, limit=1)
         if looked_at == list(forms):
             break
     assert looked_at == list(forms)
@@ -129,15 +112,15 @@ def test_instructions_are_told_with_how_often_they_stand_there() -> None:
 
 def test_without_ranges_the_older_expansion_is_a_deviation(members) -> None:
     use_model(without_ranges())
-    report = report_of(members)
-    assert {one.case and one.case.kind for one in report.suspects.values()} == {Kind.DEVIATION}
+    seen = report(members)
+    assert {one.case and one.case.kind for one in seen.suspects.values()} == {Kind.DEVIATION}
 
 
 def test_a_compiler_without_figures_is_judged_by_the_bounds_and_that_is_said(members) -> None:
     use_model(only("12.8 and later"))
-    report = report_of(members)
-    assert not report.suspects
-    assert report.counts["bounds alone",] > 0
+    seen = report(members)
+    assert not seen.suspects
+    assert seen.counts["bounds alone",] > 0
     said = without_figures(FORMS, "sm_90@12.4", "ptxas V12.4.131")
     assert "for 1 form in code of ptxas V12.4.131" in said
     assert "judged by what the ISA permits alone" in said

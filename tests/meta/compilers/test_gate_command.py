@@ -8,7 +8,6 @@ import shutil
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +22,6 @@ from planted_ptxas import planted_ptxas
 from corpus import Kind
 from corpus.finding import RunnerVerdict
 from corpus.opening import FOLDER as RECORD
-from corpus.opening import named_corpus
 from fuzz.campaign.store import Budget
 from fuzz.commands import gate
 from fuzz.compilers.matrix import survey_programs
@@ -177,20 +175,6 @@ def test_a_bug_with_an_option_is_new_and_options_are_asked_of_both(home: Path) -
     assert "sm_80 is no sibling of sm_90" in refused.err
 
 
-@pytest.mark.slow
-def test_fresh_programs_are_in_versions_that_both_read(home: Path) -> None:
-    """Of forms that are newer than the old one, nobody can say that the new one is worse."""
-    old = str(planted_ptxas(home / "1", "1.0", newest="8.4", answering=address()))
-    new = plant(home, "2.0")
-    newer = ("--only", "mma*m16n8k16*e4m3*")  # PTX ISA 8.7
-    ended = gated(home, old, new, *newer, json=False)
-    assert ended.code == 2, ended.out
-    assert "PTX ISA 8.4" in ended.err
-    both = gated(home, old, new, "--only", "mma*m16n8k32*e4m3*")  # PTX ISA 8.4
-    assert both.code == 0, both.err
-    assert both.summary["compared"] == both.summary["cases"] == FEW_CASES
-
-
 def without_rounds() -> None:
     shorten()
     gate.Budget = lambda seconds: Budget(cases=0)
@@ -211,31 +195,6 @@ def test_without_fresh_programs_nothing_passes(home: Path) -> None:
     for _, count, *parts in rows:
         assert int(count) == sum(map(int, parts))
     assert sum(int(count) for _, count, *_ in rows) > 2
-
-
-def slow() -> None:
-    shorten()
-    replay = gate.Replays.replay
-
-    def asked(*given: object, **others: int) -> object:
-        time.sleep(1)
-        return replay(*given, **others)
-
-    def budget(seconds: float) -> Budget:
-        Path("seconds").write_text(str(seconds))
-        return Budget(cases=FEW_CASES)
-
-    gate.Replays.replay, gate.Budget = asked, budget
-
-
-@pytest.mark.slow
-def test_a_share_of_the_time_is_for_fresh_programs(home: Path) -> None:
-    """However long the record takes."""
-
-    old, new = plant(home, "1.0"), plant(home, "2.0")
-    words = ("gate", old, new, "--runner", "ptxas", *ENOUGH, "--variant", "none")
-    assert warpfuzz(home, *words, "--at-least", 0, prepare=slow).code == 0
-    assert float((home / "seconds").read_text()) == 0.5
 
 
 def interrupted() -> None:
@@ -265,12 +224,6 @@ def test_an_interrupted_gate_says_what_it_has(home: Path) -> None:
     assert sorted(told, key=str) == ["skipped", "unchanged"]
 
 
-def test_slower_compilers_are_told_by_their_times() -> None:
-    before, now = (gate.GateItem(standing=one, what="", source="") for one in
-                   (gate.Standing.SAME, gate.Standing.SLOWER))  # fmt: skip
-    assert (before.counts, now.counts) == (False, True)
-
-
 def test_what_the_new_one_accepts_beyond_the_pages_is_told_and_does_not_decide() -> None:
     wrong, right, as_wrong = (
         SimpleNamespace(known=True, bad=bad, kind=Kind.ACCEPTED if bad else None)
@@ -285,29 +238,16 @@ def test_what_the_new_one_accepts_beyond_the_pages_is_told_and_does_not_decide()
     assert gate._standing_of(row) is gate.Standing.SAME
 
 
-def test_a_line_that_decides_names_the_opcode() -> None:
-    """ "ldmatrix another type another type another type m8n16" told nobody which one."""
-    found = {one.id: one for one in named_corpus(Path("record")).entries()}
-    row = SimpleNamespace(finding=found["6829aa29215ec150"].finding)
-    opcode = "ldmatrix.sync.aligned.m8n16.x1.pred.b8x16.b6x16_p32"
-    assert gate._named(row, gate.Standing.NEW) == f", as {opcode}"
-    assert gate._named(row, gate.Standing.FIXED) == ""
-
-
-WRONG = {
-    ("1.0", "1.0"): "the same compiler",
-    ("1.0", "nowhere"): "names no compiler",
-    ("1.0", "llvm:/nowhere"): "",
-}
-
-
-@pytest.mark.parametrize("which", WRONG)
-def test_what_cannot_be_compared_is_a_sentence(home: Path, which: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("1.0", "the same compiler"), ("nowhere", "names no compiler"), ("llvm:/nowhere", "")],
+)
+def test_what_cannot_be_compared_is_a_sentence(home: Path, name: str, said: str) -> None:
     plant(home, "1.0")
-    names = [str(home / one / "ptxas") if (home / one).is_dir() else one for one in which]
-    ended = gated(home, *names)
+    here = str(home / "1.0" / "ptxas")
+    ended = gated(home, here, here if name == "1.0" else name)
     assert ended.code in (2, 3)
-    assert WRONG[which] in ended.err
+    assert said in ended.err
 
 
 # The jobs of the page

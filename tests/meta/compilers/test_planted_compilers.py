@@ -2,9 +2,7 @@
 
 import json
 import shutil
-from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -12,16 +10,28 @@ from answering import address
 from command_line import warpfuzz
 from planted_ptxas import planted_ptxas
 
-from corpus import Kind
-from fuzz.checks.examining import Examiner
-from fuzz.compilers.matrix import Matrix, listings
-from fuzz.compilers.members import Member, NoDevice
-from fuzz.kinds import KINDS
 from runners import toolchains
-from runners.assemblers.assembler import identify
-from runners.kernels import KernelModule
 
 FAULT = "store-layout-flipped"
+FORM = "wmma.mma*row.col.m16n16k16.f32.f32"
+
+
+def campaign_of(home, *words, runner="sim", level=3, seed=1, planted=(), **each):
+    """Plant compilers, the first of version 1.0, and run a campaign that compares them."""
+    for number, own in enumerate(planted, start=1):
+        faults = own.get("faults", ())
+        others = {name: value for name, value in own.items() if name != "faults"}
+        planted_ptxas(home / "c" / str(number), f"{number}.0", faults, **each, **others)
+    return warpfuzz(
+        home, "run", "--runner", runner, "--compilers", "c", "--opt", level, "--seed", seed,
+        "--corpus", "found", "--json", *words,
+    )  # fmt: skip
+
+
+def bisected(home, *words):
+    """Bisect a finding; return the exit code and the row."""
+    ended = warpfuzz(home, "bisect", *words, "--json")
+    return ended.code, ended.rows[0]["bisect"]
 
 
 @pytest.fixture(scope="module")
@@ -64,21 +74,15 @@ def test_a_campaign_finds_the_bug_and_says_who_has_it(campaign):
     assert 0 < ended.summary["differences"] <= ended.summary["programs"]
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind in Kind if not KINDS[kind].has_culprit or kind is Kind.DIVERGENCE]
-)
-def test_no_culprit_is_looked_for_where_the_kind_has_none_or_names_it(kind):
-    examiner = object.__new__(Examiner)
-    examiner._parties = ()  # of a matrix
-    subject = SimpleNamespace(others=())
-    assert examiner._culprit(kind, subject) is None
+def wrong(campaign):
+    """Return the folder of the finding."""
+    home, ended = campaign
+    (shown,) = {one["id"] for one in ended.findings if "-O2" in one["compilers"]}
+    return home / "found" / "findings" / shown
 
 
 def test_the_finding_lists_what_each_member_did(campaign):
-    home, ended = campaign
-    (shown,) = {one["id"] for one in ended.findings if "-O2" in one["compilers"]}
-    (path,) = (home / "found" / "findings").glob(f"{shown}/finding.json")
-    finding = json.loads(path.read_text())
+    finding = json.loads((wrong(campaign) / "finding.json").read_text())
     said = {
         (one["version"], one["options"]): one["outcome"]
         for one in finding["runners"]
@@ -91,45 +95,35 @@ def test_the_finding_lists_what_each_member_did(campaign):
     assert finding["details"]["agree with the oracle"].startswith("V1.0.0 to V2.0.0 -O1 -O2")
 
 
-def test_bisection_names_the_version_and_the_level(campaign, compilers):
-    home, ended = campaign
-    (shown,) = {one["id"] for one in ended.findings if "-O2" in one["compilers"]}
-    bisected = warpfuzz(
-        home,
-        "bisect",
-        shown,
-        "--corpus",
-        "found",
-        "--compilers",
-        compilers,
-        "--opt",
-        "1,2",
-        "--json",
-    )
-    row = bisected.rows[0]["bisect"]
-    assert bisected.code == 1
-    assert row["course"] == "changed"
-    assert row["first"] == {"version": "V3.0.0", "level": 2, "before": "V2.0.0"}
-    assert not row["flaky"]
-    assert [level["course"] for level in row["levels"]] == ["never", "changed"]
+@pytest.mark.parametrize(
+    ("numbers", "levels", "course", "first", "courses"),
+    [
+        ("12345", "1,2", "changed", ("V3.0.0", 2, "V2.0.0"), ["never", "changed"]),
+        ("345", "2", "always was so", None, ["always was so"]),
+    ],
+)
+def test_bisection_names_the_version_and_the_level(
+    campaign, compilers, tmp_path, numbers, levels, course, first, courses
+):
+    some = ",".join(str(compilers / number) for number in numbers)
+    code, row = bisected(tmp_path, wrong(campaign), "--compilers", some, "--opt", levels)
+    assert (code, row["course"], row["flaky"]) == (1, course, False)
+    assert row["first"] == (first and dict(zip(("version", "level", "before"), first, strict=True)))
+    assert [level["course"] for level in row["levels"]] == courses
 
 
 def test_a_case_written_by_hand_is_bisected_on_what_it_expects(campaign, compilers, tmp_path):
-    home, ended = campaign
-    (shown,) = {one["id"] for one in ended.findings if "-O2" in one["compilers"]}
     hand = tmp_path / "hand"
     hand.mkdir()
     for name in ("module.ptx", "input.npy", "expected.npy"):
-        shutil.copy(home / "found" / "findings" / shown / name, hand)
+        shutil.copy(wrong(campaign) / name, hand)
     case = {"kind": "violation", "details": {"runner": "sim"}}
     (hand / "case.json").write_text(json.dumps(case))
     imported = warpfuzz(tmp_path, "corpus", "import", hand, "--corpus", "own", "--json")
     assert imported.code == 0, imported.err
     (own,) = (tmp_path / "own" / "findings").iterdir()
-    bisected = warpfuzz(tmp_path, "bisect", own, "--compilers", compilers, "--opt", "1,2", "--json")
-    row = bisected.rows[0]["bisect"]
-    assert bisected.code == 1
-    assert row["first"] == {"version": "V3.0.0", "level": 2, "before": "V2.0.0"}
+    code, row = bisected(tmp_path, own, "--compilers", compilers, "--opt", "1,2")
+    assert (code, row["first"]) == (1, {"version": "V3.0.0", "level": 2, "before": "V2.0.0"})
     refused = warpfuzz(tmp_path, "bisect", own, "--compilers", compilers, "--ptx-version", "7.7")
     assert refused.code == 2
     assert "leave --ptx-version out" in refused.err
@@ -137,13 +131,9 @@ def test_a_case_written_by_hand_is_bisected_on_what_it_expects(campaign, compile
 
 def test_a_bug_of_modules_with_several_kernels_keeps_as_many_as_it_needs(tmp_path):
     """It was counted as not confirmed, and a campaign with one compiler called it flaky."""
-    for number in (1, 2):
-        faults = [FAULT] if number == 2 else []
-        folder = tmp_path / "c" / str(number)
-        planted_ptxas(folder, f"{number}.0", faults, answering=address(), kernels=2)
-    ended = warpfuzz(
-        tmp_path, "run", "--runner", "sim", "--compilers", "c", "--opt", 2, "--cases", 64,
-        "--seed", 5, "--corpus", "found", "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--json",
+    ended = campaign_of(
+        tmp_path, "--cases", 64, "--only", FORM, level=2, seed=5, kernels=2,
+        planted=({}, {"faults": [FAULT]}), answering=address(),
     )  # fmt: skip
     assert ended.code == 1
     assert ended.findings
@@ -154,17 +144,12 @@ def test_a_bug_of_modules_with_several_kernels_keeps_as_many_as_it_needs(tmp_pat
         details = json.loads((folder / "finding.json").read_text())["details"]
         assert details["other kernels"] == 1
         assert (folder / "module.ptx").read_text().count(".entry") == 2
-    bisected = warpfuzz(
-        tmp_path, "bisect", ended.findings[0]["id"], "--corpus", "found", "--compilers", "c",
-        "--opt", 2, "--json",
-    )  # fmt: skip
-    first = bisected.rows[0]["bisect"]["first"]
-    assert first == {"version": "V2.0.0", "level": 2, "before": "V1.0.0"}
+    words = (ended.findings[0]["id"], "--corpus", "found", "--compilers", "c", "--opt", 2)
+    _, row = bisected(tmp_path, *words)
+    assert row["first"] == {"version": "V2.0.0", "level": 2, "before": "V1.0.0"}
 
 
 def test_a_bug_that_is_there_in_one_run_of_three_is_flaky_and_dated(campaign, compilers, tmp_path):
-    home, ended = campaign
-    (shown,) = {one["id"] for one in ended.findings if "-O2" in one["compilers"]}
     for number in (3, 4):
         bad = planted_ptxas(tmp_path / f"bad{number}", f"{number}.0", [FAULT], answering=address())
         good = planted_ptxas(tmp_path / f"good{number}", f"{number}.0")
@@ -178,33 +163,16 @@ def test_a_bug_that_is_there_in_one_run_of_three_is_flaky_and_dated(campaign, co
         )
         path.chmod(0o755)
     folders = f"{compilers / '1'},{compilers / '2'},{tmp_path / '3'},{tmp_path / '4'}"
-    bisected = warpfuzz(
-        tmp_path, "bisect", home / "found" / "findings" / shown, "--compilers", folders,
-        "--opt", "2", "--times", 3, "--json",
-    )  # fmt: skip
-    row = bisected.rows[0]["bisect"]
-    assert bisected.code == 1
-    assert row["flaky"]
+    code, row = bisected(
+        tmp_path, wrong(campaign), "--compilers", folders, "--opt", "2", "--times", 3
+    )
+    assert (code, row["flaky"]) == (1, True)
     assert row["first"] == {"version": "V3.0.0", "level": 2, "before": "V2.0.0"}
     outcomes = row["levels"][0]["versions"]
     assert outcomes["V2.0.0"] == {
         "outcome": "match", "bad": False, "runs": 6, "failed": 0, "executions": 6,
     }  # fmt: skip
     assert outcomes["V3.0.0"]["outcome"] == "flaky (2 of 6 bad)"
-    assert row["sentence"].endswith("flaky: not the same in every run")
-
-
-def test_a_bug_of_all_versions_always_was_so(campaign, compilers, tmp_path):
-    home, ended = campaign
-    (shown,) = {one["id"] for one in ended.findings if "-O2" in one["compilers"]}
-    case = home / "found" / "findings" / shown
-    newer = ",".join(str(compilers / str(number)) for number in (3, 4, 5))
-    bisected = warpfuzz(tmp_path, "bisect", case, "--compilers", newer, "--opt", "2", "--json")
-    row = bisected.rows[0]["bisect"]
-    assert bisected.code == 1
-    assert row["course"] == "always was so"
-    assert row["first"] is None
-    assert row["sentence"].endswith("in 3.0.0 to 5.0.0")
 
 
 @pytest.mark.parametrize(
@@ -231,55 +199,32 @@ def test_only_what_the_baseline_does_otherwise_counts(
     assert counted == {**dict.fromkeys(counted, "0"), **({result: "1"} if result else {})}
 
 
-@pytest.mark.slow  # fuzz/campaign/test_campaign_parts.py has the budget of every check
-def test_a_campaign_ends_after_as_many_families_as_were_asked_for(compilers, tmp_path):
-    ended = warpfuzz(
-        tmp_path, "run", "--runner", "sim", "--opt", "2",
-        "--compilers", f"{compilers / '2'},{compilers / '3'}", "--findings", 1,
-        "--seed", 5, "--workers", 1, "--quiet-time", "10m",
-        "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--json",
-    )  # fmt: skip
-    assert ended.code == 1
-    assert ended.summary["stopped"] == "1 family found"
-    # A deviation and a violation of one cause may come out of one round.
-    assert len({finding["group"] for finding in ended.findings}) == 1
-
-
 @pytest.mark.parametrize("runner", ["ptxas", "sim"])
 def test_one_that_rejects_what_others_accept_is_a_finding(tmp_path, runner):
-    for number, rejects in enumerate(("", ".row.row.", ".row.row."), start=1):
-        planted_ptxas(
-            tmp_path / "c" / str(number), f"{number}.0", rejects=rejects, text=runner == "sim"
-        )
-    ended = warpfuzz(
-        tmp_path, "run", "--runner", runner, "--compilers", "c", "--opt", "3", "--cases", 3,
-        "--seed", 1, "--only", "wmma.mma*row.row.m16n16k16.f32.f32", "--json",
+    ended = campaign_of(
+        tmp_path, "--cases", 3, "--only", "wmma.mma*row.row.m16n16k16.f32.f32", runner=runner,
+        planted=({}, *[{"rejects": ".row.row."}] * 2), text=runner == "sim",
     )  # fmt: skip
     assert ended.code == 1
-    kinds = {finding["kind"] for finding in ended.findings}
-    assert kinds == {"assemblers differ"}
+    assert {one["kind"] for one in ended.findings} == {"assemblers differ"}
     assert {one["compilers"] for one in ended.findings} == {"only V2.0.0 to V3.0.0 -O3"}
     assert ended.summary["uncompiled"] > 0
 
 
 def test_one_that_crashes_is_a_finding_and_is_bisected(tmp_path):
-    for number, crashes in enumerate(("", "", "satfinite"), start=1):
-        planted_ptxas(tmp_path / "c" / str(number), f"{number}.0", crashes=crashes, text=False)
-    ended = warpfuzz(
-        tmp_path, "run", "--runner", "ptxas", "--compilers", "c", "--opt", "3", "--cases", 3,
-        "--seed", 1, "--only", "wmma.mma*s32*satfinite", "--corpus", "found", "--json",
+    ended = campaign_of(
+        tmp_path, "--cases", 3, "--only", "wmma.mma*s32*satfinite", runner="ptxas", text=False,
+        planted=({}, {}, {"crashes": "satfinite"}),
     )  # fmt: skip
     assert {finding["kind"] for finding in ended.findings} == {"crash"}
-    bisected = warpfuzz(
-        tmp_path, "bisect", ended.ids[0], "--corpus", "found", "--compilers", "c", "--json"
-    )
-    assert bisected.rows[0]["bisect"]["first"]["version"] == "V3.0.0"
+    _, row = bisected(tmp_path, ended.ids[0], "--corpus", "found", "--compilers", "c")
+    assert row["first"]["version"] == "V3.0.0"
 
 
 @pytest.mark.parametrize(
     ("only", "seed", "cases"),
     [
-        pytest.param("mma.sync*f16*", 1, 48, id="beside"),
+        pytest.param("mma.sync*f16*", 1, 24, id="beside"),
         pytest.param("*", 2, 12, id="alone", marks=pytest.mark.slow),
     ],
 )
@@ -287,11 +232,9 @@ def test_a_crash_at_scalar_code_is_named_by_that_and_not_by_what_stands_beside_i
     tmp_path, only, seed, cases
 ):
     """It was a line for each matrix instruction of those programs (2026-11-26)."""
-    for number, crashes in enumerate(("", "selp.b32"), start=1):
-        planted_ptxas(tmp_path / "c" / str(number), f"{number}.0", crashes=crashes, text=False)
-    ended = warpfuzz(
-        tmp_path, "run", "--runner", "ptxas", "--compilers", "c", "--opt", "3", "--cases", cases,
-        "--seed", seed, "--only", only, "--corpus", "found", "--json",
+    ended = campaign_of(
+        tmp_path, "--cases", cases, "--only", only, runner="ptxas", seed=seed, text=False,
+        planted=({}, {"crashes": "selp.b32"}),
     )  # fmt: skip
     assert [one["family"] for one in ended.findings] == ["crash | selp | killed by SIGSEGV"]
     assert ended.findings[0]["cases"] > 1
@@ -306,7 +249,7 @@ def test_a_campaign_with_one_compiler_names_such_a_crash_so_as_well(tmp_path):
     planted_ptxas(tmp_path / "c", "2.0", crashes="selp.b32")
     words = ("--runner", "sim", "--assembler", "c/ptxas")
     ended = warpfuzz(
-        tmp_path, "run", *words, "--cases", 64, "--seed", 1, "--only", "mma.sync*f16*", "--json",
+        tmp_path, "run", *words, "--cases", 32, "--seed", 1, "--only", "mma.sync*f16*", "--json",
     )  # fmt: skip
     assert [one["title"] for one in ended.findings] == [
         "compile failure: selp.b32: ptxas was killed by SIGSEGV on the module"
@@ -315,18 +258,12 @@ def test_a_campaign_with_one_compiler_names_such_a_crash_so_as_well(tmp_path):
     assert [row["verdict"] for row in replayed.rows[:-1]] == ["reproduced"]
 
 
-def versions_apart(folder):
-    """Make a compiler that reads up to PTX 8.4, where fp8 begins, and one that reads all."""
-    for number, newest in ((1, "8.4"), (2, "")):
-        planted_ptxas(folder / "c" / str(number), f"{number}.0", newest=newest)
+APART = ({"newest": "8.4"}, {})
+"""A compiler that reads up to PTX 8.4, where fp8 begins, and one that reads all."""
 
 
 def test_every_compiler_gets_the_programs_that_it_reads(tmp_path):
-    versions_apart(tmp_path)
-    ended = warpfuzz(
-        tmp_path, "run", "--runner", "sim", "--compilers", "c", "--opt", "3", "--cases", 2048,
-        "--seed", 5, "--only", "mma*e4m3*", "--workers", 1, "--json",
-    )  # fmt: skip
+    ended = campaign_of(tmp_path, "--cases", 1024, "--only", "mma*e4m3*", seed=5, planted=APART)
     assert ended.code == 0, ended.err
     summary = ended.summary
     assert (summary["ptx_version"], summary["ptx_versions"][-1]) == (None, "9.5")
@@ -344,38 +281,17 @@ def test_every_compiler_gets_the_programs_that_it_reads(tmp_path):
 
 
 def test_of_a_compiler_that_reads_no_program_nobody_says_that_it_agrees(tmp_path):
-    versions_apart(tmp_path)
-    ended = warpfuzz(
-        tmp_path, "run", "--runner", "sim", "--compilers", "c", "--opt", "3", "--cases", 64,
-        "--seed", 6, "--only", "mma*m16n8k16*e4m3*", "--workers", 1,
-    )  # fmt: skip
+    ended = campaign_of(
+        tmp_path, "--cases", 64, "--only", "mma*m16n8k16*e4m3*", seed=6, planted=APART
+    )
     assert ended.code == 0, ended.err
-    assert "nothing was compared of V1.0.0 -O3." in " ".join(ended.out.split())
-    rows = [" ".join(line.split()) for line in ended.out.splitlines()]
-    (programs,) = (row.split()[2] for row in rows if row.startswith("V2.0.0 -O3 "))
-    assert int(programs) > 0
-    assert f"V1.0.0 -O3 0 0 0 0 {programs}" in rows
+    old, new = (ended.summary["by_member"][f"V{number}.0.0 -O3"] for number in (1, 2))
+    assert old["compared"] == 0 < new["compared"] == old["not readable"]
 
 
 def test_equal_compilers_give_no_finding(tmp_path):
-    for number in (1, 2):
-        planted_ptxas(tmp_path / "c" / str(number), f"{number}.0")
-    ended = warpfuzz(
-        tmp_path,
-        "run",
-        "--runner",
-        "sim",
-        "--compilers",
-        "c",
-        "--cases",
-        200,
-        "--seed",
-        2,
-        "--json",
-    )
-    assert ended.code == 0
-    assert ended.findings == []
-    assert ended.summary["differences"] == 0
+    ended = campaign_of(tmp_path, "--cases", 64, seed=2, planted=({}, {}))
+    assert (ended.code, ended.findings, ended.summary["differences"]) == (0, [], 0)
     assert ended.summary["distinct"] == ended.summary["programs"]
 
 
@@ -400,23 +316,10 @@ def test_where_no_binary_ran_nobody_says_that_binaries_agree(
 
 
 def test_a_compiler_that_does_not_know_the_target_is_skipped_and_said(tmp_path):
-    planted_ptxas(tmp_path / "c" / "1", "1.0")
     old = planted_ptxas(tmp_path / "c" / "2", "2.0")
     text = old.read_text().replace('"$@"', '"$@" --older')
     old.write_text(f'#!/bin/sh\ncase "$*" in *--help*) echo "\'sm_70\'"; exit 0;; esac\n{text}')
-    ended = warpfuzz(
-        tmp_path,
-        "run",
-        "--runner",
-        "sim",
-        "--compilers",
-        "c",
-        "--opt",
-        "3",
-        "--cases",
-        32,
-        "--json",
-    )
+    ended = campaign_of(tmp_path, "--cases", 32, planted=({},))
     assert ended.code == 0
     assert ended.summary["members"] == ["V1.0.0 -O3"]
     assert "does not know sm_90" in ended.summary["left_out"][0]
@@ -425,25 +328,18 @@ def test_a_compiler_that_does_not_know_the_target_is_skipped_and_said(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--opt", "0,5"), "names no -O levels"),
         (("--assembler", "13.5"), "leave --assembler out"),
         (("--fault", FAULT), "leave --fault and --ptx-pass out"),
-        (("--disassembler", "nowhere"), "there is no file"),
         (("--disassembler", "c/1/planted.row"), "Permission denied; install one with"),
-        (("--ptx-version", "99.9"), "99.9"),
         (("--include-undefined",), "leave one of the two out"),
-        (("--device", "0"), "--device 0 names a GPU, and the runner is sim"),
-        (("--runner", "cuda", "--device", "0", "--device", "1"), "names 2 GPUs"),
         (("--compilers", "driver"), "the driver's compiler needs --runner cuda; choose"),
-        (("--compilers", ""), "'--compilers': it is empty"),
         (("--compilers", ","), "'' names no compiler"),
     ],
 )
 def test_what_does_not_go_together_is_said(tmp_path, arguments, said):
     planted_ptxas(tmp_path / "c" / "1", "1.0")
     ended = warpfuzz(tmp_path, "run", "--runner", "sim", "--compilers", "c", *arguments)
-    assert ended.code == 2
-    assert said in ended.err
+    assert (ended.code, said in ended.err) == (2, True)
 
 
 @pytest.fixture(scope="module")
@@ -515,32 +411,7 @@ def test_bisection_of_a_note_asks_for_the_machine_instructions_again(expansions)
     assert "no nvdisasm is here" in without.err
 
 
-def test_binaries_with_the_same_kernels_are_disassembled_once(tmp_path):
-    planted = [
-        planted_ptxas(tmp_path / str(n), f"{n}.0", text=False, mark=mark)
-        for n, mark in enumerate(("", "", "HMMA"), start=1)
-    ]
-    members = tuple(Member(toolchain=identify(path), level=3) for path in planted)
-    module = KernelModule(
-        ptx=".version 8.0\n.target sm_90\n", target="sm_90", version="8.0", kernels=()
-    )
-    asked = []
-
-    def disassemble(code):
-        asked.append(code)
-        return {"kernel": Counter({code[100:].decode() or "none": 1})}
-
-    with Matrix(NoDevice(), members, jobs=2) as matrix:
-        seen = listings(matrix, matrix.start(module).wait(), disassemble)
-    assert len(asked) == 2
-    assert [dict(seen[member]["kernel"]) for member in members] == [
-        {"none": 1}, {"none": 1}, {"HMMA": 1},
-    ]  # fmt: skip
-
-
 def test_a_campaign_goes_on_without_a_disassembler_that_does_not_take_the_code(tmp_path):
-    for number in (1, 2):
-        planted_ptxas(tmp_path / "c" / str(number), f"{number}.0", text=False)
     tool = tmp_path / "nvdisasm"
     tool.write_text(
         "#!/bin/sh\n"
@@ -548,11 +419,15 @@ def test_a_campaign_goes_on_without_a_disassembler_that_does_not_take_the_code(t
         "echo 'unknown architecture'; exit 1\n"
     )
     tool.chmod(0o755)
-    ended = warpfuzz(
-        tmp_path, "run", "--runner", "ptxas", "--compilers", "c", "--opt", "3", "--cases", 40,
-        "--seed", 1, "--disassembler", tool, "--json",
-    )  # fmt: skip
-    assert ended.code == 0
-    assert ended.summary["programs"] == 40
+    ended = campaign_of(
+        tmp_path,
+        "--cases",
+        12,
+        "--disassembler",
+        tool,
+        runner="ptxas",
+        planted=({}, {}),
+        text=False,
+    )
+    assert (ended.code, ended.summary["programs"], ended.summary["notes"]) == (0, 12, 0)
     assert ended.summary["expansions not looked at"] > 0
-    assert ended.summary["notes"] == 0

@@ -43,47 +43,38 @@ def test_a_crash_is_shown_by_the_instruction_that_a_compiler_dies_of(home):
         assert len(module.read_text().splitlines()) <= 20
 
 
-def replayed(home, *options):
+SECOND = ("--compiler", "c/2/ptxas")
+DROPPING = ("--ptx-pass", "sed s/[.]satfinite//", *SECOND)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "verdict"),
+    [
+        (SECOND, 1, "reproduced"),
+        ((*SECOND, "--opt", LEVEL), 1, "reproduced"),
+        ((*SECOND, "--opt", LEVEL + 1), 0, "gone"),
+        (("--compiler", "c/1/ptxas"), 0, "gone"),
+        # Against a baseline only what is new counts.
+        ((*SECOND, "--baseline", "c/1/ptxas"), 1, "reproduced"),
+        ((*SECOND, "--baseline", "c/2/ptxas"), 0, "reproduced"),
+        (DROPPING, 0, "gone"),
+        ((*DROPPING, "--baseline", "none"), 1, "gone"),
+        (("--ptx-pass", "cat", *SECOND, "--baseline", "none"), 0, "reproduced"),
+        (("--fault", "satfinite-dropped", *SECOND), 0, "gone"),
+    ],
+)
+def test_a_crash_is_replayed_as_it_is_asked_for(home, options, code, verdict):
     ended = warpfuzz(home, "replay", "found", *options, "--json")
-    return ended.code, {row["verdict"] for row in ended.rows[:-1]}
+    assert (ended.code, {row["verdict"] for row in ended.rows[:-1]}) == (code, {verdict})
 
 
-def test_a_crash_of_one_level_is_reproduced_where_it_was(home):
-    assert replayed(home, "--compiler", "c/2/ptxas") == (1, {"reproduced"})
-    assert replayed(home, "--compiler", "c/2/ptxas", "--opt", LEVEL) == (1, {"reproduced"})
-
-
-def test_another_level_or_another_version_does_not_have_it(home):
-    assert replayed(home, "--compiler", "c/2/ptxas", "--opt", LEVEL + 1) == (0, {"gone"})
-    assert replayed(home, "--compiler", "c/1/ptxas") == (0, {"gone"})
-
-
-def test_against_a_baseline_only_a_new_crash_counts(home):
-    one, two = "c/1/ptxas", "c/2/ptxas"
-    assert replayed(home, "--compiler", two, "--baseline", one) == (1, {"reproduced"})
-    assert replayed(home, "--compiler", two, "--baseline", two) == (0, {"reproduced"})
-
-
-def test_a_pass_changes_what_is_assembled_and_the_baseline_without_it_does_not(home):
-    dropping = ("--ptx-pass", "sed s/[.]satfinite//", "--compiler", "c/2/ptxas")
-    assert replayed(home, *dropping) == (0, {"gone"})
-    assert replayed(home, *dropping, "--baseline", "none") == (1, {"gone"})
-    keeping = ("--ptx-pass", "cat", "--compiler", "c/2/ptxas")
-    assert replayed(home, *keeping, "--baseline", "none") == (0, {"reproduced"})
-
-
-def test_a_planted_fault_changes_what_is_assembled(home):
-    fault = ("--fault", "satfinite-dropped", "--compiler", "c/2/ptxas")
-    assert replayed(home, *fault) == (0, {"gone"})
-
-
-def test_a_pass_that_fails_leaves_findings_out_and_says_why(home):
-    ended = warpfuzz(home, "replay", "found", "--compiler", "c/2/ptxas", "--ptx-pass", "false")
-    assert ended.code == 3
-    assert "the PTX pass 'false'" in ended.err
-
-
-def test_a_runner_is_refused_where_nothing_runs(home):
-    ended = warpfuzz(home, "replay", "found", "--compiler", "c/2/ptxas", "--runner", "sim")
-    assert ended.code == 2
-    assert "--runner sim says where programs run, and nothing here has one" in ended.err
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("--ptx-pass", "false"), 3, "the PTX pass 'false'"),
+        (("--runner", "sim"), 2, "--runner sim says where programs run, and nothing here has one"),
+    ],
+)
+def test_what_cannot_be_replayed_is_a_sentence(home, options, code, said):
+    ended = warpfuzz(home, "replay", "found", *SECOND, *options)
+    assert (ended.code, said in ended.err) == (code, True)

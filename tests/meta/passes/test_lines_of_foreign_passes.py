@@ -13,7 +13,7 @@ import pytest
 from foreign_passes import PASSES
 
 from corpus.known import load_known
-from fuzz.bench.campaigns import Lines, LinesTask, lines_of
+from fuzz.bench.campaigns import LinesTask, Row, lines_of
 from fuzz.runner import RunnerChoice
 
 SCRIPT = Path(__file__).with_name("foreign_passes.py")
@@ -21,20 +21,18 @@ INSTRUCTIONS = {"third-multiplication-broken": 2}
 """Lines of passes that break several instructions: one for each of those."""
 
 
-def lines(
-    ptx_pass: str, guilty: tuple[str, ...], *, name: str, images: int, seed: int = 0
-) -> Lines:
+def lines(ptx_pass: str, guilty: tuple[str, ...], *, name: str, images: int, seed: int = 0) -> Row:
     """Return what a campaign with a pass ends with."""
     choice = RunnerChoice(name="sim", target="sm_90", ptx_version="8.6", ptx_pass=ptx_pass)
     task = LinesTask(
         name=name, guilty=guilty, choice=choice, seed=seed, images=images, known=load_known()
     )
-    return lines_of(task, lambda more: None, lambda: False)
+    return lines_of(task)
 
 
-def check(found: Lines) -> None:
-    assert 1 <= len(found.titles) <= INSTRUCTIONS.get(found.name, 1), found.titles
-    assert (found.named, found.known, found.flaky) == (len(found.titles), 0, 0), found.titles
+def check(found: Row) -> None:
+    assert 1 <= found["lines"] <= INSTRUCTIONS.get(found["name"], 1), found["titles"]
+    assert (found["named"], found["known"], found["flaky"]) == (True, 0, 0), found["titles"]
 
 
 def test_a_strangers_fault_is_one_line() -> None:
