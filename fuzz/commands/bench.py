@@ -15,10 +15,10 @@ from corpus.known import load_known
 from fuzz.bench import Report as Advance
 from fuzz.bench import run_all
 from fuzz.bench.campaigns import (
+    CAMPAIGN_PROGRAMS,
     Campaign,
     LinesTask,
     Row,
-    campaigns_of,
     lines_of,
     measure_reach,
     undrawn_forms,
@@ -292,9 +292,9 @@ def _coverage(options: Bench) -> bool:
         seed=options.seed,
         programs=options.programs,
     )
-    campaigns = campaigns_of(whole)
-    with _watched("campaigns", len(campaigns), json=options.json) as report:
-        reached = measure_reach(campaigns, jobs=options.jobs or cores(), report=report)
+    count = -(-options.programs // CAMPAIGN_PROGRAMS)
+    with _watched("campaigns", count, json=options.json) as report:
+        reached = measure_reach(whole, jobs=options.jobs or cores(), report=report)
     seconds = time.perf_counter() - begun
     undrawn = undrawn_forms(target, version)
     _reach_report(reached, undrawn, options, seconds).write(json=options.json)
