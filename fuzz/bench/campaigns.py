@@ -36,7 +36,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Campaign:
+class CountedCampaign:
     """What one campaign draws."""
 
     forms: tuple[Form, ...]
@@ -46,7 +46,7 @@ class Campaign:
     programs: int
 
 
-def measure_reach(whole: Campaign, *, jobs: int, report: Report) -> list[Row]:
+def measure_reach(whole: CountedCampaign, *, jobs: int, report: Report) -> list[Row]:
     """Draw programs as campaigns do, `CAMPAIGN_PROGRAMS` each, and count what they reach.
 
     The first campaign has the seed, those after it the next. Returns the "dimension" and "name" of
@@ -76,7 +76,7 @@ def measure_reach(whole: Campaign, *, jobs: int, report: Report) -> list[Row]:
     return [dict(zip(("dimension", "name", "programs"), one, strict=True)) for one in reached]
 
 
-def reached_by(campaign: Campaign) -> ProgramCoverage:
+def reached_by(campaign: CountedCampaign) -> ProgramCoverage:
     """Draw the programs of one campaign and count what they reach."""
     coverage = ProgramCoverage()
     rounds = campaign_rounds(

@@ -11,7 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corpus import Case, Finding, Identity, Kind, Making, RunnerVerdict
-from corpus.known import Build, Known, known_with, load_known, mark_known, parse_known, recorded
+from corpus.finding import Build
+from corpus.known import Known, known_with, load_known, mark_known, parse_known, recorded
 from oracle.errors import UsageError
 
 DAY = date(2026, 11, 21)

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from fuzz.bench.search import MEASURED_ROWS, Contents, Emitted, Mutant, Plan, chosen, search
+from fuzz.bench.search import MEASURED_ROWS, BenchPlan, Contents, Emitted, Mutant, chosen, search
 from fuzz.compilers.matrix import survey_programs
 from oracle.errors import InfrastructureError
 from oracle.isa import FORMS
@@ -22,8 +22,8 @@ TARGET, VERSION = "sm_100a", "8.6"
 SELECTED = selected_forms(Selection(), target=TARGET, version=VERSION)
 
 
-def plan(only: str, *, limit: int = 300, columns=(Contents.WARPFUZZ,)) -> Plan:
-    return Plan(
+def plan(only: str, *, limit: int = 300, columns=(Contents.WARPFUZZ,)) -> BenchPlan:
+    return BenchPlan(
         forms=SELECTED,
         target=TARGET,
         version=VERSION,
@@ -34,7 +34,7 @@ def plan(only: str, *, limit: int = 300, columns=(Contents.WARPFUZZ,)) -> Plan:
     )
 
 
-def cases(plan: Plan, seed: int) -> dict[str, int]:
+def cases(plan: BenchPlan, seed: int) -> dict[str, int]:
     _, seen = search((plan, seed))
     return {name: sighting.cases for (_, name), sighting in seen.items()}
 
