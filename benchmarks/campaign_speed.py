@@ -35,7 +35,7 @@ from fuzz.runner import RunnerChoice, visible_devices
 from oracle.execution import execute
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import Selection
-from strategies.program_draws import selected_forms
+from strategies.rounds import selected_forms
 
 FORM = "*.row.row.m16n16k16.f32.f32"
 ALONE = 4096

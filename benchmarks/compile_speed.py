@@ -24,7 +24,7 @@ from runners.cuda.compilation import PtxasCompiler
 from runners.emission import emit_all
 from runners.protocol import Failure
 from strategies.draws import Selection
-from strategies.program_draws import selected_forms
+from strategies.rounds import selected_forms
 
 _PER_PROCESS = (1, 8, 32, 128, 256)
 _ALONE = 32

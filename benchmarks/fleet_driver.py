@@ -35,7 +35,7 @@ from fuzz.fleet.host import Begun, Ended, News
 from fuzz.fleet.pool import FleetPool
 from fuzz.runner import RunnerChoice
 from strategies import coverage
-from strategies.program_coverage import ProgramCoverage
+from strategies.coverage import ProgramCoverage
 
 CHECK = Programs(choice=RunnerChoice(name="sim", layout=1), seed=7)
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="a fake device")

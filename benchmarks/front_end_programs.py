@@ -27,7 +27,7 @@ from runners.compilers import find_front_ends, front_ends_selected, parse_levels
 from runners.emission import emit, emit_all
 from runners.protocol import Failure, Trouble
 from strategies.draws import Selection
-from strategies.program_draws import round_batches, round_key, selected_forms
+from strategies.rounds import round_batches, round_key, selected_forms
 
 IMAGES = 8
 

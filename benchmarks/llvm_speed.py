@@ -35,7 +35,7 @@ from runners.front_ends.llvm import Llvmlite
 from runners.protocol import Failure, Trouble
 from runners.simulated_runner import SimulatedRunner
 from strategies.draws import Selection
-from strategies.program_draws import round_batches, round_key, selected_forms
+from strategies.rounds import round_batches, round_key, selected_forms
 
 IMAGES = 8
 TARGET, PTX_VERSION = "sm_80", "7.1"

@@ -27,9 +27,9 @@ from oracle.targets import Module
 from runners.cuda.session import Session
 from runners.reference.cost import NANOSECONDS, counted
 from runners.reference.encoding import encode
+from strategies.coverage import Batch
 from strategies.draws import Selection
-from strategies.program_coverage import Batch
-from strategies.program_draws import Speed, campaign_rounds, selected_forms
+from strategies.rounds import Speed, campaign_rounds, selected_forms
 
 TARGET, VERSION = "sm_90", "8.7"
 MODULE = Module.named(TARGET, VERSION)

@@ -34,10 +34,10 @@ from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, by_name
 from runners.protocol import Ran, Runner
 from runners.simulated_runner import SimulatedRunner
-from strategies.cells import complexity
 from strategies.contents import expand, recipes
 from strategies.draws import derived_seed, draw
 from strategies.features import Focus
+from strategies.matrices import complexity
 from strategies.programs import programs
 
 TARGETS = (("sm_90", "8.0"), ("sm_100a", "8.8"))

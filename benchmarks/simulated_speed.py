@@ -35,10 +35,11 @@ from runners.faults import by_name
 from runners.kernels import LANES, KernelModule
 from runners.simulated import Module as LoadedModule
 from runners.simulated import SimulatedDevice, SimulatedTrap
-from runners.simulated.parser import operands_of, parse, statement_of
+from runners.simulated.parser import parse, statement_of
+from runners.simulated.reader import operands_of
+from strategies.coverage import Batch
 from strategies.draws import Selection
-from strategies.program_coverage import Batch
-from strategies.program_draws import round_batches, round_key, selected_forms
+from strategies.rounds import round_batches, round_key, selected_forms
 
 OPCODES = (
     "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",

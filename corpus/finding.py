@@ -308,11 +308,7 @@ class Finding(Case, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def size(self) -> tuple[int, int, int, str]:
-        """What orders the members of a family, smallest first.
-
-        The complexity, the length of the text, the bytes of the files, and the id, so that no
-        two are equal.
-        """
+        """What orders the members of a family, smallest first; no two are equal."""
         stored = sum(record.size for record in self.files.values())
         return self.complexity, len(self.text), stored, self.id
 
@@ -426,8 +422,7 @@ def encode(finding: Finding) -> bytes:
 def decode(data: bytes, path: Path) -> Finding:
     """Return the finding that a `finding.json` of any known schema describes.
 
-    Raises BrokenEntryError if it is no JSON, not what its schema asks for, or of a later schema;
-    `path` is named.
+    BrokenEntryError, which names `path`, says that it is no such thing, or of a later schema.
     """
     document = read_document(data, path)
     version = document.get("schema")

@@ -63,13 +63,8 @@ class Corpus:
     """A corpus that is there; made by `open_corpus` and `create_corpus`."""
 
     def __init__(self, path: Path, generator: str) -> None:
-        self.path = path
-        self.generator = generator
-        """What made the corpus, such as "warpfuzz 0.1.0"."""
-        self.findings = path / FINDINGS
-        """Folder of the findings."""
-        self.raw = path / RAW
-        """Folder of the raw findings that a smaller form has replaced."""
+        self.path, self.generator = path, generator
+        self.findings, self.raw = path / FINDINGS, path / RAW
 
     def add(self, case: Case, files: Mapping[str, bytes]) -> Saved:
         """Store a finding, unless it is there; when this returns, it is on the disk.

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.runner_pool import made_here
+from fuzz.runner import made_here
 from oracle.errors import InfrastructureError, UsageError
 from oracle.formats import Kind
 from oracle.forms import Form

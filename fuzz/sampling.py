@@ -17,7 +17,7 @@ from oracle.program import Program, walk
 from oracle.targets import DEFAULT_TARGET, Module
 from runners.emission import emit
 from strategies.contents import Recipe, expand
-from strategies.sampling import Strategy, filled_programs
+from strategies.rounds import Strategy, filled_programs
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

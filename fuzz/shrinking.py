@@ -37,7 +37,7 @@ from runners.isolation import isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Runner, Trouble
 from runners.ptx_text import with_kernel_of
-from strategies.cells import Cells, Ids, Image, cells_of
+from strategies.matrices import Cells, Ids, Image, cells_of
 from strategies.simplification.examples import Example, shows_something, visit
 from strategies.simplification.isolation import isolated, loaded, stored
 from strategies.simplification.lane_code import code_alone, smaller_code

@@ -19,7 +19,7 @@ from oracle.matrices import LANES, Matrix, Vector
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """One instruction, legal or not.
+    """One instruction, legal or not: qualifiers in slots, operands beside them.
 
     Register names tell their declared type: `%r0` is .b32, `%f0` .f32, `%d0` .f64, `%h0` .b16,
     `%p0` .pred, `%addr` a 64-bit address, `%stride` .b32; `tile` is a variable in shared memory.
@@ -44,10 +44,7 @@ class Draft:
 
     def qualifier(self, slot: str) -> str:
         """Return what stands in a slot, "" if nothing."""
-        for name, text in self.qualifiers:
-            if name == slot:
-                return text
-        return ""
+        return next((text for name, text in self.qualifiers if name == slot), "")
 
     def with_qualifiers(self, texts: Mapping[str, str]) -> Draft:
         """Return the draft with other texts in every slot that is named."""
@@ -57,6 +54,9 @@ class Draft:
 
 REGISTER_PREFIX = {"b32": "r", "s32": "r", "f32": "f", "f64": "d"}
 """First letter of a register's name, by the type in which it is declared."""
+_FIRST_REGISTERS = {"d": 0, "c": 0, "a": 16, "b": 32}
+"""Number of the first register of an operand; D has the registers of C, so that few names serve
+every shape."""
 
 
 @lru_cache(maxsize=1024)
@@ -70,25 +70,13 @@ def canonical(
     form: Form, *, address: str = "[%addr]", stride: str = "", selector: int = 0
 ) -> Draft:
     """Return the plainest instruction of a form: lowest registers, default stride."""
-    return Draft(
-        mnemonic=form.mnemonic,
-        qualifiers=form.slots,
-        operands=_operands(form, address, stride, selector),
-    )
-
-
-_FIRST_REGISTERS = {"d": 0, "c": 0, "a": 16, "b": 32}
-"""Number of the first register of an operand; D has the registers of C, so that few names serve
-every shape."""
-
-
-def _operands(form: Form, address: str, stride: str, selector: int) -> tuple[str, ...]:
     texts = {"p": address, "stride": stride, "selector": f"{selector}"}
     texts |= {"to": "%r0", "from": "%r1", "e": "%r48"}
     for kind, rows in form.vectors.items():
         if kind not in texts:
             texts[kind] = vector(rows.registers, rows.register_type, _FIRST_REGISTERS.get(kind, 0))
-    return tuple(texts[kind] for kind in form.operands if texts[kind])
+    operands = tuple(texts[kind] for kind in form.operands if texts[kind])
+    return Draft(mnemonic=form.mnemonic, qualifiers=form.slots, operands=operands)
 
 
 def as_operands(
@@ -150,23 +138,24 @@ def fits_declarations(draft: Draft, form: Form) -> bool:
     The oracle judges text without declarations. An assembler sees them, and may well refuse
     `%h0` (.b16) where 32 bits are loaded; that is no disagreement.
     """
-    vectors = {kind: _ALLOWED[rows.register_type] for kind, rows in form.vectors.items()}
-    shared = form.space.startswith("shared")
     for kind, operand in zip(form.operands, draft.operands, strict=False):
-        if kind == "p":
-            pointer = operand.strip("[] ").split("+")[0].strip()
-            fits = pointer == "%addr" or (pointer == "tile" and shared)
-        elif kind in ("to", "from"):
-            fits = operand.startswith("%r")
-        elif kind == "e":
-            fits = operand[:2] in ("%r", "%f")
-        elif kind == "selector":
-            fits = True
-        elif kind == "stride":
-            fits = operand == "%stride" or (not operand[0].isalpha() and operand[0] not in "%_$")
-        else:
-            items = [item.strip() for item in operand.strip("{}").split(",")]
-            fits = all(item[:1] == "%" and item[1:2] in vectors[kind] for item in items)
+        match kind:
+            case "p":
+                pointer = operand.strip("[] ").split("+")[0].strip()
+                fits = pointer == "%addr" or (pointer == "tile" and form.space.startswith("shared"))
+            case "to" | "from":
+                fits = operand.startswith("%r")
+            case "e":
+                fits = operand[:2] in ("%r", "%f")
+            case "selector":
+                fits = True
+            case "stride":
+                number = not operand[0].isalpha() and operand[0] not in "%_$"
+                fits = operand == "%stride" or number
+            case _:
+                allowed = _ALLOWED[form.vectors[kind].register_type]
+                items = [item.strip() for item in operand.strip("{}").split(",")]
+                fits = all(item[:1] == "%" and item[1:2] in allowed for item in items)
         if not fits:
             return False
     return draft.predicate in ("", "%p0", "!%p0")
@@ -202,13 +191,8 @@ _FOREIGN: dict[str, tuple[str, ...]] = {
 @cache
 def documented(kind: str) -> tuple[str, ...]:
     """Return every qualifier of a kind that stands in some documented form, in page order."""
-    found = {
-        slot.text: None
-        for form in FORMS
-        for slot in form.slots
-        if slot.text and kind_of(slot.name) == kind
-    }
-    return tuple(found)
+    slots = (slot for form in FORMS for slot in form.slots if slot.text)
+    return tuple(dict.fromkeys(slot.text for slot in slots if kind_of(slot.name) == kind))
 
 
 @cache

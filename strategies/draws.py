@@ -19,29 +19,21 @@ from hypothesis.strategies import SearchStrategy, integers, just, lists
 from oracle.forms import Form
 from oracle.isa import FORMS
 
-BACKEND = "warpfuzz"
-"""Value for the setting `backend`."""
-
 
 class UniformProvider(HypothesisProvider):
     """Draws bounded integers uniformly; everything else as Hypothesis does."""
 
     def draw_integer(
-        self,
-        min_value: int | None = None,
-        max_value: int | None = None,
-        *,
-        weights: dict[int, float] | None = None,
-        shrink_towards: int = 0,
+        self, min_value: int | None = None, max_value: int | None = None, **more: Any
     ) -> int:
         """Draw an integer; uniform where it has two bounds, whatever its weights."""
         if min_value is None or max_value is None or self._random is None:
-            return super().draw_integer(
-                min_value, max_value, weights=weights, shrink_towards=shrink_towards
-            )
+            return super().draw_integer(min_value, max_value, **more)
         return self._random.randint(min_value, max_value)
 
 
+BACKEND = "warpfuzz"
+"""Value for the setting `backend`."""
 AVAILABLE_PROVIDERS[BACKEND] = f"{__name__}.{UniformProvider.__name__}"
 
 

@@ -7,12 +7,13 @@ are told apart from two ways in which a program is peculiar.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache, partial
 from typing import assert_never
 
+from oracle import ops
 from oracle.forms import ROW_BYTES, Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
@@ -20,22 +21,6 @@ from oracle.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, eve
 from oracle.matrices import LANES, Matrix
 from oracle.operands import Use
 from oracle.operations import Operation
-from oracle.ops import (
-    AnyOp,
-    MatrixAccess,
-    Op,
-    Product,
-    RowAccess,
-    Rows,
-    accesses_matrix,
-    accesses_rows,
-    is_main,
-    loads_rows,
-    memory_of,
-    multiplies,
-    multiplies_registers,
-    stores_rows,
-)
 from oracle.places import Span, Word
 from oracle.program import Program, walk
 from oracle.registers import MOST_REGISTERS, Register, listed
@@ -52,7 +37,7 @@ from oracle.steps import (
     Step,
     is_lane_code,
 )
-from strategies.fragment_flow import Flow, most_live
+from strategies.fragment_flow import chains, most_live
 
 HUGE_PITCH = 4096
 """Bytes between lines from which a stride counts as huge: a page of memory each."""
@@ -96,10 +81,7 @@ class Feature:
 def of_form(form: Form, memory: str = "") -> tuple[Feature, ...]:
     """Return the step that an instruction is and, if it has an address, how it names the memory.
 
-    Parameters
-    ----------
-    memory
-        State space of the buffer that a form of wmma accesses.
+    Of a form of wmma, `memory` is the state space of the buffer that it accesses.
     """
     step = verb = INSTRUCTIONS[form.mnemonic].name
     # Loads of rows stand in programs of both kinds.
@@ -108,7 +90,7 @@ def of_form(form: Form, memory: str = "") -> tuple[Feature, ...]:
         verb = "multiplication" if form.is_product else "load" if form.is_load else "store"
         step = f"load {form.matrix().operand}" if form.is_load else verb
     found = Feature(step, Dimension.STEP, opaque)
-    if memory_of(form) is None:
+    if ops.memory_of(form) is None:
         return (found,)
     generic = f"generic, {memory}" if form.opaque else "generic"
     space = f"{verb}: {'.' + form.space if form.space else generic}"
@@ -117,21 +99,16 @@ def of_form(form: Form, memory: str = "") -> tuple[Feature, ...]:
 
 def _of_forms(forms: Iterable[Form]) -> tuple[Feature, ...]:
     """Return what instructions of some forms have, each feature once."""
-    return tuple(
-        dict.fromkeys(
-            one
-            for form in forms
-            for memory in ("global", "shared")
-            for one in of_form(form, memory)
-        )
-    )
+    memories = ("global", "shared")
+    found = (one for form in forms for memory in memories for one in of_form(form, memory))
+    return tuple(dict.fromkeys(found))
 
 
-ROW_LOADS = _of_forms(form for form in FORMS if memory_of(form) is Rows and form.is_load)
+ROW_LOADS = _of_forms(form for form in FORMS if ops.memory_of(form) is ops.Rows and form.is_load)
 """Features of instructions that load rows: the steps and the state spaces."""
-ROW_STORES = _of_forms(form for form in FORMS if memory_of(form) is Rows and form.is_store)
+ROW_STORES = _of_forms(form for form in FORMS if ops.memory_of(form) is ops.Rows and form.is_store)
 """Features of instructions that store rows."""
-MOVES = _of_forms(form for form in FORMS if memory_of(form) is None and not form.is_product)
+MOVES = _of_forms(form for form in FORMS if ops.memory_of(form) is None and not form.is_product)
 """Features of instructions that move registers to registers."""
 _PRODUCTS = frozenset(of_form(form)[0] for form in FORMS if form.is_product and not form.opaque)
 """Features of multiplications of registers: programs about other forms are not asked for them."""
@@ -140,8 +117,6 @@ OF_OPERATION: dict[Operation, Feature] = {
     for operation in Operation
 }
 """The feature of each element-wise operation."""
-
-
 OF_SCALAR: Mapping[str, Feature] = {
     family: Feature(family, Dimension.SCALAR)
     for family in dict.fromkeys(
@@ -150,8 +125,6 @@ OF_SCALAR: Mapping[str, Feature] = {
 }
 """The feature of each scalar instruction, by its first word: of those whose results PTX says, on
 some operands at least, or that another instruction settles."""
-
-
 _address = partial(Feature, dimension=Dimension.ADDRESS)
 _lanes = partial(Feature, dimension=Dimension.LANES)
 _program = partial(Feature, dimension=Dimension.PROGRAM)
@@ -259,6 +232,7 @@ class Has:
     CROSSING = _lanes("lanes read what others hold")
 
 
+LIVE = (Has.LIVE_8, Has.LIVE_16)
 _OF_FORMS = _of_forms(FORMS)
 _ROWS = (
     *(one for one in _OF_FORMS if one.dimension is Dimension.STEP and one.opaque),
@@ -332,55 +306,32 @@ def least_padded(matrix: Matrix, layout: str, *, shared: bool, line_bytes: int =
 
 def features_of(program: Program) -> frozenset[Feature]:
     """Return all features that a program has."""
-    found = set(_structure(program))
-    for step in walk(program.steps):
+    steps = tuple(walk(program.steps))
+    found = {*_of_structure(program, steps), *_of_registers(steps), *_of_memory(program, steps)}
+    for step in steps:
         found.update(_of_step(step, program))
-    found.update(_of_memory(program))
     return frozenset(found)
 
 
-def _of_op(step: AnyOp, program: Program) -> Iterator[Feature]:
-    """Yield what an instruction is, and how it addresses memory and shares registers."""
-    if accesses_matrix(step):
-        yield from _of_access(program, step)
-    elif accesses_rows(step):
-        yield from of_form(step.form)
-        yield from _of_immediate(step.memory.immediate)
-        if step.memory.computed:
-            yield Has.ROWS_COMPUTED
-        if step.stores and _repeats(step.reads[0]):
-            yield Has.ROWS_REPEATED
-    elif multiplies(step):
-        yield from of_form(step.form)
-        yield from _of_sharing(step, program)
-        d, *multiplicands = step.uses[:3]
-        if not d.is_fragment and any(
-            use.name == d.name and use.holds.words > d.holds.words for use in multiplicands
-        ):
-            yield Has.OVER_PART
-    else:
-        yield from of_form(step.form)
-        if step.names["source"] == step.names["destination"]:
-            yield Has.MOVED_IN_PLACE
+def _those(found: Mapping[Feature, bool]) -> Iterator[Feature]:
+    return (feature for feature, there in found.items() if there)
 
 
 def _of_step(step: Step, program: Program) -> Iterator[Feature]:
     match step:
-        case Op():
+        case ops.Op():
             yield from _of_op(step, program)
         case Elementwise():
             yield OF_OPERATION[step.operation]
             multiplicand = step.matrix.operand in "ab"
             yield Has.CHANGED_MULTIPLICAND if multiplicand else Has.CHANGED_ACCUMULATOR
         case Scalar():
-            if step.action == "pack_registers":
-                yield Has.PACKED
+            yield from _those({Has.PACKED: step.action == "pack_registers"})
         case LaneCode():
             yield from _of_lane_code(step)
         case PlainAccess():
             yield Has.LOAD_REGISTERS if step.loads else Has.STORE_REGISTERS
-            if step.lanes != LANES:
-                yield Has.STORE_BY_LANE
+            yield from _those({Has.STORE_BY_LANE: step.lanes != LANES})
         case Copy():
             yield Has.COPY
         case Barrier():
@@ -389,17 +340,42 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
             yield Has.BRANCH
             word = isinstance(step.condition, Word)
             yield Has.BRANCH_WORD if word else Has.BRANCH_CONSTANT
-            if step.then and step.otherwise:
-                yield Has.TWO_ARMS
+            yield from _those({Has.TWO_ARMS: bool(step.then and step.otherwise)})
         case Loop():
             yield Has.LOOP
             yield Has.LOOP_WORD if isinstance(step.count, Word) else Has.LOOP_CONSTANT
         case _:
             assert_never(step)
-    if step.address is not None:
-        yield Has.ADDRESS_LOADED
-    if any(inner.blocks for inside in step.blocks.values() for inner in inside):
-        yield Has.NESTED
+    nested = any(inner.blocks for inside in step.blocks.values() for inner in inside)
+    yield from _those({Has.ADDRESS_LOADED: step.address is not None, Has.NESTED: nested})
+
+
+def _of_op(step: ops.AnyOp, program: Program) -> Iterator[Feature]:
+    """Yield what an instruction is, and how it addresses memory and shares registers."""
+    if ops.accesses_matrix(step):
+        yield from _of_access(program, step)
+        return
+    yield from of_form(step.form)
+    if ops.accesses_rows(step):
+        yield from _of_immediate(step.memory.immediate)
+        yield from _those(
+            {
+                Has.ROWS_COMPUTED: bool(step.memory.computed),
+                Has.ROWS_REPEATED: step.stores and _repeats(step.reads[0]),
+            }
+        )
+    elif ops.multiplies(step):
+        yield from _of_sharing(step, program)
+    else:
+        yield from _those({Has.MOVED_IN_PLACE: step.names["source"] == step.names["destination"]})
+
+
+def _of_immediate(immediate: int) -> Iterator[Feature]:
+    return _those({Has.OFFSET_IMMEDIATE: immediate > 0, Has.OFFSET_NEGATIVE: immediate < 0})
+
+
+def _repeats(use: Use) -> bool:
+    return len(set(use.registers)) < len(use.registers)
 
 
 def _of_lane_code(step: LaneCode) -> Iterator[Feature]:
@@ -407,31 +383,26 @@ def _of_lane_code(step: LaneCode) -> Iterator[Feature]:
     for one in every(step.code):
         match one:
             case Assign():
-                if one.row.family in OF_SCALAR:
-                    yield OF_SCALAR[one.row.family]
-                if one.guard:
-                    yield Has.GUARD
-                if one.row.carry_in:
-                    yield Has.CARRY
-                if one.row.warp:
-                    yield Has.CROSSING
+                row = one.row
+                if row.family in OF_SCALAR:
+                    yield OF_SCALAR[row.family]
+                found = {
+                    Has.GUARD: bool(one.guard), Has.CARRY: row.carry_in, Has.CROSSING: row.warp,
+                }  # fmt: skip
+                yield from _those(found)
             case If():
                 yield Has.IF_ELSE if one.then and one.otherwise else Has.IF
             case Repeat():
                 yield Has.REPEAT if isinstance(one.count, int) else Has.REPEAT_BY_LANE
-                if one.down:
-                    yield Has.REPEAT_DOWN
-                if one.late:
-                    yield Has.REPEAT_LATE
-                if one.entry:
-                    yield Has.REPEAT_ENTRY
+                found = {
+                    Has.REPEAT_DOWN: one.down, Has.REPEAT_LATE: one.late,
+                    Has.REPEAT_ENTRY: bool(one.entry),
+                }  # fmt: skip
+                yield from _those(found)
             case Leave():
                 yield Has.LEAVE_TURN if one.turn else Has.LEAVE
     depth = _depth(step.code)
-    if depth >= 2:
-        yield Has.DEPTH_2
-    if depth >= 3:
-        yield Has.DEPTH_3
+    yield from _those({Has.DEPTH_2: depth >= 2, Has.DEPTH_3: depth >= 3})
 
 
 def _depth(code: tuple[Statement, ...]) -> int:
@@ -443,141 +414,120 @@ def _depth(code: tuple[Statement, ...]) -> int:
 _ORDERS = (Way.REVERSED, Way.SWAPPED, Way.ROTATED, Way.SHUFFLED)
 
 
-def _of_sharing(step: Product, program: Program) -> Iterator[Feature]:
+def _of_sharing(step: ops.Product, program: Program) -> Iterator[Feature]:
     """Yield how the operands of a multiplication share registers."""
     d, a, b, c = step.uses[:4]
-    if step.selector:
-        yield Has.SELECTOR
-    if not {*d.registers}.isdisjoint(one for use in step.uses[4:] for one in use.registers):
-        yield Has.OVER_METADATA
-    if d.name == c.name:
-        yield Has.IN_PLACE_REGISTERS
     way = way_of(d, c, program.shared_banks)
-    if way in _ORDERS:
-        yield Has.C_ORDER
-    elif way is Way.PART:
-        yield Has.C_PART
-    if _repeats(c):
-        yield Has.C_REPEATED
-    if d.name in (a.name, b.name):
-        yield Has.OVER_MULTIPLICAND
-    elif any(way_of(d, one, program.shared_banks) for one in (a, b)):
-        yield Has.AMONG_MULTIPLICANDS
-    if (listed(a.name) or listed(b.name)) and {one.bank for one in a.registers} & {
-        one.bank for one in b.registers
-    }:
-        yield Has.A_WITH_B
+    over = d.name in (a.name, b.name)
+    metadata = [one for use in step.uses[4:] for one in use.registers]
+    a_with_b = {one.bank for one in a.registers} & {one.bank for one in b.registers}
+    return _those(
+        {
+            Has.SELECTOR: bool(step.selector),
+            Has.OVER_METADATA: not {*d.registers}.isdisjoint(metadata),
+            Has.IN_PLACE_REGISTERS: d.name == c.name,
+            Has.C_ORDER: way in _ORDERS,
+            Has.C_PART: way is Way.PART,
+            Has.C_REPEATED: _repeats(c),
+            Has.OVER_MULTIPLICAND: over,
+            Has.AMONG_MULTIPLICANDS: not over
+            and any(way_of(d, one, program.shared_banks) for one in (a, b)),
+            Has.A_WITH_B: (listed(a.name) or listed(b.name)) and bool(a_with_b),
+            Has.OVER_PART: not d.is_fragment
+            and any(one.name == d.name and one.holds.words > d.holds.words for one in (a, b)),
+        }
+    )
 
 
-def _repeats(use: Use) -> bool:
-    return len(set(use.registers)) < len(use.registers)
-
-
-def _of_immediate(immediate: int) -> Iterator[Feature]:
-    if immediate > 0:
-        yield Has.OFFSET_IMMEDIATE
-    elif immediate < 0:
-        yield Has.OFFSET_NEGATIVE
-
-
-def _of_access(program: Program, step: MatrixAccess) -> Iterator[Feature]:
-    matrix, place = step.form.matrix(), step.memory.place
+def _of_access(program: Program, step: ops.MatrixAccess) -> Iterator[Feature]:
+    matrix, place, stride = step.form.matrix(), step.memory.place, step.memory.stride
     buffer = program.buffer(place.buffer)
     shared = buffer.space == "shared"
     yield from of_form(step.form, buffer.space)
     yield from _of_immediate(step.memory.immediate)
-    yield from _of_stride(step, shared=shared)
     unit = unit_bytes(matrix, shared=shared)
     address = program.offset(buffer.name) + place.offset
     if address % 128 == 0:
         yield Has.ALIGNED_128
-    elif address % (2 * unit) == 0:
-        yield Has.ALIGNED_MORE
     else:
-        yield Has.ALIGNED_LEAST
-    if place.offset + step.tile.extent == buffer.size:
-        yield Has.BUFFER_END
-
-
-def _of_stride(step: MatrixAccess, *, shared: bool) -> Iterator[Feature]:
-    form, matrix, stride = step.form, step.form.matrix(), step.memory.stride
+        yield Has.ALIGNED_LEAST if address % (2 * unit) else Has.ALIGNED_MORE
+    yield from _those({Has.BUFFER_END: place.offset + step.tile.extent == buffer.size})
     if stride is None:
         yield Has.STRIDE_OMITTED
         return
     yield Has.STRIDE_REGISTER if step.memory.stride_in_register else Has.STRIDE_IMMEDIATE
-    default = matrix.default_stride(form.layout)
+    default = matrix.default_stride(step.form.layout)
     if stride == default:
         yield Has.STRIDE_DEFAULT
         return
-    least = least_padded(matrix, form.layout, shared=shared)
-    if stride == least:
-        yield Has.STRIDE_LEAST
-    elif stride // stride_unit(matrix, shared=shared) % 2:
-        yield Has.STRIDE_ODD
-    pitch = stride * matrix.type.bits // 8
-    if pitch >= HUGE_PITCH:
-        yield Has.STRIDE_HUGE
-    elif stride >= LARGE_FACTOR * default:
-        yield Has.STRIDE_LARGE
+    least = stride == least_padded(matrix, step.form.layout, shared=shared)
+    odd = stride // stride_unit(matrix, shared=shared) % 2 == 1
+    huge = stride * matrix.type.bits // 8 >= HUGE_PITCH
+    large = stride >= LARGE_FACTOR * default
+    yield from _those(
+        {
+            Has.STRIDE_LEAST: least, Has.STRIDE_ODD: odd and not least, Has.STRIDE_HUGE: huge,
+            Has.STRIDE_LARGE: large and not huge,
+        }
+    )  # fmt: skip
 
 
-def _structure(program: Program) -> Iterator[Feature]:
+def _of_structure(program: Program, steps: Sequence[Step]) -> Iterator[Feature]:
     """Yield what follows from the steps' order and from the names, not from addresses."""
-    steps = tuple(walk(program.steps))
-    products = [step for step in steps if multiplies(step)]
-    flow, live = Flow.of(program.steps), most_live(program.steps)
-    found = {
-        Has.ONE_MULTIPLICATION: len(products) == 1,
-        Has.LANES_ALONE: not any(step.instruction for step in steps)
-        and any(is_lane_code(step) for step in steps),
-        Has.SEVERAL_SHAPES: len({step.form.shape for step in products}) > 1,
-        Has.SEVERAL_TYPES: len({step.form.a_type for step in products}) > 1,
-        Has.D_AS_C: flow.chain >= 1,
-        Has.CHAIN: flow.chain >= 2,
-        Has.A_REUSED: flow.uses["a"] > 1,
-        Has.B_REUSED: flow.uses["b"] > 1,
-        Has.LIVE_8: live.fragments >= 8,
-        Has.LIVE_16: live.fragments >= 16,
-        Has.SPILLS: live.registers > MOST_REGISTERS,
-        Has.STEPS_12: len(steps) >= 12,
-        Has.STEPS_24: len(steps) >= 24,
-    }
-    yield from (feature for feature, there in found.items() if there)
-    yield from _of_registers(steps)
+    products = [step for step in steps if ops.multiplies(step)]
+    chain, reused = chains(program.steps)
+    fragments, registers = most_live(program.steps)
+    instructions, code = any(s.instruction for s in steps), any(map(is_lane_code, steps))
+    return _those(
+        {
+            Has.ONE_MULTIPLICATION: len(products) == 1,
+            Has.LANES_ALONE: code and not instructions,
+            Has.SEVERAL_SHAPES: len({step.form.shape for step in products}) > 1,
+            Has.SEVERAL_TYPES: len({step.form.a_type for step in products}) > 1,
+            Has.D_AS_C: chain >= 1,
+            Has.CHAIN: chain >= 2,
+            Has.A_REUSED: reused["a"] > 1,
+            Has.B_REUSED: reused["b"] > 1,
+            Has.LIVE_8: fragments >= 8,
+            Has.LIVE_16: fragments >= 16,
+            Has.SPILLS: registers > MOST_REGISTERS,
+            Has.STEPS_12: len(steps) >= 12,
+            Has.STEPS_24: len(steps) >= 24,
+        }
+    )
 
 
-def _of_registers(steps: tuple[Step, ...]) -> Iterator[Feature]:
+def _of_registers(steps: Sequence[Step]) -> Iterator[Feature]:
     """Yield where registers known by lane come from, each from the last step that wrote it."""
     makers: dict[Register, Step] = {}
     for step in steps:
         sources = {
-            use.field: [makers.get(register) for register in use.registers] for use in step.reads
+            use.field: [makers[register] for register in use.registers if register in makers]
+            for use in step.reads
         }
-        if multiplies_registers(step):
-            if any(one is not None and one.sets is not None for one in sources.get("e", ())):
-                yield Has.METADATA_SET
-            if any(loads_rows(one) for source in sources.values() for one in source):
-                yield Has.FED_BY_ROWS
-            if any(multiplies_registers(one) for name in "ab" for one in sources[name]):
-                yield Has.D_AS_MULTIPLICAND
-            code = [one for some in sources.values() for one in some if is_lane_code(one)]
-            if code:
-                yield Has.LANES_BEFORE
-            if any(_has(one, "cvt", "prmt", "lop3", "bfe") for one in code):
-                yield Has.UNPACKED
-        elif is_lane_code(step) and any(
-            multiplies_registers(one) for source in sources.values() for one in source
-        ):
+        every_ = [one for some in sources.values() for one in some]
+        if ops.multiplies_registers(step):
+            code = list(filter(is_lane_code, every_))
+            multiplicands = (*sources["a"], *sources["b"])
+            found = {
+                Has.METADATA_SET: any(one.sets is not None for one in sources.get("e", ())),
+                Has.FED_BY_ROWS: any(map(ops.loads_rows, every_)),
+                Has.D_AS_MULTIPLICAND: any(map(ops.multiplies_registers, multiplicands)),
+                Has.LANES_BEFORE: bool(code),
+                Has.UNPACKED: any(_has(one, "cvt", "prmt", "lop3", "bfe") for one in code),
+            }
+            yield from _those(found)
+        elif is_lane_code(step) and any(map(ops.multiplies_registers, every_)):
             yield Has.LANES_BEHIND
-            if _has(step, "cvt", "bfi") and len(step.results) < step.count:
-                yield Has.PACKED_BEHIND
-        elif stores_rows(step) and any(map(multiplies_registers, sources["registers"])):
+            packs = _has(step, "cvt", "bfi") and len(step.results) < step.count
+            yield from _those({Has.PACKED_BEHIND: packs})
+        elif ops.stores_rows(step) and any(map(ops.multiplies_registers, sources["registers"])):
             yield Has.ROWS_OF_D
         if step.writes is not None:
             # What is moved, packed or transposed is still the D that it was.
             moved = "source" in sources and not (step.writes.is_fragment or is_lane_code(step))
-            carried = sources["source"][0] if moved else None
-            makers |= dict.fromkeys(step.writes.registers, step if carried is None else carried)
+            first = makers.get(step.reads[0].registers[0], step) if moved else step
+            makers |= dict.fromkeys(step.writes.registers, first)
 
 
 def _has(step: LaneCode, *families: str) -> bool:
@@ -585,18 +535,21 @@ def _has(step: LaneCode, *families: str) -> bool:
     return any(SCALARS[opcode].family in families for opcode in step.opcodes)
 
 
-def _of_memory(program: Program) -> Iterator[Feature]:
+def _of_memory(program: Program, steps: Sequence[Step]) -> Iterator[Feature]:
     """Yield what follows from where the accesses lie to each other."""
     spaces = set()
-    seen: list[tuple[MatrixAccess, Span]] = []
+    seen: list[tuple[ops.MatrixAccess, Span]] = []
     stored: list[Span] = []
     registers: list[Span] = []
-    for step in walk(program.steps):
-        if loads_rows(step) and any(_rows(step).meets(one) for one in stored):
-            yield Has.ROWS_OF_STORE
+    for step in steps:
+        if ops.loads_rows(step):
+            # The bytes from the first to the last that ldmatrix may read.
+            low, high = min(step.memory.addresses), max(step.memory.addresses) + ROW_BYTES
+            rows = Span.block(step.memory.buffer, low, high - low)
+            yield from _those({Has.ROWS_OF_STORE: any(map(rows.meets, stored))})
         if step.stores and not step.instruction:
             registers += step.bytes_written
-        if not accesses_matrix(step):
+        if not ops.accesses_matrix(step):
             continue
         (span,) = (*step.bytes_read, *step.bytes_written)
         spaces.add(program.buffer(span.buffer).space)
@@ -608,37 +561,28 @@ def _of_memory(program: Program) -> Iterator[Feature]:
             stored.append(span)
         elif any(one.meets(span) for one in registers):
             yield Has.ROWS_LOADED
-    if len(spaces) > 1:
-        yield Has.GLOBAL_AND_SHARED
+    yield from _those({Has.GLOBAL_AND_SHARED: len(spaces) > 1})
 
 
-def _rows(step: RowAccess) -> Span:
-    """Return the bytes from the first to the last that ldmatrix may read."""
-    addresses = step.memory.addresses
-    low, high = min(addresses), max(addresses) + ROW_BYTES
-    return Span.block(step.memory.buffer, low, high - low)
-
-
-def _of_pair(first: MatrixAccess, its: Span, second: MatrixAccess, span: Span) -> Iterator[Feature]:
+def _of_pair(
+    first: ops.MatrixAccess, its: Span, second: ops.MatrixAccess, span: Span
+) -> Iterator[Feature]:
     """Yield what two accesses to one buffer make, the first earlier in the text."""
-    meet = its.meets(span)
-    if meet and not second.stores:
-        yield Has.STORED_AND_LOADED if first.stores else Has.OVERLAPPING_READS
-    if (
-        second.stores
-        and its == span
-        and first.form.matrix().operand == "c"
-        and first.form.layout == second.form.layout
-    ):
-        yield Has.IN_PLACE_MEMORY
-    if (
-        not meet
-        and first.form.type() == second.form.type()
-        and first.form.layout == second.form.layout
-        and its.pitch == span.pitch > its.run
-        and abs(its.start - span.start) < its.pitch * its.runs
-    ):
-        yield Has.TILES
+    meet, reads = its.meets(span), not second.stores
+    same_layout = first.form.layout == second.form.layout
+    of_c = first.form.matrix().operand == "c"
+    return _those(
+        {
+            Has.STORED_AND_LOADED: meet and reads and first.stores,
+            Has.OVERLAPPING_READS: meet and reads and not first.stores,
+            Has.IN_PLACE_MEMORY: second.stores and its == span and of_c and same_layout,
+            Has.TILES: not meet
+            and first.form.type() == second.form.type()
+            and same_layout
+            and its.pitch == span.pitch > its.run
+            and abs(its.start - span.start) < its.pitch * its.runs,
+        }
+    )
 
 
 def main_form(program: Program) -> Form | None:
@@ -647,6 +591,6 @@ def main_form(program: Program) -> Form | None:
     That is its first mma.sync, which other steps feed and store; without one, its first
     instruction that is no load or store of wmma.
     """
-    found = [step.form for step in walk(program.steps) if is_main(step)]
+    found = [step.form for step in walk(program.steps) if ops.is_main(step)]
     products = (form for form in found if form.is_product and not form.opaque)
     return next(products, found[0] if found else None)

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from oracle.ops import multiplies
-from oracle.places import Uniform, Word
+from oracle.places import Word
 from oracle.registers import Register
 from oracle.steps import Branch, Loop, Step
 
@@ -22,7 +22,7 @@ class _Values:
     """How often registers were used as an operand since one of them was written."""
 
     def copy(self) -> _Values:
-        return _Values(chains=dict(self.chains), uses=Counter(self.uses))
+        return _Values(dict(self.chains), Counter(self.uses))
 
     def join(self, other: _Values) -> None:
         for register, chain in other.chains.items():
@@ -38,25 +38,28 @@ class _Values:
             del self.uses[key]
 
 
-@dataclass(kw_only=True)
-class Flow:
-    """What is true of some path through a program whose loops run once or twice."""
+def chains(steps: tuple[Step, ...]) -> tuple[int, dict[str, int]]:
+    """Follow fragments on all paths through a program whose loops run once or twice.
 
-    chain: int = 0
-    """Most multiplications before one whose D became, one after the other, the C of the next."""
-    uses: dict[str, int] = field(default_factory=lambda: {"a": 0, "b": 0})
-    """The most multiplications that use one value as that operand."""
+    Returns
+    -------
+    Most multiplications before one whose D became, one after the other, the C of the next; and
+    the most multiplications that use one value as "a" and as "b".
+    """
+    most, reused = 0, {"a": 0, "b": 0}
 
-    def _follow(self, steps: tuple[Step, ...], values: _Values) -> _Values:
+    def follow(steps: tuple[Step, ...], values: _Values) -> _Values:
+        nonlocal most
         for step in steps:
             match step:
                 case Branch():
-                    after = self._follow(step.then, values.copy())
-                    after.join(self._follow(step.otherwise, values))
+                    after = follow(step.then, values.copy())
+                    after.join(follow(step.otherwise, values))
                     values = after
                 case Loop():
-                    for _ in range(min(2, _most(step.count))):
-                        after = self._follow(step.body, values.copy())
+                    turns = step.count.mask if isinstance(step.count, Word) else step.count
+                    for _ in range(min(2, turns)):
+                        after = follow(step.body, values.copy())
                         after.join(values)
                         values = after
                 case _ if multiplies(step):
@@ -64,9 +67,9 @@ class Flow:
                     for use in (a, b):
                         key = use.field, use.registers
                         values.uses[key] += 1
-                        self.uses[use.field] = max(self.uses[use.field], values.uses[key])
+                        reused[use.field] = max(reused[use.field], values.uses[key])
                     before = values.chain(c.registers)
-                    self.chain = max(self.chain, before)
+                    most = max(most, before)
                     values.write(d.registers, before + 1)
                 case _ if step.writes is not None:
                     carried = [use for use in step.reads if use.name == step.carried]
@@ -74,54 +77,32 @@ class Flow:
                     values.write(step.writes.registers, chain)
         return values
 
-    @staticmethod
-    def of(steps: tuple[Step, ...]) -> Flow:
-        """Follow the values of fragments through a program."""
-        flow = Flow()
-        flow._follow(steps, _Values())
-        return flow
+    follow(steps, _Values())
+    return most, reused
 
 
-def _most(value: Uniform) -> int:
-    """Return the most that a uniform number can be."""
-    return value.mask if isinstance(value, Word) else value
+def most_live(steps: tuple[Step, ...]) -> tuple[int, int]:
+    """Return how much some later step still needs at once where that is most.
+
+    Counted are fragments (and results of ldmatrix), and registers of 32 bits in each thread.
+    """
+    peaks: list[frozenset[Vector]] = []
+    _needed(steps, frozenset(), peaks)
+    registers = (sum(one.bits // 32 for one in set[Register]().union(*peak)) for peak in peaks)
+    return max(map(len, peaks), default=0), max(registers, default=0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Live:
-    """How much is alive at once where most is."""
-
-    fragments: int
-    registers: int
-    """Registers of 32 bits in each thread."""
-
-
-def most_live(steps: tuple[Step, ...]) -> Live:
-    """Return how many fragments (and results of ldmatrix) some later step still needs at once."""
-    peaks: list[_Needed] = []
-    _before(steps, frozenset(), peaks)
-    return Live(
-        fragments=max(map(len, peaks), default=0),
-        registers=max(
-            (sum(one.bits // 32 for one in set[Register]().union(*peak)) for peak in peaks),
-            default=0,
-        ),
-    )
-
-
-_Needed = frozenset[Vector]
-"""Registers of each operand that is needed."""
-
-
-def _before(steps: tuple[Step, ...], after: _Needed, peaks: list[_Needed]) -> _Needed:
+def _needed(
+    steps: tuple[Step, ...], after: frozenset[Vector], peaks: list[frozenset[Vector]]
+) -> frozenset[Vector]:
     """Return what is needed before some steps, given what is needed behind them."""
     for step in reversed(steps):
         match step:
             case Branch():
-                after = _before(step.then, after, peaks) | _before(step.otherwise, after, peaks)
+                after = _needed(step.then, after, peaks) | _needed(step.otherwise, after, peaks)
             case Loop():
-                again = after | _before(step.body, after, [])
-                after = after | _before(step.body, again, peaks)
+                again = after | _needed(step.body, after, [])
+                after = after | _needed(step.body, again, peaks)
             case _:
                 if step.writes is not None:
                     written = set(step.writes.registers)

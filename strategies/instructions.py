@@ -1,4 +1,4 @@
-"""Strategies for single instructions: legal, near-legal, and token soup.
+"""Strategies for single instructions: legal, near-legal, and token soup; rounds of a campaign.
 
 What costs is not the instruction but the draw, so near-legal instructions come as
 neighbourhoods: Hypothesis draws a form and a few axes along which to leave it, and the
@@ -7,8 +7,11 @@ neighbourhood lists all that lies there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
 from math import prod
 from typing import TypeVar
 
@@ -16,8 +19,9 @@ from hypothesis import strategies as st
 
 from oracle.forms import Form, kind_of
 from oracle.instructions import INSTRUCTIONS
-from oracle.isa import selectors_of, spellings
+from oracle.isa import is_available, selectors_of, spellings
 from oracle.matrices import Matrix, Vector
+from oracle.targets import Module, PtxVersion, Target
 from strategies.drafts import (
     Draft,
     as_operands,
@@ -29,12 +33,25 @@ from strategies.drafts import (
     tokens,
     vector,
 )
+from strategies.draws import derived_seed, draw, draw_several
 
+GENERATOR_VERSION = 8
+"""Goes up when the same seed would draw other instructions; CHANGELOG.md says why."""
+
+_LEGAL_FORMS = 40
+"""Forms of a round whose legal instructions are asked: 6 on average."""
+_LEGAL, _NEAR, _DAMAGED, _SOUP = 300, 7200, 60, 40
+"""Most instructions of each sort: most stand in neighbourhoods, whose instructions cost a tenth of
+those that are drawn one by one."""
+_NEIGHBOURHOODS = 48
+"""Neighbourhoods of a round: they list 160 instructions on average."""
+ROUND_CASES = _LEGAL + _NEAR + _DAMAGED + _SOUP
+"""Most instructions of a round."""
 ADDRESSES: tuple[str, ...] = ("[%addr]", "[%addr+64]", "[tile]", "[tile+128]")
 """Addresses that every instruction takes; multiples of 64 bytes keep any fragment aligned."""
-
 _NEIGHBOURHOOD_LIMIT = 800
 """Instructions that one neighbourhood lists at most, so that a round of 4,000 visits several."""
+T = TypeVar("T")
 
 
 def legal_drafts(form: Form) -> tuple[Draft, ...]:
@@ -45,39 +62,21 @@ def legal_drafts(form: Form) -> tuple[Draft, ...]:
         # The variable lies in shared memory, where global and generic addresses do not point.
         addresses = ADDRESSES[1:2] if form.space in ("", "global") else ADDRESSES[1:]
         drafts += [canonical(form, address=address) for address in addresses]
-    drafts += [canonical(form, stride=stride) for stride in _strides(form)]
+    if "stride" in form.operands:
+        matrix = form.matrix()
+        default = matrix.default_stride(form.layout)
+        # The smallest multiple of the fragment that is no smaller than the default.
+        step = max(1, 8 * matrix.fragment_bytes // matrix.type.bits)
+        padded = -(-default // step) * step
+        strides = ("%stride", str(default), str(2 * padded), hex(5 * padded))
+        drafts += [canonical(form, stride=stride) for stride in strides]
     drafts += [canonical(form, selector=selector) for selector in selectors_of(form)[1:]]
     return tuple(drafts)
-
-
-T = TypeVar("T")
 
 
 def _one_of(draw: st.DrawFn, items: Sequence[T]) -> T:
     """Draw an item by its index: `sampled_from` hashes every item whenever it is made."""
     return items[draw(st.integers(0, len(items) - 1))]
-
-
-def _strides(form: Form) -> tuple[str, ...]:
-    """Return legal strides of a load or store: in a register, default, twice, fivefold."""
-    if "stride" not in form.operands:
-        return ()
-    matrix = form.matrix()
-    default = matrix.default_stride(form.layout)
-    # The smallest multiple of the fragment that is no smaller than the default.
-    step = max(1, 8 * matrix.fragment_bytes // matrix.type.bits)
-    padded = -(-default // step) * step
-    return ("%stride", str(default), str(2 * padded), hex(5 * padded))
-
-
-_WILD_STRIDES = (
-    "0", "1", "7", "8", "-8", "0x7fffffff", "0x80000000", "0xffffffff", "0x100000000", "1.0",
-    "0f3F800000", "%addr", "%f0", "{%stride}", "[%stride]", "tile", "16, 16",
-)  # fmt: skip
-_WILD_ADDRESSES = (
-    "[%addr+-32]", "[%addr-32]", "[%addr+%stride]", "[%addr+2]", "[tile+1]", "[0]", "[64]",
-    "[%stride]", "[%f0]", "[]", "%addr", "{%addr}", "[%addr", "[undeclared]", "[%addr+0x100000000]",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,13 +91,15 @@ class Neighbourhood:
     registers: str | int
     """Registers of the vectors: "table" (by the page's rule for the new shape and type), "once"
     (each element dealt out once), "origin" (as the form had them), or a number for all."""
-
     start: int = 0
     """Where to begin in a neighbourhood that is too large to be listed whole."""
 
     def drafts(self) -> Iterator[Draft]:
         """List the instructions of the neighbourhood; of too many, some spread over all."""
-        choices = [self._texts(axis) for axis in self.axes]
+        choices = [
+            ("", *documented(kind), *(foreign(kind) if self.foreign else ()))
+            for kind in (kind_of(axis[0]) for axis in self.axes)
+        ]
         total = prod(map(len, choices))
         step = max(1, total // _NEIGHBOURHOOD_LIMIT)
         for index in range(self.start % step, total, step):
@@ -106,13 +107,8 @@ class Neighbourhood:
             rest = index
             for axis, texts in zip(self.axes, choices, strict=True):
                 rest, at = divmod(rest, len(texts))
-                for slot in axis:
-                    changed[slot] = texts[at]
+                changed |= dict.fromkeys(axis, texts[at])
             yield self._with_registers(self.origin.with_qualifiers(changed))
-
-    def _texts(self, axis: tuple[str, ...]) -> tuple[str, ...]:
-        kind = kind_of(axis[0])
-        return ("", *documented(kind), *(foreign(kind) if self.foreign else ()))
 
     def _with_registers(self, draft: Draft) -> Draft:
         if self.registers == "origin":
@@ -142,27 +138,15 @@ class Neighbourhood:
 
 
 _REGISTERS: tuple[str | int, ...] = ("table", "once", "origin", 1, 2, 4, 8)
-
-
 _TOGETHER = (("atype", "btype"), ("dtype", "ctype"), ("alayout", "blayout"))
 """Slots of products that documented forms often change together."""
 
 
 def _axes(mnemonic: str) -> tuple[tuple[str, ...], ...]:
     """Return what changes alone, and what changes together, of an instruction."""
-    always = ("sync", "aligned")
-    slots = INSTRUCTIONS[mnemonic].slots
+    always, slots = ("sync", "aligned"), INSTRUCTIONS[mnemonic].slots
     singles = ((slot,) for slot in (*(slot for slot in slots if slot not in always), *always))
     return (*singles, *(some for some in _TOGETHER if some[0] in slots))
-
-
-def _apart(axes: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    """Return the axes without those that have a slot of one before them."""
-    found: list[tuple[str, ...]] = []
-    for axis in axes:
-        if not any(slot in some for some in found for slot in axis):
-            found.append(axis)
-    return tuple(found)
 
 
 def neighbourhoods(forms: Sequence[Form]) -> st.SearchStrategy[Neighbourhood]:
@@ -186,15 +170,18 @@ def _neighbourhoods(
     mnemonic = _one_of(draw, list(blocks))
     form = _one_of(draw, _one_of(draw, blocks[mnemonic]))
     fertile = draw(st.booleans())
+    axes: list[tuple[str, ...]] = []
     if fertile:
         some = draw(st.sampled_from(INSTRUCTIONS[mnemonic].fertile))
-        axes = tuple(tuple(slots.split()) for slots in some)
+        axes = [tuple(slots.split()) for slots in some]
     else:
         every = st.sampled_from(_axes(mnemonic))
-        axes = _apart(draw(st.lists(every, min_size=1, max_size=3, unique=True)))
+        for axis in draw(st.lists(every, min_size=1, max_size=3, unique=True)):
+            if not any(slot in before for before in axes for slot in axis):
+                axes.append(axis)
     return Neighbourhood(
         origin=canonical(form),
-        axes=axes,
+        axes=tuple(axes),
         foreign=not fertile and draw(st.booleans()),
         registers="table" if fertile else _one_of(draw, _REGISTERS),
         start=draw(st.integers(0, _NEIGHBOURHOOD_LIMIT - 1)),
@@ -209,30 +196,30 @@ def damaged_drafts(draw: st.DrawFn, forms: Sequence[Form]) -> Draft:
 
 
 def _swap(draw: st.DrawFn, draft: Draft) -> Draft:
-    order = draw(st.permutations(draft.qualifiers))
-    return replace(draft, qualifiers=tuple(order))
+    return replace(draft, qualifiers=tuple(draw(st.permutations(draft.qualifiers))))
 
 
 def _double(draw: st.DrawFn, draft: Draft) -> Draft:
-    written = [pair for pair in draft.qualifiers if pair[1]]
-    pair = draw(st.sampled_from(written))
+    pair = draw(st.sampled_from([pair for pair in draft.qualifiers if pair[1]]))
     at = draw(st.integers(0, len(draft.qualifiers)))
-    qualifiers = (*draft.qualifiers[:at], pair, *draft.qualifiers[at:])
-    return replace(draft, qualifiers=qualifiers)
+    return replace(draft, qualifiers=(*draft.qualifiers[:at], pair, *draft.qualifiers[at:]))
+
+
+def _swap_operands(draw: st.DrawFn, draft: Draft) -> Draft:
+    return replace(draft, operands=tuple(draw(st.permutations(draft.operands))))
+
+
+def _with_operand(draft: Draft, at: int, *texts: str) -> Draft:
+    return replace(draft, operands=(*draft.operands[:at], *texts, *draft.operands[at + 1 :]))
 
 
 def _drop_operand(draw: st.DrawFn, draft: Draft) -> Draft:
-    at = draw(st.integers(0, len(draft.operands) - 1))
-    return replace(draft, operands=(*draft.operands[:at], *draft.operands[at + 1 :]))
+    return _with_operand(draft, draw(st.integers(0, len(draft.operands) - 1)))
 
 
 def _add_operand(draw: st.DrawFn, draft: Draft) -> Draft:
     extra = draw(st.sampled_from(("%r0", "16", "{%r0}", "[%addr]", "%stride")))
     return replace(draft, operands=(*draft.operands, extra))
-
-
-def _swap_operands(draw: st.DrawFn, draft: Draft) -> Draft:
-    return replace(draft, operands=tuple(draw(st.permutations(draft.operands))))
 
 
 def _change_vector(draw: st.DrawFn, draft: Draft) -> Draft:
@@ -253,29 +240,35 @@ def _change_vector(draw: st.DrawFn, draft: Draft) -> Draft:
         items[position] = draw(
             st.sampled_from(("_", "7", "1.0", "%h0", "%d0", "%f0", "%r0", "%p0", "%tid.x", "tile"))
         )
-    text = items[0] if change == "bare" else "{" + ", ".join(items) + "}"
-    return replace(draft, operands=(*draft.operands[:at], text, *draft.operands[at + 1 :]))
+    return _with_operand(draft, at, items[0] if change == "bare" else "{" + ", ".join(items) + "}")
+
+
+_WILD_STRIDES = (
+    "0", "1", "7", "8", "-8", "0x7fffffff", "0x80000000", "0xffffffff", "0x100000000", "1.0",
+    "0f3F800000", "%addr", "%f0", "{%stride}", "[%stride]", "tile", "16, 16",
+)  # fmt: skip
+_WILD_ADDRESSES = (
+    "[%addr+-32]", "[%addr-32]", "[%addr+%stride]", "[%addr+2]", "[tile+1]", "[0]", "[64]",
+    "[%stride]", "[%f0]", "[]", "%addr", "{%addr}", "[%addr", "[undeclared]", "[%addr+0x100000000]",
+)  # fmt: skip
 
 
 def _wild_stride(draw: st.DrawFn, draft: Draft) -> Draft:
-    stride = _one_of(draw, _WILD_STRIDES)
-    return replace(draft, operands=(*draft.operands[:2], stride))
+    return replace(draft, operands=(*draft.operands[:2], _one_of(draw, _WILD_STRIDES)))
 
 
 def _wild_address(draw: st.DrawFn, draft: Draft) -> Draft:
     addresses = [i for i, operand in enumerate(draft.operands) if operand.startswith("[")]
     if not addresses:
         return _swap_operands(draw, draft)
-    address = _one_of(draw, _WILD_ADDRESSES)
-    at = addresses[0]
-    return replace(draft, operands=(*draft.operands[:at], address, *draft.operands[at + 1 :]))
+    return _with_operand(draft, addresses[0], _one_of(draw, _WILD_ADDRESSES))
 
 
 def _predicate(draw: st.DrawFn, draft: Draft) -> Draft:
     return replace(draft, predicate=draw(st.sampled_from(("%p0", "!%p0", "%r0", "p", "!!%p0"))))
 
 
-_DAMAGES = (
+_DAMAGES: tuple[Callable[[st.DrawFn, Draft], Draft], ...] = (
     _swap, _double, _drop_operand, _add_operand, _swap_operands, _change_vector, _wild_stride,
     _wild_address, _predicate,
 )  # fmt: skip
@@ -288,9 +281,8 @@ def token_soup(draw: st.DrawFn) -> Draft:
     Shrinks towards few words.
     """
     indices = draw(st.lists(st.integers(0, len(tokens()) - 1), min_size=1, max_size=14))
-    heads = (*INSTRUCTIONS, "wmma", "wmma.load.a")
     return Draft(
-        mnemonic=_one_of(draw, heads),
+        mnemonic=_one_of(draw, (*INSTRUCTIONS, "wmma", "wmma.load.a")),
         qualifiers=tuple(("", tokens()[index]) for index in indices),
         operands=tuple(draw(_SOUP_OPERANDS)),
     )
@@ -303,3 +295,34 @@ _SOUP_OPERANDS = st.lists(
     ),
     max_size=5,
 )  # fmt: skip
+
+
+@lru_cache(maxsize=4)
+def round_drafts(
+    forms: Sequence[Form], target: Target, version: PtxVersion, *, seed: int, number: int
+) -> tuple[Draft, ...]:
+    """Draw the different instructions of a round of a campaign, in an order that mixes them.
+
+    It is a pure function of the seed and the round's number, and has about 7,500 instructions for
+    one target and PTX ISA version: a few of the selected forms with all their legal spellings,
+    dealt out so that every form comes once before any comes again, and for the rest what is near
+    legal. Legal instructions cost an assembler most, for it assembles them to the end.
+    """
+    key = derived_seed(seed, GENERATOR_VERSION, number)
+    available = [form for form in forms if is_available(form, Module(target, version))]
+    dealt: list[Form] = []
+    order: list[Form] = []
+    for place in range(number * _LEGAL_FORMS, (number + 1) * _LEGAL_FORMS) if available else ():
+        turn, at = divmod(place, len(available))
+        if not dealt or at == 0:
+            order = list(available)
+            random.Random(derived_seed(seed, "forms", turn)).shuffle(order)
+        dealt.append(order[at])
+    drafts = [draft for form in dict.fromkeys(dealt) for draft in legal_drafts(form)][:_LEGAL]
+    near = draw(neighbourhoods(forms), _NEIGHBOURHOODS, derived_seed(key, "near"))
+    drafts += islice((draft for area in near for draft in area.drafts()), _NEAR)
+    drafts += draw_several(damaged_drafts(forms), _DAMAGED, derived_seed(key, "damaged"))
+    drafts += draw_several(token_soup(), _SOUP, derived_seed(key, "soup"))
+    different = list({draft.text: draft for draft in drafts}.values())
+    random.Random(derived_seed(key, "order")).shuffle(different)
+    return tuple(different)

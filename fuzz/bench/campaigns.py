@@ -22,10 +22,10 @@ from oracle.forms import Form
 from oracle.isa import FORMS, is_available
 from oracle.targets import Module
 from strategies.contents import ValueClass
+from strategies.coverage import ProgramCoverage
 from strategies.features import FEATURES
-from strategies.program_coverage import ProgramCoverage
-from strategies.program_draws import Speed, campaign_rounds
 from strategies.programs import is_valued
+from strategies.rounds import Speed, campaign_rounds
 
 CAMPAIGN_PROGRAMS = 1250
 """Programs of one campaign. Several are counted together, so that they can be drawn side by side,

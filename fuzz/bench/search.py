@@ -32,9 +32,9 @@ from runners.protocol import Images
 from runners.simulated import Module as LoadedModule
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.program_coverage import Batch
-from strategies.program_draws import Speed, campaign_rounds
+from strategies.coverage import Batch
 from strategies.programs import is_valued
+from strategies.rounds import Speed, campaign_rounds
 
 
 class Contents(StrEnum):

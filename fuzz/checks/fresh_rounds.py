@@ -30,9 +30,9 @@ from runners.reference.encoding import encode
 from runners.reference.fresh import FreshRan, FreshWork, PendingFresh, fresh_runner
 from strategies.contents import Recipe, expand
 from strategies.contents.device import device_contents
+from strategies.coverage import Batch
 from strategies.features import main_form
-from strategies.program_coverage import Batch
-from strategies.program_draws import LANES_TAKE
+from strategies.rounds import LANES_TAKE
 
 SAMPLED = 99_991
 """One image in so many is judged by the oracle even if it agrees: a prime, so that no class of

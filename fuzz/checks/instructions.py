@@ -60,7 +60,7 @@ from runners.assemblers.judging import DEADLINE_SECONDS, Judge, judge_module
 from strategies.coverage import Coverage, CoverageLine
 from strategies.drafts import Draft
 from strategies.draws import Selection, derived_seed
-from strategies.instruction_draws import GENERATOR_VERSION, ROUND_CASES, round_drafts
+from strategies.instructions import GENERATOR_VERSION, ROUND_CASES, round_drafts
 from strategies.simplification.instructions import plainest, plainest_module
 
 _STALL_SECONDS = 900.0

@@ -48,11 +48,11 @@ from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Ran, Runner, Trouble
 from runners.ptx_text import entry_text
 from strategies.contents import expand_by_class
+from strategies.coverage import Batch
 from strategies.draws import Selection, simplest
 from strategies.features import Focus
-from strategies.program_coverage import Batch
-from strategies.program_draws import Versions, selected_forms
 from strategies.programs import programs
+from strategies.rounds import Versions, selected_forms
 
 _BYTES_AT_ONCE = 64 << 20
 """Most bytes of images that are filled, run and compared together: a worker holds them twice."""

@@ -45,10 +45,10 @@ from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Failure, Images, Trouble
 from strategies.contents import expand
-from strategies.coverage import EPOCH, Coverage
+from strategies.coverage import EPOCH, Batch, Coverage, ProgramCoverage
 from strategies.draws import Selection
-from strategies.program_coverage import Batch, ProgramCoverage
-from strategies.program_draws import (
+from strategies.programs import GENERATOR_VERSION
+from strategies.rounds import (
     MOST_OF_FORMS,
     Speed,
     fresh_per_program,
@@ -58,7 +58,6 @@ from strategies.program_draws import (
     undefined_of_round,
     unjudged_forms,
 )
-from strategies.programs import GENERATOR_VERSION
 
 _IMAGES = 8  # of each undefined program; 64 take 0.3 s on a simulated device (2026-11)
 _DEADLINE = 2.0  # seconds that one may take on a GPU: eight images are done in milliseconds

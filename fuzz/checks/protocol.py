@@ -24,7 +24,7 @@ from corpus import Case
 from fuzz.findings.families import Bucket
 from oracle.errors import UsageError
 from strategies.coverage import Coverage
-from strategies.program_draws import Versions
+from strategies.rounds import Versions
 
 Options = Mapping[str, Any]
 """Options of a campaign, by the name that a person knows them by, as JSON can hold them."""

@@ -30,9 +30,9 @@ from runners.isolation import Isolation
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Images, Ran, Runner
 from runners.toolchains import Toolchain
+from strategies.coverage import Batch, ProgramCoverage
 from strategies.features import Focus
-from strategies.program_coverage import Batch, ProgramCoverage
-from strategies.program_draws import MOST_OF_FORMS, Versions, round_batches, round_key, up_to
+from strategies.rounds import MOST_OF_FORMS, Versions, round_batches, round_key, up_to
 
 _BYTES_COMPARED_AT_ONCE = 4 << 20
 """Most bytes of images that the oracle is asked for together: they are compared while they are in

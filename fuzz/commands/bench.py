@@ -33,7 +33,7 @@ from oracle.errors import UsageError
 from oracle.forms import Form
 from runners.faults import CATALOGUE
 from strategies.draws import Selection
-from strategies.program_draws import selected_forms
+from strategies.rounds import selected_forms
 
 _SHOWN = 4
 """Names of what is missing of one kind that are printed, and forms of an instruction, those that

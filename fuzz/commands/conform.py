@@ -44,9 +44,10 @@ from fuzz.runner import (
     OpenRunner,
     RunnerChoice,
     kind_of_failure,
+    made_here,
     opened,
+    runner_pool,
 )
-from fuzz.runner_pool import made_here, runner_pool
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution import execute, has_figures
 from oracle.forms import ROW_BYTES, Form
@@ -71,8 +72,8 @@ from strategies.draws import Selection
 from strategies.features import stride_unit, unit_bytes
 from strategies.matrices import inputs
 from strategies.programs import is_valued
-from strategies.programs.forms import VALUED_FORMS, access_form
-from strategies.programs.memory import GUARD_BYTES
+from strategies.programs.builder import GUARD_BYTES
+from strategies.programs.forms import ACCESS_FORMS, VALUED_FORMS
 from strategies.programs.single_instruction import exact_elements, plain_access, span_of
 
 MODEL = "bits as the model"
@@ -350,7 +351,7 @@ class _Maker:
             if operand == matrix.operand:
                 self.lines(form, number, fragment, reached)
             else:
-                plain = access_form(its, layouts[operand], "global")
+                plain = ACCESS_FORMS[its, layouts[operand], "global"]
                 self.lines(plain, number, fragment, _PLAIN)
 
     def main(self, form: Form, number: int, **more: Any) -> None:

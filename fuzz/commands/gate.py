@@ -68,7 +68,7 @@ from runners.protocol import Failure
 from runners.toolchains import DRIVER, Toolchain
 from runners.variants import PLAIN, Variant, parse_variant
 from strategies.draws import Selection
-from strategies.program_draws import selected_forms
+from strategies.rounds import selected_forms
 
 _PROGRAMS_OF_A_MODULE = 8
 """What is timed: modules like those of a campaign."""

@@ -86,7 +86,7 @@ from oracle.models import model_for
 from oracle.targets import Module
 from runners.compilers import named_assembler
 from strategies.draws import Selection
-from strategies.program_draws import selected_forms
+from strategies.rounds import selected_forms
 
 _VIEW_SECONDS = 0.5
 _LINE_SECONDS = 10.0  # time between two lines where nobody sees a live view

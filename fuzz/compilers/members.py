@@ -42,7 +42,7 @@ from runners.protocol import (
 from runners.ptx_text import is_ptx
 from runners.toolchains import DRIVER, Toolchain
 from runners.variants import PLAIN, Variant
-from strategies.program_draws import Versions, versions_up_to
+from strategies.rounds import Versions, versions_up_to
 
 NOWHERE = "ptxas"
 """Name of the runner that runs nothing: compilers alone."""

@@ -41,7 +41,7 @@ from runners.emission import emit
 from runners.kernels import Kernel, KernelModule
 from runners.protocol import NO_SM
 from runners.ptx_text import kernel_name, with_header
-from strategies.cells import complexity
+from strategies.matrices import complexity
 from strategies.programs import GENERATOR_VERSION
 
 REWRITTEN = "rewritten.ptx"

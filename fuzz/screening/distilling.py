@@ -34,11 +34,11 @@ from runners.screening import References
 from runners.simulated import Module as LoadedModule
 from runners.simulated import SimulatedTrap
 from strategies.contents import ValueClass
+from strategies.coverage import Batch, family_of
 from strategies.draws import derived_seed
 from strategies.features import FEATURES, Focus, Has, features_of
-from strategies.program_coverage import Batch, family_of
-from strategies.program_draws import Speed, campaign_rounds, round_batches
 from strategies.programs import GENERATOR_VERSION, is_valued
+from strategies.rounds import Speed, campaign_rounds, round_batches
 
 LEFT_OUT = frozenset(
     {

@@ -23,7 +23,7 @@ from fuzz.screening.examining import ScreenExaminer
 from fuzz.screening.screen import Screen
 from oracle.errors import WarpfuzzError
 from oracle.targets import Module
-from strategies.program_coverage import Batch
+from strategies.coverage import Batch
 
 _IMAGES = 128  # images of a program: several of every class of values that a recipe has
 _PROGRAMS = 64  # programs that take turns; a new one takes the place of the oldest

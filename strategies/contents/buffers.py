@@ -38,8 +38,7 @@ def filled(kind: str, bits: int, size: int, *, seed: int, image: int, buffer: in
         Number of the buffer in the image.
     """
     count = -(-size * 8 // bits)
-    key = np.array([seed, image << 16 | buffer], np.uint64)
-    drawn: Words = np.random.Philox(key=key).random_raw(2 * count).astype(np.uint64)
+    drawn = _drawn(2 * count, seed, image, buffer)
     values, choices = drawn[:count], drawn[count:] >> np.uint64(32)
     edges = edges_of(kind, bits)
     offers = (
@@ -58,10 +57,13 @@ def filled(kind: str, bits: int, size: int, *, seed: int, image: int, buffer: in
 
 def below(limit: int, bits: int, size: int, *, seed: int, image: int, buffer: int) -> bytes:
     """Return integers from 0 up to a limit; otherwise as `filled`."""
-    count = -(-size * 8 // bits)
-    key = np.array([seed, image << 16 | buffer], np.uint64)
-    drawn = np.random.Philox(key=key).random_raw(count).astype(np.uint64) % np.uint64(limit)
+    drawn = _drawn(-(-size * 8 // bits), seed, image, buffer) % np.uint64(limit)
     return drawn.astype(f"<u{bits // 8}").tobytes()[:size]
+
+
+def _drawn(count: int, seed: int, image: int, buffer: int) -> Words:
+    key = np.array([seed, image << 16 | buffer], np.uint64)
+    return np.random.Philox(key=key).random_raw(count).astype(np.uint64)
 
 
 def _small(kind: str, bits: int, values: Words) -> Words:

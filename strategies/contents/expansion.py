@@ -24,7 +24,7 @@ from strategies.contents.philox import (
     sharing,
     words_of,
 )
-from strategies.contents.plans import BLOCK, Filling, Opened, Plan, plan_of
+from strategies.contents.plans import BLOCK, Opened, Plan, plan_of
 from strategies.contents.recipes import Recipe, ValueClass, by_class
 
 _CHUNK_BYTES = 1 << 21
@@ -36,24 +36,11 @@ would cost is then paid once, while all of it stays in the cache."""
 
 
 def expand(recipe: Recipe, program: Program, count: int, *, first: int = 0) -> NDArray[np.uint8]:
-    """Fill images for a program.
+    """Fill images for a program: uint8 (count, image_bytes).
 
     Every byte is random; on top of that, each matrix that is loaded is filled as the image's
-    class has it, with a, b and c of one multiplication made for each other.
-
-    Parameters
-    ----------
-    recipe : Recipe
-    program : Program
-    count : int
-        How many images.
-    first : int
-        Number of the first one. Image `first + i` depends on its number, the recipe and the
-        program alone.
-
-    Returns
-    -------
-    uint8 (count, image_bytes)
+    class has it, with a, b and c of one multiplication made for each other. Image `first + i`
+    depends on its number, the recipe and the program alone.
 
     Raises
     ------
@@ -76,22 +63,15 @@ def expand_by_class(
 
     Parameters
     ----------
-    recipe : Recipe
-    program : Program
     images : uint8 (count, image_bytes)
         Where they go; every byte is written.
     first : int
-        Number of the first one.
+        Number of the first one; UsageError is raised if it is negative.
 
     Returns
     -------
     numbers : (count,)
         Number of each image, as `recipes.by_class` orders them.
-
-    Raises
-    ------
-    UsageError
-        If `first` is negative.
     """
     count = len(images)
     numbers = by_class(recipe, count, first=first)
@@ -120,8 +100,10 @@ def _expand(
     plan = plan_of(program)
     period = len(recipe.classes)
     share = sharing(period)
-    blocks, streams = _counters(plan)
-    size = len(plan.blocks) * BLOCK
+    # Blocks and streams of the words of an image: its bytes, its draws, that of gaps.
+    kinds, counts = (NOISE_STREAM, DRAWS_STREAM, GAPS_STREAM), (len(plan.blocks), DRAWS // 8, 1)
+    streams = np.repeat(np.array(kinds, np.uint64), counts)
+    blocks = np.concatenate([plan.blocks, np.arange(DRAWS // 8), [0]]).astype(np.uint64)
     # An image's turn is its number among those of its class, over all batches.
     turns = [(first + (slot - first) % period) // period for slot in range(period)]
     last = max(turn + len(images[place]) for turn, place in zip(turns, places, strict=True))
@@ -133,31 +115,20 @@ def _expand(
         # A few images of many classes are as quick to fill as many images of one.
         together = min(period, max(1, _TOGETHER_BYTES // (share * shared.nbytes)))
         words = np.empty((together * (end - begin), shared.shape[1]), np.uint32)
-        batch = _Batch(words, size, plan)
+        batch = _Batch(words, plan)
         for start in range(0, period, together):
             parts, done = list[_Part](), 0
             for slot in range(start, min(start + together, period)):
                 turn = max(begin, turns[slot])
                 place = slice(turn - turns[slot], max(end - turns[slot], 0))
                 part = images[places[slot]][place]
-                if not len(part):
-                    continue
-                some = slice(done, done + len(part))
-                done = some.stop
-                _shift(shared, slot, turn - begin, period, words[some])
-                parts.append(_Part(recipe.classes[slot], turn, some, part))
+                if len(part):
+                    some = slice(done, done + len(part))
+                    done = some.stop
+                    _shift(shared, slot, turn - begin, period, words[some])
+                    parts.append(_Part(recipe.classes[slot], turn, some, part))
             if parts:
                 batch.fill(parts, done)
-
-
-def _counters(plan: Plan) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return blocks and streams of the words of an image: its bytes, its draws, that of gaps."""
-    draws = DRAWS // 8
-    blocks = np.concatenate(
-        [plan.blocks, np.arange(draws, dtype=np.uint64), np.zeros(1, np.uint64)]
-    )
-    kinds = np.array([NOISE_STREAM, DRAWS_STREAM, GAPS_STREAM], np.uint64)
-    return blocks, np.repeat(kinds, [len(plan.blocks), draws, 1])
 
 
 def _shift(shared: Words, slot: int, turn: int, period: int, out: Words) -> None:
@@ -188,8 +159,8 @@ class _Part:
 class _Batch:
     """Rows of words that are filled at once, one matrix after the other."""
 
-    def __init__(self, words: Words, size: int, plan: Plan) -> None:
-        bytes_ = words.view(np.uint8)
+    def __init__(self, words: Words, plan: Plan) -> None:
+        bytes_, size = words.view(np.uint8), len(plan.blocks) * BLOCK
         self._plan = plan
         self._opened = Opened(bytes_[:, :size])
         # Where matrices meet, each is made of the random bits and not of another one.
@@ -209,24 +180,18 @@ class _Batch:
                 noise = self._noise.view(filling.window, every)
                 view[...] = noise
             for part, numbers in zip(parts, known, strict=True):
-                self._fill(filling, part, numbers, view[part.rows], noise[part.rows])
+                # Several ways of filling take turns, image by image.
+                fills, given = filling.fills[part.class_], filling.given(self._opened, part.rows)
+                own, random, draws = view[part.rows], noise[part.rows], self._draws[part.rows]
+                for number, fill in enumerate(fills):
+                    some = slice((number - part.turn) % len(fills), None, len(fills))
+                    if len(own[some]):
+                        both = None if given is None else (given[0][some], given[1][some])
+                        values = numbers.setdefault((number, len(fills)), {})
+                        Values(random[some], draws[some], values, both).fill(fill, own[some])
             filling.window.close(self._opened.rows[every], view)
         for part in parts:
             self._write(part)
-
-    def _fill(
-        self, filling: Filling, part: _Part, known: dict[Any, Any], view: Any, noise: Any
-    ) -> None:
-        """Fill images in several ways, each image in the one whose turn it is."""
-        fills = filling.fills[part.class_]
-        draws = self._draws[part.rows]
-        given = filling.given(self._opened, part.rows)
-        for number, fill in enumerate(fills):
-            some = slice((number - part.turn) % len(fills), None, len(fills))
-            if len(view[some]):
-                both = None if given is None else (given[0][some], given[1][some])
-                numbers = known.setdefault((number, len(fills)), {})
-                Values(noise[some], draws[some], numbers, both).fill(fill, view[some])
 
     def _write(self, part: _Part) -> None:
         """Copy rows to the blocks of images that are read, and fill the others."""

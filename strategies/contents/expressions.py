@@ -1,7 +1,7 @@
 """Integer expressions: what an element of a matrix is, of random words and its place.
 
 A class of contents is a `Fill` made of these few operations, and nothing else. Two programs read
-it: `Values` here, for many images at once, and a device (device.py), element by element.
+it: `Values` here, for many images at once, and a device (bytecode.py), element by element.
 
 There are two kinds of values. Numbers are signed, of 64 bits, and stay far from their ends.
 Patterns are raw bits of one element: unsigned, as wide as its unit in memory (8, 16, 32 or 64
@@ -10,16 +10,16 @@ bits), and wrap. An operation of a pattern and a number is one of patterns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from strategies.contents.sums import Sum
+from strategies.contents.floats import Sum
 
 Raw = NDArray[Any]
 """Raw bit patterns, in the unsigned dtype of their unit."""
@@ -67,10 +67,15 @@ class Code(IntEnum):
     CLIP = 21
     """A number, not less than the second and not more than the third argument."""
     SUM = 22
-    """The products that an element of C belongs to, summed (`sums.Sum`): of integers and bits the
+    """The products that an element of C belongs to, summed (`floats.Sum`): of integers and bits the
     number, of floats the pattern of C that is nearest to minus the sum."""
 
 
+_UFUNCS = {
+    Code.ADD: np.add, Code.SUBTRACT: np.subtract, Code.MULTIPLY: np.multiply,
+    Code.AND: np.bitwise_and, Code.OR: np.bitwise_or, Code.XOR: np.bitwise_xor,
+    Code.LEFT: np.left_shift, Code.RIGHT: np.right_shift,
+}  # fmt: skip
 _PATTERNS = {Code.NOISE, Code.AT, Code.PATTERN, Code.NARROW}
 _NUMBERS = {Code.WIDE, Code.NUMBER, Code.CLIP, Code.LESS}
 _SELF = {Code.NOISE: 1, Code.AT: 2, Code.SUM: 2}
@@ -109,19 +114,9 @@ class Node:
         return _SELF.get(self.code, 0) + sum(one.reads for one in self.arguments)
 
     @cached_property
-    def evaluate(self) -> Callable[[Values, Node, Raw | None], Any]:
-        """What makes the value."""
-        return _OPERATIONS[self.code]
-
-    @cached_property
     def scalars(self) -> dict[np.dtype[Any], Any]:
         """A constant as a pattern of the dtypes in which it was needed."""
         return {}
-
-    @cached_property
-    def key(self) -> tuple[object, ...]:
-        """What is equal for nodes that mean the same."""
-        return self.code, self.value, *(id(one) for one in self.arguments)
 
     def __add__(self, other: Value) -> Node:
         return node(Code.ADD, self, other)
@@ -165,8 +160,6 @@ class Table:
 
 _table = cache(Table)
 """The one table of some values."""
-
-
 Value = Node | int
 _NODES: dict[tuple[object, ...], Node] = {}
 
@@ -174,7 +167,8 @@ _NODES: dict[tuple[object, ...], Node] = {}
 def node(code: Code, *arguments: Value, value: Any = None) -> Node:
     """Return the one node that means this."""
     found = Node(code, tuple(map(constant, arguments)), value)
-    return _NODES.setdefault(found.key, found)
+    key = code, value, *(id(one) for one in found.arguments)
+    return _NODES.setdefault(key, found)
 
 
 def constant(value: Value) -> Node:
@@ -183,21 +177,17 @@ def constant(value: Value) -> Node:
 
 
 LINE, POSITION, NOISE = node(Code.LINE), node(Code.POSITION), node(Code.NOISE)
+below = partial(node, Code.DRAW)
+"""A number of the image below a bound, by the number of a draw; nothing is rejected."""
+at = partial(node, Code.AT)
+wide, narrow = partial(node, Code.WIDE), partial(node, Code.NARROW)
+equal, less = partial(node, Code.EQUAL), partial(node, Code.LESS)
+select, clip = partial(node, Code.SELECT), partial(node, Code.CLIP)
 
 
 def draw(number: Value) -> Node:
     """Return 16 random bits of the image."""
-    return node(Code.DRAW, number, 1 << 16)
-
-
-def below(number: int, bound: int) -> Node:
-    """Return a number of the image below a bound; nothing is rejected."""
-    return node(Code.DRAW, number, bound)
-
-
-def at(position: Value) -> Node:
-    """Return the random pattern at a position of the line."""
-    return node(Code.AT, position)
+    return below(number, 1 << 16)
 
 
 def pattern(table: Sequence[int], index: Value) -> Node:
@@ -210,38 +200,8 @@ def number(table: Sequence[int], index: Value) -> Node:
     return node(Code.NUMBER, index, value=_table(tuple(table)))
 
 
-def wide(raw: Node) -> Node:
-    """Return a pattern as a number."""
-    return node(Code.WIDE, raw)
-
-
-def narrow(value: Value) -> Node:
-    """Return a number as a pattern."""
-    return node(Code.NARROW, value)
-
-
-def equal(one: Value, other: Value) -> Node:
-    """Return 1 where two are equal, else 0."""
-    return node(Code.EQUAL, one, other)
-
-
-def less(one: Value, other: Value) -> Node:
-    """Return 1 where one number is less than another, else 0."""
-    return node(Code.LESS, one, other)
-
-
-def select(condition: Node, one: Value, other: Value) -> Node:
-    """Return one where a condition is not 0, else the other."""
-    return node(Code.SELECT, condition, one, other)
-
-
-def clip(value: Node, lowest: int, highest: int) -> Node:
-    """Return a number, not less than one and not more than another."""
-    return node(Code.CLIP, value, lowest, highest)
-
-
 @dataclass(frozen=True, eq=False)
-class Placed:
+class Overlay:
     """An element that stands over the others."""
 
     position: Node
@@ -255,8 +215,17 @@ class Fill:
     """What fills one operand of images of a class."""
 
     everywhere: Node = NOISE
-    placed: tuple[Placed, ...] = ()
+    placed: tuple[Overlay, ...] = ()
     """In order: a later one stands over an earlier one."""
+
+
+_NUMBER = np.dtype(np.int64)
+
+
+@lru_cache(maxsize=1024)
+def _count(count: int) -> NDArray[np.int64]:
+    """Return 0, 1, 2, … as (count, 1)."""
+    return np.arange(count)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,10 +244,10 @@ class Values:
 
     def fill(self, fill: Fill, view: Raw) -> None:
         """Fill an operand, in place: `view` may be `noise`."""
+        images, lines = _count(len(view)), _count(view.shape[1]).T
         placed = [
             (
-                _count(len(view)),
-                _count(view.shape[1]).T if one.line is None else self.of(one.line)[:, :, 0],
+                (images, lines if one.line is None else self.of(one.line)[:, :, 0]),
                 self.of(one.position)[:, :, 0],
                 self._raw(one.value),
             )
@@ -288,21 +257,19 @@ class Values:
             filled = self.of(fill.everywhere, view)
             if filled is not view:
                 view[...] = filled
-        for image, line, position, value in placed:
-            view[image, line, position] = value[:, :, 0] if value.ndim else value
+        for where, position, value in placed:
+            view[(*where, position)] = value[:, :, 0] if value.ndim else value
 
     def of(self, wanted: Node, out: Raw | None = None) -> Any:
         """Return a value, (images or 1, lines or 1, positions or 1); of a constant a scalar.
 
-        Parameters
-        ----------
-        out
-            Where it may go: then nothing else of it is needed again.
+        `out` is where it may go: then nothing else of it is needed again.
         """
         known = self.known if wanted.of_image else self._own
         value = known.get(wanted)
         if value is None:
-            value = wanted.evaluate(self, wanted, out)
+            is_binary = wanted.code in _UFUNCS
+            value = self._binary(wanted, out) if is_binary else self._computed(wanted)
             if value is not out:
                 known[wanted] = value
         return value
@@ -324,98 +291,60 @@ class Values:
             return self._raw(first), self._raw(second)
         return self.of(first), self.of(second)
 
-    def _constant(self, wanted: Node, out: Raw | None) -> Any:
-        # Patterns of f64 with a sign lie beyond the largest number.
-        return np.int64((wanted.value + (1 << 63)) % (1 << 64) - (1 << 63))
-
-    def _line(self, wanted: Node, out: Raw | None) -> Any:
-        return _count(self.noise.shape[1])[None]
-
-    def _position(self, wanted: Node, out: Raw | None) -> Any:
-        return _count(self.noise.shape[2]).T[None]
-
-    def _draw(self, wanted: Node, out: Raw | None) -> Any:
-        first, bound = wanted.arguments
-        if first.code is Code.CONSTANT:
-            drawn = self.draws[:, first.value, None, None].astype(np.int64)
-        else:
-            drawn = self.draws[:, self.of(first).ravel()].astype(np.int64)[:, None]
-        return drawn if bound.value == 1 << 16 else drawn * bound.value >> 16
-
-    def _noise(self, wanted: Node, out: Raw | None) -> Any:
-        return self.noise
-
-    def _at(self, wanted: Node, out: Raw | None) -> Any:
-        position = self.of(wanted.arguments[0])
-        if position.ndim == 0:
-            return self.noise[:, :, int(position) : int(position) + 1]
-        if position.shape[:2] == (1, 1):
-            return self.noise[:, :, position.ravel()]
-        images, lines = _count(len(self.noise)), _count(self.noise.shape[1]).T
-        return self.noise[images, lines, position[:, :, 0]][:, :, None]
-
-    def _looked_up(self, wanted: Node, out: Raw | None) -> Any:
-        table: Table = wanted.value
-        dtype = self.noise.dtype if wanted.is_pattern else _NUMBER
-        return table.of(dtype).take(self.of(wanted.arguments[0]), mode="clip")
-
-    def _wide(self, wanted: Node, out: Raw | None) -> Any:
-        return self.of(wanted.arguments[0]).astype(np.int64)
-
-    def _narrow(self, wanted: Node, out: Raw | None) -> Any:
-        return self._raw(wanted.arguments[0])
-
-    def _compared(self, wanted: Node, out: Raw | None) -> Any:
-        compare = np.equal if wanted.code is Code.EQUAL else np.less
-        found = compare(*self._both(wanted))
-        return found.astype(self.noise.dtype if wanted.is_pattern else _NUMBER)
-
-    def _selected(self, wanted: Node, out: Raw | None) -> Any:
-        return np.where(self.of(wanted.arguments[0]) != 0, *self._both(wanted))
-
-    def _clipped(self, wanted: Node, out: Raw | None) -> Any:
-        return np.clip(*(self.of(one) for one in wanted.arguments))
-
-    def _summed(self, wanted: Node, out: Raw | None) -> Any:
-        if self.multiplicands is None:
-            raise AssertionError("a sum of what is not known")
-        sum_: Sum = wanted.value
-        return sum_.of(*self.multiplicands)
-
-
-_NUMBER = np.dtype(np.int64)
-
-
-@lru_cache(maxsize=1024)
-def _count(count: int) -> NDArray[np.int64]:
-    """Return 0, 1, 2, … as (count, 1)."""
-    return np.arange(count)[:, None]
-
-
-def _binary(ufunc: np.ufunc) -> Callable[[Values, Node, Raw | None], Any]:
-    def apply(values: Values, wanted: Node, out: Raw | None) -> Any:
+    def _binary(self, wanted: Node, out: Raw | None) -> Any:
+        ufunc, (first, second) = _UFUNCS[wanted.code], wanted.arguments
         if not wanted.is_pattern:
-            first, second = wanted.arguments
-            return ufunc(values.of(first), values.of(second))
-        first = wanted.arguments[0]
+            return ufunc(self.of(first), self.of(second))
         if out is not None and wanted.reads == 1 and first.reads and first is not NOISE:
             # The noise is read once, and by the first argument: in place.
-            left, right = values.of(first, out), values._raw(wanted.arguments[1])
+            left, right = self.of(first, out), self._raw(second)
         else:
-            left, right = values._both(wanted)
+            left, right = self._both(wanted)
         return ufunc(left, right) if out is None else ufunc(left, right, out=out)
 
-    return apply
-
-
-_OPERATIONS: dict[Code, Callable[[Values, Node, Raw | None], Any]] = {
-    Code.CONSTANT: Values._constant, Code.LINE: Values._line, Code.POSITION: Values._position,
-    Code.DRAW: Values._draw, Code.NOISE: Values._noise, Code.AT: Values._at,
-    Code.PATTERN: Values._looked_up, Code.NUMBER: Values._looked_up, Code.WIDE: Values._wide,
-    Code.NARROW: Values._narrow, Code.ADD: _binary(np.add), Code.SUBTRACT: _binary(np.subtract),
-    Code.MULTIPLY: _binary(np.multiply), Code.AND: _binary(np.bitwise_and),
-    Code.OR: _binary(np.bitwise_or), Code.XOR: _binary(np.bitwise_xor),
-    Code.LEFT: _binary(np.left_shift), Code.RIGHT: _binary(np.right_shift),
-    Code.EQUAL: Values._compared, Code.LESS: Values._compared, Code.SELECT: Values._selected,
-    Code.CLIP: Values._clipped, Code.SUM: Values._summed,
-}  # fmt: skip
+    def _computed(self, wanted: Node) -> Any:
+        noise, arguments = self.noise, wanted.arguments
+        match wanted.code:
+            case Code.NOISE:
+                return noise
+            case Code.CONSTANT:
+                # Patterns of f64 with a sign lie beyond the largest number.
+                return np.int64((wanted.value + (1 << 63)) % (1 << 64) - (1 << 63))
+            case Code.LINE:
+                return _count(noise.shape[1])[None]
+            case Code.POSITION:
+                return _count(noise.shape[2]).T[None]
+            case Code.DRAW:
+                first, bound = arguments
+                if first.code is Code.CONSTANT:
+                    drawn = self.draws[:, first.value, None, None].astype(np.int64)
+                else:
+                    drawn = self.draws[:, self.of(first).ravel()].astype(np.int64)[:, None]
+                return drawn if bound.value == 1 << 16 else drawn * bound.value >> 16
+            case Code.AT:
+                position = self.of(arguments[0])
+                if position.ndim == 0:
+                    return noise[:, :, int(position) : int(position) + 1]
+                if position.shape[:2] == (1, 1):
+                    return noise[:, :, position.ravel()]
+                images, lines = _count(len(noise)), _count(noise.shape[1]).T
+                return noise[images, lines, position[:, :, 0]][:, :, None]
+            case Code.PATTERN | Code.NUMBER:
+                dtype = noise.dtype if wanted.is_pattern else _NUMBER
+                return wanted.value.of(dtype).take(self.of(arguments[0]), mode="clip")
+            case Code.WIDE:
+                return self.of(arguments[0]).astype(np.int64)
+            case Code.NARROW:
+                return self._raw(arguments[0])
+            case Code.EQUAL | Code.LESS:
+                compare = np.equal if wanted.code is Code.EQUAL else np.less
+                found = compare(*self._both(wanted))
+                return found.astype(noise.dtype if wanted.is_pattern else _NUMBER)
+            case Code.SELECT:
+                return np.where(self.of(arguments[0]) != 0, *self._both(wanted))
+            case Code.CLIP:
+                return np.clip(*map(self.of, arguments))
+            case _:
+                assert self.multiplicands is not None, "a sum of what is not known"
+                sum_: Sum = wanted.value
+                return sum_.of(*self.multiplicands)

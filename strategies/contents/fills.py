@@ -1,4 +1,7 @@
-"""The fills of each class of values, for each kind of format."""
+"""The fills of each class of values, for each kind of format.
+
+Of integers and single bits (eight of them to a position of a line) they stand here.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +11,261 @@ from functools import cache, partial, reduce
 from operator import or_
 
 from oracle.formats import Kind
-from strategies.contents import float_elements, float_sums
+from strategies.contents import float_fills as floats
 from strategies.contents.buffers import edges_of
 from strategies.contents.expressions import (
+    LINE,
     NOISE,
     POSITION,
     Code,
     Fill,
     Node,
-    Placed,
+    Overlay,
     Value,
     at,
+    below,
+    clip,
     constant,
     draw,
     equal,
+    less,
     narrow,
+    node,
     pattern,
     select,
     wide,
 )
-from strategies.contents.expressions import node as make
-from strategies.contents.integers import integers, single_bits
-from strategies.contents.operands import SPOTS, Operand, Types
-from strategies.contents.recipes import ValueClass
+from strategies.contents.float_fills import ZERO
+from strategies.contents.operands import (
+    DEPTH,
+    EXPONENT,
+    OFFSET,
+    SPOTS,
+    VARIANT,
+    Operand,
+    Types,
+)
+from strategies.contents.recipes import ValueClass as V
+
+_HIGHEST = (1 << 31) - 1
+_LOWEST = -(1 << 31)
+_PATTERNS = (0xFF, 0x55, 0xAA, 0x0F, 0xF0, 0x33, 0xCC, 0x7F)
+"""All ones, alternating ones and the like."""
+_ONES = constant(0xFF)
+
+
+def _put(x: Operand, wanted: Value, *, of_sum: bool = True) -> Fill:
+    """Make C, or its sum where it belongs to one, what is wanted; clipped to 32 bits."""
+    wanted = constant(wanted)
+    if of_sum and x.is_of_sum:
+        wanted = wanted - _total(x)
+    return Fill(narrow(clip(wanted, _LOWEST, _HIGHEST)))
+
+
+def _total(x: Operand) -> Node:
+    return node(Code.SUM, value=x.sum)
+
+
+def _few(count: int, *, shift: int = 0) -> Node:
+    """Return random numbers from -count / 2 to count / 2 - 1 made of 16 of C's random bits."""
+    return (wide(NOISE >> shift & 0xFFFF) * count >> 16) - count // 2
+
+
+def _near_an_end(x: Operand, span: int, *, of_sum: bool) -> Fill:
+    """Bring C or its sum next to the upper or the lower end.
+
+    The sum comes to the end that the products lie towards.
+    """
+    down = less(_total(x), 0) if of_sum and x.is_of_sum else wide(NOISE >> 31)
+    return _put(x, select(down, _LOWEST, _HIGHEST) + _few(span), of_sum=of_sum)
+
+
+_Sums = Mapping[V, Callable[[Operand], Fill]]
+_COMMON_SUMS: _Sums = {
+    V.CANCELLING: lambda x: _put(x, _few(8)),
+    V.TIES: lambda x: _near_an_end(x, 6, of_sum=True),
+    V.AIMED: lambda x: _put(x, (_few(1 << 12) << 16) + _few(8, shift=16)),
+    V.CODED: lambda x: Fill(narrow(LINE * x.positions + POSITION << 16)),
+}
+"""How C is filled beside integers and beside single bits; other classes leave uniform bits."""
+
+
+def _small(span: int) -> Callable[[Operand], Fill]:
+    return lambda x: _put(x, _few(span), of_sum=False)
+
+
+_SUMS: _Sums = {
+    **_COMMON_SUMS,
+    **dict.fromkeys(
+        (V.MIRRORED, V.EXTREME), lambda x: _near_an_end(x, 1 << 12, of_sum=False)
+    ),
+    **dict.fromkeys((V.NORMAL, V.SPECIAL, V.SQUARES, V.TINY), _small(1 << 12)),
+    V.SUBNORMAL: lambda x: Fill(narrow(1) << (NOISE & 31)),
+    V.ENDS: lambda x: Fill(pattern((_HIGHEST, _LOWEST, 0, -1), wide(NOISE & 3))),
+    V.LADDER: lambda x: Fill(NOISE & 0xFF),
+}  # fmt: skip
+_BIT_SUMS: _Sums = {
+    **_COMMON_SUMS,
+    **dict.fromkeys((V.NORMAL, V.TINY, V.SPECIAL), _small(1 << 8)),
+    V.EXTREME: lambda x: _near_an_end(x, 1 << 8, of_sum=True),
+}
+
+
+def _bounds(x: Operand) -> tuple[int, int, int]:
+    """Return the patterns of the largest and the least number, and of all ones."""
+    bits, signed = x.type.bits, x.type.kind is Kind.SIGNED
+    lowest = 1 << (bits - 1) if signed else 0
+    return (1 << (bits - signed)) - 1, lowest, (1 << bits) - 1
+
+
+def integers(class_: V, x: Operand) -> Fill:
+    """Fill A, B or C with integers of a class of values; of 4 bits, patterns below 16."""
+    if x.name == "c":
+        return _SUMS[class_](x) if class_ in _SUMS else Fill()
+    bits, signed = x.type.bits, x.type.kind is Kind.SIGNED
+    high, low, mask = _bounds(x)
+    match class_:
+        case V.NORMAL | V.SPECIAL | V.UNNORMALISED:
+            small = ((NOISE & 7) - 4) & mask if signed else NOISE & 7
+            if class_ is V.NORMAL:
+                return Fill(small)
+            if class_ is V.UNNORMALISED:
+                return Fill(small | 0b11 << (bits - 2))
+            spots = range(SPOTS + 6 * (x.name == "b"), SPOTS + 6 * (x.name == "b") + 6)
+            return Fill(small, tuple(_end(x, spot) for spot in spots))
+        case V.TINY:
+            return Fill((NOISE & 1) * mask if signed and x.name == "a" else NOISE & 1)
+        case V.EXTREME:
+            # All at one end in half of the images: sums as large as there are.
+            return Fill(((NOISE & 1) | below(VARIANT, 2)) * (high - low) + low & mask)
+        case V.ENDS:
+            ends = (0, 1, -1, high, low, high - 1, low + 1, 1 << bits - 2)
+            return Fill(pattern([end & mask for end in ends], wide(NOISE & 7)))
+        case V.PAYLOADS:
+            return Fill(pattern([one & mask for one in _PATTERNS], wide(NOISE & 7)))
+        case V.SUBNORMAL | V.AIMED:
+            return Fill(narrow(1) << (NOISE & (bits - 1)))
+        case V.WIDE:
+            sign = 1 << (bits - 1) if signed else 0
+            neighbour = (wide(at(POSITION - 1 & (x.positions - 1))) ^ sign) - sign
+            return Fill(narrow(neighbour >> wide(NOISE & (bits - 1)) & mask))
+        case V.ZEROS:
+            return _zeros(x)
+        case V.MIRRORED | V.SQUARES | V.LADDER:
+            return _pair(class_, x)
+        case V.CODED:
+            return _code(x)
+        case _:
+            return Fill()
+
+
+def _end(x: Operand, spot: int) -> Overlay:
+    """Place an end of the range anywhere."""
+    line, position = x.place(below(spot, x.count))
+    high, low, _ = _bounds(x)
+    return Overlay(position, pattern((high, low), draw(spot) & 1), line)
+
+
+def _zeros(x: Operand) -> Fill:
+    """Make A or B zero."""
+    return Fill(NOISE & select(equal(below(VARIANT, 2), int(x.name == "a")), 0, 0xFF))
+
+
+def _pair(class_: V, x: Operand) -> Fill:
+    """Make two places k cancel: A's equal, B's opposite (B's equal where none is negative)."""
+    bits, signed = x.type.bits, x.type.kind is Kind.SIGNED
+    first, second = x.pair()
+    kept, placed = at(first), []
+    if class_ is V.SQUARES:
+        third = first ^ select(equal(first ^ second, 1), 2, (first ^ second) ^ 1)
+        placed.append(Overlay(third, at(third) & 1))
+    elif class_ is V.LADDER and x.name == "a":
+        kept = narrow(1) << (LINE & (bits - 1))
+    # Large, so that the sum passes an end of 32 bits on its way where C is near one.
+    large = kept | 1 << (bits - 2)
+    opposite = constant(0) - large & _bounds(x)[2] if x.name == "b" and signed else large
+    placed += [Overlay(first, large), Overlay(second, opposite)]
+    return Fill(NOISE if class_ is V.MIRRORED else ZERO, tuple(placed))
+
+
+def _code(x: Operand) -> Fill:
+    """Let each row of A pick one row of B, whose elements tell their place.
+
+    Of numbers wider than an element, half of the images show the high and half the low bits.
+    """
+    if x.name == "a":
+        chosen = (LINE ^ below(OFFSET, x.depth)) & (x.depth - 1)
+        return Fill(ZERO, (Overlay(chosen, constant(1)),))
+    numbers = LINE * x.positions + POSITION + below(EXPONENT, 256)
+    turned = numbers >> below(DEPTH, 2) * (8 - x.type.bits)
+    return Fill(narrow(turned & _bounds(x)[2]))
+
+
+def _spread_bit(bytes_: Node, bit: int) -> Node:
+    """Return bytes all set where one bit is, and all clear elsewhere."""
+    return (bytes_ >> bit & 1) * 0xFF
+
+
+def single_bits(class_: V, x: Operand) -> Fill:
+    """Fill A, B or C with single bits of a class of values."""
+    if x.name == "c":
+        return _BIT_SUMS[class_](x) if class_ in _BIT_SUMS else Fill()
+    width = 8 * x.positions
+    match class_:
+        case V.NORMAL:
+            return Fill(NOISE & at(POSITION - 1 & (x.positions - 1)))
+        case V.EXTREME:
+            return Fill(_spread_bit(at(0), 7))
+        case V.SPECIAL:
+            chosen = narrow(equal(wide(at(0) & 7), 7)) * 0xFF
+            return Fill((NOISE & (chosen ^ 0xFF)) | (_spread_bit(at(0), 7) & chosen))
+        case V.ENDS:
+            return Fill(_spread_bit(NOISE, 1))
+        case V.SUBNORMAL:
+            return _set(x, wide(at(0)))
+        case V.UNNORMALISED:
+            (placed,) = _set(x, wide(at(0))).placed
+            return Fill(_ONES, (Overlay(placed.position, placed.value ^ 0xFF),))
+        case V.SQUARES:
+            return _set(x, wide(at(0)), wide(at(1)))
+        case V.TINY:
+            bit = below(SPOTS + (x.name == "b"), 8 * x.count)
+            line, position = x.place(bit >> 3)
+            return Fill(ZERO, (Overlay(position, narrow(1) << narrow(bit & 7), line),))
+        case V.PAYLOADS:
+            return Fill(pattern(_PATTERNS, wide(NOISE & 7)))
+        case V.CODED:
+            step = width // x.lines + (8 if x.name == "b" else 0)
+            return _set(x, LINE * step + below(OFFSET, 8))
+        case V.ZEROS:
+            return _zeros(x)
+        case V.MIRRORED:
+            # The same line in all of A, its complement in all of B: every bit differs.
+            line = narrow(draw(POSITION + SPOTS))
+            return Fill(line ^ 0xFF if x.name == "b" else line)
+        case V.LADDER:
+            return Fill(_first_bits(LINE * x.positions))
+        case V.WIDE:
+            return Fill(_first_bits(wide(at(0)) * (width + 1) >> 8) & NOISE)
+        case _:
+            return Fill()
+
+
+def _first_bits(count: Node) -> Node:
+    """Return bytes of lines whose first bits are set, and no others."""
+    return (narrow(1) << narrow(clip(count - POSITION * 8, 0, 8))) - 1
+
+
+def _set(x: Operand, *places: Node) -> Fill:
+    """Set one or two bits of each line, counted from its start; clear the others."""
+    placed: list[Overlay] = []
+    for place in places:
+        byte, bit = place >> 3 & (x.positions - 1), narrow(1) << narrow(place & 7)
+        for before in placed:
+            bit = bit | before.value * narrow(equal(before.position, byte))
+        placed.append(Overlay(byte, bit))
+    return Fill(ZERO, tuple(placed))
+
 
 _Make = Callable[[Operand], Fill]
 
@@ -50,43 +285,43 @@ def _has_eight_exponent_bits(types: Types) -> bool:
     return types.a.name in ("bf16", "tf32")
 
 
-_top_ties = partial(float_sums.grid_ties, at_the_top=True)
-_FLOATS: Mapping[ValueClass, tuple[_Make, ...]] = {
-    ValueClass.MIRRORED: (float_sums.mirrored,),
-    ValueClass.SPECIAL: (float_elements.special,),
-    ValueClass.TIES: (float_sums.subnormal_ties, float_sums.grid_ties),
-    ValueClass.SUBNORMAL: (float_elements.subnormal,),
-    ValueClass.CANCELLING: (float_elements.cancelling,),
-    ValueClass.EXTREME: (float_sums.overflowing, float_sums.wide_pairs, _top_ties),
-    ValueClass.TINY: (
-        float_sums.carries,
-        partial(float_sums.small_sums, positive=True),
-        partial(float_sums.small_sums, positive=False),
+_top_ties = partial(floats.grid_ties, at_the_top=True)
+_FLOATS: Mapping[V, tuple[_Make, ...]] = {
+    V.MIRRORED: (floats.mirrored,),
+    V.SPECIAL: (floats.special,),
+    V.TIES: (floats.subnormal_ties, floats.grid_ties),
+    V.SUBNORMAL: (floats.subnormal,),
+    V.CANCELLING: (floats.cancelling,),
+    V.EXTREME: (floats.overflowing, floats.wide_pairs, _top_ties),
+    V.TINY: (
+        floats.carries,
+        partial(floats.small_sums, positive=True),
+        partial(floats.small_sums, positive=False),
     ),
-    ValueClass.BITS: (float_elements.bits,),
-    ValueClass.UNNORMALISED: (partial(float_sums.mirrored, unnormalised=True),),
-    ValueClass.PAYLOADS: (float_elements.payloads,),
-    ValueClass.CODED: tuple(partial(float_sums.coded, numbered=one) for one in "ab"),
-    ValueClass.ZEROS: (float_elements.zeros,),
-    ValueClass.AIMED: (float_elements.aimed,),
-    ValueClass.SQUARES: (float_sums.pairs,),
-    ValueClass.LADDER: (partial(float_sums.pairs, ladder=True),),
-    ValueClass.WIDE: (float_elements.wide_window,),
-    ValueClass.ENDS: (float_elements.ends,),
-    ValueClass.NORMAL: (float_elements.normal,),
-    ValueClass.ANY: (float_elements.anything,),
+    V.BITS: (lambda x: Fill(floats.finite(x.fields, NOISE)),),
+    V.UNNORMALISED: (partial(floats.mirrored, unnormalised=True),),
+    V.PAYLOADS: (floats.payloads,),
+    V.CODED: tuple(partial(floats.coded, numbered=one) for one in "ab"),
+    V.ZEROS: (floats.zeros,),
+    V.AIMED: (floats.aimed,),
+    V.SQUARES: (floats.pairs,),
+    V.LADDER: (partial(floats.pairs, ladder=True),),
+    V.WIDE: (floats.wide_window,),
+    V.ENDS: (floats.ends,),
+    V.NORMAL: (floats.normal,),
+    V.ANY: (lambda x: Fill(),),
 }
 """What fills images of floats, in turn."""
 _ONLY_WHERE: Mapping[_Make, Callable[[Types], bool]] = {
-    float_sums.subnormal_ties: _reaches_down,
+    floats.subnormal_ties: _reaches_down,
     _top_ties: _reaches_up,
-    float_sums.carries: _has_eight_exponent_bits,
+    floats.carries: _has_eight_exponent_bits,
 }
 """What formats need to have for some of these."""
 
 
 @cache
-def fills_of(x: Operand) -> Mapping[ValueClass, tuple[Fill, ...]]:
+def fills_of(x: Operand) -> Mapping[V, tuple[Fill, ...]]:
     """Return what fills an operand in turn, for each class of values."""
     if x.name == "b" and x.run:
         return {
@@ -101,7 +336,7 @@ def fills_of(x: Operand) -> Mapping[ValueClass, tuple[Fill, ...]]:
             for class_, fills in _FLOATS.items()
         }
     make = single_bits if x.types.a.kind is Kind.BITS else integers
-    return {class_: (make(class_, x),) for class_ in ValueClass}
+    return {class_: (make(class_, x),) for class_ in V}
 
 
 def _twice(fill: Fill, run: int) -> Fill:
@@ -117,20 +352,20 @@ def _twice(fill: Fill, run: int) -> Fill:
         spread = (position >> (bits - 1) << bits) + (position & (run - 1))
         return spread + constant(half) * run
 
-    def of(node: Node, half: Value) -> Node:
-        if node is POSITION:
+    def of(one: Node, half: Value) -> Node:
+        if one is POSITION:
             return (POSITION >> bits << (bits - 1)) + (POSITION & (run - 1))
-        if node.code in (Code.NOISE, Code.AT):
-            (place,) = node.arguments or (POSITION,)
+        if one.code in (Code.NOISE, Code.AT):
+            (place,) = one.arguments or (POSITION,)
             place = of(place, half)
             return select(apart & half, at(moved(place, 1)), at(moved(place, 0)))
-        return make(node.code, *(of(one, half) for one in node.arguments), value=node.value)
+        return node(one.code, *(of(each, half) for each in one.arguments), value=one.value)
 
     everywhere = of(fill.everywhere, POSITION >> (bits - 1) & 1)
     return Fill(
         everywhere,
         tuple(
-            Placed(moved(of(one.position, half), half), of(one.value, half), one.line)
+            Overlay(moved(of(one.position, half), half), of(one.value, half), one.line)
             for one in fill.placed
             for half in (0, 1)
         ),
@@ -146,17 +381,17 @@ def word(number: int, mask: int) -> Fill:
 
 _NUMBERED = Fill(narrow((POSITION >> 1) * 0x9E37 + draw(0) >> (POSITION & 1) * 8))
 """Elements of 16 bits with numbers: an odd factor keeps those of different elements different."""
-_ROWS: Mapping[ValueClass, Fill] = {
+_ROWS: Mapping[V, Fill] = {
     **dict.fromkeys(
-        (ValueClass.CODED, ValueClass.NORMAL, ValueClass.MIRRORED, ValueClass.AIMED), _NUMBERED
+        (V.CODED, V.NORMAL, V.MIRRORED, V.AIMED), _NUMBERED
     ),
-    **dict.fromkeys((ValueClass.ENDS, ValueClass.EXTREME), Fill((NOISE & 1) * 0xFF)),
+    **dict.fromkeys((V.ENDS, V.EXTREME), Fill((NOISE & 1) * 0xFF)),
     **dict.fromkeys(
-        (ValueClass.SUBNORMAL, ValueClass.SQUARES), Fill(narrow(1) << (NOISE & 7))
+        (V.SUBNORMAL, V.SQUARES), Fill(narrow(1) << (NOISE & 7))
     ),
     # Words that count turns and places, and words of 16 bits: what code of lanes decides by.
-    ValueClass.TINY: Fill(select(equal(POSITION & 3, 0), NOISE & 31, 0)),
-    ValueClass.WIDE: Fill(select(equal(POSITION & 2, 0), NOISE, 0)),
+    V.TINY: Fill(select(equal(POSITION & 3, 0), NOISE & 31, 0)),
+    V.WIDE: Fill(select(equal(POSITION & 2, 0), NOISE, 0)),
 }  # fmt: skip
 
 
@@ -167,36 +402,36 @@ def _edge(bits: int, shift: int = 0) -> Node:
 
 
 @cache
-def _of_registers(bits: int) -> Mapping[ValueClass, Fill]:
+def _of_registers(bits: int) -> Mapping[V, Fill]:
     each = range(0, bits, 16)
     halves = [_edge(16, place) << place for place in each]
     ends = ((NOISE & int("01" * (bits // 8), 16)) * 0xFF, _edge(bits))
     return {
-        ValueClass.EXTREME: Fill(ends[0]),
-        **dict.fromkeys((ValueClass.ENDS, ValueClass.SPECIAL), Fill(ends[1])),
-        **dict.fromkeys((ValueClass.PAYLOADS, ValueClass.TIES), Fill(reduce(or_, halves))),
+        V.EXTREME: Fill(ends[0]),
+        **dict.fromkeys((V.ENDS, V.SPECIAL), Fill(ends[1])),
+        **dict.fromkeys((V.PAYLOADS, V.TIES), Fill(reduce(or_, halves))),
         # Beside numbers of any kind: what is compared differs.
         **dict.fromkeys(
-            (ValueClass.MIRRORED, ValueClass.CANCELLING, ValueClass.LADDER),
+            (V.MIRRORED, V.CANCELLING, V.LADDER),
             Fill(select(NOISE >> bits - 1, NOISE, ends[1])),
         ),
         **dict.fromkeys(
-            (ValueClass.SUBNORMAL, ValueClass.SQUARES), Fill(narrow(1) << (NOISE & bits - 1))
+            (V.SUBNORMAL, V.SQUARES), Fill(narrow(1) << (NOISE & bits - 1))
         ),
         # What counts turns and places, and numbers of 16 bits.
-        ValueClass.TINY: Fill(NOISE & 31),
-        ValueClass.WIDE: Fill(NOISE & 0xFFFF),
+        V.TINY: Fill(NOISE & 31),
+        V.WIDE: Fill(NOISE & 0xFFFF),
         **dict.fromkeys(
-            (ValueClass.CODED, ValueClass.NORMAL), Fill(narrow(POSITION * 0x9E37 + draw(0)))
+            (V.CODED, V.NORMAL), Fill(narrow(POSITION * 0x9E37 + draw(0)))
         ),
     }  # fmt: skip
 
 
-def of_registers(class_: ValueClass, bits: int) -> Sequence[Fill]:
+def of_registers(class_: V, bits: int) -> Sequence[Fill]:
     """Return what fills registers that scalar code reads: edges of their types, or any bits."""
     return (_of_registers(bits).get(class_, Fill()),)
 
 
-def of_rows(class_: ValueClass) -> Sequence[Fill]:
+def of_rows(class_: V) -> Sequence[Fill]:
     """Return what fills the bytes that ldmatrix reads: numbers, bytes of few kinds, or any."""
     return (_ROWS.get(class_, Fill()),)

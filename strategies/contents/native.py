@@ -1,60 +1,47 @@
-"""Native code for fills: the instructions of `device` as C++, with their numbers left open.
+"""Native code for fills: their instructions as C++, with their numbers left open.
 
 Fills differ less in what they compute than in their numbers: formats, positions of bits, draws,
 tables. What such fills have in common, a shape, is a function of `runners/reference/native.h`, and
 a fill of a known shape is its number and its own numbers (`device`). Any other fill is
 instructions, as all fills could be: both ways give the same bits. `native_header` writes native.h.
+A device makes 250 million images a second with it (docs/hardware.md); `benchmarks/fresh_speed.py`
+measures both ways.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from itertools import pairwise
 
-from strategies.contents.expressions import Code
+from oracle.formats import FORMATS
+from strategies.contents.bytecode import (
+    RIGHT_OF_NUMBERS,
+    SUM,
+    Block,
+    Instruction,
+    Stored,
+    Unit,
+    Value,
+)
+from strategies.contents.expressions import Code, Fill, Node
+from strategies.contents.fills import fills_of
+from strategies.contents.floats import Sum
+from strategies.contents.operands import Operand, Types
 
-SUM, RIGHT_OF_NUMBERS = 8, 22
-"""Codes of a device that differ from `Code`'s: SUM is 8, RIGHT of a number 22."""
-NOWHERE = 1023
-"""Slot of a result that is not kept."""
-CONSTANT = 0x8000
-"""Operands from here on are constants."""
 _MASK = (1 << 32) - 1
-
-
-@dataclass(eq=False)
-class Instruction:
-    """One operation of a device."""
-
-    code: int
-    operands: list[Operand]
-    cut: int = 0
-    """Bits that are kept of the result; 0: all."""
-    slot: int = NOWHERE
-    """Where the result is kept."""
-
-
-Operand = int | Instruction
-"""A constant or a scalar, or what computes it."""
 
 
 @dataclass(frozen=True)
 class Native:
-    """A function, and the numbers that it is given."""
+    """The numbers that a function is given."""
 
-    text: str
-    """Its body: that of a shape."""
     numbers: tuple[int, ...]
     """Of 32 bits, without their signs."""
-    tables: tuple[int, ...]
+    tables: tuple[tuple[int, Stored], ...]
     """Which of its numbers say where a table starts; the next one is its last place."""
-
-    def words(self, numbers: Sequence[int]) -> list[int]:
-        """Return numbers as words of 64 bits."""
-        both = [*numbers, 0]
-        return [both[i] | both[i + 1] << 32 for i in range(0, len(numbers), 2)]
 
 
 _BINARY = {
@@ -79,40 +66,42 @@ _WINDOWS: tuple[list[int], ...] = (
 """Operations of random patterns with numbers that are the same for all elements."""
 
 
-def _apart(instructions: Sequence[Instruction]) -> set[Instruction]:
-    """Return those whose values are not the same for all elements."""
-    found = set[Instruction]()
-    for one in instructions:
-        if one.code in _OF_ELEMENTS or any(x in found for x in one.operands):
-            found.add(one)
-    return found
-
-
-@dataclass
 class _Writer:
     """C++ of instructions; those that are the same for all elements come first."""
 
-    constants: Sequence[int]
-    apart: set[Instruction]
-    """Those that differ from element to element."""
-    uses: Counter[Operand]
-    numbers: list[int] = field(default_factory=list)
-    tables: list[int] = field(default_factory=list)
-    """Of the numbers those that say where tables start."""
-    values: dict[Instruction, str] = field(default_factory=dict)
-    before: list[str] = field(default_factory=list)
-    each: list[str] = field(default_factory=list)
+    def __init__(self, instructions: Sequence[Instruction], results: Sequence[Value]) -> None:
+        self.apart: set[Instruction] = set()
+        """Those that differ from element to element."""
+        for one in instructions:
+            if one.code in _OF_ELEMENTS or any(x in self.apart for x in one.operands):
+                self.apart.add(one)
+        self._uses = Counter([*(x for one in instructions for x in one.operands), *results])
+        self._numbers: list[int] = []
+        self._tables: list[tuple[int, Stored]] = []
+        self._values: dict[Instruction, str] = {}
+        self._before: list[str] = []
+        self.each: list[str] = []
 
     def number(self, value: int) -> str:
         """Return a number that is given."""
-        self.numbers.append(value & _MASK)
-        return f"k[{len(self.numbers) - 1}]"
+        self._numbers.append(value & _MASK)
+        return f"k[{len(self._numbers) - 1}]"
 
-    def operand(self, one: Operand) -> str:
-        """Return what an operand is."""
-        if isinstance(one, Instruction):
-            return self.values[one]
-        return self.number(self.constants[one & CONSTANT - 1])
+    def operand(self, one: Value) -> str:
+        """Return what an operand is: of a constant, a number that is given."""
+        match one:
+            case Instruction():
+                return self._values[one]
+            case Stored():
+                return self.number(one.values[0])
+        assert isinstance(one, int)
+        return self.number(one)
+
+    def _table(self, one: Value) -> str:
+        """Return where a table starts."""
+        assert isinstance(one, Stored)
+        self._tables.append((len(self._numbers), one))
+        return self.number(0)
 
     def write(self, one: Instruction, *, of_line: bool) -> None:
         """Write an instruction; of a line its number is `line`."""
@@ -127,15 +116,13 @@ class _Writer:
             case Code.AT:
                 text = f"e.beside({line}, {self.operand(operands[0])})"
             case Code.DRAW:
-                text = f"wf_drawn(g, {self.operand(operands[0])}, {self._plain(operands[1])})"
+                text = f"wf_drawn(g, {self.operand(operands[0])}, {self.operand(operands[1])})"
             case _ if one.code == SUM:
-                self.tables.append(len(self.numbers))
-                for number in operands[1:]:
-                    self._plain(number)
+                self._table(operands[1])
+                self.operand(operands[2])
                 text = "sum"
             case Code.PATTERN | Code.NUMBER:
-                self.tables.append(len(self.numbers))
-                start, last = map(self._plain, operands[1:])
+                start, last = self._table(operands[1]), self.operand(operands[2])
                 text = f"wf_looked_up(g, {start}, {last}, {self.operand(operands[0])})"
             case Code.NARROW:
                 text = self.operand(operands[0])
@@ -144,41 +131,34 @@ class _Writer:
         if one.cut:
             text = f"({text} & {self.number((1 << one.cut) - 1)})"
         is_hoisted = one not in self.apart
-        if self.uses[one] > 1 or is_hoisted:
-            name = f"v{len(self.before) + len(self.each)}"
-            (self.before if is_hoisted else self.each).append(f"const uint32_t {name} = {text};")
+        if self._uses[one] > 1 or is_hoisted:
+            name = f"v{len(self._before) + len(self.each)}"
+            (self._before if is_hoisted else self.each).append(f"const uint32_t {name} = {text};")
             text = name
-        self.values[one] = text
+        self._values[one] = text
 
-    def _plain(self, value: Operand) -> str:
-        assert isinstance(value, int)
-        return self.number(value)
+    @property
+    def first_table(self) -> int:
+        """The first of its numbers that says where a table starts."""
+        return self._tables[0][0]
 
-    def native(self, *end: str) -> Native:
-        """Return the code; `end` says what is done with the values."""
-        head = f"WF_NUMBERS({len(self.numbers)});" if self.numbers else "WF_GIVEN;"
-        text = "\n".join([head, *self.before, *end])
-        return Native(text, tuple(self.numbers), tuple(self.tables))
+    def native(self, *end: str) -> tuple[str, Native]:
+        """Return the text of a shape, and what it is given; `end` says what becomes of values."""
+        head = f"WF_NUMBERS({len(self._numbers)});" if self._numbers else "WF_GIVEN;"
+        text = "\n".join([head, *self._before, *end])
+        return text, Native(tuple(self._numbers), tuple(self._tables))
 
 
-def everywhere(
-    instructions: Sequence[Instruction], result: Operand, constants: Sequence[int]
-) -> Native | None:
-    """Return native code of 32 bits for all elements of a matrix; None if there is none.
-
-    Parameters
-    ----------
-    result
-        The value of an element.
-    """
+def _everywhere(instructions: Sequence[Instruction], result: Value) -> tuple[str, Native] | None:
+    """Return native code of 32 bits for all elements of a matrix; None if there is none."""
     codes = [one.code for one in instructions]
     is_sum = SUM in codes
     if is_sum and (codes.index(SUM) or codes.count(SUM) > 1 or _OF_ELEMENTS & set(codes) != {SUM}):
         return None
-    writer = _Writer(constants, _apart(instructions), _uses(instructions, [result]))
+    writer = _Writer(instructions, [result])
     made = [one for one in instructions if one in writer.apart]
     is_window = [one.code for one in made] in _WINDOWS and result is (made[-1] if made else result)
-    others = list[Operand]()
+    others = list[Value]()
     for before, one in pairwise(made) if is_window else ():
         is_window &= one.operands[0] is before and one.operands[1] not in writer.apart
         others.append(one.operands[1])
@@ -192,7 +172,7 @@ def everywhere(
             f"wf_windowed(filling, places, base, image, lane, lanes, {mask}, {plus});"
         )
     return writer.native(
-        f"wf_each_sum(g, k[{writer.tables[0]}], [&](uint32_t sum) {{"
+        f"wf_each_sum(g, k[{writer.first_table}], [&](uint32_t sum) {{"
         if is_sum
         else "wf_each<WF_MANY(2)>(g, [&](const auto &e) {",
         *("    " + line for line in [*writer.each, f"return {writer.operand(result)};"]),
@@ -200,24 +180,19 @@ def everywhere(
     )
 
 
-def placed(
-    instructions: Sequence[Instruction],
-    results: Sequence[tuple[Operand | None, Operand, Operand]],
-    constants: Sequence[int],
-) -> Native | None:
+def _placed(
+    instructions: Sequence[Instruction], results: Sequence[tuple[Value | None, Value, Value]]
+) -> tuple[str, Native] | None:
     """Return native code of 32 bits for elements that stand over others; None if there is none.
 
-    Parameters
-    ----------
-    results
-        Line, None for every one, position and value of each.
+    `results` are the line, None for every one, the position and the value of each.
     """
     alone = {line is not None for line, _, _ in results}
     codes = {one.code for one in instructions}
     if len(alone) != 1 or codes & {SUM, Code.NOISE, Code.POSITION}:
         return None
     values = [one for result in results for one in result if one is not None]
-    writer = _Writer(constants, _apart(instructions), _uses(instructions, values))
+    writer = _Writer(instructions, values)
     for one in instructions:
         writer.write(one, of_line=True)
     if True in alone and writer.apart:
@@ -232,9 +207,73 @@ def placed(
     return writer.native(head, *("    " + line for line in [*writer.each, *puts]), "});")
 
 
-def _uses(instructions: Sequence[Instruction], results: Sequence[Operand]) -> Counter[Operand]:
-    """Count how often each value is used."""
-    return Counter([*(x for one in instructions for x in one.operands), *results])
+@lru_cache(maxsize=1 << 14)
+def natives(
+    fill: Fill, unit: Unit, bits: int
+) -> tuple[tuple[int, Native] | None, tuple[int, Native] | None]:
+    """Return the function for `everywhere` and for what is placed, if there is one, and numbers."""
+    first, second = (
+        None if made is None or made[0] not in _shape_numbers() else made
+        for made in _written(fill, unit, bits)
+    )
+    known = _shape_numbers()
+    return first and (known[first[0]], first[1]), second and (known[second[0]], second[1])
+
+
+def _written(
+    fill: Fill, unit: Unit, bits: int
+) -> tuple[tuple[str, Native] | None, tuple[str, Native] | None]:
+    """Return native code of both halves of a fill, of a known shape or not."""
+    if bits == 4 or not _are_summed_together(fill.everywhere, unit):  # 4: two share a byte
+        return None, None
+    first, second = Block(unit, has_scalars=False), Block(unit, has_scalars=False)
+    value = first.value(fill.everywhere, pattern=True)
+    results = [
+        (
+            None if one.line is None else second.value(one.line),
+            second.value(one.position),
+            second.value(one.value, pattern=True),
+        )
+        for one in fill.placed
+    ]
+    return (
+        _everywhere(first.instructions, value) if first.is_narrow else None,
+        _placed(second.instructions, results) if second.is_narrow else None,
+    )
+
+
+def _are_summed_together(node: Node, unit: Unit) -> bool:
+    """Whether native code can make the sums of a value: `wf_each_sum` in contents.h."""
+    one = node.value
+    if isinstance(one, Sum):
+        sizes = unit.lines % 4, unit.positions % 4, one.depth % 4
+        return one.rounded is not None and one.a.bits < 64 and not one.run and not any(sizes)
+    return all(_are_summed_together(argument, unit) for argument in node.arguments)
+
+
+_EXAMPLES = (("f16", "f32", 16), ("s8", "s32", 32))
+"""Multiplicands, accumulators and k of multiplications of whose fills there is native code. What
+fills others has the same shapes mostly, but for f64, 4 bits, and B of which metadata choose."""
+
+
+@cache
+def shapes() -> tuple[str, ...]:
+    """Return the texts of all shapes of which native.h has functions, in their order."""
+    found = set[str]()
+    for multiplicand, accumulator, depth in _EXAMPLES:
+        a, c = FORMATS[multiplicand], FORMATS[accumulator]
+        types = Types(a=a, b=a, c=c, d=c, depth=depth)
+        for name, positions in (("a", depth), ("b", depth), ("c", 16)):
+            x = Operand(name=name, types=types, lines=16, positions=positions, is_of_sum=True)
+            unit = Unit(x.type.bits, 16, positions)
+            for fill in (one for fills in fills_of(x).values() for one in fills):
+                found |= {made[0] for made in _written(fill, unit, x.type.bits) if made}
+    return tuple(sorted(found))
+
+
+@cache
+def _shape_numbers() -> dict[str, int]:
+    return {text: number for number, text in enumerate(shapes())}
 
 
 def header(texts: Sequence[str]) -> str:

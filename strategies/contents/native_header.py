@@ -8,8 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from strategies.contents.device import shapes
-from strategies.contents.native import header
+from strategies.contents.native import header, shapes
 
 
 def main() -> None:

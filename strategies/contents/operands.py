@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from oracle.formats import Format
 from strategies.contents.expressions import Node, below
-from strategies.contents.float_fields import FloatFields, fields_of
-from strategies.contents.sums import Sum
+from strategies.contents.floats import FloatFields, Sum, fields_of
 
 # Numbers of draws; those from EACH_K on are one for each k.
-POSITION, PARTNER, VARIANT, EXPONENT, DEPTH, OFFSET, SPOTS, EACH_K = 0, 1, 2, 3, 4, 5, 6, 32
+PLACE, PARTNER, VARIANT, EXPONENT, DEPTH, OFFSET, SPOTS, EACH_K = 0, 1, 2, 3, 4, 5, 6, 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +27,7 @@ class Types:
 
     def fields(self, operand: str) -> FloatFields:
         """Return the fields of "a", "b", "c" or "d"."""
-        type_: Format = getattr(self, operand)
-        return fields_of(type_.name)
+        return fields_of(getattr(self, operand).name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,12 +79,8 @@ class Operand:
 
     def pair(self) -> tuple[Node, Node]:
         """Return two different places k of each image, one as likely as the other."""
-        first = below(POSITION, self.depth)
+        first = below(PLACE, self.depth)
         return first, first ^ (below(PARTNER, self.depth - 1) + 1)
-
-    def spot(self, draw: int) -> tuple[Node, Node]:
-        """Return line and position of any element."""
-        return self.place(below(draw, self.count))
 
     def place(self, number: Node) -> tuple[Node, Node]:
         """Return line and position of an element by its number."""

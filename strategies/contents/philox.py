@@ -42,18 +42,9 @@ _ROUNDS = 10
 
 
 def philox(counters: NDArray[np.uint64], key: int) -> Words:
-    """Return Philox4x32-10 of some counters.
+    """Return Philox4x32-10 of counters, uint64 (4, n) of words below 2^32: uint32 (n, 4).
 
-    Parameters
-    ----------
-    counters : uint64 (4, n)
-        Words of the counters, each below 2^32.
-    key
-        64 bits; the low half is the first word of the key.
-
-    Returns
-    -------
-    uint32 (n, 4)
+    The low half of the key, 64 bits, is its first word.
     """
     keys = np.array([[key & 0xFFFF_FFFF], [key >> 32]], np.uint64)
     even, odd = counters[0::2].copy(), counters[1::2].copy()
@@ -84,12 +75,7 @@ def words_of(
     first: int,
     count: int,
 ) -> Words:
-    """Return words of some blocks of streams, for groups `first` to `first + count - 1`.
-
-    Returns
-    -------
-    uint32 (count, 4 x blocks)
-    """
+    """Return words of blocks of streams, for groups from the first: uint32 (count, 4 x blocks)."""
     groups = np.uint64(first) + np.arange(count, dtype=np.uint64)
     counters = np.empty((4, count, len(blocks)), np.uint64)
     counters[0], counters[1] = blocks, streams

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracle.formats import FORMATS, Format
-from oracle.forms import Form
 from oracle.program import Program
 from strategies.contents.expressions import NOISE, Fill, Raw, pattern, wide
 from strategies.contents.fills import fills_of, of_registers, of_rows, word
@@ -52,11 +51,6 @@ class Window:
         return (positions, lines) if self.is_turned else (lines, positions)
 
     @cached_property
-    def _dtype(self) -> np.dtype[Any]:
-        """Unsigned and little-endian; bytes where elements are packed."""
-        return np.dtype(f"<u{self.unit_bytes}")
-
-    @cached_property
     def pitch(self) -> int | None:
         """Bytes between lines, if lines are whole, apart and at one distance, else None."""
         places, width = self.places, self.places.shape[1]
@@ -82,10 +76,7 @@ class Window:
     def open(self, rows: NDArray[np.uint8]) -> Raw:
         """Return patterns (images, lines, positions); `shared` says whether in the rows' memory.
 
-        Parameters
-        ----------
-        rows : uint8 (images, bytes)
-            The last axis is contiguous.
+        Of the rows, uint8 (images, bytes), the last axis is contiguous.
         """
         lines = self._lines(rows)
         if self.bits == 4:
@@ -94,17 +85,18 @@ class Window:
         return lines.swapaxes(1, 2) if self.is_turned else lines
 
     def _lines(self, rows: NDArray[np.uint8]) -> Raw:
-        places, pitch = self.places, self.pitch
+        # Unsigned and little-endian; bytes where elements are packed.
+        places, pitch, dtype = self.places, self.pitch, np.dtype(f"<u{self.unit_bytes}")
         if pitch is None:
             # NumPy may lay out what it gathers in another order.
-            return np.ascontiguousarray(rows[:, places]).view(self._dtype)
-        start, size = int(places[0, 0]), self._dtype.itemsize
+            return np.ascontiguousarray(rows[:, places]).view(dtype)
+        start, size = int(places[0, 0]), dtype.itemsize
         (lines, width), end = places.shape, start + len(places) * pitch
         if end <= rows.shape[1] and pitch % size == 0:
-            whole = rows[:, start:end].view(self._dtype)
+            whole = rows[:, start:end].view(dtype)
             return whole.reshape(len(rows), lines, pitch // size)[:, :, : width // size]
         return np.lib.stride_tricks.as_strided(
-            rows[:, start : start + width].view(self._dtype),
+            rows[:, start : start + width].view(dtype),
             shape=(len(rows), lines, width // size),
             strides=(rows.strides[0], pitch, size),
         )
@@ -126,10 +118,7 @@ class Window:
 class Opened:
     """Windows of a batch of rows, of which parts are filled one after the other.
 
-    Parameters
-    ----------
-    rows : uint8 (images, bytes)
-        Of which the last axis is contiguous.
+    Of `rows`, uint8 (images, bytes), the last axis is contiguous.
     """
 
     def __init__(self, rows: NDArray[np.uint8]) -> None:
@@ -140,10 +129,9 @@ class Opened:
         """Open a window of some of the rows; what shares their memory is opened once for all."""
         if not window.shared:
             return window.open(self.rows[some])
-        view = self._views.get(window)
-        if view is None:
-            view = self._views[window] = window.open(self.rows)
-        return view[some]
+        if window not in self._views:
+            self._views[window] = window.open(self.rows)
+        return self._views[window][some]
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,11 +182,10 @@ def plan_of(program: Program) -> Plan:
     for provenance in found.rows:
         uses[provenance] = True
     registers = _registers(found, program.image_bytes)
+    alone = uses.copy()
     for _, bytes_ in registers:
-        uses[bytes_] = False
-    rows = np.flatnonzero(uses)
-    for _, bytes_ in registers:
-        uses[bytes_] = True
+        alone[bytes_], uses[bytes_] = False, True
+    rows = np.flatnonzero(alone)
     for source in found.loads:
         uses[source.provenance] = True
     for start, _ in found.words:
@@ -206,23 +193,24 @@ def plan_of(program: Program) -> Plan:
     is_read: NDArray[np.bool_] = np.any(uses.reshape(-1, BLOCK), axis=1)
     places = np.cumsum(np.repeat(is_read, BLOCK)) - 1
     fillings = list[Filling]()
+
+    def fill(bits: int, bytes_: Any, fills: Callable[[ValueClass], Sequence[Fill]]) -> None:
+        made = {class_: fills(class_) for class_ in ValueClass}
+        fillings.append(Filling(Window(bits, places[bytes_].reshape(1, -1)), made))
+
     if rows.size:
-        fills = {class_: of_rows(class_) for class_ in ValueClass}
-        fillings.append(Filling(Window(8, places[rows][None]), fills))
+        fill(8, rows, of_rows)
     for bits, bytes_ in registers:
-        fills = {class_: of_registers(class_, bits) for class_ in ValueClass}
-        fillings.append(Filling(Window(bits, places[bytes_][None]), fills))
+        fill(bits, bytes_, partial(of_registers, bits=bits))
     for number, (start, mask) in enumerate(dict.fromkeys(found.words)):
-        fills = dict.fromkeys(ValueClass, (word(number, mask),))
-        fillings.append(Filling(Window(32, places[start : start + 4][None]), fills))
+        fill(32, slice(start, start + 4), partial(lambda one, _: one, (word(number, mask),)))
     fillings += _matrices(found, places)
     # Bytes of metadata: of those that several products read, the last ones are such
     # as the product allows that allows fewest.
     known = [one for one in found.metadata if one[1].size]
     for pairs, bytes_ in sorted(known, key=lambda one: -len(one[0])):
         legal = Fill(pattern(metadata_bytes(pairs).tolist(), wide(NOISE)))
-        window = Window(8, places[bytes_].reshape(1, -1))
-        fillings.append(Filling(window, dict.fromkeys(ValueClass, (legal,))))
+        fill(8, bytes_, partial(lambda one, _: one, (legal,)))
     covered = np.zeros(program.image_bytes, np.int64)
     for one in fillings:
         np.add.at(covered, one.window.places, 1)
@@ -266,43 +254,52 @@ def _runs(chosen: NDArray[np.bool_]) -> tuple[slice, ...]:
 
 def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
     windows: dict[tuple[object, ...], Window] = {}
+    filled: dict[tuple[object, ...], Filling] = {}
 
     def window(source: Source) -> Window:
         tile, lines = source.tile, places[source.provenance]
         turned = (tile.layout == "col") != (tile.matrix.operand == "b")
         return windows.setdefault(source.key, Window(tile.matrix.type.bits, lines, turned))
 
-    filled: dict[tuple[object, ...], Filling] = {}
-
     def fill(source: Source, operand: str, types: Types, product: Product | None = None) -> None:
         if source.key in filled:
             return
-        here, both = window(source), None
+        here, both, run = window(source), None, 0
+        if product is not None and "e" in product.form.operands:
+            # How many elements of B metadata choose together.
+            run = 2 if product.form.b_type.bits == 4 else 1
         if product is not None and operand == "c" and product.a and product.b:
             a, b = window(product.a), window(product.b)
             apart = not any(np.isin(here.places, one.places).any() for one in (a, b))
             if apart and _fits(product.a, product, "a") and _fits(product.b, product, "b"):
                 both = a, b
-        run = _run(product.form) if product else 0
         lines, positions = here.shape
         x = Operand(
-            name=operand,
-            types=types,
-            lines=lines,
+            name=operand, types=types, lines=lines,
             positions=types.depth if run and operand == "b" else positions,
-            is_of_sum=both is not None,
-            run=run,
-        )
+            is_of_sum=both is not None, run=run,
+        )  # fmt: skip
         filled[source.key] = Filling(here, fills_of(x), both, operand == "c")
 
     for operands in ("ab", "c"):
         for product in found.products:
+            form = product.form
+            types = Types(
+                a=form.a_type, b=form.b_type, c=form.c_type, d=form.d_type,
+                depth=form.matrix("a").columns, operation=form.op,
+            )  # fmt: skip
             for operand in operands:
                 source: Source | None = getattr(product, operand)
                 if source is not None and _fits(source, product, operand):
-                    fill(source, operand, _types(product), product)
+                    fill(source, operand, types, product)
     for source in found.loads:
-        fill(source, *_alone(source))
+        # A matrix that is loaded and not multiplied.
+        matrix = source.tile.matrix
+        of_c = matrix.operand == "c"
+        factor = _MULTIPLICANDS[matrix.type.name] if of_c else matrix.type
+        term = matrix.type if of_c else _ACCUMULATORS[matrix.type.name]
+        types = Types(a=factor, b=factor, c=term, d=term, depth=matrix.shape.k)
+        fill(source, matrix.operand, types)
     return sorted(filled.values(), key=lambda one: one.is_c)
 
 
@@ -312,34 +309,6 @@ def _fits(source: Source, product: Product, operand: str) -> bool:
     It is not where a name is loaded anew on a path that is not taken before the product.
     """
     return source.tile.matrix == product.form.matrix(operand)
-
-
-def _types(product: Product) -> Types:
-    form = product.form
-    return Types(
-        a=form.a_type, b=form.b_type, c=form.c_type, d=form.d_type,
-        depth=form.matrix("a").columns, operation=form.op,
-    )  # fmt: skip
-
-
-def _run(form: Form) -> int:
-    """Return how many elements of B metadata choose together; 0 of a form without metadata."""
-    if "e" not in form.operands:
-        return 0
-    return 2 if form.b_type.bits == 4 else 1
-
-
-def _alone(source: Source) -> tuple[str, Types]:
-    """Return operand and types for a matrix that is loaded and not multiplied."""
-    matrix = source.tile.matrix
-    multiplicand, accumulator = matrix.type, matrix.type
-    if matrix.operand == "c":
-        multiplicand = _MULTIPLICANDS[matrix.type.name]
-    else:
-        accumulator = _ACCUMULATORS[matrix.type.name]
-    return matrix.operand, Types(
-        a=multiplicand, b=multiplicand, c=accumulator, d=accumulator, depth=matrix.shape.k
-    )
 
 
 # Where nothing says what a fragment is multiplied with: types of some form (PTX ISA 9.7.14.4.5).

@@ -78,13 +78,7 @@ class ValueClass(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What to fill images with.
-
-    Raises
-    ------
-    UsageError
-        If there is no class, or the seed does not fit.
-    """
+    """What to fill images with; a UsageError says that there is no class, or a seed too large."""
 
     classes: tuple[ValueClass, ...]
     """Dealt out to the images in turn: image i is of class i modulo their number."""
@@ -106,11 +100,8 @@ _SEEDS = st.integers(0, (1 << 64) - 1)
 def recipes(draw: st.DrawFn, wanted: tuple[ValueClass, ...] = ()) -> Recipe:
     """Draw a recipe; it shrinks towards all classes and a small seed.
 
-    Parameters
-    ----------
-    wanted
-        Classes that come first, whatever is drawn. The others follow in the order of `ValueClass`,
-        which starts with those that reveal most.
+    Classes that are wanted come first, whatever is drawn; the others follow in the order of
+    `ValueClass`, which starts with those that reveal most.
     """
     omitted = draw(_OMITTED)
     others = (one for one in ValueClass if one not in wanted and one not in omitted)
@@ -125,15 +116,10 @@ _APART = {
 
 
 def by_class(recipe: Recipe, count: int, *, first: int) -> NDArray[np.intp]:
-    """Return the numbers of images in another order: those of a class together.
+    """Return the numbers of images from the first on in another order: those of a class together.
 
     What works on many images at once, and slower where one of them holds special values, then
-    does so for few of them.
-
-    Returns
-    -------
-    (count,)
-        `first` to `first + count - 1`: classes with special values last.
+    does so for few of them: classes with special values are last. Of shape (count,).
     """
     numbers = np.arange(first, first + count)
     slots = np.arange(len(recipe.classes))

@@ -1,38 +1,47 @@
-"""The strategy for defined programs: how many multiplications, inside of what, beside what."""
+"""The strategy for defined programs: how many multiplications, inside of what, beside what.
+
+And one for programs that the ISA leaves undefined: one access of a defined one is damaged. What
+they touch lies inside of the image and of the warp's shared memory, so that nothing but their own
+bytes can be harmed. They are run apart, recorded, and not judged.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from hypothesis.internal.conjecture.data import ConjectureData
 from hypothesis.strategies import SearchStrategy
 
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
-from oracle.forms import Form
+from oracle.forms import ROW_BYTES, Form
 from oracle.isa import SHAPES, is_available
 from oracle.matrices import Matrix
-from oracle.operands import Fragment
-from oracle.places import Place, Span
+from oracle.operands import Fragment, Registers
+from oracle.ops import MatrixAccess, accesses_matrix, accesses_rows
+from oracle.places import Place, Span, Uniform, Word
 from oracle.program import Program, walk
-from oracle.steps import Copy
+from oracle.steps import Branch, Copy, Loop, Step, accesses_registers
 from oracle.targets import Module
-from strategies.features import FEATURES, MOVES, OF_CODE, ROW_LOADS, ROW_STORES, Feature, Focus, Has
-from strategies.programs.accesses import STORES, TIGHT, load
-from strategies.programs.builder import Builder, Dice
-from strategies.programs.controlling import BRANCHES, LOOPS, around
-from strategies.programs.forms import Palette, everything, families, palette
-from strategies.programs.lane_code import append_alone
-from strategies.programs.products import (
+from strategies.features import (
+    FEATURES,
     LIVE,
-    change,
-    complete_registers,
-    flush,
-    load_accumulator,
-    move_rows,
-    multiply_all,
-    store,
+    MOVES,
+    OF_CODE,
+    ROW_LOADS,
+    ROW_STORES,
+    Feature,
+    Focus,
+    Has,
+    unit_bytes,
 )
-from strategies.programs.registers import between_stores, row_load
-from strategies.programs.selecting import beside, fitting, main_form, multiplication, unmet
+from strategies.programs import products, registers
+from strategies.programs.accesses import STORES, TIGHT, load
+from strategies.programs.builder import DIGITS, Builder, Dice
+from strategies.programs.forms import everything, families, palette
+from strategies.programs.lane_code import computed
+from strategies.programs.selecting import beside, chosen_form, fitting, multiplication, unmet
 from strategies.programs.sharing import with_shared_registers
 
 _SIZES = (1, 1, 1, 2, 1, 1, 1, 3, 1, 2, 1, 4, 1, 2, 3, 8)
@@ -46,16 +55,24 @@ _MOST_COPIED = 300
 BALLAST = 32
 """Accumulators of eight registers that leave none of the 255 registers of a thread free."""
 
+_LOOPS = (Has.LOOP_CONSTANT, Has.LOOP_WORD)
+_BRANCHES = (Has.BRANCH_CONSTANT, Has.BRANCH_WORD)
+_COUNTS = (2, 3, 1, 4, 2, 3, 7, 2)
+"""Constants that loops run to; most compilers unroll them."""
+_COUNT_MASKS = (3, 1, 2, 7)
+_CONDITIONS = (1, 0, 0xFFFF_FFFF, 0x8000_0000)
+_CONDITION_MASKS = (1, 2, 0x8000, 0x8000_0000)
+"""Masks of words on which a branch depends: single bits, so that both arms are taken."""
+_WORDS = 8
+"""Words of the buffer of words."""
+
 _OF_ROWS = frozenset(
-    {
-        *ROW_LOADS, Has.STORE_REGISTERS, Has.STORE_BY_LANE, Has.ROWS_OF_STORE,
-        Has.ROWS_COMPUTED,
-    }
-)  # fmt: skip
+    {*ROW_LOADS, Has.STORE_REGISTERS, Has.STORE_BY_LANE, Has.ROWS_OF_STORE, Has.ROWS_COMPUTED}
+)
 """Features that an ldmatrix behind everything else gives."""
 _OF_ROWS_ALONE = _OF_ROWS - {Has.ROWS_OF_STORE} | {
     Has.COPY, Has.BARRIER, Has.OFFSET_IMMEDIATE, Has.OFFSET_NEGATIVE,
-    Has.BRANCH, Has.LOOP, Has.NESTED, *LOOPS, *BRANCHES,
+    Has.BRANCH, Has.LOOP, Has.NESTED, *_LOOPS, *_BRANCHES,
 }  # fmt: skip
 """Features that a program without a multiplication can have."""
 _LEAST_MULTIPLICATIONS = {
@@ -77,18 +94,10 @@ def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> Search
     """Draw programs that a module can have and that the ISA defines.
 
     They shrink towards one multiplication of matrices at the start of their buffers in global
-    memory, by rows, with the stride left out; about a form of ldmatrix, towards that alone.
-
-    Parameters
-    ----------
-    focus
-        What the programs should be about. Its form is in every program, whether `forms` has it or
-        not; its features are where they are possible together.
-    module
-        The target and the PTX ISA version.
-    forms
-        What the programs may multiply and read by ldmatrix. Of wmma.load and wmma.store they take
-        what they need; if `forms` has these only, every multiplication may be used.
+    memory, by rows, with the stride left out; about a form of ldmatrix, towards that alone. The
+    form of the focus is in every program, whether `forms` has it or not; its features are where
+    they are possible together. Of wmma.load and wmma.store they take what they need; if `forms` has
+    these only, every multiplication may be used.
 
     Raises
     ------
@@ -108,21 +117,23 @@ def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> Search
             f"`warpfuzz isa --target {module.target.name} --ptx-version {module.version}` lists "
             "what there is"
         )
-    return _Programs(focus, module, known)
+    return _Programs(focus, module, forms)
 
 
 class _Programs(SearchStrategy[Program]):
-    """What `programs` returns."""
-
-    def __init__(self, focus: Focus, module: Module, known: Palette) -> None:
+    def __init__(self, focus: Focus, module: Module, forms: tuple[Form, ...]) -> None:
         super().__init__()
-        self._focus, self._module, self._known = focus, module, known
+        self._focus, self._module, self._forms = focus, module, forms
 
     def do_draw(self, data: ConjectureData) -> Program:
         focus, module = self._focus, self._module
-        builder = Builder(data, self._known, everything(module), focus, module)
+        builder = Builder(data, palette(self._forms, module), everything(module), focus, module)
         program = _ProgramDraw(builder).program()
         return with_shared_registers(program, builder.dice, focus, module.target.name)
+
+
+Part = Callable[[], None]
+"""Appends steps to the builder's scope, and leaves nothing unstored."""
 
 
 class _ProgramDraw:
@@ -142,8 +153,12 @@ class _ProgramDraw:
         builder, wanted = self.builder, self.wanted
         dice = builder.dice()
         if any(feature in OF_CODE for feature in wanted):
-            return self._lanes_alone(dice)
-        main = main_form(builder, builder.focus.form, dice, rows=not wanted)
+            # Code of lanes alone, perhaps in a branch or a loop that all take together.
+            controls = self._controls(dice) if dice.once_in(4) else [()]
+            for kinds in controls:
+                self._around(kinds, self._lane_code, self._lane_code)
+            return builder.finish()
+        main = chosen_form(builder, builder.focus.form, dice, rows=not wanted)
         # On opaque fragments, beside which ldmatrix may stand, or on registers of a known layout.
         opaque = main.opaque or main.is_load
         if opaque:
@@ -172,33 +187,31 @@ class _ProgramDraw:
         elif not opaque:
             known = builder.palette.register_products
             if known and dice.once_in(2) and not (self.one or wanted):
-                multiply_all(builder, [dice.one_of(dice.one_of(families(known)))], hoisted=False)
+                products.multiply_all(
+                    builder, [dice.one_of(dice.one_of(families(known)))], hoisted=False
+                )
             self._move(main, controls)
         if between and opaque and main.is_product:
             pending = [*builder.scope.pending()]
-            last = pending[-1] if pending else load_accumulator(builder, main)
-            between_stores(builder, lambda: store(builder, last))
-        flush(builder)
+            last = pending[-1] if pending else products.load_accumulator(builder, main)
+            registers.between_stores(builder, lambda: products.store(builder, last))
+        products.flush(builder)
         if opaque and (rows_too or builder.wants(_OF_ROWS)):
             self._row_load()
         if not opaque:
             if between and builder.palette.row_loads:
-                between_stores(builder, self._row_load)
-            complete_registers(builder)
+                registers.between_stores(builder, self._row_load)
+            products.complete_registers(builder)
         self._complete(opaque=opaque)
         return builder.finish()
 
-    def _lanes_alone(self, dice: Dice) -> Program:
-        """Draw a program of code of lanes, perhaps in a branch or a loop that all take together."""
-        builder = self.builder
-
-        def part() -> None:
-            append_alone(builder)
-
-        controls = self._controls(dice) if dice.once_in(4) else [()]
-        for kinds in controls:
-            around(builder, kinds, part, part)
-        return builder.finish()
+    def _lane_code(self) -> None:
+        """Append code that reads 8 words of each lane from memory and stores what it makes."""
+        builder, holds = self.builder, Registers(registers=8)
+        dice = builder.dice()
+        builder.take(Has.LANES_ALONE)
+        value = registers.load_registers(builder, holds, builder.name("x"), dice)
+        registers.store_registers(builder, computed(builder, value, holds, alone=True), dice)
 
     def _number(self, main: Form, dice: Dice) -> int:
         builder, wanted = self.builder, self.wanted
@@ -222,12 +235,12 @@ class _ProgramDraw:
     def _controls(self, dice: Dice) -> list[tuple[Feature, ...]]:
         """Choose what parts of the program stand in branches and loops, the outermost first."""
         builder = self.builder
-        kinds = [kind for kind in (*LOOPS, *BRANCHES) if kind in builder.wanted]
-        drawn = (dice.one_of(LOOPS), dice.one_of(BRANCHES))
+        kinds = [kind for kind in (*_LOOPS, *_BRANCHES) if kind in builder.wanted]
+        drawn = (dice.one_of(_LOOPS), dice.one_of(_BRANCHES))
         choice = dice.below(8)
-        if not builder.wants(LOOPS) and Has.LOOP in builder.wanted:
+        if not builder.wants(_LOOPS) and Has.LOOP in builder.wanted:
             kinds.append(drawn[0])
-        if not builder.wants(BRANCHES) and builder.wants((Has.BRANCH, Has.TWO_ARMS)):
+        if not builder.wants(_BRANCHES) and builder.wants((Has.BRANCH, Has.TWO_ARMS)):
             kinds.append(drawn[1])
         nested = Has.NESTED in builder.wanted
         if nested and len(kinds) < 2:
@@ -237,19 +250,14 @@ class _ProgramDraw:
         return [tuple(kinds)] if nested or self.one else [(kind,) for kind in kinds]
 
     def _multiply(
-        self,
-        main: Form,
-        number: int,
-        controls: list[tuple[Feature, ...]],
-        *,
-        hoisted: bool,
+        self, main: Form, number: int, controls: list[tuple[Feature, ...]], *, hoisted: bool
     ) -> None:
         """Append multiplications, in as many parts as there are controls."""
         builder = self.builder
         forms = beside(builder, main, max(number, len(controls)))
         if main.opaque and builder.wants(LIVE):
-            multiply_all(builder, forms, hoisted=True)
-            flush(builder)
+            products.multiply_all(builder, forms, hoisted=True)
+            products.flush(builder)
             builder.take(*LIVE)
             if controls == [()]:
                 return
@@ -264,15 +272,15 @@ class _ProgramDraw:
         builder, first = self.builder, forms[0]
 
         def part() -> None:
-            multiply_all(builder, forms, hoisted=hoisted)
+            products.multiply_all(builder, forms, hoisted=hoisted)
             if kinds:
-                flush(builder)
+                products.flush(builder)
 
         carries = kinds and not hoisted and first.c_type == first.d_type
         # An accumulator that the loop carries, or that the branch leaves as it was.
         if carries and not builder.dice().once_in(4):
-            load_accumulator(builder, first).pending = True
-        around(builder, kinds, part, lambda: self._other(first))
+            products.load_accumulator(builder, first).pending = True
+        self._around(kinds, part, lambda: self._other(first))
 
     def _other(self, form: Form) -> None:
         builder = self.builder
@@ -285,21 +293,21 @@ class _ProgramDraw:
             if isinstance(value.holds, Fragment) and not value.pins
         ]  # fmt: skip
         if values and (dice.once_in(2) or self.one):
-            change(builder, values[dice.below(len(values))], dice)
+            products.change(builder, values[dice.below(len(values))], dice)
         elif self.one:
             _copy(builder)
         else:
-            multiply_all(builder, (form,), hoisted=False)
-        flush(builder)
+            products.multiply_all(builder, (form,), hoisted=False)
+        products.flush(builder)
 
     def _move(self, form: Form, controls: list[tuple[Feature, ...]]) -> None:
         """Append a load or store of rows, or a move of registers, that the program is about."""
 
         def part() -> None:
-            (row_load if form.is_load else move_rows)(self.builder, form)
+            (registers.row_load if form.is_load else products.move_rows)(self.builder, form)
 
         for kinds in controls:
-            around(self.builder, kinds, part, part)
+            self._around(kinds, part, part)
 
     def _row_load(self) -> None:
         """Append an ldmatrix of any form that is allowed, if one is."""
@@ -309,7 +317,7 @@ class _ProgramDraw:
         if not known and form is not None and form.is_main and form.is_load:
             known = (form,)
         if known:
-            row_load(builder, fitting(builder, known, dice))
+            registers.row_load(builder, fitting(builder, known, dice))
 
     def _complete(self, *, opaque: bool) -> None:
         builder = self.builder
@@ -323,40 +331,92 @@ class _ProgramDraw:
 
     def _lengthen(self, *, opaque: bool) -> None:
         builder = self.builder
-        full = builder.memory.size(shared=False) > 2 * TIGHT
+        full = builder.image_bytes() > 2 * TIGHT
         if not opaque or self.one or full or not builder.everything.fragment_products:
             _copy(builder)
             return
         form = multiplication(builder, builder.dice())
-        multiply_all(builder, (form,), hoisted=False)
-        flush(builder)
+        products.multiply_all(builder, (form,), hoisted=False)
+        products.flush(builder)
+
+    def _around(self, kinds: tuple[Feature, ...], part: Part, other: Part) -> None:
+        """Append a part inside of loops and branches, the outermost first.
+
+        `other` is what stands in the other arm of a branch that has two.
+        """
+        if not kinds:
+            part()
+            return
+        builder, kind, inner = self.builder, kinds[0], kinds[1:]
+        if inner:
+            builder.take(Has.NESTED)
+        dice = builder.dice()
+        is_loop, outer = kind in _LOOPS, builder.scope
+        builder.take(kind, Has.LOOP if is_loop else Has.BRANCH)
+        uniform: Uniform
+        two = not is_loop and dice.once_in(2)
+        two |= not is_loop and builder.take(Has.TWO_ARMS)
+        by_word = kind in (Has.LOOP_WORD, Has.BRANCH_WORD)
+        if by_word:
+            uniform = _word(
+                builder, dice, dice.one_of(_COUNT_MASKS if is_loop else _CONDITION_MASKS)
+            )
+        else:
+            uniform = dice.one_of(_COUNTS if is_loop else _CONDITIONS)
+        # What memory holds decides: it makes no difference which arm is which.
+        swapped = dice.once_in(2) if by_word and not is_loop else uniform == 0
+        arms = [outer.child(), outer.child()]
+        builder.inside(arms[0], lambda: self._around(inner, part, other))
+        if is_loop:
+            if arms[0].has_written:  # else its next turn could race with this one
+                arms[0].barrier()
+            outer.join(arms[1], arms[0])
+            builder.add(Loop(count=uniform, body=tuple(arms[0].steps)))
+            return
+        if two:
+            builder.inside(arms[1], other)
+        outer.join(*arms)
+        then, otherwise = (tuple(arm.steps) for arm in arms)
+        if swapped and (otherwise or not by_word):
+            then, otherwise = otherwise, then
+        builder.add(Branch(condition=uniform, then=then, otherwise=otherwise))
+
+
+def _word(builder: Builder, dice: Dice, mask: int) -> Word:
+    """Choose a word of the image: one of its own, or one among the elements of a matrix."""
+    regions = [region for region in builder.regions(shared=False) if region.span.end >= 8]
+    if regions and dice.once_in(2):
+        region = regions[dice.below(len(regions))]
+        first, last = -(-region.span.start // 4), region.span.end // 4 - 1
+        place = Place(buffer=region.arena.buffer, offset=min(first + dice.below(8), last) * 4)
+    else:
+        arena = next((one for one in builder.arenas if one.name == "n"), None)
+        if arena is None:
+            arena = builder.arena("n")
+            builder.block(arena, 0, 4 * _WORDS)
+        place = Place(buffer=arena.buffer, offset=4 * dice.below(_WORDS))
+    builder.scope.access(reads=(Span.block(place.buffer, place.offset, 4),))
+    return Word(place=place, mask=mask)
 
 
 def _copy(builder: Builder) -> None:
     """Append a copy of bytes that are there already, of any size and alignment."""
     dice = builder.dice()
     builder.take(Has.COPY)
-    arenas = builder.memory.arenas
-    size = 1 + dice.below(_MOST_COPIED)
-    offset = dice.below(33)
-    if arenas:
-        arena = arenas[dice.below(len(arenas))]
+    size, offset = 1 + dice.below(_MOST_COPIED), dice.below(33)
+    if builder.arenas:
+        arena = builder.arenas[dice.below(len(builder.arenas))]
         offset = min(offset, arena.size - 1)
         size = min(size, arena.size - offset)
     else:
-        arena = builder.memory.arena("i", shared=False)
-        builder.memory.block(arena, offset, size, written=False)
-    target = builder.memory.arena("o", shared=False)
-    start = dice.below(33)
-    region = builder.memory.block(target, start, size, written=True)
+        arena = builder.arena("i")
+        builder.block(arena, offset, size)
+    target, start = builder.arena("o"), dice.below(33)
+    region = builder.block(target, start, size, written=True)
     builder.scope.access(reads=(Span.block(arena.buffer, offset, size),), writes=(region.span,))
-    builder.add(
-        Copy(
-            source=Place(buffer=arena.buffer, offset=offset),
-            destination=Place(buffer=target.buffer, offset=start),
-            size=size,
-        )
-    )
+    source = Place(buffer=arena.buffer, offset=offset)
+    destination = Place(buffer=target.buffer, offset=start)
+    builder.add(Copy(source=source, destination=destination, size=size))
 
 
 def _ballast(builder: Builder) -> None:
@@ -370,3 +430,131 @@ def _ballast(builder: Builder) -> None:
         value = load(builder, matrix, None, "x", near=True)
         value.pins = 1  # no multiplication takes it
         value.pending = True
+
+
+def undefined_programs(
+    focus: Focus, *, module: Module, forms: tuple[Form, ...]
+) -> SearchStrategy[Program]:
+    """Draw programs that a target has and the ISA leaves undefined.
+
+    `oracle.definedness.undefined` gives the reason of each: a stride below the default, a base or
+    a stride that is not aligned, a matrix or row that leaves its buffer, a barrier that is
+    missing, metadata without a meaning, or, where there is nothing else to damage, a copy onto
+    itself. They shrink as `programs` do, whose parameters and errors these are, towards the first
+    of these that is possible.
+    """
+    return _Damaged(programs(focus, module=module, forms=forms))
+
+
+class _Damaged(SearchStrategy[Program]):
+    def __init__(self, defined: SearchStrategy[Program]) -> None:
+        super().__init__()
+        self._defined = defined
+
+    def do_draw(self, data: ConjectureData) -> Program:
+        program = data.draw(self._defined)
+        dice = Dice(data.draw_integer(0, DIGITS))
+        # Loops and branches that are never taken would hide what stands in them.
+        options: list[tuple[int, Step | None]] = [
+            (index, damaged)
+            for index, step in enumerate(program.steps)
+            if _accesses(step) or step.sets is not None
+            for damaged in _damages(program, step, dice.below(8))
+        ]
+        barrier = _needed_barrier(program)
+        if barrier is not None:
+            options.append((barrier, None))
+        if not options:
+            # A copy onto itself, one byte further on: any program can have it.
+            name = next(buffer.name for buffer in program.buffers if buffer.space == "global")
+            there = Place(buffer=name, offset=1)
+            copy = Copy(source=Place(buffer=name), destination=there, size=2)
+            options.append((len(program.steps), copy))
+        index, step = dice.one_of(options)
+        middle = () if step is None else (step,)
+        steps = (*program.steps[:index], *middle, *program.steps[index + 1 :])
+        return replace(program, steps=steps)
+
+
+def _damages(program: Program, step: Step, more: int) -> Iterator[Step]:
+    """Yield a step with one thing wrong, for each thing that can be."""
+    if accesses_matrix(step):
+        yield from _wrong_strides(step, more)
+        yield from _wrong_places(program, step, more)
+    elif accesses_rows(step):
+        size, (first, *others) = ROW_BYTES, step.memory.addresses
+        yield step.changed(addresses=(first + 1 + more, *others))
+        for outside in _outside(program, step.memory.buffer, size, size):
+            yield step.changed(addresses=(outside, *others))
+    elif accesses_registers(step):
+        for offset in _outside(program, step.place.buffer, step.size, step.bits // 8):
+            yield step.changed(place=replace(step.place, offset=offset))
+    elif step.writes is not None and any(
+        use.field == "e" and use.name == step.writes.name
+        for one in walk(program.steps)
+        for use in one.uses
+    ):
+        # Metadata: the same element twice (9.7.14.6.1).
+        yield step.changed(constant=(0x0000_0000, 0x5555_5555, 0xFFFF_FFFF)[more % 3])
+
+
+def _wrong_strides(step: MatrixAccess, more: int) -> Iterator[MatrixAccess]:
+    matrix = step.form.matrix()
+    default = matrix.default_stride(step.form.layout)
+    # Lines start at whole bytes, which a stride of elements of 4 bits or one need not give.
+    whole = max(1, 8 // matrix.type.bits)
+    below = default * more // 8 // whole * whole
+    yield step.changed(stride=below)
+    unit = unit_bytes(matrix, shared=False) * 8 // matrix.type.bits
+    stride = step.memory.stride
+    if unit > whole and stride is not None and stride > default:
+        yield step.changed(stride=stride - whole)
+
+
+def _wrong_places(program: Program, step: MatrixAccess, more: int) -> Iterator[MatrixAccess]:
+    tile, unit = step.tile, unit_bytes(step.form.matrix(), shared=False)
+    buffer, offset = step.memory.place.buffer, step.memory.place.offset
+    distance = 1 + more % (unit - 1)
+    shifted = offset + distance
+    if shifted + tile.extent > program.buffer(buffer).size:
+        shifted = offset - distance
+    if shifted >= 0:
+        yield step.changed(place=Place(buffer=buffer, offset=shifted))
+    for outside in _outside(program, buffer, tile.extent, unit):
+        yield step.changed(place=Place(buffer=buffer, offset=outside))
+
+
+def _outside(program: Program, buffer: str, size: int, unit: int) -> Iterator[int]:
+    """Yield offsets from which bytes leave a buffer, but not the image or the shared memory."""
+    row, start = program.buffer(buffer), program.offset(buffer)
+    end = program.shared_bytes if row.space == "shared" else program.image_bytes
+    if start >= unit:
+        yield -unit
+    behind = (row.size - size) // unit * unit + unit
+    if start + behind + size <= end:
+        yield behind
+
+
+def _needed_barrier(program: Program) -> int | None:
+    """Return where the barrier stands behind the copies that fill shared memory, if it is needed.
+
+    It is if shared memory is accessed before the next barrier; steps inside of branches and loops
+    may have one of their own.
+    """
+    barrier = None
+    for index, step in enumerate(program.steps):
+        if step.action == "barrier" and barrier is None and program.shared_bytes:
+            barrier = index
+        elif step.action == "barrier" or step.blocks:
+            return None
+        elif _accesses(step) and any(
+            program.buffer(span.buffer).space == "shared"
+            for span in (*step.bytes_read, *step.bytes_written)
+        ):
+            break
+    return barrier
+
+
+def _accesses(step: Step) -> bool:
+    """Whether a step loads or stores registers."""
+    return bool(step.uses and (step.bytes_read or step.bytes_written))

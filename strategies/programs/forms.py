@@ -10,7 +10,7 @@ from oracle.forms import Form
 from oracle.isa import FORMS, MMA_FORMS, is_available
 from oracle.matrices import Matrix
 from oracle.models import model_for
-from oracle.operands import Fragment, Held
+from oracle.operands import Held
 from oracle.ops import operands_of
 from oracle.targets import Module, PtxVersion
 
@@ -20,23 +20,10 @@ VALUED_FORMS: tuple[Form, ...] = tuple(
 """The 138 forms whose results are documented; `.satfinite` of floats went with PTX ISA 6.5."""
 _PACKING_SINCE, _PACKING_TARGET = PtxVersion(7, 0), 80
 """First version and target with cvt.rn.{f16x2,bf16x2}.f32 (PTX ISA 9.7.9.23)."""
-
-
 ACCESS_FORMS: Mapping[tuple[Matrix, str, str], Form] = {
     (form.matrix(), form.layout, form.space): form for form in reversed(FORMS) if form.is_access
 }
 """By matrix, layout and state space the wmma.load, of a D the wmma.store; the first of several."""
-
-
-def access_form(matrix: Matrix, layout: str, space: str) -> Form:
-    """Return the wmma.load of a matrix; of a D, the wmma.store."""
-    return ACCESS_FORMS[matrix, layout, space]
-
-
-def served_by(form: Form) -> tuple[str, Held]:
-    """Return of which operand of a multiplication a wmma.load or wmma.store has the fragment."""
-    matrix = form.matrix()
-    return matrix.operand, Fragment.of(matrix, form.layout)
 
 
 @cache
@@ -65,14 +52,6 @@ class Palette:
     def moves(self) -> tuple[Form, ...]:
         """What moves registers, and reads no memory."""
         return (*self.row_stores, *self.transpositions)
-
-    @property
-    def row_families(self) -> tuple[tuple[Form, ...], ...]:
-        """Loads of rows by element type."""
-        groups: dict[str, list[Form]] = {}
-        for form in self.row_loads:
-            groups.setdefault(form.texts["type"] or form.texts["src_fmt"], []).append(form)
-        return tuple(map(tuple, groups.values()))
 
     @cached_property
     def taking_as_c(self) -> Mapping[Held, tuple[Form, ...]]:
@@ -137,29 +116,20 @@ def _everything(module: Module, model: str) -> Palette:
 @cache
 def palette(forms: tuple[Form, ...], module: Module) -> Palette:
     """Return what programs about some forms may be made of."""
-    there = tuple(form for form in forms if is_available(form, module))
+    there = [form for form in forms if is_available(form, module)]
     products = tuple(form for form in there if form in VALUED_FORMS)
     if not products and any(form.is_access for form in there):
         products = everything(module).fragment_products
-    lanes = tuple(form for form in there if not form.opaque and is_valued(form, module))
+    lanes = [form for form in there if not form.opaque and is_valued(form, module)]
+    # Loads that exist wherever their state space does.
+    loads = {f.space: f for f in reversed(FORMS) if f.is_access and f.type().name == "f16"}
+    spaces = ("global", "", "shared", "shared::cta")
     return Palette(
         fragment_products=products,
         register_products=tuple(form for form in lanes if form.is_product),
         row_loads=tuple(form for form in lanes if form.is_load),
         row_stores=tuple(form for form in lanes if form.is_store),
         transpositions=tuple(f for f in lanes if not (f.is_product or f.is_load or f.is_store)),
-        spaces=tuple(
-            space
-            for space in ("global", "", "shared", "shared::cta")
-            if is_available(_explained(space), module)
-        ),
+        spaces=tuple(space for space in spaces if is_available(loads[space], module)),
         packs=module.target.number >= _PACKING_TARGET and module.version >= _PACKING_SINCE,
     )
-
-
-def _explained(space: str) -> Form:
-    """Return a load that exists wherever its state space does."""
-    return next(
-        form for form in FORMS
-        if form.is_access and form.space == space and form.type().name == "f16"
-    )  # fmt: skip

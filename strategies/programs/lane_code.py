@@ -7,6 +7,7 @@ what its statements like to write, so that values are live across it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from oracle.lane_code import (
     LANE,
@@ -26,10 +27,8 @@ from oracle.lane_code import (
 from oracle.operands import Registers
 from oracle.registers import MOST_LISTED
 from oracle.scalar import SCALARS, ScalarInstruction
-from strategies.features import OF_SCALAR, Has
-from strategies.programs.builder import Builder, Dice
-from strategies.programs.live_values import LiveValue
-from strategies.programs.registers import load_registers, store_registers
+from strategies.features import OF_SCALAR
+from strategies.programs.builder import Builder, Dice, LiveValue
 from strategies.programs.scalar_rows import (
     NTH_BIT,
     OF_SCALARS,
@@ -80,14 +79,9 @@ _AS_OFTEN = "f16", "u32"
 
 
 class Lanes:
-    """Code in the making.
+    """Code in the making, of registers that hold something from the start (`inputs`).
 
-    Parameters
-    ----------
-    builder
-        Draws the digits of each statement, and knows what is asked for.
-    inputs
-        Registers that hold something from the start.
+    The builder draws the digits of each statement, and knows what is asked for.
     """
 
     def __init__(self, builder: Builder, inputs: Sequence[str]) -> None:
@@ -97,7 +91,8 @@ class Lanes:
         """Whether instructions may be drawn that every compiler makes wrong."""
         self._inputs = frozenset(inputs)
         self._numbers = dict.fromkeys(_LETTERS.values(), 0)
-        self._number(inputs)
+        for name in inputs:
+            self._numbers[name[0]] = max(self._numbers[name[0]], int(name[1:]) + 1)
         self._left = 0
         """Statements that are still to be drawn."""
         self._fixed: list[str] = []
@@ -109,15 +104,17 @@ class Lanes:
         self._open: dict[str, str] = {}
         """Registers with NaNs whose bits PTX leaves open: what makes them canonical."""
 
-    def _number(self, names: Sequence[str]) -> None:
-        for name in names:
-            self._numbers[name[0]] = max(self._numbers[name[0]], int(name[1:]) + 1)
-
     def new(self, kind: str) -> str:
         """Return a register that nothing has used."""
         letter = _LETTERS[kind]
         self._numbers[letter] += 1
         return f"{letter}{self._numbers[letter] - 1}"
+
+    def make(self, code: list[Assign], opcode: str, *sources: str | int) -> str:
+        """Append an instruction that writes registers of its own; return the first of them."""
+        made = tuple(map(self.new, SCALARS[opcode].destinations))
+        code.append(Assign(opcode=opcode, destinations=made, sources=sources))
+        return made[0]
 
     def code(self, known: list[str], size: int) -> list[Statement]:
         """Return about so many statements; what they write on every path is added to `known`."""
@@ -132,7 +129,12 @@ class Lanes:
         if self._rows.first:
             dice = self._dice()
             made += self._made(dice.one_of(self._rows.first), known, dice)
-        made += self._classes(known, self._dice())
+        # Half of the codes have registers of classes that nothing has.
+        dice, held = self._dice(), set(map(class_of, known))
+        for opcode in ("mov.b32.unpack", "mov.b64.pack"):
+            row = SCALARS[opcode]
+            if row.destinations[0] not in held and dice.below(2):
+                made += self._made(row, known, dice)
         taken = statements_taken(made)
         while self._left > 0:
             before, open_ = list(known), dict(self._open)
@@ -144,23 +146,11 @@ class Lanes:
             made += some
         return made + self._canonical()
 
-    def _classes(self, known: list[str], dice: Dice) -> list[Assign]:
-        """Return what makes registers of classes that nothing has: half of the codes have them."""
-        made: list[Assign] = []
-        held = set(map(class_of, known))
-        for opcode in ("mov.b32.unpack", "mov.b64.pack"):
-            row = SCALARS[opcode]
-            if row.destinations[0] not in held and dice.below(2):
-                made += self._made(row, known, dice)
-        return made
-
-    def _block(
-        self, known: list[str], *, depth: int, turns: int, loop: bool
-    ) -> tuple[Statement, ...]:
+    def _block(self, known: list[str], **around: Any) -> tuple[Statement, ...]:
         size = 1 + self._dice().below(6)
         inside, made = list(known), list[Statement]()
         while len(made) < size and (self._left > 0 or not made):
-            made += self._statement(inside, depth=depth, turns=turns, loop=loop)
+            made += self._statement(inside, **around)
         made += self._canonical()
         # What was written here is the latest from now on.
         places = {name: place for place, name in enumerate(inside)}
@@ -175,19 +165,16 @@ class Lanes:
         kind = dice.below(16)
         predicate = self._predicate(known, dice)
         if depth < _MOST_DEPTH and self._left > 1 and kind in (12, 13) and predicate:
-            before = self._canonical()
-            then = self._block(known, depth=depth + 1, turns=turns, loop=loop)
-            otherwise: tuple[Statement, ...] = ()
-            if dice.below(2):
-                otherwise = self._block(known, depth=depth + 1, turns=turns, loop=loop)
+            around = {"depth": depth + 1, "turns": turns, "loop": loop}
+            before, then = self._canonical(), self._block(known, **around)
+            otherwise = self._block(known, **around) if dice.below(2) else ()
             return [*before, If(predicate=predicate, then=then, otherwise=otherwise)]
         if depth < _MOST_DEPTH and self._left > 1 and kind == 14 and turns < 12:
             return [*self._canonical(), self._loop(known, predicate, depth, turns, dice)]
         if loop and kind == 15 and predicate:
             leaving = Leave(predicate=predicate, turn=bool(dice.below(2)))
             return [*self._canonical(), leaving]
-        together = self._builder.wants(self._rows.together)
-        if kind == 11 or together:
+        if kind == 11 or self._builder.wants(self._rows.together):
             drawn = self._several(known, dice, depth)
         else:
             drawn = self._assign(known, dice, predicate, depth)
@@ -201,10 +188,10 @@ class Lanes:
         Nothing but arithmetic on numbers of the same format may take them as they are.
         """
         taken = [
-            name
-            for name in one.sources
-            if str(name) in self._open and self._format(str(name)) != one.row.numbers
-        ]
+            name for name in one.sources
+            if str(name) in self._open
+            and self._open[str(name)].rpartition(".")[2] != one.row.numbers
+        ]  # fmt: skip
         kept = [name for name in one.destinations if name in self._open and one.guard]
         before = [self._made_canonical(str(name)) for name in dict.fromkeys([*taken, *kept])]
         for name in one.destinations:
@@ -212,9 +199,6 @@ class Lanes:
         if one.row.nan:
             self._open[one.destinations[0]] = one.row.settled_by
         return [*before, one]
-
-    def _format(self, name: str) -> str:
-        return self._open[name].rpartition(".")[2]
 
     def _made_canonical(self, name: str) -> Assign:
         return Assign(opcode=self._open.pop(name), destinations=(name,), sources=(name, name))
@@ -225,9 +209,7 @@ class Lanes:
 
     def _loop(self, known: list[str], predicate: str, depth: int, turns: int, dice: Dice) -> Repeat:
         mask = dice.one_of((3, 7, 1, 15 if turns == 1 else 3))
-        count: str | int = (
-            1 + dice.below(4) if dice.once_in(3) else self._register(known, "b32", dice)
-        )
+        count = 1 + dice.below(4) if dice.once_in(3) else self._register(known, "b32", dice)
         counter = self.new("b32")
         known.append(counter)
         self._fixed.append(counter)
@@ -236,15 +218,13 @@ class Lanes:
         enters = bool(predicate) and dice.once_in(6)
         body = self._block(known, depth=depth + 1, turns=turns * most, loop=True)
         self._fixed.pop()
-        skipped = 0
-        if enters:
-            skipped = dice.below(len(body))
-            # Who enters late has not written what is written for the first time before.
-            first = body[skipped]
-            enters = not (
-                _needs(body[:skipped], known, body[skipped:])
-                or (isinstance(first, Assign) and first.row.carry_in)
-            )
+        skipped = dice.below(len(body)) if enters else 0
+        first = body[skipped]
+        # Who enters late has not written what is written for the first time before.
+        if _needs(body[:skipped], known, body[skipped:]) or (
+            isinstance(first, Assign) and first.row.carry_in
+        ):
+            enters = False
         return Repeat(
             count=count, mask=mask, counter=counter, down=down, late=late, body=body,
             entry=predicate if enters else "", skipped=skipped if enters else 0,
@@ -281,15 +261,13 @@ class Lanes:
         dice, alone = self._dice(), dice.below(2)
         made, read, groups = list[Assign](), [name], self._rows.reading
         if type_.endswith("16x2"):
-            both = self.new("b16"), self.new("b16")
-            made.append(Assign(opcode="mov.b32.unpack", destinations=both, sources=(name,)))
+            self.make(made, "mov.b32.unpack", name)
+            both = made[-1].destinations
             read.append(dice.one_of(both))
             known += read[1:] if alone else both
             type_ = type_.removesuffix("x2")
         elif f"{type_}x2" in groups and dice.once_in(4):
-            read.append(self.new("b32"))
-            both = name, self._register(known, "b16", dice)
-            made.append(Assign(opcode="mov.b32.pack", destinations=(read[1],), sources=both))
+            read.append(self.make(made, "mov.b32.pack", name, self._register(known, "b16", dice)))
             known.append(read[1])
             type_ += "x2"
         row = dice.one_of(dice.one_of(dice.one_of(groups.get(type_) or groups[class_of(name)])))
@@ -330,7 +308,11 @@ class Lanes:
         """
         # What is used meets others rather than itself.
         others = [name for name in known if name != reads] if reads else known
-        read = self._sources(row, others if _can_read(row, others) else known, dice)
+        some = others if _can_read(row, others) else known
+        read = [self._source(row, index, some, dice) for index in range(len(row.sources))]
+        # One in eight reads a register twice.
+        if len(read) > 1 and dice.once_in(8) and _can_be(row, 1, read[0], some):
+            read[1] = read[0]
         for index, source in enumerate(like.sources[: len(read)] if like else ()):
             if dice.below(4) and _can_be(row, index, source, known):
                 read[index] = source
@@ -380,13 +362,6 @@ class Lanes:
         read[index] = name
         return [Assign(opcode=f"mov.{kind}", destinations=(name,), sources=(value,))]
 
-    def _sources(self, row: ScalarInstruction, known: list[str], dice: Dice) -> list[str | int]:
-        """Choose what an instruction reads; one in eight reads a register twice."""
-        read = [self._source(row, index, known, dice) for index in range(len(row.sources))]
-        if len(read) > 1 and dice.once_in(8) and _can_be(row, 1, read[0], known):
-            read[1] = read[0]
-        return read
-
     def _source(
         self, row: ScalarInstruction, index: int, known: list[str], dice: Dice
     ) -> str | int:
@@ -428,68 +403,42 @@ class Lanes:
             if _can_read(row, known):
                 builder.take(OF_SCALAR[row.family])
                 return self._made(row, known, dice)
+        code: list[Assign] = []
         if kind == 3 or builder.wants([NTH_BIT]):
+            # A bit on either side of a place, by a count that is small.
             builder.take(NTH_BIT)
-            return self._nth_bit(known, dice)
-        if kind == 2:
-            return self._magnitude(known, dice)
-        predicate = self._predicate(known, dice).removeprefix("!")
-        return (
-            self._mask(known, predicate, dice)
-            if kind == 4 and predicate
-            else self._rotation(known, dice)
-        )
+            source, mask = (self._register(known, "b32", dice) for _ in range(2))
+            place = dice.below(32)
+            count = self.make(code, "shr.s32", source, 26 + dice.below(4))
+            self.make(code, "fns.b32", mask, place, count)
+        elif kind == 2:
+            # An absolute value of what is not the least number, of which there is none.
+            some = self.make(code, "max.s32", self._register(known, "b32", dice), 0x8000_0001)
+            self.make(code, "abs.s32", some)
+        else:
+            predicate = self._predicate(known, dice).removeprefix("!")
+            if kind == 4 and predicate:
+                # A mask of all bits or none, and an instruction that compilers know it in.
+                other, opcode = self._register(known, "b32", dice), dice.one_of(_OF_MASKS)
+                ends = dice.one_of(((0xFFFF_FFFF, 0), (1, 0), (0, 0xFFFF_FFFF)))
+                mask = self.make(code, "selp.b32", *ends, predicate)
+                self.make(code, opcode, *((mask,) if opcode == "neg.s32" else (mask, other)))
+            else:
+                self._rotation(code, known, dice)
+        known += [name for one in code for name in one.destinations]
+        return code
 
-    def _magnitude(self, known: list[str], dice: Dice) -> list[Assign]:
-        """Return an absolute value of what is not the least number, of which there is none."""
-        source = self._register(known, "b32", dice)
-        some, result = self.new("b32"), self.new("b32")
-        known += [some, result]
-        return [
-            Assign(opcode="max.s32", destinations=(some,), sources=(source, 0x8000_0001)),
-            Assign(opcode="abs.s32", destinations=(result,), sources=(some,)),
-        ]
-
-    def _nth_bit(self, known: list[str], dice: Dice) -> list[Assign]:
-        """Return a search for a bit, on either side of a place, with a count that is small."""
-        source, mask = (self._register(known, "b32", dice) for _ in range(2))
-        count, result = self.new("b32"), self.new("b32")
-        known += [count, result]
-        sources = mask, dice.below(32), count
-        return [
-            Assign(opcode="shr.s32", destinations=(count,), sources=(source, 26 + dice.below(4))),
-            Assign(opcode="fns.b32", destinations=(result,), sources=sources),
-        ]
-
-    def _mask(self, known: list[str], predicate: str, dice: Dice) -> list[Assign]:
-        """Return a mask of all bits or none, and an instruction that compilers know it in."""
-        other = self._register(known, "b32", dice)
-        mask, result = self.new("b32"), self.new("b32")
-        known += [mask, result]
-        opcode = dice.one_of(_OF_MASKS)
-        sources = (mask,) if opcode == "neg.s32" else (mask, other)
-        ends = dice.one_of(((0xFFFF_FFFF, 0), (1, 0), (0, 0xFFFF_FFFF)))
-        return [
-            Assign(opcode="selp.b32", destinations=(mask,), sources=(*ends, predicate)),
-            Assign(opcode=opcode, destinations=(result,), sources=sources),
-        ]
-
-    def _rotation(self, known: list[str], dice: Dice) -> list[Assign]:
+    def _rotation(self, code: list[Assign], known: Sequence[str], dice: Dice) -> None:
         wide = any(class_of(name) == "b64" for name in known) and dice.below(2)
         kind = "b64" if wide else "b32"
         bits = int(kind[1:])
         left, right, joins = _ROTATIONS[kind]
         joined = dice.one_of(joins)
         source, by = self._register(known, kind, dice), 1 + dice.below(bits - 1)
-        high, low, result = (self.new(kind) for _ in range(3))
-        known += [high, low, result]
         other = bits - by if dice.below(4) else by
-        halves = (high, low) if dice.below(2) else (low, high)
-        return [
-            Assign(opcode=left, destinations=(high,), sources=(source, by)),
-            Assign(opcode=right, destinations=(low,), sources=(source, other)),
-            Assign(opcode=joined, destinations=(result,), sources=halves),
-        ]
+        high = self.make(code, left, source, by)
+        low = self.make(code, right, source, other)
+        self.make(code, joined, *((high, low) if dice.below(2) else (low, high)))
 
 
 def _can_be(row: ScalarInstruction, index: int, source: str | int, known: Sequence[str]) -> bool:
@@ -516,98 +465,56 @@ def _needs(first: Sequence[Statement], known: Sequence[str], rest: Sequence[Stat
     return any(not written.isdisjoint(read_by(one)) for one in every(rest))
 
 
-def lane_code(
-    builder: Builder,
-    *,
-    source: str,
-    holds: Registers,
-    destination: str,
-    made: Registers,
-    alone: bool = False,
-) -> LaneCode:
-    """Draw code that computes registers from registers.
+def computed(
+    builder: Builder, value: LiveValue, made: Registers, *, alone: bool = False
+) -> LiveValue:
+    """Append code that makes registers of those of a value.
 
-    Parameters
-    ----------
-    source, destination
-        Names of registers.
-    holds, made
-        What is read, and what is written.
-    alone
-        Whether it is all that the program does: then it is longer, and what it makes beyond those
-        registers is part of what they hold.
+    `alone` says that it is all that the program does: then it is longer, and what it makes beyond
+    those registers is part of what they hold.
     """
-    dice = builder.dice()
+    name, dice, holds = builder.name("y"), builder.dice(), value.holds
     letter = "r" if holds.bits == 32 else "d"
     inputs = [f"{letter}{index}" for index in range(holds.registers)]
     lanes = Lanes(builder, inputs)
     known = [LANE, *inputs]
     code = lanes.code(known, dice.one_of(_SIZES_ALONE if alone else _SIZES))
     kind = f"b{made.bits}"
-    seen = [name for name in reversed(known) if class_of(name) == kind and name != LANE]
+    seen = [one for one in reversed(known) if class_of(one) == kind and one != LANE]
     if kind == "b32":
         code += _brought_out(lanes, known, seen)
         if alone:
-            written = set[str]().union(*map(written_by, every(code)))
-            code += _joined(lanes, seen, made.registers, written)
+            # What is left beyond the first registers is joined to these, so that nothing is lost.
+            written, joins = set[str]().union(*map(written_by, every(code))), list[Assign]()
+            lost = [one for one in seen[made.registers :] if one in written]
+            for number, one in enumerate(lost):
+                place = number % made.registers
+                seen[place] = lanes.make(joins, "xor.b32", seen[place], one)
+            code += joins
     results = (seen * made.registers)[: made.registers]
-    return LaneCode(
-        source=source, count=holds.registers, bits=holds.bits, destination=destination,
-        results=tuple(results), code=tuple(code),
+    builder.add(
+        LaneCode(
+            source=value.name, count=holds.registers, bits=holds.bits, destination=name,
+            results=tuple(results), code=tuple(code),
+        )
     )  # fmt: skip
+    value.pending = False
+    return builder.define(name, made, pending=True)
 
 
-def _brought_out(lanes: Lanes, known: Sequence[str], seen: list[str]) -> list[Statement]:
+def _brought_out(lanes: Lanes, known: Sequence[str], seen: list[str]) -> list[Assign]:
     """Return statements that turn what other registers hold into results, the latest first."""
-    made: list[Statement] = []
+    made: list[Assign] = []
     for name in reversed(known):
         kind = class_of(name)
         if kind == "b32" or len(made) >= MOST_LISTED // 2:
             continue
-        out: list[tuple[str, tuple[str | int, ...]]] = []
+        out: list[tuple[str, tuple[str | int, ...]]] = [("selp.b32", (1, 0, name))]
         if kind == "b64":
-            high = lanes.new("b64")
-            made.append(Assign(opcode="shr.u64", destinations=(high,), sources=(name, 32)))
+            high = lanes.make(made, "shr.u64", name, 32)
             out = [("cvt.u32.u64", (name,)), ("cvt.u32.u64", (high,))]
-        else:
-            out = [("cvt.u32.u16", (name,)) if kind == "b16" else ("selp.b32", (1, 0, name))]
+        elif kind == "b16":
+            out = [("cvt.u32.u16", (name,))]
         for opcode, sources in out:
-            written = lanes.new("b32")
-            made.append(Assign(opcode=opcode, destinations=(written,), sources=sources))
-            seen.insert(0, written)
+            seen.insert(0, lanes.make(made, opcode, *sources))
     return made
-
-
-def _joined(lanes: Lanes, seen: list[str], count: int, written: set[str]) -> list[Statement]:
-    """Return statements that join registers beyond the first to these, so that nothing is lost."""
-    made: list[Statement] = []
-    for number, name in enumerate(name for name in seen[count:] if name in written):
-        both, place = lanes.new("b32"), number % count
-        made.append(Assign(opcode="xor.b32", destinations=(both,), sources=(seen[place], name)))
-        seen[place] = both
-    return made
-
-
-def append_alone(builder: Builder) -> None:
-    """Append code that reads 8 words of each lane from memory, and stores what it makes of them."""
-    dice = builder.dice()
-    builder.take(Has.LANES_ALONE)
-    holds = Registers(registers=8)
-    value = load_registers(builder, holds, builder.name("x"), dice)
-    made = computed(builder, value, holds, alone=True)
-    store_registers(builder, made, dice)
-
-
-def computed(
-    builder: Builder, value: LiveValue, made: Registers, *, alone: bool = False
-) -> LiveValue:
-    """Append code that makes registers of those of a value; `alone` as of `lane_code`."""
-    name = builder.name("y")
-    assert isinstance(value.holds, Registers)
-    builder.add(
-        lane_code(
-            builder, source=value.name, holds=value.holds, destination=name, made=made, alone=alone
-        )
-    )
-    value.pending = False
-    return builder.define(name, made, pending=True)

@@ -13,23 +13,21 @@ from oracle.operands import Fragment, Held, Registers
 from oracle.operations import Operation, operations
 from oracle.ops import Op
 from oracle.steps import Elementwise, set_registers
-from strategies.features import MOVES, OF_OPERATION, ROW_LOADS, ROW_STORES, Feature, Has, of_form
-from strategies.programs import accesses, quantised
-from strategies.programs.builder import Builder, Dice
+from strategies.features import (
+    LIVE,
+    MOVES,
+    OF_OPERATION,
+    ROW_LOADS,
+    ROW_STORES,
+    Feature,
+    Has,
+    of_form,
+)
+from strategies.programs import accesses, quantised, registers
+from strategies.programs.builder import Builder, Dice, LiveValue
 from strategies.programs.forms import operand_of
 from strategies.programs.lane_code import computed
-from strategies.programs.live_values import LiveValue
-from strategies.programs.registers import (
-    ROW_LOADS_ASKED,
-    load_or_read,
-    load_registers,
-    packed,
-    row_load,
-    store_registers,
-    store_rows,
-    transposed,
-)
-from strategies.programs.selecting import asked_operations, fitting
+from strategies.programs.selecting import ACCUMULATED, asked_operations, fitting
 
 _COMPUTED_IN = 6
 """For one in so many operands A or B of mma.sync, and one in so many D, scalar code works on it."""
@@ -45,20 +43,15 @@ _FLOATS = {
     "f64": (0x3FF0 << 48, 0x4000 << 48, 0xBFF0 << 48, 0x3FE0 << 48),
 }
 """1, 2, -1 and 1/2: constants that keep what they are applied to visible."""
-LIVE = (Has.LIVE_8, Has.LIVE_16)
 _BEHIND = (Has.LANES_BEHIND, Has.PACKED_BEHIND)
-_ACCUMULATED = (Has.D_AS_C, Has.CHAIN)
 _REUSED = (Has.A_REUSED, Has.B_REUSED)
 
 
 def multiply_all(builder: Builder, forms: Sequence[Form], *, hoisted: bool) -> None:
     """Append multiplications of some forms, all on fragments or all on registers.
 
-    Parameters
-    ----------
-    hoisted
-        Whether all operands are loaded before the first multiplication and stored behind the
-        last, so that many are live at once.
+    `hoisted` says that all operands are loaded before the first multiplication and stored behind
+    the last, so that many are live at once.
     """
     opaque = forms[0].opaque
     choose = _fragments if opaque else _registers
@@ -71,13 +64,13 @@ def multiply_all(builder: Builder, forms: Sequence[Form], *, hoisted: bool) -> N
         for form, operands in zip(forms, planned, strict=True):
             d = _multiply(builder, form, operands)
             if at_once:
-                store_registers(builder, d, builder.dice())
+                registers.store_registers(builder, d, builder.dice())
         return
     for form in forms:
         d = _multiply(builder, form, choose(builder, form, fresh=False))
         dice = builder.dice()
         # What is not stored here can be the next C, A or B; all is stored in the end.
-        kept = builder.wants((*_ACCUMULATED, Has.D_AS_MULTIPLICAND, Has.ROWS_OF_D))
+        kept = builder.wants((*ACCUMULATED, Has.D_AS_MULTIPLICAND, Has.ROWS_OF_D))
         # A store that is asked for must not wait: the next multiplication may take D.
         asked = Has.STORED_AND_LOADED in builder.wanted or accesses.is_asked_of(builder, d)
         if (opaque and asked) or (dice.once_in(2) and not kept):
@@ -94,7 +87,7 @@ def load_accumulator(builder: Builder, form: Form) -> LiveValue:
     """Append a load of a C."""
     holds = operand_of(form, "c")
     if isinstance(holds, Registers):
-        return load_registers(builder, holds, "c", builder.dice())
+        return registers.load_registers(builder, holds, "c", builder.dice())
     return accesses.load(builder, holds.matrix, None, "c")
 
 
@@ -119,15 +112,15 @@ def store(builder: Builder, value: LiveValue) -> None:
         value.pending = False
         wide &= made is None
     if wide and known.packs and (dice.once_in(4) or Has.PACKED in builder.wanted):
-        value = packed(builder, value, dice)
+        value = registers.packed(builder, value, dice)
     turned = dice.once_in(8) or builder.wants(MOVES)
     if known.transpositions and value.holds.bits == 32 and turned:
-        value = transposed(builder, value, known.transpositions[0])
+        value = registers.transposed(builder, value, known.transpositions[0])
     forms = [form for form in known.row_stores if operand_of(form) == value.holds]
     if forms and (kind == "rows" or asked):
-        store_rows(builder, value, forms, dice)
+        registers.store_rows(builder, value, forms, dice)
     else:
-        store_registers(builder, value, dice, shared=kind == "shared")
+        registers.store_registers(builder, value, dice, shared=kind == "shared")
 
 
 def move_rows(builder: Builder, form: Form) -> None:
@@ -135,26 +128,32 @@ def move_rows(builder: Builder, form: Form) -> None:
     dice = builder.dice()
     holds = operand_of(form) if form.is_store else Registers(registers=dice.one_of((1, 2, 4)))
     there = [value for value in builder.scope.like(holds) if value.computed]
-    value = there[-1] if there and dice.once_in(2) else load_or_read(builder, holds, "r", dice)
+    value = (
+        there[-1]
+        if there and dice.once_in(2)
+        else registers.load_or_read(builder, holds, "r", dice)
+    )
     if form.is_store:
-        store_rows(builder, value, [form], dice)
+        registers.store_rows(builder, value, [form], dice)
     else:
-        store(builder, transposed(builder, value, form))
+        store(builder, registers.transposed(builder, value, form))
 
 
 def complete_registers(builder: Builder) -> None:
     """Append moves that are still asked for and that the multiplications did not bring."""
     known = builder.everything
-    if known.plain_row_loads and builder.wants(ROW_LOADS_ASKED):
-        row_load(builder, fitting(builder, known.plain_row_loads, builder.dice()))
+    if known.plain_row_loads and builder.wants(registers.ROW_LOADS_ASKED):
+        registers.row_load(builder, fitting(builder, known.plain_row_loads, builder.dice()))
     if known.row_stores and builder.wants(ROW_STORES):
         move_rows(builder, fitting(builder, known.row_stores, builder.dice()))
     if known.transpositions and builder.wants(MOVES):
         move_rows(builder, known.transpositions[0])
     if known.packs and Has.PACKED in builder.wanted:
         dice = builder.dice()
-        value = load_registers(builder, Registers(registers=dice.one_of((4, 2, 8))), "c", dice)
-        store(builder, packed(builder, value, dice))
+        value = registers.load_registers(
+            builder, Registers(registers=dice.one_of((4, 2, 8))), "c", dice
+        )
+        store(builder, registers.packed(builder, value, dice))
 
 
 def _fragments(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveValue]:
@@ -162,12 +161,12 @@ def _fragments(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
     reuse = {operand: not fresh and dice.once_in(4) for operand in "ab"}
     # Where all are loaded first, there is no D yet.
     chained = not fresh and dice.once_in(2)
-    found = {}
+    found, made = {}, dict[str, LiveValue]()
     for operand, feature in zip("ab", _REUSED, strict=True):
         holds = operand_of(form, operand)
         assert isinstance(holds, Fragment)
         there = builder.scope.like(holds)
-        tight = builder.memory.size(shared=False) > accesses.TIGHT
+        tight = builder.image_bytes() > accesses.TIGHT
         if there and (reuse[operand] or feature in builder.wanted or (tight and not fresh)):
             used = [value for value in there if value.used] or there
             found[operand] = used[dice.below(len(used))]
@@ -178,7 +177,17 @@ def _fragments(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
         found[operand].pins += 1
     found["c"] = _accumulator(builder, form, dice, chained=chained, fresh=fresh)
     found["c"].pins += 1
-    return {operand: _changed(builder, value, operand, dice) for operand, value in found.items()}
+    for operand, value in found.items():
+        # The elements of a fragment are changed, perhaps, before it is multiplied.
+        made[operand] = value
+        if value.used and not builder.asked.isdisjoint(_REUSED):
+            continue
+        drawn = dice.once_in(_CHANGED_IN)
+        asked = operand != "c" and _wants_change(builder, value.matrix)
+        if value.pins == 1 and (drawn or asked):
+            made[operand] = change(builder, value, builder.dice())
+            value.pins, made[operand].pins = 0, 1
+    return made
 
 
 def _accumulator(
@@ -186,7 +195,7 @@ def _accumulator(
 ) -> LiveValue:
     there = [value for value in builder.scope.like(operand_of(form, "c")) if value.pins == 0]
     made = [value for value in there if value.computed]
-    asked = builder.wants(_ACCUMULATED)
+    asked = builder.wants(ACCUMULATED)
     if not asked and builder.wants((Has.IN_PLACE_MEMORY, Has.STORED_AND_LOADED)):
         fresh = True  # both need a C that comes from memory
     if made and not fresh and (chained or asked):
@@ -195,19 +204,6 @@ def _accumulator(
         return made[-1]
     carried = [value for value in there if value.depth < builder.scope.depth]
     return carried[-1] if carried and not fresh else load_accumulator(builder, form)
-
-
-def _changed(builder: Builder, value: LiveValue, operand: str, dice: Dice) -> LiveValue:
-    """Change the elements of a fragment, perhaps, before it is multiplied."""
-    if value.used and not builder.asked.isdisjoint(_REUSED):
-        return value
-    drawn = dice.once_in(_CHANGED_IN)
-    asked = operand != "c" and _wants_change(builder, value.matrix)
-    if value.pins > 1 or not (drawn or asked):
-        return value
-    made = change(builder, value, builder.dice())
-    value.pins, made.pins = 0, 1
-    return made
 
 
 def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveValue]:
@@ -231,11 +227,11 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
     there = scope.like(holds)
     made = [value for value in there if value.computed and value.name not in taken]
     carried = [value for value in there if value.depth < scope.depth and value.pending]
-    chained = dice.once_in(2) or builder.wants(_ACCUMULATED)
+    chained = dice.once_in(2) or builder.wants(ACCUMULATED)
     usable = carried or (made if chained else [])
     if usable and not fresh:
         return {**found, "c": usable[-1]}
-    return {**found, "c": load_registers(builder, holds, "c", dice)}
+    return {**found, "c": registers.load_registers(builder, holds, "c", dice)}
 
 
 def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice, type_: str) -> LiveValue:
@@ -244,12 +240,12 @@ def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice, type_: str)
     drawn = own.once_in(_COMPUTED_IN)
     asked = builder.wants((Has.LANES_BEFORE, Has.UNPACKED))
     if not _may_compute(builder, holds, drawn, asked):
-        return load_or_read(builder, holds, operand, dice)
+        return registers.load_or_read(builder, holds, operand, dice)
     assert isinstance(holds, Registers)
     builder.take(Has.LANES_BEFORE)
     count = own.one_of([count for count in (1, 2, 4, 8) if count <= holds.registers])
     narrow = Registers(registers=count, bits=holds.bits)
-    given = load_or_read(builder, narrow, operand, dice)
+    given = registers.load_or_read(builder, narrow, operand, dice)
     made = None
     if own.below(2) or Has.UNPACKED in builder.wanted:
         made = quantised.unpacked(builder, given, holds, type_)
@@ -279,7 +275,11 @@ def _metadata(builder: Builder, form: Form, dice: Dice) -> LiveValue:
         builder.add(set_registers(destination=name, count=1, constant=constant))
         # Another form may not allow it, so that it is offered to none.
         return LiveValue(name=name, holds=holds, depth=builder.scope.depth)
-    return again[-1] if again and dice.once_in(2) else load_registers(builder, holds, "e", dice)
+    return (
+        again[-1]
+        if again and dice.once_in(2)
+        else registers.load_registers(builder, holds, "e", dice)
+    )
 
 
 def _from_d(
@@ -287,12 +287,9 @@ def _from_d(
 ) -> LiveValue | None:
     """Choose a D as A or B, packed where that makes it fit; None for none.
 
-    Parameters
-    ----------
-    taken
-        Operands that are chosen already: what they hold must stay.
+    What the operands that are `taken` already hold must stay.
     """
-    drawn = dice.once_in(3) and not builder.wants(_ACCUMULATED)
+    drawn = dice.once_in(3) and not builder.wants(ACCUMULATED)
     if not drawn and Has.D_AS_MULTIPLICAND not in builder.wanted:
         return None
     needs, names = operand_of(form, operand), {one.name for one in taken.values()}
@@ -305,7 +302,7 @@ def _from_d(
         wide = value.type == "f32" and value.holds.registers == 2 * needs.registers
         if wide and builder.everything.packs and needs.bits == 32:
             builder.take(Has.D_AS_MULTIPLICAND)
-            return packed(builder, value, dice, type_=form.a_type.name)
+            return registers.packed(builder, value, dice, type_=form.a_type.name)
     return None
 
 
@@ -349,10 +346,8 @@ def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -
         value.used |= {operand}
     c.pending = False
     over = c.region if c.region is not None and c.region.type == form.d_type else None
-    d = builder.define(
-        names["d"], held, depth=depth, type=form.d_type.name, pending=True, computed=True,
-        region=over,
-    )  # fmt: skip
+    known_of_d = {"depth": depth, "type": form.d_type.name, "pending": True, "computed": True}
+    d = builder.define(names["d"], held, region=over, **known_of_d)
     if isinstance(held, Registers):
         return d
     changed = dice.once_in(_CHANGED_IN // 2) or _wants_change(builder, held.matrix)

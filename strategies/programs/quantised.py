@@ -14,9 +14,8 @@ from oracle.lane_code import LANE, Assign, LaneCode, Statement
 from oracle.operands import Registers
 from oracle.scalar import SCALARS
 from strategies.features import Feature, Has
-from strategies.programs.builder import Builder
+from strategies.programs.builder import Builder, LiveValue
 from strategies.programs.lane_code import Lanes
-from strategies.programs.live_values import LiveValue
 from strategies.programs.scalar_rows import settled
 
 T = TypeVar("T")
@@ -33,28 +32,48 @@ _EIGHT_BITS = {"e4m3": 0x7777_7777, "e5m2": 0xBBBB_BBBB}
 
 
 class _Chain:
-    """Instructions that each write a register of their own."""
+    """Instructions on the registers of a value that each write a register of their own."""
 
-    def __init__(self, builder: Builder, words: Sequence[str]) -> None:
-        self._lanes, self._module = Lanes(builder, words), builder.module
+    def __init__(self, builder: Builder, value: LiveValue) -> None:
+        self._builder, self._value = builder, value
+        self.words = [f"r{index}" for index in range(value.holds.registers)]
+        self._lanes = Lanes(builder, self.words)
         self.dice = builder.wide_dice()
         self.code: list[Statement] = []
 
     def has(self, opcode: str) -> bool:
-        return SCALARS[opcode].exists(self._module)
+        return SCALARS[opcode].exists(self._builder.module)
 
     def make(self, opcode: str, *sources: str | int, settles: bool = False) -> str:
         """Append an instruction, and what makes its NaNs canonical if that is asked for."""
-        made = tuple(map(self._lanes.new, SCALARS[opcode].destinations))
-        one = Assign(opcode=opcode, destinations=made, sources=sources)
-        self.code += settled(one) if settles else [one]
-        return made[0]
+        made: list[Assign] = []
+        result = self._lanes.make(made, opcode, *sources)
+        self.code += settled(made[0]) if settles else made
+        return result
 
     def halves(self, word: str) -> tuple[str, str]:
         """Append what parts a word into registers of 16 bits, the low one first."""
-        low, high = self._lanes.new("b16"), self._lanes.new("b16")
-        self.code.append(Assign(opcode="mov.b32.unpack", destinations=(low, high), sources=(word,)))
+        made: list[Assign] = []
+        self._lanes.make(made, "mov.b32.unpack", word)
+        self.code += made
+        low, high = made[0].destinations
         return low, high
+
+    def finish(self, results: Sequence[str], feature: Feature) -> LiveValue | None:
+        """Append the code, whose results these are; None if there are none."""
+        if not results:
+            return None
+        builder, value = self._builder, self._value
+        builder.take(feature)
+        name = builder.name("q")
+        builder.add(
+            LaneCode(
+                source=value.name, count=len(self.words), destination=name,
+                results=tuple(results), code=tuple(self.code),
+            )
+        )  # fmt: skip
+        value.pending = False
+        return builder.define(name, Registers(registers=len(results)), pending=True)
 
     def byte(self, word: str, index: int, *, signed: bool) -> str:
         """Append what extracts a byte as a number of 32 bits, in one of the ways of kernels."""
@@ -70,43 +89,20 @@ class _Chain:
 
 def unpacked(builder: Builder, value: LiveValue, made: Registers, type_: str) -> LiveValue | None:
     """Append code that makes multiplicands of a type of fewer registers; None if there is none."""
-    words = _words(value)
-    chain = _Chain(builder, words)
-    results = _multiplicands(chain, type_, words, made.registers) if value.holds.bits == 32 else []
-    return _appended(builder, value, chain, results, Has.UNPACKED)
+    chain = _Chain(builder, value)
+    results = _multiplicands(chain, type_, made.registers) if value.holds.bits == 32 else []
+    return chain.finish(results, Has.UNPACKED)
 
 
 def packed(builder: Builder, value: LiveValue, type_: str) -> LiveValue | None:
     """Append code that scales, clamps and packs a D of a type; None if there is none."""
-    words = _words(value)
-    chain = _Chain(builder, words)
-    results = _packed(chain, type_, words) if type_ in ("f16", "f32", "s32") else []
-    return _appended(builder, value, chain, results, Has.PACKED_BEHIND)
+    chain = _Chain(builder, value)
+    results = _packed(chain, type_) if type_ in ("f16", "f32", "s32") else []
+    return chain.finish(results, Has.PACKED_BEHIND)
 
 
-def _words(value: LiveValue) -> list[str]:
-    return [f"r{index}" for index in range(value.holds.registers)]
-
-
-def _appended(
-    builder: Builder, value: LiveValue, chain: _Chain, results: Sequence[str], feature: Feature
-) -> LiveValue | None:
-    if not results:
-        return None
-    builder.take(feature)
-    name, holds = builder.name("q"), Registers(registers=len(results))
-    builder.add(
-        LaneCode(
-            source=value.name, count=value.holds.registers, destination=name,
-            results=tuple(results), code=tuple(chain.code),
-        )
-    )  # fmt: skip
-    value.pending = False
-    return builder.define(name, holds, pending=True)
-
-
-def _multiplicands(chain: _Chain, type_: str, words: Sequence[str], count: int) -> list[str]:
-    dice = chain.dice
+def _multiplicands(chain: _Chain, type_: str, count: int) -> list[str]:
+    dice, words = chain.dice, chain.words
     kind, scale = dice.below(3), dice.one_of(_SCALES.get(type_, _SCALES["f32"]))
     made: list[str] = []
     for index in range(count):
@@ -184,29 +180,33 @@ def _integers(chain: _Chain, type_: str, word: str, part: int) -> str:
     return chain.make("or.b32", small, chain.make("mul.lo.u32", sign, 0x1E))
 
 
-def _packed(chain: _Chain, type_: str, words: Sequence[str]) -> list[str]:
+def _packed(chain: _Chain, type_: str) -> list[str]:
     dice = chain.dice
     scale, bias = dice.one_of(_SCALES["f32"]), dice.one_of((0, 0x3F00_0000, 0xC100_0000))
     rectifies, kind = dice.below(3), dice.below(3)
     numbers: list[str] = []
-    for word in words:
+    for word in chain.words:
         if type_ == "f16":
             some = [chain.make("cvt.f32.f16", half) for half in chain.halves(word)]
         else:
             some = [chain.make("cvt.rn.f32.s32", word) if type_ == "s32" else word]
-        numbers += [_clamped(chain, one, scale, bias, rectifies) for one in some]
+        for one in some:
+            number = chain.make("fma.rn.f32", one, scale, bias)
+            if rectifies:
+                # The first lets NaN through.
+                opcode = "max.NaN.f32" if rectifies == 1 and chain.has("max.NaN.f32") else "max.f32"
+                number = chain.make(opcode, number, 0)
+            numbers.append(chain.make("min.f32", number, _LARGEST_OF_S8))
     if kind == 1 and chain.has("cvt.rn.satfinite.e4m3x2.f32"):
-        pairs = [
-            chain.make("cvt.rn.satfinite.e4m3x2.f32", high, low) for low, high in _pairs(numbers)
-        ]
+        opcode = "cvt.rn.satfinite.e4m3x2.f32"
+        pairs = [chain.make(opcode, high, low) for low, high in _pairs(numbers)]
         made = [chain.make("mov.b32.pack", *both) for both in _pairs(pairs)]
     elif kind == 2 and chain.has("cvt.rn.f16x2.f32"):
         made = [
             chain.make("cvt.rn.f16x2.f32", high, low, settles=True) for low, high in _pairs(numbers)
         ]
     else:
-        whole = [chain.make("cvt.rni.s32.f32", one) for one in numbers]
-        made = _bytes(chain, whole)
+        made = _bytes(chain, [chain.make("cvt.rni.s32.f32", one) for one in numbers])
     if dice.below(3) == 0:
         # As at the edge of a matrix, which not all lanes have.
         inside = chain.make("setp.lt.u32", LANE, 1 + dice.below(31))
@@ -215,15 +215,6 @@ def _packed(chain: _Chain, type_: str, words: Sequence[str]) -> list[str]:
             for one in made
         ]
     return made
-
-
-def _clamped(chain: _Chain, number: str, scale: int, bias: int, rectifies: int) -> str:
-    number = chain.make("fma.rn.f32", number, scale, bias)
-    if rectifies:
-        # The first lets NaN through.
-        opcode = "max.NaN.f32" if rectifies == 1 and chain.has("max.NaN.f32") else "max.f32"
-        number = chain.make(opcode, number, 0)
-    return chain.make("min.f32", number, _LARGEST_OF_S8)
 
 
 def _bytes(chain: _Chain, whole: Sequence[str]) -> list[str]:

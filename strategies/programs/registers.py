@@ -14,10 +14,8 @@ from oracle.ops import Op
 from oracle.places import Place, Span
 from oracle.steps import pack_registers, plain_load, plain_store
 from strategies.features import ROW_LOADS, Has, of_form
-from strategies.programs.builder import Builder, Dice
+from strategies.programs.builder import Arena, Builder, Dice, LiveValue
 from strategies.programs.forms import operand_of
-from strategies.programs.live_values import LiveValue
-from strategies.programs.memory import Arena
 from strategies.programs.selecting import fitting
 
 _ROW = ROW_BYTES
@@ -48,15 +46,14 @@ def load_registers(builder: Builder, holds: Held, hint: str, dice: Dice) -> Live
     """Append a load of registers, lane by lane."""
     builder.take(Has.LOAD_REGISTERS)
     shared = dice.once_in(4) or Has.ADDRESS_LOADED in builder.asked
-    arena = builder.memory.arena(hint, shared=shared)
-    return _load(builder, arena, holds, hint, dice)
+    return _load(builder, builder.arena(hint, shared=shared), holds, hint, dice)
 
 
 def _load(builder: Builder, arena: Arena, holds: Held, hint: str, dice: Dice) -> LiveValue:
     place = Place(buffer=arena.buffer, offset=holds.bits // 8 * dice.below(5))
     name = builder.name(hint)
     step = plain_load(registers=name, count=holds.registers, bits=holds.bits, place=place)
-    region = builder.memory.block(arena, place.offset, step.size, written=False)
+    region = builder.block(arena, place.offset, step.size)
     builder.scope.access(reads=(region.span,))
     builder.add(step)
     return builder.define(name, holds)
@@ -67,8 +64,15 @@ def store_registers(
 ) -> None:
     """Append a store of registers, lane by lane."""
     builder.take(Has.STORE_REGISTERS)
-    arena = builder.memory.arena("o", shared=shared)
-    _store(builder, arena, value, value.holds.bits // 8 * dice.below(5), _storing(builder, dice))
+    arena, start = builder.arena("o", shared=shared), value.holds.bits // 8 * dice.below(5)
+    # All lanes, or as many as elsewhere in the program: compilers join conditions that are the
+    # same, whatever stands between them.
+    few, some = dice.one_of((LANES // 2, LANES // 2, 1, 1 + dice.below(LANES))), dice.below(2)
+    some = some or Has.STORE_BY_LANE in builder.asked
+    builder.lanes = few if builder.lanes is None else builder.lanes
+    if builder.take(Has.STORE_BY_LANE):
+        builder.lanes = min(builder.lanes, LANES - 1)
+    _store(builder, arena, value, start, builder.lanes if some else LANES)
 
 
 def _store(builder: Builder, arena: Arena, value: LiveValue, start: int, lanes: int) -> None:
@@ -76,23 +80,10 @@ def _store(builder: Builder, arena: Arena, value: LiveValue, start: int, lanes: 
         registers=value.name, count=value.holds.registers, bits=value.holds.bits,
         place=Place(buffer=arena.buffer, offset=start), lanes=lanes,
     )  # fmt: skip
-    region = builder.memory.block(arena, start, step.size, written=True, registers=True)
+    region = builder.block(arena, start, step.size, written=True, registers=True)
     builder.scope.access(writes=(region.span,))
     builder.add(step)
     value.pending = False
-
-
-def _storing(builder: Builder, dice: Dice) -> int:
-    """Choose how many lanes store registers: all, or as many as elsewhere in the program.
-
-    Compilers join conditions that are the same, whatever stands between them.
-    """
-    few, some = dice.one_of((LANES // 2, LANES // 2, 1, 1 + dice.below(LANES))), dice.below(2)
-    some = some or Has.STORE_BY_LANE in builder.asked
-    builder.lanes = few if builder.lanes is None else builder.lanes
-    if builder.take(Has.STORE_BY_LANE):
-        builder.lanes = min(builder.lanes, LANES - 1)
-    return builder.lanes if some else LANES
 
 
 def between_stores(builder: Builder, inside: Callable[[], None]) -> None:
@@ -102,13 +93,11 @@ def between_stores(builder: Builder, inside: Callable[[], None]) -> None:
     compiler knows that all lanes have to come to it together.
     """
     dice = builder.dice()
-    arena = builder.memory.arena("i", shared=False)
-    value = _load(builder, arena, Registers(registers=1), "r", dice)
+    value = _load(builder, builder.arena("i"), Registers(registers=1), "r", dice)
     lanes = dice.one_of((LANES // 2, 1, 1 + dice.below(LANES - 1)))
-    for between in (inside, None):
-        _store(builder, builder.memory.arena("o", shared=False), value, 0, lanes)
-        if between is not None:
-            between()
+    _store(builder, builder.arena("o"), value, 0, lanes)
+    inside()
+    _store(builder, builder.arena("o"), value, 0, lanes)
 
 
 def row_load(builder: Builder, form: Form) -> None:
@@ -165,16 +154,9 @@ def _computes(builder: Builder) -> bool:
 def _computed_rows(
     dice: Dice, start: int, pitch: int, rows: int, *, apart: bool = False
 ) -> tuple[tuple[int, ...], tuple[Statement, ...]]:
-    """Draw code of lanes that computes addresses of rows, as swizzles and clamps do.
+    """Draw addresses of rows and code of lanes that computes them, as swizzles and clamps do.
 
-    Parameters
-    ----------
-    apart
-        Whether all rows have to be different; there are as many as lanes.
-
-    Returns
-    -------
-    The addresses, and the code.
+    `apart` says that all rows have to be different; there are as many as lanes.
     """
     code: list[Statement] = []
     row: str | int = LANE
@@ -231,12 +213,8 @@ def _source(builder: Builder, dice: Dice) -> tuple[Arena, int, int]:
 
     Returns the buffer, the first byte in it, and how many rows begin there.
     """
-    stored = [
-        region
-        for region in builder.memory.regions(shared=True)
-        if region.written and region.type is not None
-    ]
-    shared = [arena for arena in builder.memory.arenas if arena.shared and not arena.closed]
+    stored = [one for one in builder.regions(shared=True) if one.written and one.type]
+    shared = [arena for arena in builder.arenas if arena.shared and not arena.closed]
     again = dice.once_in(2)
     if stored and (builder.take(Has.ROWS_OF_STORE) or again):
         region = stored[-1]
@@ -246,9 +224,9 @@ def _source(builder: Builder, dice: Dice) -> tuple[Arena, int, int]:
     if shared and again:
         arena = shared[dice.below(len(shared))]
         return arena, 0, max(1, arena.guarded // _ROW)
-    arena = builder.memory.arena("r", shared=True)
+    arena = builder.arena("r", shared=True)
     start = _first_row(builder, dice)
-    builder.memory.block(arena, start, rows * _ROW, written=False)
+    builder.block(arena, start, rows * _ROW)
     return arena, start, rows
 
 
@@ -272,7 +250,7 @@ def _immediate(builder: Builder, dice: Dice, least: int) -> int:
 def store_rows(builder: Builder, value: LiveValue, forms: Sequence[Form], dice: Dice) -> None:
     """Append a store to rows that lie apart."""
     form = fitting(builder, forms, dice)
-    arena = builder.memory.arena("o", shared=True)
+    arena = builder.arena("o", shared=True)
     start, pitch = _first_row(builder, dice), dice.one_of(_PITCHES)
     kind, odd = dice.one_of(("in order", "mixed", "backwards", "hopping")), 1 + 2 * dice.below(16)
     row_of: dict[str, Callable[[int], int]] = {
@@ -287,7 +265,7 @@ def store_rows(builder: Builder, value: LiveValue, forms: Sequence[Form], dice: 
     if _computes(builder):
         addresses, code = _computed_rows(builder.wide_dice(), start, pitch, LANES, apart=True)
     span = _rows(arena, addresses)
-    builder.memory.block(arena, span.start, span.end - span.start, written=True)
+    builder.block(arena, span.start, span.end - span.start, written=True)
     builder.scope.access(writes=(span,))
     builder.add(
         Op.of(

@@ -43,89 +43,79 @@ def always_wrong(row: ScalarInstruction, guard: str = "") -> bool:
     return False
 
 
-_Classes = tuple[tuple[str, ...], tuple[str, ...]]
-"""Classes of registers that an instruction writes, and of those that it reads."""
+_Rows = tuple[ScalarInstruction, ...]
 
 
 @dataclass(frozen=True)
 class DrawnRows:
     """The scalar instructions that a module can have, and whose results PTX says to the bit."""
 
-    plain: Mapping[str, tuple[tuple[ScalarInstruction, ...], ...]]
+    plain: Mapping[str, tuple[_Rows, ...]]
     """Instructions that may stand anywhere, by their first word, those of the same types together:
     rounding, saturation and comparisons make many of some types and few of others."""
     families: tuple[str, ...]
     """Their first words, those of everyday code several times."""
-    alike: Mapping[_Classes, Mapping[str, tuple[ScalarInstruction, ...]]]
-    """The same instructions by the classes of their operands, and by their first word."""
-    reading: Mapping[str, tuple[tuple[tuple[ScalarInstruction, ...], ...], ...]]
+    alike: Mapping[tuple[tuple[str, ...], tuple[str, ...]], Mapping[str, _Rows]]
+    """The same by the classes of registers that they write and read, and by their first word."""
+    reading: Mapping[str, tuple[tuple[_Rows, ...], ...]]
     """The same by the type that they read first, and by its class: groups as in `plain` of each
     first word, which is there the more often the more the type matters."""
-    every: Mapping[Feature, tuple[ScalarInstruction, ...]]
-    """The same instructions, by their features."""
+    every: Mapping[Feature, _Rows]
+    """The same by their features."""
     together: frozenset[Feature]
     """Features of those that need others before them, or read what other lanes hold."""
-    first: tuple[ScalarInstruction, ...]
+    first: _Rows
     """Instructions that compute a predicate from registers of 32 bits."""
-    warp: tuple[ScalarInstruction, ...]
+    warp: _Rows
     """Instructions that all lanes execute together."""
     carries: tuple[tuple[ScalarInstruction, ScalarInstruction], ...]
     """Instructions that write the carry, each with one that may read it: sums with sums."""
-
-
-def _is_settled(row: ScalarInstruction, module: Module) -> bool:
-    """Whether PTX says the bits of all that an instruction gives, or another settles them."""
-    by = SCALARS.get(row.settled_by)
-    return not row.nan or (by is not None and by.exists(module))
 
 
 def settled(one: Assign) -> list[Statement]:
     """Return an instruction, and behind it what makes its NaNs canonical where they are open."""
     if not one.row.nan:
         return [one]
-    sources = one.destinations * 2
-    return [one, replace(one, opcode=one.row.settled_by, sources=sources)]
+    return [one, replace(one, opcode=one.row.settled_by, sources=one.destinations * 2)]
 
 
 @cache
 def drawn_rows(module: Module) -> DrawnRows:
     """Return what a module can have."""
+
+    def is_settled(row: ScalarInstruction) -> bool:
+        by = SCALARS.get(row.settled_by)
+        return not row.nan or (by is not None and by.exists(module))
+
     rows = [
         row for row in SCALARS.values()
-        if row.exists(module) and row.defined is None and _is_settled(row, module)
+        if row.exists(module) and row.defined is None and is_settled(row)
     ]  # fmt: skip
     plain: dict[str, list[ScalarInstruction]] = {}
     for row in rows:
         if not (row.warp or row.carry_in or row.carry_out):
             plain.setdefault(family_of(row), []).append(row)
-    alike: dict[_Classes, dict[str, tuple[ScalarInstruction, ...]]] = {}
-    reading: dict[str, list[tuple[tuple[ScalarInstruction, ...], ...]]] = {}
+    every: dict[Feature, list[ScalarInstruction]] = {one: [] for one in OF_SCALAR.values()}
+    alike: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, _Rows]] = {}
+    reading: dict[str, list[tuple[_Rows, ...]]] = {}
     for family, some in plain.items():
         for row in some:
+            every[OF_SCALAR[row.family]].append(row)
             same = alike.setdefault((row.destinations, row.sources), {})
             same[family] = (*same.get(family, ()), row)
         for name in {one: None for row in some for one in (read_as(row), *row.sources[:1])}:
             of_name = [row for row in some if name in (read_as(row), *row.sources[:1])]
             times = _TELLING_OFTEN if family in _TELLING else _often(family)
             reading.setdefault(name, []).extend([_by_types(of_name)] * times)
+    apart = {NTH_BIT, *(OF_SCALAR[row.family] for row in rows if row.carry_in or row.warp)}
     return DrawnRows(
         alike=alike,
         reading={name: tuple(groups) for name, groups in reading.items()},
         plain={family: _by_types(some) for family, some in plain.items()},
         families=tuple(name for name in plain for _ in range(_often(name))),
-        every={
-            feature: tuple(
-                row for some in plain.values() for row in some if OF_SCALAR[row.family] is feature
-            )
-            for feature in OF_SCALAR.values()
-        },
-        together=frozenset(
-            {NTH_BIT, *(OF_SCALAR[row.family] for row in rows if row.carry_in or row.warp)}
-        )
-        - {OF_SCALAR[row.family] for some in plain.values() for row in some},
-        first=tuple(
-            row for row in rows if row.destinations == ("pred",) and {*row.sources} == {"b32"}
-        ),
+        every={feature: tuple(some) for feature, some in every.items()},
+        together=frozenset(feature for feature in apart if not every[feature]),
+        first=tuple(r for r in rows if r.destinations == ("pred",) and {*r.sources} == {"b32"}),
         warp=tuple(row for row in rows if row.warp),
         carries=tuple(
             (first, second)
@@ -138,8 +128,10 @@ def drawn_rows(module: Module) -> DrawnRows:
 
 
 def family_of(row: ScalarInstruction) -> str:
-    """Return its first word; one for all that work on bytes and halves of registers."""
-    # Those on bytes and halves of registers are many, and emulated since sm_50 (9.7.17).
+    """Return its first word; one for all that work on bytes and halves of registers.
+
+    These are many, and emulated since sm_50 (9.7.17).
+    """
     halves = row.family.endswith(("2", "4")) and row.family[0] == "v"
     return "v" if halves else row.family
 
@@ -172,7 +164,7 @@ def written_as(row: ScalarInstruction) -> str:
     return _fitting(types[1 if row.family in ("cvt", "set") else -1], row.destinations[0])
 
 
-def _by_types(rows: Sequence[ScalarInstruction]) -> tuple[tuple[ScalarInstruction, ...], ...]:
+def _by_types(rows: Sequence[ScalarInstruction]) -> tuple[_Rows, ...]:
     found: dict[tuple[str, ...], list[ScalarInstruction]] = {}
     for row in rows:
         found.setdefault(_types(row), []).append(row)
@@ -188,23 +180,20 @@ _FLOATS = {
 
 
 def constant(dice: Dice, bits: int) -> int:
-    """Choose a number of so many bits.
-
-    It is small, at an end, a power of two, bytes, a power of two as a float, or anything.
-    """
-    kind = dice.below(7)
-    if kind == 6:
-        return dice.one_of(_FLOATS[bits])
-    ends = (0, 1, (1 << bits) - 1, 1 << (bits - 1), (1 << (bits - 1)) - 1, bits, bits - 1, 2)
-    if kind == 0:
-        return dice.below(bits + 2)
-    if kind == 1:
-        return dice.one_of(ends)
-    if kind == 2:
-        return 1 << dice.below(bits)
-    if kind == 3:
-        return ((1 << 1 + dice.below(bits)) - 1) & ((1 << bits) - 1)
-    byte = dice.one_of((0xFF, 0x80, 0x7F, 0x0F, 0xF0))
-    if kind == 4:
-        return byte << 8 * dice.below(bits // 8)
-    return dice.below(1 << bits)
+    """Choose a small number of so many bits, an end, a power of two, bytes, a float, or any."""
+    most, high = (1 << bits) - 1, 1 << (bits - 1)
+    match dice.below(7):
+        case 0:
+            return dice.below(bits + 2)
+        case 1:
+            return dice.one_of((0, 1, most, high, high - 1, bits, bits - 1, 2))
+        case 2:
+            return 1 << dice.below(bits)
+        case 3:
+            return ((1 << 1 + dice.below(bits)) - 1) & most
+        case 4:
+            return dice.one_of((0xFF, 0x80, 0x7F, 0x0F, 0xF0)) << 8 * dice.below(bits // 8)
+        case 5:
+            dice.below(5)
+            return dice.below(1 << bits)
+    return dice.one_of(_FLOATS[bits])

@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from oracle.forms import Form
 from oracle.operands import Registers
 from oracle.operations import Operation
-from strategies.features import OF_LANES, OF_OPERANDS, OF_OPERATION, Has, of_form
+from strategies.features import LIVE, OF_LANES, OF_OPERANDS, OF_OPERATION, Has, of_form
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.forms import Palette, families, operand_of
 
 Need = Callable[[Form], bool]
 """Tells whether a form gives what another does not."""
 
-_OF_ACCUMULATION = (Has.D_AS_C, Has.CHAIN)
-_OF_ONE_FORM = (
-    Has.A_REUSED, Has.B_REUSED, Has.TILES, Has.LIVE_8, Has.LIVE_16,
-)  # fmt: skip
+ACCUMULATED = (Has.D_AS_C, Has.CHAIN)
+_OF_ONE_FORM = (Has.A_REUSED, Has.B_REUSED, Has.TILES, *LIVE)
 
 
-def main_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) -> Form:
-    """Choose what a program is about.
-
-    Parameters
-    ----------
-    form
-        What is asked for.
-    rows
-        Whether it may be no multiplication if nothing is asked for.
-    """
+def chosen_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) -> Form:
+    """Choose what a program is about; if nothing is asked for, `rows` may be moved, too."""
     known = builder.palette
     if form is not None and form.is_main:
         return form
     if form is not None:
         users = _users(known, form) or _users(builder.everything, form)
         return dice.one_of(_suited(users, builder))
-    groups: list[tuple[Form, ...]] = []
     lanes: list[tuple[Form, ...]] = list(families(known.register_products))
     if not builder.wants((Has.LANES_BEFORE, Has.LANES_BEHIND)):
         lanes += [(form,) for form in known.moves]
@@ -47,11 +36,14 @@ def main_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) ->
         lanes = [asked]
     if lanes and builder.wants(OF_LANES):
         return dice.one_of(dice.one_of(lanes))
+    groups: list[Sequence[Form]] = []
     if known.fragment_products:
         groups += families(_suited(known.fragment_products, builder))
     if rows or not groups:
-        groups += known.row_families
-        groups += lanes
+        loads: dict[str, list[Form]] = {}
+        for load in known.row_loads:
+            loads.setdefault(load.texts["type"] or load.texts["src_fmt"], []).append(load)
+        groups += [*loads.values(), *lanes]
     return dice.one_of(dice.one_of(groups))
 
 
@@ -72,8 +64,7 @@ def beside(builder: Builder, main: Form, number: int) -> list[Form]:
     Others have the same form, or can take the D of the one before as their C, or, where registers
     hold it, as their A or B, or are any.
     """
-    opaque = main.opaque
-    palette = builder.palette
+    opaque, palette = main.opaque, builder.palette
     if opaque and not palette.fragment_products:
         palette = builder.everything
     known = palette.fragment_products if opaque else palette.register_products
@@ -82,7 +73,7 @@ def beside(builder: Builder, main: Form, number: int) -> list[Form]:
     while len(forms) < number:
         dice, last = builder.dice(), forms[-1]
         kind = dice.one_of(("same", "kin", "same" if opaque else "next", "any"))
-        if builder.wants(_OF_ACCUMULATION):
+        if builder.wants(ACCUMULATED):
             kind = "kin"
         elif builder.wants(_OF_ONE_FORM):
             kind = "same"
@@ -98,9 +89,7 @@ def beside(builder: Builder, main: Form, number: int) -> list[Form]:
         elif Has.IN_PLACE_MEMORY in builder.wanted:
             others = [form for form in (last, *known) if _accumulates(form)]
         elif Has.OVER_PART in builder.wanted:
-            others = [
-                form for form in known if operand_of(form, "d").words < operand_of(form, "a").words
-            ]
+            others = [f for f in known if operand_of(f, "d").words < operand_of(f, "a").words]
         elif kind == "kin":
             others = palette.taking_as_c.get(operand_of(last, "d"), ())
         elif kind == "next":
@@ -127,17 +116,13 @@ def asked_operations(builder: Builder) -> list[Operation]:
     return [operation for operation, it in OF_OPERATION.items() if it in builder.wanted]
 
 
-def _needs(builder: Builder) -> Iterator[Need]:
-    for operation in asked_operations(builder):
-        yield _taking(operation)
-    if Has.IN_PLACE_MEMORY in builder.wanted:
-        yield _accumulates
+def _needs(builder: Builder) -> list[Need]:
+    needs = [_taking(operation) for operation in asked_operations(builder)]
+    return [*needs, _accumulates] if Has.IN_PLACE_MEMORY in builder.wanted else needs
 
 
 def _taking(operation: Operation) -> Need:
-    return lambda form: any(
-        operation.accepts(type_) for type_ in (form.a_type, form.c_type, form.d_type)
-    )
+    return lambda form: any(map(operation.accepts, (form.a_type, form.c_type, form.d_type)))
 
 
 def _accumulates(form: Form) -> bool:
@@ -146,12 +131,10 @@ def _accumulates(form: Form) -> bool:
 
 def _suited(forms: tuple[Form, ...], builder: Builder) -> tuple[Form, ...]:
     """Return those of some forms that can have what is asked for, or all if none can."""
-    needs = [*_needs(builder)]
-    if builder.wants(_OF_ACCUMULATION):
-        needs.append(_accumulates)
+    needs = [*_needs(builder), *([_accumulates] if builder.wants(ACCUMULATED) else [])]
     if not needs:
         return forms
-    return tuple(f for f in forms if all(need(f) for need in needs)) or forms
+    return tuple(form for form in forms if all(need(form) for need in needs)) or forms
 
 
 def _users(known: Palette, form: Form) -> tuple[Form, ...]:

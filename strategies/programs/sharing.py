@@ -37,12 +37,10 @@ SHARING = (
     Has.MOVED_IN_PLACE,
 )  # fmt: skip
 """Features that are made here."""
-
 _KEPT = frozenset(
     {
-        Has.IN_PLACE_REGISTERS, Has.OVER_MULTIPLICAND, Has.OVER_PART,
-        Has.A_REUSED, Has.B_REUSED, Has.D_AS_C, Has.CHAIN,
-        Has.D_AS_MULTIPLICAND, Has.ROWS_OF_D, Has.FED_BY_ROWS,
+        Has.IN_PLACE_REGISTERS, Has.OVER_MULTIPLICAND, Has.OVER_PART, Has.A_REUSED, Has.B_REUSED,
+        Has.D_AS_C, Has.CHAIN, Has.D_AS_MULTIPLICAND, Has.ROWS_OF_D, Has.FED_BY_ROWS,
     }
 )  # fmt: skip
 """Features that may go where other registers are taken."""
@@ -50,36 +48,29 @@ _KEPT = frozenset(
 Vector = Sequence[Register]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Sharing:
     """How a program changes so that operands of one of its steps share registers."""
 
     feature: Feature
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    """Operands wherever they stand, by what they are named."""
     result: str = ""
     """What the step writes, for the step itself and for later steps that read it."""
-    back: bool = False
-    """Whether the result is copied behind the step to where it was, and nobody else reads it."""
     own: Mapping[str, object] = field(default_factory=dict)
     """Fields of the step alone."""
     before: tuple[Step, ...] = ()
     """What comes before the step."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Operands wherever they stand, by what they are named."""
+    back: bool = False
+    """Whether the result is copied behind the step to where it was, and nobody else reads it."""
 
 
 def with_shared_registers(
     program: Program, dice: Callable[[], Dice], focus: Focus, target: str
 ) -> Program:
-    """Return a program with operands in shared registers, as its focus says.
+    """Return a program, defined on a target, with operands in shared registers, as its focus says.
 
-    Parameters
-    ----------
-    dice
-        Draws the digits of a group of decisions.
-    focus
-        What the program should be about.
-    target
-        Where the program is to be defined.
+    `dice` draws the digits of a group of decisions.
     """
     if focus.shares_registers is False:
         return program
@@ -108,7 +99,7 @@ def _changed(
     """Return a program in which a step, counted in the order of the text, shares registers."""
     step = [*walk(program.steps)][number]
     ways: dict[Feature, list[Sharing]] = {}
-    for way in sharings(program, step, dice):
+    for way in _sharings(program, step, dice):
         if not asked or way.feature in asked:
             ways.setdefault(way.feature, []).append(way)
     features = list(ways)
@@ -118,21 +109,23 @@ def _changed(
         start = dice.below(len(group))
         for way in (*group[start:], *group[:start])[:_TRIED]:
             for tried in (way, replace(way, back=True)) if way.result else (way,):
-                changed = shared(program, step, tried)
+                changed = _shared(program, step, tried)
                 if not undefined(changed, target=target):
                     return changed, feature
     return None
 
 
-def shared(program: Program, changed: Step, way: Sharing) -> Program:
+def _shared(program: Program, changed: Step, way: Sharing) -> Program:
     """Return a program in which a step shares registers in some way."""
     renamed = dict(way.renamed)
 
+    def fits(use: Use) -> bool:
+        text = renamed.get(use.name)
+        return text is not None and (not listed(text) or text.count(" ") + 1 == use.holds.registers)
+
     def rewritten(step: Step) -> Iterator[Step]:
         made = step.writes
-        fields: dict[str, Any] = {
-            use.field: renamed[use.name] for use in step.reads if _fits(renamed.get(use.name), use)
-        }
+        fields: dict[str, Any] = {use.field: renamed[use.name] for use in step.reads if fits(use)}
         if step is changed:
             yield from way.before
             fields |= way.own
@@ -144,7 +137,7 @@ def shared(program: Program, changed: Step, way: Sharing) -> Program:
                 renamed[made.name] = way.result
         elif way.result and made is not None and made.name not in way.renamed:
             renamed.pop(made.name, None)
-        if made is not None and _fits(renamed.get(made.name), made):
+        if made is not None and fits(made):
             fields[made.field] = renamed[made.name]
         fields |= {name: every(inside) for name, inside in step.blocks.items()}
         yield step.changed(**fields)
@@ -155,11 +148,7 @@ def shared(program: Program, changed: Step, way: Sharing) -> Program:
     return replace(program, steps=every(program.steps))
 
 
-def _fits(text: str | None, use: Use) -> bool:
-    return text is not None and (not listed(text) or text.count(" ") + 1 == use.holds.registers)
-
-
-def sharings(program: Program, step: Step, dice: Dice) -> Iterator[Sharing]:
+def _sharings(program: Program, step: Step, dice: Dice) -> Iterator[Sharing]:
     """Iterate over ways in which operands of a step can share registers."""
     if multiplies(step):
         yield from _of_product(program, step, dice)
@@ -169,7 +158,7 @@ def sharings(program: Program, step: Step, dice: Dice) -> Iterator[Sharing]:
         if step.address is None and (use.holds.bits == 64 or near):
             # The last one, mostly: those before it are written first.
             number = use.holds.registers - 1 - dice.below(use.holds.registers)
-            yield Sharing(feature=Has.ADDRESS_LOADED, own={"address": number})
+            yield Sharing(Has.ADDRESS_LOADED, own={"address": number})
     elif stores_rows(step):
         (use,) = step.uses
         registers = use.registers
@@ -177,9 +166,9 @@ def sharings(program: Program, step: Step, dice: Dice) -> Iterator[Sharing]:
             first = dice.below(len(registers) - 1)
             repeated = (*registers[: first + 1], *registers[first:-1])
             for vector in (repeated, (registers[first],) * len(registers)):
-                yield Sharing(feature=Has.ROWS_REPEATED, own={use.field: text_of(vector)})
+                yield Sharing(Has.ROWS_REPEATED, own={use.field: text_of(vector)})
     elif is_main(step) and step.names["source"] != step.names["destination"]:
-        yield Sharing(feature=Has.MOVED_IN_PLACE, result=step.names["source"])
+        yield Sharing(Has.MOVED_IN_PLACE, step.names["source"])
 
 
 def _loads(step: Step) -> bool:
@@ -192,16 +181,22 @@ def _of_product(program: Program, step: Product, dice: Dice) -> Iterator[Sharing
     bank = fresh_bank(program, "d")
     own = [Register(bank, d.holds.bits, index) for index in range(d.holds.registers)]
     metadata = [one for use in step.uses[4:] for one in use.registers]
-    ways = [*_destinations(own, a, b, c, dice), *_over_metadata(own, metadata)]
-    for feature, vector in ways:
+    # A D of which one register holds the metadata before.
+    over_metadata = [
+        (Has.OVER_METADATA, (*own[:place], *metadata, *own[place + 1 :]))
+        for place in ((0, len(own) - 1) if metadata else ())
+    ]
+    for feature, vector in (*_destinations(own, a, b, c, dice), *over_metadata):
         if text_of(vector) != text_of(d.registers):
-            yield Sharing(feature=feature, result=text_of(vector))
+            yield Sharing(feature, text_of(vector))
     if multiplies_registers(step):
-        for vector in _repetitions(c.registers):
-            yield Sharing(feature=Has.C_REPEATED, own={"c": text_of(vector)})
+        of_c, size = c.registers, len(c.registers)
+        for places in (lambda i: 0, lambda i: i & ~1, lambda i: i % max(1, size // 2)):
+            if size > 1:
+                repeated = text_of([of_c[places(index)] for index in range(size)])
+                yield Sharing(Has.C_REPEATED, own={"c": repeated})
         if a.holds.bits == b.holds.bits:
-            taken = _filled(a.registers, b.registers)
-            yield Sharing(feature=Has.A_WITH_B, own={"b": text_of(taken)})
+            yield Sharing(Has.A_WITH_B, own={"b": text_of(_filled(a.registers, b.registers))})
     yield from _one_number(program, step, c, own, dice)
     if a.holds.bits == b.holds.bits and a.name != b.name:
         yield _interleaved(program, a, b)
@@ -212,10 +207,7 @@ def _destinations(
 ) -> Iterator[tuple[Feature, Vector]]:
     """Iterate over vectors for D that share registers with C, or with A and B.
 
-    Parameters
-    ----------
-    own
-        Registers that D can have for itself.
+    `own` are registers that D can have for itself.
     """
     bits, size = own[0].bits, len(own)
     of_c = c.registers
@@ -244,21 +236,6 @@ def _destinations(
                     yield Has.AMONG_MULTIPLICANDS, filled
 
 
-def _over_metadata(own: Vector, metadata: Vector) -> Iterator[tuple[Feature, Vector]]:
-    """Iterate over vectors for D of which one register holds the metadata before."""
-    for place in (0, len(own) - 1) if metadata else ():
-        yield Has.OVER_METADATA, (*own[:place], *metadata, *own[place + 1 :])
-
-
-def _repetitions(registers: Vector) -> Iterator[Vector]:
-    """Iterate over vectors with some of these registers more than once."""
-    size = len(registers)
-    if size > 1:
-        yield (registers[0],) * size
-        yield [registers[index & ~1] for index in range(size)]
-        yield [registers[index % max(1, size // 2)] for index in range(size)]
-
-
 def _one_number(
     program: Program, step: Product, c: Use, own: Vector, dice: Dice
 ) -> Iterator[Sharing]:
@@ -269,19 +246,18 @@ def _one_number(
     earlier = takewhile(lambda other: other is not step, walk(program.steps))
     if any(multiplies(other) and other.names["d"] == c.name for other in earlier):
         return
-    bank, bits = fresh_bank(program, "z"), c.holds.bits
-    type_ = step.form.c_type
+    bank, bits, type_ = fresh_bank(program, "z"), c.holds.bits, step.form.c_type
     constant = replicated(dice.one_of((0, one(type_))), type_.bits, bits)
     for count in (1, 2):
         registers = [Register(bank, bits, index % count) for index in range(c.holds.registers)]
         if count == c.holds.registers:
             continue
         before = (set_registers(destination=bank, count=count, constant=constant, bits=bits),)
-        fields: dict[str, object] = {"c": text_of(registers)}
-        yield Sharing(feature=Has.C_REPEATED, own=fields, before=before)
+        fields = {"c": text_of(registers)}
+        yield Sharing(Has.C_REPEATED, own=fields, before=before)
         if own[0].bits == bits:
             over = text_of(_filled(registers[:1], own))
-            yield Sharing(feature=Has.C_REPEATED, own=fields, before=before, result=over)
+            yield Sharing(Has.C_REPEATED, over, fields, before)
 
 
 def _interleaved(program: Program, a: Use, b: Use) -> Sharing:
@@ -291,11 +267,9 @@ def _interleaved(program: Program, a: Use, b: Use) -> Sharing:
         for odd, use in enumerate((a, b))
     )
     if _movable(program, a.name) and _movable(program, b.name):
-        return Sharing(feature=Has.A_WITH_B, renamed={a.name: first, b.name: second})
-    return Sharing(
-        feature=Has.A_WITH_B, own={"a": first, "b": second},
-        before=(copied(a, a.name, first), copied(b, b.name, second)),
-    )  # fmt: skip
+        return Sharing(Has.A_WITH_B, renamed={a.name: first, b.name: second})
+    before = copied(a, a.name, first), copied(b, b.name, second)
+    return Sharing(Has.A_WITH_B, own={"a": first, "b": second}, before=before)
 
 
 def _movable(program: Program, name: str) -> bool:

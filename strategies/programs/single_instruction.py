@@ -20,13 +20,13 @@ from oracle.image import position
 from oracle.matrices import Matrix
 from oracle.operands import Registers, Use
 from oracle.operations import Operation
-from oracle.ops import AnyOp, MatrixAccess, Op, Product, loads_fragment, product_of
+from oracle.ops import MatrixAccess, Op, Product, loads_fragment, product_of
 from oracle.places import Buffer, Place, Span
 from oracle.program import Program
 from oracle.steps import Elementwise, PlainAccess, Step
 from oracle.storage import read, write
-from strategies.cells import Image
-from strategies.programs.forms import access_form
+from strategies.matrices import Image
+from strategies.programs.forms import ACCESS_FORMS
 
 Values = NDArray[Any]
 """Raw elements of a matrix, (rows, columns)."""
@@ -50,7 +50,7 @@ Access = MatrixAccess | PlainAccess
 """A plain load or store of the registers of an operand."""
 
 
-def plain_access(use: Use, place: Place, *, store: bool = False) -> Access:
+def plain_access(use: Use, place: Place, *, store: bool = False) -> MatrixAccess | PlainAccess:
     """Return a load, or a store, of the registers of an operand, in global memory, by rows."""
     holds = use.holds
     if isinstance(holds, Registers):
@@ -58,7 +58,7 @@ def plain_access(use: Use, place: Place, *, store: bool = False) -> Access:
             loads=not store, registers=use.name, count=holds.registers, bits=holds.bits, place=place
         )
     matrix = replace(holds.matrix, operand="d") if store else holds.matrix
-    form = access_form(matrix, holds.layout or "row", "global")
+    form = ACCESS_FORMS[matrix, holds.layout or "row", "global"]
     return Op.of(form, fragment=use.name, place=place)
 
 
@@ -76,12 +76,9 @@ def single_instruction(step: Step) -> tuple[Any, ...]:
 def buffers_of(
     steps: Iterable[Step], size: Callable[[Any], int] = lambda step: span_of(step).end
 ) -> tuple[Buffer, ...]:
-    """Return a global buffer for each load and store among steps.
+    """Return a global buffer for each load and store among steps, of the size that is given.
 
-    Parameters
-    ----------
-    size
-        Returns its bytes; those up to the last that is accessed, if it is not given.
+    It is that up to the last byte that is accessed by default.
     """
     return tuple(
         Buffer(name=span_of(step).buffer, space="global", size=size(step))
@@ -120,14 +117,9 @@ class SingleProduct:
         return self.multiply.form
 
     @property
-    def steps(self) -> tuple[AnyOp, ...]:
-        """The loads, the multiplication and the store."""
-        return self.a, self.b, self.c, self.multiply, self.store
-
-    @property
     def program(self) -> Program:
         """The program."""
-        return _program(self.steps)
+        return _program((self.a, self.b, self.c, self.multiply, self.store))
 
     def loading(self, loads: Mapping[str, MatrixAccess]) -> SingleProduct:
         """Return the same with other loads of some operands."""
@@ -141,41 +133,31 @@ class SingleProduct:
     def reload(self, type_: Format, *, beside: str = "") -> Program:
         """Return a program that loads an accumulator and stores it as D is: nothing is multiplied.
 
-        Parameters
-        ----------
-        type_
-            Of the accumulator: that of C, or of D.
-        beside
-            Another operand that is loaded as well, to no purpose.
+        Its type is that of C, or of D. `beside` is another operand that is loaded to no purpose.
         """
         load, store = self.c, self.store
         matrix = replace(load.form.matrix(), type=type_)
         # A stride or an address that suits one type may not suit another.
         if type_ != load.form.type():
-            form = access_form(matrix, load.form.layout, load.form.space)
+            form = ACCESS_FORMS[matrix, load.form.layout, load.form.space]
             load = Op.of(form=form, fragment="c", place=Place(buffer="c"))
         if type_ != store.form.type():
             matrix = replace(matrix, operand="d")
-            kept = access_form(matrix, store.form.layout, store.form.space)
+            kept = ACCESS_FORMS[matrix, store.form.layout, store.form.space]
             store = Op.of(form=kept, fragment="c", place=Place(buffer="d"))
         others = (self.loads[beside],) if beside else ()
         return _program((*others, load, store.changed(fragment="c")))
 
     def making(self, operand: str, raw: int) -> Program | None:
-        """Return a program that makes one operand in registers: one element that stands everywhere.
+        """Return a program that makes one operand in registers: these bits in every element.
 
         The operand is loaded all the same; what it was is lost, unless it was NaN or infinite.
         None where no element-wise operations of its type do that.
-
-        Parameters
-        ----------
-        raw
-            Bits of the element.
         """
         matrix = self.loads[operand].form.matrix()
-        by = Operation.MULTIPLY, Operation.ADD
-        if not matrix.type.is_float:
-            by = Operation.AND, Operation.OR
+        by = (Operation.AND, Operation.OR)
+        if matrix.type.is_float:
+            by = (Operation.MULTIPLY, Operation.ADD)
         if not all(operation.accepts(matrix.type) for operation in by):
             return None
         made = [
@@ -213,7 +195,7 @@ def _like(load: MatrixAccess, model: MatrixAccess) -> MatrixAccess:
     usual = load.form.matrix().default_stride(load.form.layout)
     memory = model.memory
     return load.changed(
-        form=access_form(load.form.matrix(), load.form.layout, model.form.space),
+        form=ACCESS_FORMS[load.form.matrix(), load.form.layout, model.form.space],
         # Twice the usual one: lines stay aligned.
         stride=None if memory.stride is None else 2 * usual,
         stride_in_register=memory.stride_in_register,
@@ -238,7 +220,7 @@ def apart(program: Program, step: MatrixAccess, name: str) -> MatrixAccess:
     moved = step.changed(fragment=name, place=place)
     if program.buffer(there.buffer).space == "shared" and step.form.space:
         # What held an address of shared memory may be too short for one of global memory.
-        form = access_form(step.form.matrix(), step.form.layout, "global")
+        form = ACCESS_FORMS[step.form.matrix(), step.form.layout, "global"]
         moved = moved.changed(form=form, address=None)
     return moved
 
@@ -255,14 +237,9 @@ Content = Values | int
 
 
 def image_of(program: Program, contents: Mapping[str, Content], *, noise: int = 0) -> Image:
-    """Return an image of a program of one multiplication.
+    """Return an image of a program of one multiplication, whose contents are given by operand.
 
-    Parameters
-    ----------
-    contents
-        By operand. Where single elements are given, every other byte of the buffer is noise.
-    noise
-        Which noise.
+    Where single elements are given, every other byte of the buffer is noise, of this seed.
     """
     random = np.random.default_rng(noise)
     image = random.integers(0, 256, program.image_bytes, dtype=np.uint8)

@@ -19,8 +19,8 @@ from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.steps import Barrier, Step, copies_bytes, is_lane_code
 from oracle.storage import Tile, read, write
-from strategies.cells import Image
-from strategies.programs.memory import GUARD_BYTES
+from strategies.matrices import Image
+from strategies.programs.builder import GUARD_BYTES
 
 T = TypeVar("T")
 Site = tuple[int | str, ...]

@@ -22,7 +22,7 @@ from oracle.registers import listed
 from oracle.steps import accesses_registers, is_plain_load
 from oracle.storage import Tile, write
 from oracle.tracing import trace
-from strategies.programs.memory import GUARD_BYTES
+from strategies.programs.builder import GUARD_BYTES
 from strategies.programs.single_instruction import buffers_of, plain_access, single_instruction
 from strategies.simplification.examples import Example, Site, Steps, new_buffer, room_for, visit
 from strategies.simplification.steps import metadata_names

@@ -34,7 +34,7 @@ from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.steps import Step, accesses_registers, is_lane_code, plain_load, plain_store
 from oracle.tracing import trace
-from strategies.programs.memory import GUARD_BYTES
+from strategies.programs.builder import GUARD_BYTES
 from strategies.simplification.examples import Example, Site, edited, visit
 
 _LEAST_STEPS = 3

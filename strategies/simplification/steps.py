@@ -43,10 +43,9 @@ from oracle.steps import (
     set_registers,
 )
 from oracle.storage import Tile
-from strategies.cells import Image
-from strategies.matrices import places_of
+from strategies.matrices import Image, places_of
+from strategies.programs.builder import GUARD_BYTES
 from strategies.programs.forms import ACCESS_FORMS
-from strategies.programs.memory import GUARD_BYTES
 from strategies.simplification.examples import (
     Edits,
     Example,

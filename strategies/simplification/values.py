@@ -22,8 +22,7 @@ from oracle.formats import Format, Kind
 from oracle.forms import Form
 from oracle.ops import loads_fragment, multiplies_fragments
 from oracle.registers import Register
-from strategies.cells import Cells, Ids, Image
-from strategies.matrices import Placed, places_of
+from strategies.matrices import Cells, Ids, Image, Placed, places_of
 from strategies.programs.single_instruction import one
 from strategies.simplification.examples import visit
 

@@ -74,9 +74,9 @@ def test_a_module_of_the_oracle_imports_its_own_layer_and_those_before_it() -> N
 
 
 APART = {
-    "strategies.contents": "programs simplification features drafts instructions program_draws",
-    "strategies.programs": "contents simplification drafts instructions program_draws",
-    "strategies.simplification": "contents instructions program_draws",
+    "strategies.contents": "programs simplification features drafts instructions rounds",
+    "strategies.programs": "contents simplification drafts instructions rounds",
+    "strategies.simplification": "contents instructions rounds",
     "runners.simulated": "assemblers cuda emission faults front_ends protocol simulated_runner",
     "runners.faults": "assemblers cuda emission front_ends protocol simulated_runner",
     "runners.emission": "assemblers cuda faults front_ends protocol simulated",

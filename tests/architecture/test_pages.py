@@ -9,7 +9,7 @@ import pytest
 from test_rooms import ROOT
 
 from runners.wheels import WHEELS
-from strategies import instruction_draws
+from strategies import instructions
 from strategies.programs import GENERATOR_VERSION
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
@@ -56,7 +56,7 @@ def test_the_changes_name_the_versions_of_the_generators() -> None:
     rows = re.findall(r"^\| (\d+) \|", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     newest = [int(one) for one in rows]
     assert newest[0] == GENERATOR_VERSION
-    assert instruction_draws.GENERATOR_VERSION in newest
+    assert instructions.GENERATOR_VERSION in newest
 
 
 @pytest.mark.parametrize("name", WHEELS)

@@ -24,7 +24,7 @@ from fuzz.campaign import campaign, pool, worker
 from fuzz.campaign.triage import Triage
 from fuzz.cli import main
 from runners.cuda import child
-from strategies import instruction_draws
+from strategies import instructions
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from fuzz.cli import main; main()")
@@ -365,7 +365,7 @@ class _Subprocess:
 def draw_little() -> None:
     """Have rounds of instructions a sixth of what they hold (`prepare`), for small campaigns."""
     for name in ("_LEGAL", "_NEIGHBOURHOODS", "_NEAR", "_DAMAGED", "_SOUP"):
-        setattr(instruction_draws, name, getattr(instruction_draws, name) // 6)
+        setattr(instructions, name, getattr(instructions, name) // 6)
 
 
 def leave_as_found() -> None:

@@ -19,8 +19,7 @@ from fuzz.findings.making import ReplayOptions, check_trusted, remember
 from fuzz.findings.stored import Replayed, Replays
 from fuzz.options.testing import Replay, Run
 from oracle.errors import InfrastructureError, UsageError
-from strategies.coverage import Reached
-from strategies.program_coverage import ProgramCoverage
+from strategies.coverage import ProgramCoverage, Reached
 
 
 @pytest.fixture(autouse=True)

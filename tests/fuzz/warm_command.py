@@ -17,7 +17,7 @@ import fuzz.console  # noqa: F401
 from oracle.isa import FORMS
 from oracle.legality import verdict_of
 from oracle.targets import parse_target, parse_version
-from strategies.instruction_draws import round_drafts
+from strategies.instructions import round_drafts
 
 with tempfile.TemporaryDirectory() as _folder:
     run(Path(_folder, "corpus"), cases=1)

@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 
 from oracle.isa import FORMS
 from strategies.drafts import Draft
-from strategies.instructions import (
-    damaged_drafts,
-    legal_drafts,
-    neighbourhoods,
-    token_soup,
-)
+from strategies.instructions import damaged_drafts, legal_drafts, neighbourhoods, token_soup
 
 
 def legal() -> st.SearchStrategy[Draft]:

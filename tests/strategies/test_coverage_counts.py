@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -13,10 +12,10 @@ from hypothesis import strategies as st
 from oracle.errors import InfrastructureError
 from oracle.isa import FORMS
 from strategies.contents import ValueClass
+from strategies.coverage import Batch, ProgramCoverage, family_of
 from strategies.draws import Selection
 from strategies.features import FEATURES, WISHED, Dimension, features_of, possible_features
-from strategies.program_coverage import Batch, ProgramCoverage, family_of
-from strategies.program_draws import round_batches, selected_forms
+from strategies.rounds import round_batches, selected_forms
 
 TARGET, VERSION = "sm_100a", "8.6"
 SELECTED = selected_forms(Selection(), target=TARGET, version=VERSION)
@@ -86,34 +85,10 @@ def test_every_form_feature_and_class_of_a_program_is_counted_once(key: int) -> 
     assert coverage.counts["forms"][batch.form.opcode] == 1
 
 
-def test_classes_that_no_image_is_of_are_not_counted() -> None:
-    batch = replace(batches_of(3)[0], count=2)
-    coverage = counted(batch)
-    assert sum(coverage.counts["classes"][one] for one in ValueClass) == 2
-
-
 @given(KEYS, st.integers(0, 1000))
 def test_all_families_come_before_any_comes_again(key: int, turn: int) -> None:
     focuses = ProgramCoverage().focuses(key, len(FAMILIES), SELECTED, first=turn * len(FAMILIES))
     assert sorted(family_of(focus.form) for focus in focuses if focus.form) == FAMILIES
-
-
-@given(KEYS, st.integers(0, 500), st.integers(1, 40), st.integers(1, 40))
-def test_focuses_do_not_depend_on_how_many_are_chosen_at_once(
-    key: int, first: int, count: int, more: int
-) -> None:
-    coverage = ProgramCoverage()
-    parts = coverage.focuses(key, count, SELECTED, first=first)
-    parts += coverage.focuses(key, more, SELECTED, first=first + count)
-    assert parts == coverage.focuses(key, count + more, SELECTED, first=first)
-
-
-@settings(max_examples=20)
-@given(KEYS)
-def test_without_counts_all_forms_of_a_family_come_before_any_comes_again(key: int) -> None:
-    family = [form for form in SELECTED if family_of(form) == "wmma.mma.f32.f32"]
-    focuses = ProgramCoverage().focuses(key, len(family), family)
-    assert {focus.form for focus in focuses} == set(family)
 
 
 @settings(max_examples=20)
@@ -149,11 +124,6 @@ def test_features_are_wished_for_where_a_family_had_them_least(
     state["asked"] = {f"wmma.mma.f32.f32, {dimension.value}: {rare.value}": 6}
     wishes = [one.features for one in ProgramCoverage.from_state(state).focuses(key, 64, forms)]
     assert not any(rare in features for features in wishes)
-
-
-def test_some_programs_are_asked_for_nothing_and_some_for_several_things() -> None:
-    sizes = {len(focus.features) for focus in ProgramCoverage().focuses(1, 64, SELECTED)}
-    assert sizes == {0, 1, 2, 3}
 
 
 def test_lines_name_what_is_missing() -> None:

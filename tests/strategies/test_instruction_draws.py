@@ -8,21 +8,20 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from oracle.isa import FORMS, is_available
 from oracle.legality import Verdict, verdict_of
 from oracle.targets import Module, parse_target, parse_version
-from strategies.draws import Selection, derived_seed, draw
-from strategies.instruction_draws import round_drafts
+from strategies.draws import Selection, draw
+from strategies.instructions import round_drafts
 
 ROOT = Path(__file__).parents[2]
 TARGET, VERSION = parse_target("sm_90"), parse_version("8.0")
 
 PRINTED = """
 import hashlib
-from strategies.instruction_draws import round_drafts
+from strategies.instructions import round_drafts
 from oracle.isa import FORMS
 from oracle.targets import parse_target, parse_version
 drafts = round_drafts(
@@ -96,11 +95,3 @@ def test_a_selection_holds_the_forms_that_fit_its_pattern(pattern):
     for form in FORMS:
         fits = fnmatchcase(form.opcode, pattern) or (pattern.isalnum() and pattern in form.opcode)
         assert (form in chosen) == fits, form.opcode
-
-
-@given(st.lists(st.integers() | st.text(), min_size=1, max_size=3), st.integers())
-def test_a_derived_seed_has_64_bits_and_depends_on_every_part(parts, other):
-    key = derived_seed(*parts)
-    assert 0 <= key < 2**64
-    assert key == derived_seed(*parts)
-    assert key != derived_seed(*parts, other)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
 from math import prod
 
 import pytest
@@ -18,13 +16,12 @@ from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS, spellings
 from oracle.legality import verdict_of
 from runners.instruction_modules import checked
-from strategies.drafts import Draft, canonical, documented, foreign, tokens
+from strategies.drafts import Draft, canonical, documented, foreign
 from strategies.instructions import (
     Neighbourhood,
     damaged_drafts,
     legal_drafts,
     neighbourhoods,
-    token_soup,
 )
 
 CANONICAL = {canonical(form): (form.mnemonic, form.page_family) for form in FORMS}
@@ -42,49 +39,8 @@ def test_the_text_of_any_draft_is_one_line_of_ascii_that_a_module_can_hold(draft
     assert checked(text) == text
 
 
-def drawn(strategy: st.SearchStrategy[object], number: int) -> list[object]:
-    """Draw from a strategy as a campaign does: by a seed, without a database."""
-    found: list[object] = []
-
-    @seed(number)
-    @settings(
-        max_examples=30,
-        database=None,
-        deadline=None,
-        derandomize=False,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(strategy)
-    def draw(item: object) -> None:
-        found.append(list(item.drafts()) if isinstance(item, Neighbourhood) else item)
-
-    draw()
-    return found
-
-
 # A neighbourhood lists up to 1,600 instructions.
 few = settings(max_examples=30)
-STRATEGIES: dict[str, Callable[[], st.SearchStrategy[object]]] = {
-    "legal": legal,
-    "neighbourhoods": lambda: neighbourhoods(FORMS),
-    "damaged": lambda: damaged_drafts(FORMS),
-    "soup": token_soup,
-}
-
-
-@pytest.mark.parametrize("name", STRATEGIES)
-def test_the_same_seed_gives_the_same_drafts_and_another_seed_others(name: str) -> None:
-    first = drawn(STRATEGIES[name](), 7)
-    assert len(first) == 30
-    assert drawn(STRATEGIES[name](), 7) == first
-    assert drawn(STRATEGIES[name](), 8) != first
-
-
-@few
-@given(neighbourhoods(FORMS))
-def test_a_neighbourhood_is_listed_the_same_way_every_time(some: Neighbourhood) -> None:
-    assert list(some.drafts()) == list(some.drafts())
 
 
 @few
@@ -120,16 +76,6 @@ def test_a_neighbour_differs_from_its_origin_along_the_axes_alone(some: Neighbou
         assert all(re.fullmatch(r"\{(%[rfd]\d+(, |(?=\})))*\}", one) for one in vectors)
         if isinstance(some.registers, int) and draft.operands != some.origin.operands:
             assert {operand.count("%") for operand in vectors} == {some.registers}
-
-
-@given(neighbourhoods(FORMS))
-def test_the_origin_of_a_neighbourhood_is_a_canonical_form(some: Neighbourhood) -> None:
-    assert some.origin in CANONICAL
-
-
-@given(neighbourhoods([form for form in FORMS if form.mnemonic == "ldmatrix"]))
-def test_only_forms_that_are_given_are_left(some: Neighbourhood) -> None:
-    assert some.origin.mnemonic == "ldmatrix"
 
 
 def test_every_instruction_and_block_of_the_page_is_left_often() -> None:
@@ -197,27 +143,6 @@ def test_legal_drafts_begin_with_the_canonical_one_and_differ(form: Form) -> Non
 def test_legal_drafts_are_legal_where_the_newest_targets_are(draft: Draft) -> None:
     places = ((("9.3", "sm_100a")), ("6.4", "sm_75"))
     assert any(verdict_of(draft.text, ptx_version=v, target=t) == "legal" for v, t in places)
-
-
-@given(token_soup())
-def test_soup_is_of_the_vocabulary(draft: Draft) -> None:
-    assert all(not slot and text in tokens() for slot, text in draft.qualifiers)
-    assert 1 <= len(draft.qualifiers) <= 14
-    assert replace(draft, operands=()).text.startswith(draft.mnemonic)
-
-
-def test_foreign_qualifiers_are_of_other_instructions_alone() -> None:
-    kinds = {kind_of(name) for mnemonic in INSTRUCTIONS for name in INSTRUCTIONS[mnemonic].slots}
-    for kind in kinds:
-        assert documented(kind)
-        assert not set(foreign(kind)) & set(documented(kind))
-        assert len(set(foreign(kind))) == len(foreign(kind))
-    assert sum(len(foreign(kind)) for kind in kinds) > 40
-
-
-def test_tokens_are_distinct_and_hold_every_documented_qualifier() -> None:
-    assert len(set(tokens())) == len(tokens())
-    assert {slot.text for form in FORMS for slot in form.slots} <= set(tokens())
 
 
 @pytest.mark.parametrize("mnemonic", INSTRUCTIONS)

@@ -22,8 +22,8 @@ from oracle.ops import Op, Rows, memory_of
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Barrier, Copy, plain_load, plain_store
-from strategies.cells import cells_of
-from strategies.programs.forms import access_form
+from strategies.matrices import cells_of
+from strategies.programs.forms import ACCESS_FORMS
 from strategies.programs.single_instruction import _uniform, exact_elements, single_product
 from strategies.simplification.examples import Example
 from strategies.simplification.steps import plainer_accesses
@@ -48,12 +48,12 @@ def multiplication() -> Program:
     """Load, multiply and store, with bytes around every matrix."""
     loads = tuple(
         Op.of(
-            form=access_form(FORM.matrix(operand), layout, "global"),
+            form=ACCESS_FORMS[FORM.matrix(operand), layout, "global"],
             fragment=operand, place=Place(buffer=operand, offset=64),
         )
         for operand, layout in (("a", "row"), ("b", "col"), ("c", "row"))
     )  # fmt: skip
-    form = access_form(FORM.matrix("d"), "row", "global")
+    form = ACCESS_FORMS[FORM.matrix("d"), "row", "global"]
     store = Op.of(form=form, fragment="d", place=Place(buffer="d"))
     buffers = tuple(Buffer(name=name, space="global", size=1200) for name in "abcd")
     steps = (*loads, Op.of(form=FORM, d="d", a="a", b="b", c="c"), store)

@@ -15,10 +15,10 @@ import pytest
 from corpus.programs import encode_program
 from oracle.isa import FORMS
 from oracle.targets import Module, parse_target, parse_version
-from strategies import instruction_draws, programs
+from strategies import instructions, programs
 from strategies.contents import expand
 from strategies.draws import Selection
-from strategies.program_draws import (
+from strategies.rounds import (
     Speed,
     campaign_rounds,
     round_batches,
@@ -91,11 +91,11 @@ def test_undefined_programs_are_those_of_their_version(target: str) -> None:
 
 @pytest.mark.parametrize("target", INSTRUCTIONS)
 def test_rounds_of_instructions_are_those_of_their_version(target: str) -> None:
-    drafts = instruction_draws.round_drafts(
+    drafts = instructions.round_drafts(
         FORMS, parse_target(target), parse_version(VERSIONS[target]), seed=33, number=1
     )
     drawn = [draft.text.encode() for draft in drafts]
-    assert (instruction_draws.GENERATOR_VERSION, digest(drawn)) == (
+    assert (instructions.GENERATOR_VERSION, digest(drawn)) == (
         OF_INSTRUCTIONS,
         INSTRUCTIONS[target],
     )

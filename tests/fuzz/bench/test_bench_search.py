@@ -10,7 +10,7 @@ import pytest
 from fuzz.bench import search as searching_module
 from fuzz.bench.search import MEASURED_ROWS, Contents, Emitted, Mutant, Plan, chosen, search
 from fuzz.compilers.matrix import survey_programs
-from oracle.errors import InfrastructureError, UsageError
+from oracle.errors import InfrastructureError
 from oracle.isa import FORMS
 from oracle.program import requirements
 from oracle.targets import Module
@@ -18,7 +18,7 @@ from runners.emission import emit
 from runners.faults import CATALOGUE
 from runners.simulated import SimulatedDevice, SimulatedTrap, Trap, TrapKind
 from strategies.draws import Selection
-from strategies.program_draws import selected_forms
+from strategies.rounds import selected_forms
 
 TARGET, VERSION = "sm_100a", "8.6"
 SELECTED = selected_forms(Selection(), target=TARGET, version=VERSION)
@@ -97,15 +97,6 @@ def test_measured_rows_touch_only_what_they_say() -> None:
         assert all(base.opcodes.search(opcode) for opcode in touched)
         words = "bf16" if fault.name.endswith("bf16") else fault.name.rpartition("/")[2]
         assert all(words in opcode for opcode in touched)
-
-
-def test_a_fault_is_named_by_a_pattern_or_a_part() -> None:
-    assert len(chosen("f64-*", target=TARGET, version=VERSION)) == 10
-    assert [one.name for one in chosen("nan-neg", target=TARGET, version=VERSION)] == [
-        "nan-negative"
-    ]
-    with pytest.raises(UsageError, match="did you mean"):
-        chosen("nan-positive", target=TARGET, version=VERSION)
 
 
 @pytest.mark.parametrize("only", ["store-offset", "stuck-sign"])

@@ -9,9 +9,9 @@ from fuzz.checks.rounds import Work
 from fuzz.runner import OpenRunner, RunnerChoice
 from runners.protocol import Lender, Runner
 from runners.simulated_runner import SimulatedRunner
+from strategies.coverage import ProgramCoverage
 from strategies.draws import Selection
-from strategies.program_coverage import ProgramCoverage
-from strategies.program_draws import Versions, round_focuses, selected_forms
+from strategies.rounds import Versions, round_focuses, selected_forms
 
 TARGET, VERSION = "sm_90", "8.0"
 

@@ -39,9 +39,9 @@ from runners.reference.host import HostReference
 from runners.reference.self_check import Compared
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand
+from strategies.coverage import Batch, ProgramCoverage
 from strategies.draws import Selection
-from strategies.program_coverage import Batch, ProgramCoverage
-from strategies.program_draws import round_batches, round_key, selected_forms
+from strategies.rounds import round_batches, round_key, selected_forms
 
 ONLY = "wmma.mma*s8*"
 WHOLE = Shard()

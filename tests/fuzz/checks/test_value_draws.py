@@ -17,8 +17,8 @@ from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import Selection, draw
 from strategies.features import Focus
 from strategies.matrices import inputs, outputs
-from strategies.program_draws import selected_forms
 from strategies.programs import VALUED_FORMS, programs
+from strategies.rounds import selected_forms
 
 
 def _plainest(form: Form) -> Program:

@@ -17,7 +17,6 @@ from fuzz.diagnosis.culprit import culprit_of
 from fuzz.diagnosis.experiments import IN_PLACE, Culprit, ExperimentDevice, Remembered
 from fuzz.diagnosis.shared_registers import C_ELSEWHERE, C_IN_PLACE, shared_register_culprits
 from fuzz.findings.replay import Subject
-from fuzz.findings.verdicts import differences
 from fuzz.runner import RunnerChoice, opened
 from fuzz.shrinking import RunnerVerdicts, shrink
 from oracle.forms import Form
@@ -26,7 +25,7 @@ from oracle.isa import mma_form, mma_sync_form
 from oracle.ops import Op, multiplies_fragments, stores_fragment, stores_rows
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Barrier, Copy, plain_load, plain_store
+from oracle.steps import plain_load, plain_store
 from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import CATALOGUE, by_name
@@ -38,7 +37,7 @@ from strategies.contents import expand, recipes
 from strategies.draws import derived_seed, draw
 from strategies.features import Focus
 from strategies.programs import is_valued, programs
-from strategies.programs.forms import access_form
+from strategies.programs.forms import ACCESS_FORMS
 from strategies.programs.single_instruction import exact, image_of, single_product
 
 HALF = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
@@ -412,7 +411,7 @@ def test_every_store_of_a_result_is_tried() -> None:
     base = single_product(HALF)
     *loads, multiply, store = base.program.steps
     assert stores_fragment(store)
-    right = replace(store, form=access_form(store.form.matrix(), "col", "global"))
+    right = replace(store, form=ACCESS_FORMS[store.form.matrix(), "col", "global"])
     turned = store.changed(place=Place(buffer="turned"))
     program = replace(
         base.program,
@@ -426,7 +425,7 @@ def test_nothing_is_looked_at_through_a_store_that_is_wrong() -> None:
     base = single_product(HALF)
     *loads, multiply, store = base.program.steps
     assert stores_fragment(store)
-    right = replace(store, form=access_form(store.form.matrix(), "col", "global"))
+    right = replace(store, form=ACCESS_FORMS[store.form.matrix(), "col", "global"])
     again = base.multiply.changed(c="d")
     program = replace(base.program, steps=(*loads, multiply, again, again, right))
     both = RewritingRunner(SimulatedRunner("sm_90"), [third_result_moved, rows_turned])
@@ -472,22 +471,3 @@ def test_a_step_on_registers_is_shrunk_to_itself_between_plain_accesses() -> Non
     assert (stored.form.number, stored.form.transposed, stored.memory.immediate) == (1, False, 0)
     # Memory is filled, one register loaded and stored, memory copied back, in order.
     assert len(shrunk.subject.program.steps) == 6
-
-
-def test_registers_of_which_only_a_part_is_copied_out_are_no_result() -> None:
-    held = plain_load(registers="r", count=1, place=Place(buffer="in"))
-    kept = plain_store(registers="r", count=1, place=Place(buffer="shared"))
-    part = Copy(source=Place(buffer="shared"), destination=Place(buffer="out"), size=64)
-    program = Program(
-        buffers=(
-            Buffer(name="in", space="global", size=128),
-            Buffer(name="out", space="global", size=64),
-            Buffer(name="shared", space="shared", size=128),
-        ),
-        steps=(held, kept, Barrier(), part),
-    )
-    expected = np.zeros(program.image_bytes, np.uint8)
-    actual = expected.copy()
-    actual[-1] = 1
-    (found,) = differences(program, expected, actual)
-    assert found.row == -1

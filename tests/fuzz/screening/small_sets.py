@@ -8,7 +8,7 @@ from fuzz.screening import distilling
 from fuzz.screening.sets import ScreeningSet
 from oracle.targets import Module
 from strategies.draws import Selection
-from strategies.program_draws import selected_forms
+from strategies.rounds import selected_forms
 
 MODULE = Module.named("sm_90", "8.0")
 

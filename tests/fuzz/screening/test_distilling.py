@@ -11,7 +11,7 @@ from oracle.execution import execute
 from oracle.models import model_for
 from strategies.draws import Selection
 from strategies.features import features_of
-from strategies.program_draws import selected_forms
+from strategies.rounds import selected_forms
 
 
 def test_the_programs_that_are_chosen_reach_all_that_the_pool_does() -> None:

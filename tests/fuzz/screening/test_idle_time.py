@@ -19,8 +19,8 @@ from fuzz.checks.protocol import OpenCheck, RoundJob, RoundPlan, RoundReport, St
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening import idle_time
 from fuzz.screening.idle_time import IdleScreening
+from strategies.coverage import ProgramCoverage
 from strategies.draws import Selection
-from strategies.program_coverage import ProgramCoverage
 
 _PATIENCE = 60.0
 """Seconds until something must have been screened, on a machine that does other things as well."""

@@ -39,7 +39,7 @@ from runners.ptx_pass import RewritingRunner
 from runners.screening import References
 from runners.simulated_runner import SimulatedRunner
 from strategies.draws import Selection
-from strategies.program_draws import selected_forms
+from strategies.rounds import selected_forms
 
 
 @contextmanager

@@ -19,8 +19,8 @@ from oracle.program import Program, walk
 from oracle.targets import Module
 from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Trouble
 from runners.simulated_runner import SimulatedRunner
-from strategies.cells import complexity
 from strategies.features import Focus, Has
+from strategies.matrices import complexity
 from strategies.programs import programs
 from strategies.simplification.examples import Example
 from strategies.simplification.steps import unwraps

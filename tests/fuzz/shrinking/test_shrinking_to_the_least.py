@@ -28,7 +28,7 @@ from oracle.isa import FORMS
 from oracle.ops import accesses_matrix, product_of
 from oracle.program import Program, walk
 from oracle.steps import Step
-from strategies.cells import complexity
+from strategies.matrices import complexity
 from strategies.programs.single_instruction import buffers_of, single_instruction
 from strategies.simplification.steps import is_costly, metadata_words
 

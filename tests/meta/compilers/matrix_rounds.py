@@ -13,7 +13,7 @@ from fuzz.compilers.members import Member, Place, device_of
 from fuzz.runner import OpenRunner, RunnerChoice
 from oracle.forms import Form
 from strategies.draws import Selection
-from strategies.program_draws import Versions, selected_forms
+from strategies.rounds import Versions, selected_forms
 
 IMAGES = 16
 FORMS = selected_forms(

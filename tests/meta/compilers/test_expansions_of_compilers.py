@@ -25,7 +25,7 @@ from runners.faults import by_name
 from runners.protocol import Compiled
 from runners.simulated_runner import SimulatedRunner
 from strategies.draws import Selection
-from strategies.program_draws import round_batches, round_key, selected_forms
+from strategies.rounds import round_batches, round_key, selected_forms
 
 PATTERN = "mma.*m16n8k32*f32.e5m2.e5m2.f32"
 FORMS = selected_forms(Selection(pattern=PATTERN), target="sm_90", version="8.4")

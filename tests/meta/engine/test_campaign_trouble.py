@@ -31,10 +31,10 @@ from fuzz.checks.rounds import Work
 from fuzz.runner import RunnerChoice
 from oracle.errors import UsageError
 from runners.processes import helper
-from strategies import program_draws
+from strategies import rounds
 from strategies.draws import Selection, derived_seed
 from strategies.features import Focus
-from strategies.program_draws import round_key
+from strategies.rounds import round_key
 
 CALM = ("--seed", 3, "--only", "*m8n8k4*")
 ENDLESS = ("--cases", 10**9, "--workers", 2)
@@ -208,14 +208,14 @@ def test_a_campaign_is_not_overwritten_where_resume_was_forgotten(tmp_path: Path
 def draw_no_third_program_of_round_1() -> None:
     """Have strategies fail in one program of the campaign."""
     leave_as_found()
-    third, draw_one = derived_seed(round_key(3, 1), 2), program_draws.draw_one
+    third, draw_one = derived_seed(round_key(3, 1), 2), rounds.draw_one
 
     def draw(strategy: Any, key: int) -> Any:
         if key == third:
             raise UsageError("a buffer of 0 bytes; give it one at least")
         return draw_one(strategy, key)
 
-    program_draws.draw_one = draw
+    rounds.draw_one = draw
 
 
 def test_a_program_that_cannot_be_drawn_costs_its_round_alone(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from fuzz.shrinking import RunnerVerdicts, shrink
 from oracle.ops import multiplies_fragments
 from oracle.program import walk
 from runners.faults import CATALOGUE, Fault, by_name
-from strategies.cells import complexity
+from strategies.matrices import complexity
 
 (ROTATED,) = (one.name for one in CATALOGUE if re.search("^st.*-rotated-rows$", one.name))
 SAMPLE = (

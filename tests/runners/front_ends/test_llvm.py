@@ -32,8 +32,8 @@ from runners.simulated_runner import SimulatedRunner
 from runners.toolchains import each, names_program
 from strategies.draws import Selection, draw
 from strategies.features import Focus
-from strategies.program_draws import selected_forms
 from strategies.programs import programs
+from strategies.rounds import selected_forms
 
 MODULE = Module.named("sm_80", "7.1")
 """The oldest module that has every wmma form that LLVM 14 knows."""

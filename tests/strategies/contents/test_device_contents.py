@@ -12,17 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from content_programs import BITS, FLOATS, INTEGERS, long, plain, recipe, rows_program
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from oracle.program import Program
 from runners.reference.fresh import fill_bytes
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.contents.device import device_contents, shapes
-from strategies.contents.native import header
+from strategies.contents.device import device_contents
+from strategies.contents.native import header, shapes
 from strategies.contents.philox import philox
 from strategies.draws import Selection
-from strategies.program_draws import round_batches, selected_forms
+from strategies.rounds import round_batches, selected_forms
 
 HEADER = Path(__file__).parents[3] / "runners" / "reference" / "contents.h"
 DRIVER = r"""
@@ -158,13 +156,3 @@ def test_copies_matrices_and_rows_are_the_same_on_the_device(made: Make) -> None
     for program in (long().program, rows_program()):
         for number, image in enumerate(expand(recipe(*ValueClass), program, 60)):
             assert np.array_equal(image, made(recipe(*ValueClass), program, number)), number
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, (1 << 64) - 1), st.integers(1, len(ValueClass)), st.integers(1, 30))
-def test_an_image_is_made_alone_by_its_number(first: int, classes: int, count: int) -> None:
-    some = recipe(*list(ValueClass)[:classes])
-    count = min(count, (1 << 64) - first)
-    together = expand(some, plain(FLOATS[0]), count, first=first)
-    alone = [expand(some, plain(FLOATS[0]), 1, first=first + i)[0] for i in range(count)]
-    assert np.array_equal(together, alone)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -24,9 +25,17 @@ ALONE = programs(
 PROGRAMS = 300
 
 
-def drawn() -> list[LaneCode]:
+def anew() -> list[LaneCode]:
     steps = (step for key in range(PROGRAMS) for step in walk(draw_one(ALONE, key).steps))
     return [step for step in steps if isinstance(step, LaneCode)]
+
+
+drawn = cache(anew)
+"""Code that several tests look at."""
+
+
+def assigned() -> list[list[Assign]]:
+    return [[one for one in every(step.code) if isinstance(one, Assign)] for step in drawn()]
 
 
 def test_a_lane_takes_at_most_as_many_statements_as_code_may_have(
@@ -36,7 +45,7 @@ def test_a_lane_takes_at_most_as_many_statements_as_code_may_have(
     most = lane_code._BEHIND + 128
     assert before > most
     monkeypatch.setattr(lane_code, "MAX_STATEMENTS", most)
-    assert max(statements_taken(step.code) for step in drawn()) <= most
+    assert max(statements_taken(step.code) for step in anew()) <= most
 
 
 def test_no_lane_takes_bits_of_a_nan_that_ptx_leaves_open() -> None:
@@ -44,16 +53,14 @@ def test_no_lane_takes_bits_of_a_nan_that_ptx_leaves_open() -> None:
 
 
 def test_nans_are_canonical_only_where_their_bits_are_taken() -> None:
-    codes = [[one for one in every(step.code) if isinstance(one, Assign)] for step in drawn()]
-    made = [(one, behind) for code in codes for one, behind in pairwise(code) if one.row.nan]
+    made = [(one, behind) for code in assigned() for one, behind in pairwise(code) if one.row.nan]
     at_once = [one for one, behind in made if behind.opcode == one.row.settled_by]
     assert 0 < len(at_once) < len(made)
 
 
 def test_instructions_and_operands_meet_again() -> None:
-    codes = [[one for one in every(step.code) if isinstance(one, Assign)] for step in drawn()]
     again = twice = 0
-    for code in codes:
+    for code in assigned():
         seen = set()
         for one in code:
             own = one.row.family, one.sources
@@ -97,8 +104,7 @@ def test_of_some_pairs_with_a_constant_one_half_is_read() -> None:
 @pytest.mark.parametrize("type_", ["s16", "u16", "f16", "s16x2", "f16x2", "f32"])
 def test_a_fifth_of_what_reads_a_type_has_a_constant(type_: str) -> None:
     some = constants = 0
-    for code in drawn():
-        all_ = [one for one in every(code.code) if isinstance(one, Assign)]
+    for all_ in assigned():
         held = {
             name
             for one in all_

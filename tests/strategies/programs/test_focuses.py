@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from types import SimpleNamespace
 
 import pytest
 from drawn_programs import drawn
@@ -24,8 +23,6 @@ from strategies.features import (
     possible_features,
 )
 from strategies.programs import VALUED_FORMS, is_valued
-from strategies.programs.controlling import _word
-from strategies.programs.forms import everything
 
 _B16 = tuple(form for form in LDMATRIX_FORMS if form.texts["type"] == "b16")
 _KINDS: dict[str, Sequence[Form | None]] = {
@@ -77,17 +74,6 @@ def test_a_feature_that_is_asked_of_a_sparse_product_is_there(feature: Feature) 
     assert sum(_honoured(feature, _SPARSE[:8], 6, 7)) >= 10
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", _KINDS)
-@pytest.mark.parametrize("feature", possible_features(VALUED_FORMS[0]), ids=str)
-def test_a_feature_is_there_in_nearly_all_programs_about_a_form(
-    feature: Feature, kind: str
-) -> None:
-    key = list(FEATURES.values()).index(feature) + 100
-    found = _honoured(feature, _KINDS[kind], 12, key)
-    assert sum(found) >= 0.95 * len(found), f"{sum(found)} of {len(found)}"
-
-
 @pytest.mark.parametrize(
     "features",
     [
@@ -106,23 +92,6 @@ def test_features_come_together(features: set[Feature]) -> None:
     assert sum(features <= features_of(program) for program in found) >= 9
 
 
-@pytest.mark.slow
-def test_10000_programs_reach_every_form_and_feature() -> None:
-    target, version = "sm_100a", "8.8"
-    forms = [form for form in FORMS if form in VALUED_FORMS or form.mnemonic != "wmma.mma"]
-    wanted = [Focus(features=frozenset({feature})) for feature in FEATURES.values()]
-    wanted += [Focus(form=form) for form in forms]
-    reached: set[Feature] = set()
-    used: set[Form] = set()
-    per_focus = -(-10_000 // len(wanted))
-    for index, focus in enumerate(wanted):
-        for program in drawn(focus, count=per_focus, key=index, target=target, version=version):
-            reached |= features_of(program)
-            used |= requirements(program)
-    assert reached == set(FEATURES.values())
-    assert used == set(forms)
-
-
 def _types(forms: Iterable[Form]) -> set[tuple[str, ...]]:
     return {
         (form.a_type.name, form.c_type.name, form.d_type.name)
@@ -131,16 +100,8 @@ def _types(forms: Iterable[Form]) -> set[tuple[str, ...]]:
     }
 
 
-def test_a_few_hundred_programs_reach_every_feature_and_every_family() -> None:
-    reached: set[Feature] = set()
-    types: set[tuple[str, ...]] = set()
-    for index, feature in enumerate(FEATURES.values()):
-        focus = Focus(features=frozenset({feature}))
-        for program in drawn(focus, count=3, key=index, version="8.7"):
-            reached |= features_of(program)
-    for program in drawn(count=250, key=5):
-        types |= _types(requirements(program))
-    assert reached == set(FEATURES.values())
+def test_a_few_hundred_programs_reach_every_family() -> None:
+    types = {one for program in drawn(count=250, key=5) for one in _types(requirements(program))}
     assert types == _types(VALUED_FORMS)
 
 
@@ -153,40 +114,3 @@ def test_without_a_focus_programs_are_about_every_kind_of_instruction() -> None:
         if not missing:
             break
     assert not missing
-
-
-def test_without_a_focus_programs_about_ldmatrix_alone_are_drawn() -> None:
-    for form in (_B16[0], _B16[-1]):
-        for program in drawn(count=4, forms=(form,)):
-            assert main_form(program) == form
-
-
-@pytest.mark.parametrize(
-    ("target", "version", "spaces"),
-    [
-        # wmma of f16 is of 6.0, which has no other type, and `::cta` of 7.8 (9.7.14.4.3, notes).
-        ("sm_70", "6.0", ("global", "", "shared")),
-        ("sm_90", "7.8", ("global", "", "shared", "shared::cta")),
-    ],
-)
-def test_a_palette_has_the_state_spaces_that_matrices_are_loaded_from(
-    target: str, version: str, spaces: tuple[str, ...]
-) -> None:
-    assert everything(Module.named(target, version)).spaces == spaces
-
-
-@pytest.mark.parametrize(("start", "end"), [(0, 8), (4, 20), (2, 10), (0, 512), (64, 100)])
-def test_a_word_that_decides_lies_in_the_region_that_was_chosen(start: int, end: int) -> None:
-    span, arena = SimpleNamespace(start=start, end=end), SimpleNamespace(buffer="a")
-    region = SimpleNamespace(span=span, arena=arena)
-    builder = SimpleNamespace(
-        memory=SimpleNamespace(regions=lambda **_: [region]),
-        scope=SimpleNamespace(access=lambda **_: None),
-    )
-    for number in range(8):
-        dice = SimpleNamespace(
-            once_in=lambda _: True, below=lambda most, number=number: min(number, most - 1)
-        )
-        place = _word(builder, dice, 1).place
-        assert place.offset % 4 == 0
-        assert start <= place.offset <= end - 4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -23,16 +22,12 @@ from oracle.steps import copied
 from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import by_name
-from runners.front_ends.cuda_cpp import cuda_cpp
 from runners.front_ends.llvm import llvm_text
 from runners.front_ends.protocol import is_named
-from runners.kernels import KernelModule
 from runners.protocol import Compiled, Ran
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents.provenance import readings
-from strategies.draws import Selection
 from strategies.features import FEATURES, WISHED, Feature, Focus, Has, features_of
-from strategies.program_draws import round_batches, round_key, selected_forms
 from strategies.programs import is_valued
 from strategies.programs.sharing import SHARING
 from strategies.simplification.examples import Example, Site, edited, visit
@@ -86,18 +81,16 @@ def test_an_operand_in_registers_of_its_own_makes_no_difference(feature: Feature
 
 
 @pytest.mark.parametrize("feature", LISTED, ids=str)
-def test_what_is_permitted_holds_what_the_model_gives(feature: Feature) -> None:
-    program = _programs(feature)[0]
-    start = _images(program)
-    after = execute(program, start).images
-    assert permitted(program, start).allows(after).all()
-
-
-@pytest.mark.parametrize("feature", LISTED, ids=str)
-def test_a_program_is_read_as_it_was_written(feature: Feature) -> None:
+def test_a_program_is_read_as_it_was_written_judged_and_not_said_without_registers(
+    feature: Feature,
+) -> None:
     for program in _programs(feature):
         assert decode_program(encode_program(program), "program.json") == program
         readings(program)
+        start = _images(program)
+        assert permitted(program, start).allows(execute(program, start).images).all()
+    with pytest.raises(UsageError, match="only PTX can"):
+        llvm_text(emit(program, module=Module.named("sm_90", "8.0")), llvm=20)
 
 
 @pytest.mark.parametrize("feature", LISTED, ids=str)
@@ -121,20 +114,6 @@ def _measure(program: Program) -> int:
         bool(step.constant) for step in walk(program.steps) if step.action == "set_registers"
     )
     return 2 * _shared(program) + constants
-
-
-@pytest.mark.parametrize("feature", LISTED, ids=str)
-def test_languages_without_registers_refuse_it(feature: Feature) -> None:
-    program = _programs(feature, 1)[0]
-    module = emit(program, module=Module.named("sm_90", "8.0"))
-    for said in (partial(llvm_text, llvm=20), _cuda):
-        with pytest.raises(UsageError, match="says which registers it uses; only PTX can"):
-            said(module)
-
-
-def _cuda(module: KernelModule) -> str:
-    place = Module.named(module.target, module.version)
-    return cuda_cpp(module.programs, module.kernels, module=place)
 
 
 @pytest.mark.slow
@@ -164,40 +143,13 @@ def test_every_multiplication_that_can_shares_registers_where_that_is_asked_for(
     assert all(any("." in use.name for use in step.uses) for step in products)
 
 
-def test_a_round_for_front_ends_has_programs_that_they_can_say() -> None:
-    def named(shares_registers: tuple[bool | None, ...]) -> list[bool]:
-        forms = selected_forms(Selection(), target="sm_90", version="8.0")
-        return [
-            is_named(batch.program)
-            for number in range(6)
-            for batch in round_batches(
-                forms, target="sm_90", version="8.0", key=round_key(5, number),
-                shares_registers=shares_registers,
-            )
-        ]  # fmt: skip
-
-    assert all(named((False,)))
-    every_second, by_chance = named((None, False)), named((None,))
-    assert all(every_second[1::2])
-    assert every_second[::2] == by_chance[::2]
-    assert not all(by_chance[::2])
-
-
-@pytest.mark.parametrize(
-    ("fault", "features"),
-    [
-        ("mma-written-before-read", (Has.C_ORDER, Has.AMONG_MULTIPLICANDS)),
-        ("lanes-written-before-read", (Has.C_ORDER, Has.AMONG_MULTIPLICANDS)),
-    ],
-)
-def test_an_expansion_that_writes_too_early_is_seen(
-    fault: str, features: tuple[Feature, ...]
-) -> None:
+@pytest.mark.parametrize("fault", ["mma-written-before-read", "lanes-written-before-read"])
+def test_an_expansion_that_writes_too_early_is_seen(fault: str) -> None:
     mnemonic = "wmma.mma" if fault.startswith("mma") else "mma"
     forms = tuple(form for form in VALUED if form.mnemonic == mnemonic)
     random = np.random.default_rng(3)
     with SimulatedRunner("sm_90", faults=[by_name(fault)]) as runner:
-        for feature in features:
+        for feature in (Has.C_ORDER, Has.AMONG_MULTIPLICANDS):
             seen = 0
             for index, form in enumerate(forms[:: len(forms) // 6]):
                 focus = Focus(form=form, features=frozenset({feature}))

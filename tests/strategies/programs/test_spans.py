@@ -39,26 +39,3 @@ def test_a_block_meets_a_span_exactly_if_they_share_a_byte(
 ) -> None:
     block = Span.block("g", start, size)
     assert block.meets(span) == span.meets(block) == bool(touched(block) & touched(span))
-
-
-@given(st.integers(2, 9), st.data())
-def test_tiles_of_one_pitch_that_start_in_one_line_meet_exactly_if_they_share_a_byte(
-    pitch: int, data: st.DataObject
-) -> None:
-    one = data.draw(spans(pitch=pitch))
-    other = data.draw(spans(pitch=pitch))
-    if one.runs == other.runs and abs(one.start - other.start) + max(one.run, other.run) <= pitch:
-        assert one.meets(other) == bool(touched(one) & touched(other))
-
-
-@given(spans(), spans())
-def test_spans_of_two_buffers_do_not_meet(one: Span, other: Span) -> None:
-    elsewhere = Span(
-        buffer="s", start=other.start, run=other.run, pitch=other.pitch, runs=other.runs
-    )
-    assert not one.meets(elsewhere)
-
-
-@given(spans())
-def test_a_span_ends_behind_its_last_byte(span: Span) -> None:
-    assert span.end == max(touched(span)) + 1

@@ -12,7 +12,6 @@ from oracle.definedness import undefined
 from oracle.isa import FORMS
 from oracle.program import Program, walk
 from oracle.targets import Module
-from runners.emission import emit
 from strategies.draws import draw
 from strategies.features import Focus, features_of
 from strategies.programs import undefined_programs
@@ -57,13 +56,6 @@ def test_every_access_stays_in_the_image_or_the_warps_shared_memory(
             shared = program.buffer(buffer).space == "shared"
             assert start >= 0
             assert start + size <= (program.shared_bytes if shared else program.image_bytes)
-
-
-@settings(_SETTINGS, max_examples=20)
-@given(placed())
-def test_each_can_be_emitted(case: tuple[Program, str, str]) -> None:
-    program, target, version = case
-    assert emit(program, module=Module.named(target, version)).ptx
 
 
 def test_every_kind_of_reason_is_drawn() -> None:

@@ -14,7 +14,6 @@ before it. So there are counts instead, and programs are asked for what was reac
 from __future__ import annotations
 
 import math
-import random
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -28,14 +27,14 @@ from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.isa import FORMS, is_available
 from oracle.models import model_for
+from oracle.operands import Fragment
 from oracle.program import Program, requirements
 from oracle.scalar import SCALARS
 from oracle.targets import VERSIONS, Module, PtxVersion, parse_target, parse_version
 from strategies.contents import Recipe, ValueClass, recipes
-from strategies.coverage import epoch_known
+from strategies.coverage import Batch, ProgramCoverage, epoch_known, shuffled
 from strategies.draws import Selection, derived_seed, draw_one
 from strategies.features import Focus, Has
-from strategies.program_coverage import Batch, ProgramCoverage
 from strategies.programs import (
     GENERATOR_VERSION,
     VALUED_FORMS,
@@ -43,7 +42,7 @@ from strategies.programs import (
     programs,
     undefined_programs,
 )
-from strategies.programs.forms import operand_of, served_by
+from strategies.programs.forms import operand_of
 
 PROGRAMS = 8
 """Programs of one round that are about forms; all of a round are in one module."""
@@ -51,25 +50,8 @@ LANE_PROGRAMS = 8
 """Most programs of one round that are code of lanes alone. With 4, ten minutes of a GPU had 12,200
 of them, and some defects of the driver's compiler show in one of 10,000 (docs/findings.md,
 2026-11-27)."""
-
-
-def programs_of_round(forms: Sequence[Form], number: int) -> int:
-    """Return how many programs a round has, whose forms are selected."""
-    return PROGRAMS + _lane_programs(forms, number)
-
-
-def _lane_programs(forms: Sequence[Form], number: int) -> int:
-    """Return how many are code of lanes: none where forms of one instruction are selected.
-
-    In the first rounds, which are about breadth, half of `LANE_PROGRAMS`.
-    """
-    if not _is_broad(forms):
-        return 0
-    return LANE_PROGRAMS if number >= _BROAD_ROUNDS else LANE_PROGRAMS // 2
-
-
-def _is_broad(forms: Sequence[Form]) -> bool:
-    return len({form.mnemonic for form in forms}) > 1
+_RANDOM_CLASSES = 4
+"""Classes of values at the start of a program's images that are drawn: half of the first images."""
 
 
 class Speed(StrEnum):
@@ -104,26 +86,6 @@ _BROAD_ROUNDS = 48
 _ROUNDS_OF_A_STEP = {Speed.INTERPRETED: 8, Speed.NATIVE: 2}
 """Rounds from one doubling to the next; where compiling a program costs more than its images,
 breadth costs more, too."""
-
-
-def images_per_program(number: int, speed: Speed) -> int:
-    """Return how many images each program of a round is run on.
-
-    8 in the first 48 rounds, and then twice as many every 8 rounds up to 256 on a simulated
-    device, every 2 rounds up to 4096 on a GPU; programs about forms have at most `MOST_OF_FORMS`.
-
-    Parameters
-    ----------
-    number
-        Number of the round, from 0.
-    speed
-        Of what runs it.
-    """
-    doublings = max(0, number - _BROAD_ROUNDS) // _ROUNDS_OF_A_STEP[speed]
-    most = _MOST_IMAGES[speed]
-    return most if doublings >= most.bit_length() else min(most, _FIRST_IMAGES << doublings)
-
-
 _FRESH_IMAGES = {Speed.INTERPRETED: 64, Speed.NATIVE: 6 << 18}
 """Most images that a device makes beyond those that the oracle judges, of a program that takes 10
 ns for each: all programs take 16 ms of an H100 (`runners.reference.cost`). Those of the simulated
@@ -137,19 +99,36 @@ _FEW_FORMS = 16
 """Selected forms up to which breadth does not come first."""
 
 
+def _lane_programs(forms: Sequence[Form], number: int) -> int:
+    """Return how many are code of lanes: none where forms of one instruction are selected.
+
+    In the first rounds, which are about breadth, half of `LANE_PROGRAMS`.
+    """
+    if len({form.mnemonic for form in forms}) < 2:
+        return 0
+    return LANE_PROGRAMS if number >= _BROAD_ROUNDS else LANE_PROGRAMS // 2
+
+
+def programs_of_round(forms: Sequence[Form], number: int) -> int:
+    """Return how many programs a round has, whose forms are selected."""
+    return PROGRAMS + _lane_programs(forms, number)
+
+
+def images_per_program(number: int, speed: Speed) -> int:
+    """Return how many images each program of a round, counted from 0, is run on.
+
+    8 in the first 48 rounds, and then twice as many every 8 rounds up to 256 on a simulated
+    device, every 2 rounds up to 4096 on a GPU; programs about forms have at most `MOST_OF_FORMS`.
+    """
+    doublings = max(0, number - _BROAD_ROUNDS) // _ROUNDS_OF_A_STEP[speed]
+    most = _MOST_IMAGES[speed]
+    return most if doublings >= most.bit_length() else min(most, _FIRST_IMAGES << doublings)
+
+
 def fresh_per_program(number: int, speed: Speed, forms: int) -> int:
     """Return how many images of a program of a round a device makes where one takes 10 ns.
 
-    They grow as the others.
-
-    Parameters
-    ----------
-    number
-        Number of the round, from 0.
-    speed
-        Of what runs it.
-    forms
-        How many forms are selected: of few, all rounds have the most.
+    They grow as the others; of few selected forms, all rounds have the most.
     """
     if forms <= _FEW_FORMS:
         return _FRESH_IMAGES[speed]
@@ -162,7 +141,7 @@ class Versions:
     """PTX ISA versions of modules, of which every round draws one."""
 
     every: tuple[str, ...]
-    """All versions, the oldest first; never empty."""
+    """All versions, the oldest first; never empty. The newest has every form of the others."""
     main: str
     """The version of every second round, on average."""
 
@@ -173,7 +152,7 @@ class Versions:
 
     @property
     def newest(self) -> str:
-        """The version that has every form that the others have."""
+        """The newest version."""
         return self.every[-1]
 
     def of_round(self, key: int) -> str:
@@ -188,8 +167,7 @@ class Versions:
         return next((one for one in self.every if _has(form, target, one)), self.newest)
 
     def __str__(self) -> str:
-        ends = dict.fromkeys((self.every[0], self.newest))
-        return " to ".join(ends)
+        return " to ".join(dict.fromkeys((self.every[0], self.newest)))
 
 
 @cache
@@ -200,21 +178,9 @@ def _has(form: Form, target: str, version: str) -> bool:
 def versions_up_to(target: str, newest: PtxVersion, *, main: PtxVersion | None = None) -> Versions:
     """Return the PTX ISA versions that know a target, up to the newest that something reads.
 
-    Parameters
-    ----------
-    target
-        Such as "sm_90".
-    newest
-        The newest of them.
-    main
-        At most that of every second round; None: `newest`. It is the oldest that has as many forms
-        and scalar instructions as a newer one, so that as many compilers as possible can be asked
-        about a finding.
-
-    Raises
-    ------
-    UsageError
-        If none of them knows the target.
+    That of every second round is at most `main` (None: the newest), and the oldest that has as many
+    forms and scalar instructions as a newer one, so that as many compilers as possible can be asked
+    about a finding. It raises UsageError if none of them knows the target.
     """
     row = parse_target(target)
     known = [one for one in VERSIONS if row.known_to(one) and one <= newest]
@@ -234,33 +200,26 @@ def versions_up_to(target: str, newest: PtxVersion, *, main: PtxVersion | None =
     return Versions(every=tuple(map(str, known)), main=str(oldest))
 
 
-_RANDOM_CLASSES = 4
-"""Classes of values at the start of a program's images that are drawn: half of the first images."""
-
-
 def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[Form, ...]:
     """Return the forms that programs can be about: what a target has, and whose values are known.
 
     Where only loads and stores of wmma are selected, the multiplications of fragments that they
-    load and store.
-
-    Raises
-    ------
-    UsageError
-        If there is none.
+    load and store. It raises UsageError if there is none.
     """
-    row, number = parse_target(target), parse_version(version)
-    module, selected = Module(row, number), selection.forms()
+    module, selected = Module(parse_target(target), parse_version(version)), selection.forms()
     forms = tuple(form for form in selected if form.is_main and is_valued(form, module))
-    if not forms:
-        accesses = [form for form in selected if form.is_access and is_available(form, module)]
-        served = set(map(served_by, accesses))
-        forms = tuple(
-            form
-            for form in VALUED_FORMS
-            if is_valued(form, module)
-            and any((name, operand_of(form, name)) in served for name in "abcd")
-        )
+    if forms:
+        return forms
+    served = {
+        (form.matrix().operand, Fragment.of(form.matrix(), form.layout))
+        for form in selected
+        if form.is_access and is_available(form, module)
+    }
+    forms = tuple(
+        form
+        for form in VALUED_FORMS
+        if is_valued(form, module) and any((one, operand_of(form, one)) in served for one in "abcd")
+    )
     if not forms and unjudged_forms(selection, target=target, version=version):
         raise UsageError(
             f"the model {model_for(target).name} has no figures of what {selection.pattern!r} "
@@ -294,21 +253,11 @@ def round_key(seed: int, number: int) -> int:
 def round_focuses(
     forms: Sequence[Form], *, seed: int, number: int, reached: ProgramCoverage
 ) -> list[Focus]:
-    """Return what the programs of a round should be about.
+    """Return what the programs of a round of a campaign should be about.
 
-    Parameters
-    ----------
-    forms
-        What is selected.
-    seed
-        Of the campaign.
-    number
-        Of the round.
-    reached
-        What was reached in all epochs before the last; see `epoch_known`.
+    `reached` is what was reached in all epochs before the last; see `epoch_known`.
     """
-    key = derived_seed(seed, "focuses", GENERATOR_VERSION)
-    return _focuses(forms, key, reached, number)
+    return _focuses(forms, derived_seed(seed, "focuses", GENERATOR_VERSION), reached, number)
 
 
 def _focuses(
@@ -365,7 +314,6 @@ def round_batches(
         if about is None and not any(_has(form, target, of_round) for form in forms):
             about = forms[0]  # all are newer than what the round has drawn
         of_program = versions.having(about, target, of_round)
-        module = Module.named(target, of_program)
         if index % 2:
             focus = replace(focus, line_bytes=line_bytes)
         sharing = shares_registers[index % len(shares_registers)]
@@ -373,13 +321,12 @@ def round_batches(
             focus = Focus()  # languages without registers cannot say it
         if sharing is not None:
             focus = replace(focus, shares_registers=sharing)
-        drawn = st.tuples(
-            programs(focus, module=module, forms=tuple(forms)),
-            recipes(wanted=_some_classes(own)),
-        )
-        program, recipe = draw_one(drawn, own)
-        # Some state spaces and types are newer than what is multiplied.
-        if all(is_available(form, module) for form in requirements(program)):
+        # The rest of the classes comes in the order of `ValueClass`, first what reveals most; with
+        # 8 images of a program the last would never have their turn.
+        classes = shuffled(ValueClass, own)[:_RANDOM_CLASSES]
+        module = Module.named(target, of_program)
+        strategy = programs(focus, module=module, forms=tuple(forms))
+        for program, recipe in _with_recipe(strategy, module, own, classes):
             wanted = count if about is None else min(count, most_of_forms)
             most = max(_FIRST_IMAGES, wanted * _FULL_BYTES // program.image_bytes)
             yield Batch(
@@ -388,19 +335,44 @@ def round_batches(
             )  # fmt: skip
 
 
+def _with_recipe(
+    strategy: st.SearchStrategy[Program],
+    module: Module,
+    key: int,
+    classes: Sequence[ValueClass] = (),
+) -> Iterator[tuple[Program, Recipe]]:
+    """Draw a program and what fills its images; nothing if a module does not have the program.
+
+    Some state spaces and types are newer than what is multiplied.
+    """
+    program, recipe = draw_one(st.tuples(strategy, recipes(wanted=tuple(classes))), key)
+    if all(is_available(form, module) for form in requirements(program)):
+        yield program, recipe
+
+
+Strategy = st.SearchStrategy
+
+
+def filled_programs(only: str, module: Module) -> Strategy[tuple[Program, Recipe]]:
+    """Draw programs about the opcodes of a shell pattern, and what fills their images."""
+    target, version = module.target.name, str(module.version)
+    forms = selected_forms(Selection(pattern=only), target=target, version=version)
+
+    @st.composite
+    def drawn(draw: st.DrawFn) -> tuple[Program, Recipe]:
+        focus = Focus(form=draw(st.sampled_from(forms)))
+        return draw(programs(focus, module=module, forms=forms)), draw(recipes())
+
+    return drawn()
+
+
 def up_to(
     cases: int | None, batches: Iterable[Batch], cases_of: Callable[[Batch], int]
 ) -> list[Batch]:
     """Take the programs of a round that have its first cases, and one more if there is one.
 
-    Parameters
-    ----------
-    cases
-        How many; None: all.
-    batches
-        Of which only those that are taken are drawn (`round_batches`).
-    cases_of
-        Returns the cases of a program.
+    Of the programs only those that are taken are drawn (`round_batches`); of `cases` None takes
+    all of them.
     """
     taken = []
     left = math.inf if cases is None else cases
@@ -415,60 +387,40 @@ def up_to(
 def undefined_of_round(
     forms: Sequence[Form], module: Module, *, seed: int, number: int
 ) -> list[tuple[Program, Recipe]]:
-    """Draw the programs behind a round that the ISA leaves undefined, and what fills their images.
+    """Draw the programs behind a round of a campaign that the ISA leaves undefined.
 
-    Parameters
-    ----------
-    forms
-        What is selected; the module has it.
-    module
-    seed
-        Of the campaign.
-    number
-        Of the round.
+    With each comes what fills its images; the module has all of the forms, which are selected.
     """
     key = derived_seed(seed, "undefined", GENERATOR_VERSION, number)
-    drawn = []
-    for index, focus in enumerate(ProgramCoverage().focuses(key, PROGRAMS, forms)):
-        both = st.tuples(undefined_programs(focus, module=module, forms=tuple(forms)), recipes())
-        program, recipe = draw_one(both, derived_seed(key, index))
-        if all(is_available(form, module) for form in requirements(program)):
-            drawn.append((program, recipe))
-    return drawn
+    return [
+        drawn
+        for index, focus in enumerate(ProgramCoverage().focuses(key, PROGRAMS, forms))
+        for strategy in (undefined_programs(focus, module=module, forms=tuple(forms)),)
+        for drawn in _with_recipe(strategy, module, derived_seed(key, index))
+    ]
 
 
 def campaign_rounds(
     forms: Sequence[Form], *, target: str, version: str, seed: int, speed: Speed
 ) -> Iterator[list[Batch]]:
     """Iterate over the rounds of a campaign, in order and without end."""
-    reached = ProgramCoverage()
+    reached, number = ProgramCoverage(), 0
     waiting: deque[ProgramCoverage] = deque()
-    number = 0
     while True:
         while number - len(waiting) < epoch_known(number):
             reached.merge(waiting.popleft())
         waiting.append(ProgramCoverage())
-        drawn = round_batches(
-            forms,
-            target=target,
-            version=version,
-            key=round_key(seed, number),
-            focuses=round_focuses(forms, seed=seed, number=number, reached=reached),
-            count=images_per_program(number, speed),
+        batches = list(
+            round_batches(
+                forms,
+                target=target,
+                version=version,
+                key=round_key(seed, number),
+                focuses=round_focuses(forms, seed=seed, number=number, reached=reached),
+                count=images_per_program(number, speed),
+            )
         )
-        batches = list(drawn)
         for batch in batches:
             waiting[-1].add(batch)
         yield batches
         number += 1
-
-
-def _some_classes(key: int) -> tuple[ValueClass, ...]:
-    """Return classes of values that a program's images begin with.
-
-    The rest comes in the order of `ValueClass`, first what reveals most; with 8 images of a program
-    the last would never have their turn.
-    """
-    classes = list(ValueClass)
-    random.Random(key).shuffle(classes)
-    return tuple(classes[:_RANDOM_CLASSES])

@@ -1,4 +1,8 @@
-"""Floats made for what becomes of their sums: products that cancel, ties, ends of the range."""
+"""Floats, drawn element by element or made for what becomes of their sums.
+
+Exponents come from windows, signs and fractions are random; or products cancel, fall on ties, or
+reach the ends of the range.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +10,189 @@ from strategies.contents.expressions import (
     LINE,
     NOISE,
     POSITION,
+    Code,
     Fill,
     Node,
-    Placed,
+    Overlay,
     Value,
     at,
     below,
     constant,
+    draw,
     equal,
     less,
     narrow,
+    node,
     number,
     pattern,
     select,
     wide,
 )
-from strategies.contents.float_elements import field, power, spread
-from strategies.contents.operands import DEPTH, EXPONENT, OFFSET, PARTNER, VARIANT, Operand
-from strategies.contents.operands import POSITION as PLACE
+from strategies.contents.floats import FloatFields
+from strategies.contents.operands import (
+    DEPTH,
+    EACH_K,
+    EXPONENT,
+    OFFSET,
+    PARTNER,
+    PLACE,
+    SPOTS,
+    VARIANT,
+    Operand,
+)
 
 ZERO = constant(0)
+
+
+def field(fields: FloatFields, exponent: Value) -> Value:
+    """Return an exponent field in its place, of normal numbers: exponents are clipped."""
+    if isinstance(exponent, int):
+        return fields.field(exponent)
+    return pattern(fields.fields, exponent - fields.least)
+
+
+def power(fields: FloatFields, exponent: Value) -> Value:
+    """Return a power of two; subnormal where that small, zero below, clipped above."""
+    return pattern(fields.powers, exponent - (fields.grid - 1))
+
+
+def spread(fields: FloatFields, bits: int, exponent: Value, raw: Node = NOISE) -> Node:
+    """Keep sign, fraction and some bits of the exponent field, and add an exponent."""
+    return (raw & fields.kept(bits)) + field(fields, exponent)
+
+
+def finite(fields: FloatFields, raw: Node) -> Node:
+    """Make infinities and NaN finite: the lowest bit of their field is cleared."""
+    return raw ^ (equal(raw & fields.infinity, fields.infinity) << fields.shift)
+
+
+def normal(x: Operand) -> Fill:
+    """Leave everyday numbers: of both signs, from 1/4 to 4."""
+    return Fill(spread(x.fields, 2, -2))
+
+
+def ends(x: Operand) -> Fill:
+    """Fill with the ends of the finite range, and powers of two with their neighbours."""
+    table = x.fields.finite_ends
+    return Fill(pattern(table, wide(NOISE & (len(table) - 1))))
+
+
+def wide_window(x: Operand) -> Fill:
+    """Spread exponents evenly over a window around 1 whose width differs between images.
+
+    That of C is twice as wide where the format has it.
+    """
+    # 2^4 exponents of f16's 30, 2^6 of the 254 of f32 and the like, 2^3 of the 15 of e4m3.
+    most = {4: 3, 5: 4}.get(x.type.exponent_bits, 6)
+    return _around_one(x.fields, most, below(DEPTH, most) + (1 + (x.name == "c")))
+
+
+def _around_one(fields: FloatFields, most: int, bits: Node) -> Fill:
+    """Spread over 2^bits exponents around 1, for each image its own; at most 2^most."""
+    widths = range(most + 1)
+    kept = pattern([fields.kept(width) for width in widths], bits)
+    return Fill((NOISE & kept) + pattern([fields.field(-(1 << w >> 1)) for w in widths], bits))
+
+
+def aimed(x: Operand) -> Fill:
+    """Choose exponents of products, down from the largest, and divide them between A and B."""
+    fields, largest = x.fields, below(EXPONENT, 12) - 2
+    if x.name == "c":  # from the largest exponent down
+        bits = 4 if x.type.exponent_bits == 5 else 5
+        return Fill(spread(fields, bits, largest + (1 - (1 << bits))))
+    each = draw(POSITION + EACH_K)
+    product = largest - (each & 31)
+    share = (product >> 1) + (each >> 8 & 7) - 4
+    return Fill(spread(fields, 0, share if x.name == "a" else product - share))
+
+
+def cancelling(x: Operand) -> Fill:
+    """Make C the pattern nearest to minus the product.
+
+    Exponents of A and B lie in windows so wide that most products are not representable in C.
+    """
+    fields = x.fields
+    if x.name != "c":
+        most = fields.window_bits
+        return _around_one(fields, most, node(Code.SUBTRACT, most, below(DEPTH, 2)))
+    if not x.is_of_sum:
+        return normal(x)
+    return Fill(finite(fields, node(Code.SUM, value=x.sum)))
+
+
+def _around(fields: FloatFields, exponent: int) -> tuple[int, int]:
+    return fields.kept(2), fields.field(exponent)
+
+
+def _spread_by(windows: list[tuple[int, int]], which: Node) -> Fill:
+    """Keep some bits of a pattern and add others, of a window for each line or image."""
+    keep, add = zip(*windows, strict=True)
+    return Fill((NOISE & pattern(keep, which)) + pattern(add, which))
+
+
+def subnormal(x: Operand) -> Fill:
+    """Fill with subnormals of A, B, C and D, side by side in one image.
+
+    Of four rows of A, the first is zero, with subnormals in C; the second is subnormal, with zeros
+    in C. Every other column of B is subnormal. Everything else is so small that it shows: in C as
+    large as products of A and a subnormal of B.
+    """
+    fields = x.fields
+    zero, least, small = (fields.sign, 0), (fields.signed_fraction, 0), _around(fields, 2)
+    beside = _around(fields, x.types.fields("a").least + 2)
+    windows = {"a": [zero, least, small], "b": [least, small], "c": [least, zero, beside]}[x.name]
+    return _spread_by(windows, LINE & (1 if x.name == "b" else 3))
+
+
+def zeros(x: Operand) -> Fill:
+    """Fill with zeros of both signs in all matrices, -0 in A and C, or zeros in one of A and B."""
+    sign = x.fields.sign
+    zero, minus, (keep, add) = (sign, 0), (0, sign), _around(x.fields, -2)
+    windows = {
+        "a": [zero, minus, zero, (keep, add)],
+        "b": [zero, (keep & ~sign, add), (keep, add), zero],
+        "c": [zero, minus, (keep, add), zero],
+    }[x.name]
+    return _spread_by(windows, below(VARIANT, len(windows)))
+
+
+def payloads(x: Operand) -> Fill:
+    """Place NaN with random payloads, quiet and signalling, among everyday numbers.
+
+    They stand at one place of a quarter of the rows of A and the columns of B, and in every other
+    element of C.
+    """
+    fields = x.fields
+    everyday = spread(fields, 2, -2)
+    if x.name == "c":
+        # The exponent field is random and replaced: its lowest bit chooses.
+        return Fill(everyday | (NOISE >> fields.shift & 1) * fields.infinity)
+    noise = wide(at(0) & 0xFF)
+    place = noise >> 2 & (x.positions - 1)
+    nan = select(noise & 3, 0, fields.infinity)
+    return Fill(everyday, (Overlay(place, spread(fields, 2, -2, at(place)) | nan),))
+
+
+def special(x: Operand) -> Fill:
+    """Place a few special values among everyday numbers, and one infinity that meets a zero.
+
+    A and B have one special value each, C six; the infinity is in A.
+    """
+    fields, table = x.fields, x.fields.specials
+    first, count = {"a": (SPOTS, 1), "b": (SPOTS + 2, 1), "c": (SPOTS + 6, 6)}[x.name]
+    placed = []
+    for spot in range(first, first + count):
+        line, position = x.place(below(spot, x.count))
+        which = below(spot + count, len(table))
+        placed.append(Overlay(position, pattern(table, which), line))
+    k = x.pair()[0]
+    if x.name == "a":
+        infinity = pattern((fields.infinity, fields.infinity | fields.sign), draw(OFFSET) & 1)
+        placed.append(Overlay(k, infinity, below(OFFSET, x.lines)))
+    elif x.name == "b":
+        zero = pattern((0, fields.sign), draw(SPOTS + 4) & 1)
+        placed.append(Overlay(k, zero, below(SPOTS + 4, x.lines)))
+    return Fill(spread(fields, 2, -2), tuple(placed))
 
 
 def _reach(x: Operand) -> int:
@@ -50,10 +217,7 @@ def mirrored(x: Operand, *, unnormalised: bool = False) -> Fill:
     pair A has opposite values and B equal ones; C is as small as the small products, or zero in an
     eighth of the images.
 
-    Parameters
-    ----------
-    unnormalised
-        Whether the large significands are 1.5 or more, and their products so 2.25 or more.
+    `unnormalised` large significands are 1.5 or more, and their products so 2.25 or more.
     """
     fields, bits = x.fields, x.types.d.fraction_bits
     largest = below(EXPONENT, 8) + 4
@@ -72,20 +236,16 @@ def mirrored(x: Operand, *, unnormalised: bool = False) -> Fill:
     if unnormalised:
         large = large | fields.first_fraction_bit
     opposite = large ^ fields.sign if x.name == "a" else large
-    placed = (Placed(first, large), Placed(second, opposite))
+    placed = (Overlay(first, large), Overlay(second, opposite))
     return Fill(spread(fields, 2, small + rest >> 1), placed)
 
 
 def pairs(x: Operand, *, ladder: bool = False) -> Fill:
     """Fill each row with one pair of products that cancel, at places of its own; else zeros.
 
-    Each column of B holds one value. C is zero, or of any size below the pair.
-
-    Parameters
-    ----------
-    ladder
-        Whether the pair grows from row to row, and C is an everyday number; else A has something
-        small at a third place of each row.
+    Each column of B holds one value. C is zero, or of any size below the pair, and A has something
+    small at a third place of each row; or (`ladder`) the pair grows from row to row, and C is an
+    everyday number.
     """
     fields = x.fields
     if x.name == "b":
@@ -94,12 +254,6 @@ def pairs(x: Operand, *, ladder: bool = False) -> Fill:
         return Fill(spread(fields, 2, -8))
     if x.name == "c":
         return _small_or_zero(x, below(DEPTH, 24) - 20, below(VARIANT, 2))
-    return _pairs_of_a(x, ladder=ladder)
-
-
-def _pairs_of_a(x: Operand, *, ladder: bool) -> Fill:
-    """Fill A with x, -x, and one small power of two in each row, at any places."""
-    fields = x.fields
     first = wide(at(0) & (x.depth - 1))
     partner = (wide(at(1) & 0xFF) * (x.depth - 1) >> 8) + 1
     if ladder:
@@ -108,13 +262,13 @@ def _pairs_of_a(x: Operand, *, ladder: bool) -> Fill:
     else:
         exponents = below(EXPONENT, 8)
     large = spread(fields, 0, exponents, at(2))
-    placed = [Placed(first, large), Placed(first ^ partner, large ^ fields.sign)]
+    placed = [Overlay(first, large), Overlay(first ^ partner, large ^ fields.sign)]
     if not ladder:
         span = 64 if fields.format.name == "f64" else 32
         depth = wide(at(3) >> 1 & (span - 1))
         small = _with_sign(x, power(fields, exponents - 1 - depth), (at(3) & 1) * fields.sign)
         third = first ^ select(equal(partner, 1), 2, partner ^ 1)
-        placed.append(Placed(third, small))
+        placed.append(Overlay(third, small))
     return Fill(ZERO, tuple(placed))
 
 
@@ -130,25 +284,15 @@ _CODE_BITS = 7
 def coded(x: Operand, *, numbered: str) -> Fill:
     """Make every element of D the sum of one element each of C and of A or B.
 
-    Parameters
-    ----------
-    numbered
-        "a" or "b": the one whose elements tell their place, as those of C do; the other has a
-        single 1 in each row or column.
+    Elements of the one of these that is `numbered` and of C tell their place, in steps of 2^-7 of
+    the powers of two from an exponent on; the other has a single 1 in each row or column. Numbers
+    start at another element in each image; bits below a step stay random. Formats of 8 bits number
+    over again after eight exponents.
     """
-    if x.name in (numbered, "c"):
-        return _number(x, -3 if x.name == "c" else 0)
-    chosen = (LINE ^ below(OFFSET, x.depth)) & (x.depth - 1)
-    return Fill(ZERO, (Placed(chosen, constant(x.fields.one)),))
-
-
-def _number(x: Operand, exponent: int) -> Fill:
-    """Give each element a number, in steps of 2^-7 of the powers of two from an exponent on.
-
-    Numbers start at another element in each image; bits below a step stay random. Formats of 8
-    bits number over again after eight exponents.
-    """
-    fields = x.fields
+    if x.name not in (numbered, "c"):
+        chosen = (LINE ^ below(OFFSET, x.depth)) & (x.depth - 1)
+        return Fill(ZERO, (Overlay(chosen, constant(x.fields.one)),))
+    fields, exponent = x.fields, -3 if x.name == "c" else 0
     step = max(0, fields.shift - _CODE_BITS)
     # A power of two for every matrix of the pages, so that a mask brings numbers round.
     count = x.count if fields.shift >= _CODE_BITS else 8 << fields.shift
@@ -160,12 +304,8 @@ def grid_ties(x: Operand, *, at_the_top: bool = False) -> Fill:
     """Give C all bits of D's significand, a product of half of its last place, and a nudge.
 
     The nudge is a power of two below the half by up to what a sum keeps, or absent, of either
-    sign; what a sum cuts off decides which neighbour is nearer. B holds powers of two.
-
-    Parameters
-    ----------
-    at_the_top
-        Whether C is D's largest finite number, of either sign; else an everyday number.
+    sign; what a sum cuts off decides which neighbour is nearer. B holds powers of two. C is an
+    everyday number, or (`at_the_top`) D's largest finite one, of either sign.
     """
     fields, result = x.fields, x.types.fields("d")
     bits = result.format.fraction_bits
@@ -182,12 +322,12 @@ def grid_ties(x: Operand, *, at_the_top: bool = False) -> Fill:
         return Fill((NOISE & (fields.sign | fine)) + field(fields, exponent))
     if x.name == "b":
         share = constant(power(fields, half - (half >> 1)))
-        return Fill(ZERO, (Placed(first, share), Placed(second, share)))
+        return Fill(ZERO, (Overlay(first, share), Overlay(second, share)))
     tie = _with_sign(x, power(fields, half >> 1), at(0))
     reach = {10: 16, 23: 4}.get(bits, 64)  # how far below the half a nudge can lie
     depth = wide(at(1) >> 1 & (reach - 1))
     nudge = _with_sign(x, power(fields, (half >> 1) - 1 - depth), at(1))
-    return Fill(ZERO, (Placed(first, tie), Placed(second, nudge * (at(1) & 1))))
+    return Fill(ZERO, (Overlay(first, tie), Overlay(second, nudge * (at(1) & 1))))
 
 
 def subnormal_ties(x: Operand) -> Fill:
@@ -207,21 +347,18 @@ def subnormal_ties(x: Operand) -> Fill:
     if x.name == "b":
         minute = _with_sign(x, power(fields, (LINE & 3) + share), at(0))
         tie = constant(power(fields, constant(grid - 1) - exponent))
-        return Fill(ZERO, (Placed(first, tie), Placed(second, minute)))
+        return Fill(ZERO, (Overlay(first, tie), Overlay(second, minute)))
     odd = pattern([fields.whole(2 * i + 1) for i in range(8)], wide(at(0) >> 1 & 7))
     tie = (odd + (narrow(exponent) << fields.shift)) | (at(0) & fields.sign)
     deep = constant(grid - 17 - share) - wide(at(1) >> 1 & 7)
     minute = _with_sign(x, power(fields, deep), at(1))
-    return Fill(ZERO, (Placed(first, tie), Placed(second, minute)))
+    return Fill(ZERO, (Overlay(first, tie), Overlay(second, minute)))
 
 
 def small_sums(x: Operand, *, positive: bool) -> Fill:
     """Make products around the least subnormal of the sum, or of A and B; C zero of either sign.
 
-    Parameters
-    ----------
-    positive
-        Whether all products are: then what is cut off them adds up, and shows in more sums.
+    Where all are `positive`, what is cut off them adds up, and shows in more sums.
     """
     fields = x.fields
     if x.name == "c":
@@ -265,15 +402,16 @@ def carries(x: Operand) -> Fill:
         scale = narrow(exponents) << fields.shift
         factor = (pattern([fields.whole(one) for one in factors], choice) + scale) | sign
         small = ((narrow(exponents - 1) << fields.shift) + fields.one) | sign
-    return Fill(ZERO, (Placed(first, factor), Placed(second, small), Placed(third, small)))
+    return Fill(ZERO, (Overlay(first, factor), Overlay(second, small), Overlay(third, small)))
 
 
 def overflowing(x: Operand) -> Fill:
     """Make products and C so large that sums pass the end of D's range, or hardly."""
     fields, reach = x.fields, _reach(x)
+    exponent = (reach - 3 + (x.name == "b")) // 2
     if x.name == "c":
-        return Fill(spread(fields, 1, min(reach, fields.greatest) - 1))
-    return Fill(spread(fields, 1, (reach - 3 + (x.name == "b")) // 2))
+        exponent = min(reach, fields.greatest) - 1
+    return Fill(spread(fields, 1, exponent))
 
 
 def wide_pairs(x: Operand) -> Fill:
@@ -283,10 +421,10 @@ def wide_pairs(x: Operand) -> Fill:
     """
     fields, reach = x.fields, _reach(x)
     if x.name == "c":
-        return Fill(spread(fields, 1, min(reach, fields.greatest) - 1))
+        return overflowing(x)
     if x.name == "b":
         share = reach + 1 - min(reach, x.types.fields("a").greatest)
         return Fill(constant(power(fields, below(OFFSET, 2) + share)))
     large = spread(fields, 0, reach, at(0))
     first, second = x.pair()
-    return Fill(ZERO, (Placed(first, large), Placed(second, large ^ fields.sign)))
+    return Fill(ZERO, (Overlay(first, large), Overlay(second, large ^ fields.sign)))
