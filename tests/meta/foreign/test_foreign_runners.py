@@ -13,7 +13,8 @@ from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
 from fuzz.campaign.pool import pickled, unpickled
 from fuzz.checks.programs import Programs
 from fuzz.cli import _exit_code
-from fuzz.commands.conform import MODEL, PERMITTED, asked, forms_of, item, unjudged
+from fuzz.commands.conform import MODEL, PERMITTED, asked
+from fuzz.commands.conform_items import forms_of, item, unjudged
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa import FORMS, form_of, is_available
