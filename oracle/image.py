@@ -59,7 +59,7 @@ def different(expected: NDArray[np.uint8], actual: NDArray[np.uint8]) -> NDArray
     """
     flat, also = (np.ascontiguousarray(images).reshape(-1) for images in (expected, actual))
     whole = len(flat) // 8 * 8
-    words = (images[:whole].view(np.uint64) for images in (flat, also))
-    if np.array_equal(*words) and np.array_equal(flat[whole:], also[whole:]):
+    one, other = (images[:whole].view(np.uint64) for images in (flat, also))
+    if np.array_equal(one, other) and np.array_equal(flat[whole:], also[whole:]):
         return np.zeros(0, np.intp)
     return np.flatnonzero((expected != actual).any(axis=1))

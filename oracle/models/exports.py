@@ -116,7 +116,7 @@ def _row(key: str, unit: Unit) -> Sequence[str]:
     if isinstance(nan, NanRule):
         values |= {"nan_order": "".join(nan.order), "nan_invalid": nan.invalid}
         values["nan_canonical"] = nan.canonical
-    written = {
+    written: dict[str, Callable[[Any], str]] = {
         _TEXT: lambda value: json.dumps(str(value)), _BITS: "UINT64_C({:#x})".format, _NUMBER: str,
     }  # fmt: skip
     return [
