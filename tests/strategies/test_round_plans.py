@@ -186,9 +186,3 @@ def test_programs_have_the_version_of_their_round_or_the_oldest_that_has_their_f
             count=8,
         )
         assert batch in list(alone)
-
-
-def test_half_of_the_rounds_have_the_main_version_and_the_others_any() -> None:
-    drawn = [DRAWN.of_round(round_key(1, number)) for number in range(600)]
-    assert set(drawn) == set(DRAWN.every)
-    assert 270 < drawn.count(DRAWN.main) < 400
