@@ -18,7 +18,7 @@ from oracle.program import Program
 from oracle.steps import Barrier, Copy, plain_load
 from oracle.storage import read
 from strategies.contents import Recipe, ValueClass, expand, recipes
-from strategies.contents.provenance import readings
+from strategies.contents.plans import Readings
 
 ALL = tuple(ValueClass)
 SLOW = settings(max_examples=30, suppress_health_check=list(HealthCheck))
@@ -130,6 +130,6 @@ def test_padding_of_ldmatrix_comes_from_nowhere(form: Form) -> None:
     buffers = (
         Buffer(name="out", space="global", size=512), Buffer(name="tile", space="shared", size=512),
     )  # fmt: skip
-    (found,) = readings(Program(buffers=buffers, steps=steps)).products
-    assert (found.a is None) == bool(form.texts["src_fmt"])
-    assert found.b is not None
+    ((_, (a, b, _)),) = Readings(Program(buffers=buffers, steps=steps)).products
+    assert (a is None) == bool(form.texts["src_fmt"])
+    assert b is not None
