@@ -102,10 +102,9 @@ def _refused(number: int, path: Path) -> OSError:
 
 
 def open_plain(path: Path, flags: int = os.O_RDONLY) -> int:
-    """Open a plain file; return its descriptor.
+    """Open a plain file as os.open does; return its descriptor.
 
-    `flags` are as for os.open; with O_CREAT the file is made where nothing is there. An OSError is
-    ELOOP for a link, ENXIO for anything else that is no plain file, or as of os.open.
+    OSError is ELOOP for a link, ENXIO for anything else that is no plain file, or of os.open.
     """
     # A pipe or a device is not even opened: that alone can wait, or do something.
     try:
@@ -124,10 +123,7 @@ def open_plain(path: Path, flags: int = os.O_RDONLY) -> int:
 
 
 def read_plain(path: Path, *, most: int = FILE_BYTES) -> bytes:
-    """Return the contents of a plain file; an OSError is EFBIG where it has more than `most` bytes.
-
-    Others are as of `open_plain`.
-    """
+    """Return the contents of a plain file; OSError is EFBIG for more bytes, or of `open_plain`."""
     with os.fdopen(open_plain(path), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         data = b"" if size > most else file.read(most + 1)

@@ -20,22 +20,25 @@ from functools import cache
 from importlib.resources import files
 from itertools import permutations
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
 
 from corpus import durable
 from corpus.finding import (
-    RIGHT,
+    COMPILERS,
+    DEFAULT_LEVEL,
     WRONG_RESULT,
     WRONG_STEP,
+    Build,
     Case,
     Finding,
     Identity,
     Kind,
     NonEmpty,
     explain,
+    wrong_builds,
 )
 from corpus.opening import FOLDER, MANIFEST, open_corpus, read_answers
 from oracle.errors import UsageError
@@ -46,60 +49,6 @@ SCHEMA = 2
 """Version of the file that this module writes; it reads 1, too."""
 PACKAGED = "known.toml"
 """Name of the file that comes with warpfuzz."""
-COMPILERS = ("ptxas", "driver")
-"""Names of compilers: NVIDIA's assembler, and what the driver has of it."""
-DEFAULT_LEVEL = 3
-"""Of ptxas (`ptxas --help`), which what the driver has of it is taken for, too."""
-
-
-class Build(NamedTuple):
-    """What something was compiled and run with."""
-
-    compiler: str
-    """One of `COMPILERS`, or another one by its name. With planted faults, a pass, a front end or
-    a runner of somebody else's these are part of the name: it is no compiler of NVIDIA's alone."""
-    version: str
-    """Such as "13.5.37", with options behind it; of the driver's compiler that of CUDA."""
-    level: int
-
-
-def wrong_builds(case: Case) -> frozenset[Build]:
-    """Return the builds that a case shows to be wrong: of those compared, and its own."""
-    made, said = case.made, str(case.details.get("compiler", ""))
-    given = [*(("fault", name) for name in made.faults), ("ptx-pass", made.ptx_pass)]
-    planted = "".join(f" --{w} {v}" for w, v in (*given, ("front-end", made.front_end)) if v)
-
-    def build(compiler: str, version: str, options: str) -> Build:
-        if compiler == "driver":  # How a runner's device names its release.
-            cuda = re.search(r"\bCUDA (\d+\.\d+)", version)
-            version = cuda[1] if cuda else ""
-        level = re.search(r"-O([0-3])", options)
-        number = int(level[1]) if level else DEFAULT_LEVEL
-        return Build(compiler + planted, version.removeprefix("V"), number)
-
-    # Of what should have been rejected, and of what two assemblers do not agree about.
-    right = {Kind.ACCEPTED: ("rejected",), Kind.DIFFER: ()}.get(case.kind, RIGHT)
-    found = {
-        build(one.runner, one.device if one.runner == "driver" else one.version, one.options)
-        for one in case.asked
-        if one.outcome not in right
-        and (one.runner == "ptxas" or re.fullmatch(r"-O[0-3]", one.options))
-    }
-    own = case.runners[-1] if case.runners else None
-    if own is not None and made.runner not in ("", "cuda", "ptxas"):
-        found.add(build(own.runner, own.version, own.options))
-    elif said.startswith("ptxas "):
-        found.add(build("ptxas", said.split()[1], said))
-    elif said.startswith("the driver") and own is not None:
-        found.add(build("driver", own.device, said))
-    elif not said and not found and own is not None and made.runner == "cuda":
-        # It came to nothing that was compiled.
-        name = "ptxas" if made.assembler else "driver"
-        found.add(build(name, made.assembler or own.device, f"-O{made.level}"))
-    elif said and not found:
-        found.add(build(said, "", said))
-    return frozenset(found)
-
 
 _VERSION = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,9}", re.ASCII)
 _OPERATORS = {
@@ -251,8 +200,7 @@ Texts = NonEmpty | tuple[NonEmpty, ...]
 class Match(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a finding has to look like by a row of schema 1: all that is given has to hold."""
 
-    family: NonEmpty | None = None
-    """What the family's key fits, whole; * is any text, ? any character."""
+    family: NonEmpty | None = None  # what its key fits, whole; * is any text, ? any character
     family_regex: NonEmpty | None = None
     instruction: NonEmpty | None = None
     """What one and the same instruction of the finding fits, as the regular expression does."""
@@ -260,16 +208,13 @@ class Match(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     every_instruction_regex: NonEmpty | None = None
     """What all instructions of the finding fit: what is named by its first word alone may be any of
     those that begin with it."""
-    runner: Texts | None = None
-    """Whose verdicts it is about; None for anybody's."""
-    versions: NonEmpty | None = None
-    """Range that the version of every verdict's runner has to be in."""
+    runner: Texts | None = None  # whose verdicts it is about; None for anybody's
+    versions: NonEmpty | None = None  # range of the versions of all verdicts' runners
     compilers: Texts | None = None
     """Names of compilers, each with a range or for all of its versions: whatever came out wrong,
     one of these has compiled; None for any."""
     ptx_versions: NonEmpty | None = None
-    targets: tuple[NonEmpty, ...] | None = None
-    """Patterns of targets, one of which has to fit; None: any target."""
+    targets: tuple[NonEmpty, ...] | None = None  # patterns, of which one has to fit; None: any
 
     def __post_init__(self) -> None:
         if not (self.family or self.instruction or self.family_regex or self.instruction_regex):
@@ -277,28 +222,25 @@ class Match(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 "it names neither a family nor an instruction; give family, family_regex, "
                 "instruction or instruction_regex"
             )
-        for name in ("family_regex", "instruction_regex", "every_instruction_regex"):
-            regex = getattr(self, name) or ""
+        for regex in (self.family_regex, self.instruction_regex, self.every_instruction_regex):
             try:
-                re.compile(regex)
+                re.compile(regex or "")
             except (re.error, RecursionError, OverflowError) as error:
                 raise ValueError(
-                    f"{name}: {regex!r:.200} is no regular expression ({error}); mend it, or use "
-                    "family or instruction with * and ?"
+                    f"{regex!r:.200} is no regular expression ({error}); mend it, or use family or "
+                    "instruction with * and ?"
                 ) from None
         for text in self.targets or ():
             if not any(_matches(target, text, None) for target in TARGETS):
                 raise ValueError(f"targets: {text!r:.80} fits no target: {', '.join(TARGETS)}")
-        for text in _several(self.compilers):
-            name, _, bounds = text.partition(" ")
-            if name not in COMPILERS:
-                raise ValueError(
-                    f"compilers: {text!r:.80} names no compiler that is known here "
-                    f"({', '.join(COMPILERS)}); write it like 'ptxas >=12.4,<=13.5' or 'driver'"
-                )
+        named = [text.partition(" ") for text in _several(self.compilers)]
+        if strange := [name for name, _, _ in named if name not in COMPILERS]:
+            raise ValueError(
+                f"compilers: {strange[0]!r:.80} names no compiler that is known here "
+                f"({', '.join(COMPILERS)}); write it like 'ptxas >=12.4,<=13.5' or 'driver'"
+            )
+        for bounds in (*(text for _, _, text in named), self.versions, self.ptx_versions):
             within("", bounds)
-        within("", self.versions)
-        within("", self.ptx_versions)
 
 
 class PatternRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -341,7 +283,7 @@ class PatternRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             )
         )
 
-    def covers(self, build: Build) -> bool:
+    def covers(self, _: Build) -> bool:
         """Whether it is known of a build: of all, where it fits."""
         return True
 
@@ -460,14 +402,8 @@ def mark_known(
 ) -> KnownRow:
     """Add a row to a file: the identity of a finding, and the builds that it shows.
 
-    Parameters
-    ----------
-    path
-        The file; made if it is not there. What stands in it stays as it is.
-    evidence
-        What shows it beside the finding itself.
-    until
-        The last day on which it holds; None for good.
+    The file is made if it is not there; what stands in it stays as it is. `evidence` shows it
+    beside the finding itself, and after the day `until` it holds no more.
     """
     # The folder's lock, and not the file's, which is another one after each writing.
     with durable.explained("write", path), durable.exclusive(path.resolve().parent):

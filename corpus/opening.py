@@ -72,14 +72,10 @@ def open_corpus(path: Path | str) -> Corpus:
 
 
 def create_corpus(path: Path | str, *, generator: str) -> Corpus:
-    """Open a corpus to write to it, made if it is not there; the writing is tried.
+    """Open a corpus to write to it; the writing is tried.
 
-    Parameters
-    ----------
-    path
-        Its folder: a corpus, an empty folder, or one that does not exist.
-    generator
-        What makes it, such as "warpfuzz 0.1.0"; kept only where it is made.
+    Where it does not exist, or is an empty folder, it is made, by a `generator` such as "warpfuzz
+    0.1.0", which is kept.
     """
     folder = Path(path)
     with durable.explained("write to", folder):
@@ -154,12 +150,9 @@ def named_entry(name: str, corpus: Path) -> Entry:
     if folder.is_file():
         raise UsageError(f"{name} is a file; name the folder of a finding, which holds it")
     if folder.is_dir():
-        inside = folder / FINDINGS
-        advice = (
-            f"it is a corpus, so name a folder in {inside}"
-            if inside.is_dir()
-            else "`warpfuzz corpus list` shows what a corpus holds"
-        )
+        advice = "`warpfuzz corpus list` shows what a corpus holds"
+        if (folder / FINDINGS).is_dir():
+            advice = f"it is a corpus, so name a folder in {folder / FINDINGS}"
         raise UsageError(f"{name} is no folder of a finding: it has no {DESCRIPTION}; {advice}")
     if not corpus.exists() and not is_record(corpus):
         raise UsageError(
@@ -172,8 +165,7 @@ def named_entry(name: str, corpus: Path) -> Entry:
 class Answers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What versions of ptxas said of the findings of a record."""
 
-    asked: tuple[str, ...]
-    """Full versions, such as "13.5.37", oldest first."""
+    asked: tuple[str, ...]  # full versions, such as "13.5.37", oldest first
     answers: Mapping[str, tuple[str | None, ...]]
     """By a finding's id, one for each version: "accepted", "crash"; None if it was not asked."""
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import ctypes.util
+import multiprocessing
 import os
 import platform
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
+from multiprocessing.util import Finalize
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -90,12 +96,12 @@ class RunnerChoice:
     default."""
 
     def __post_init__(self) -> None:
-        for name in self.faults:
-            if self.faults.count(name) > 1:
-                raise UsageError(
-                    f"--fault {name} is given {self.faults.count(name)} times; give it once: what "
-                    "is planted twice may undo itself"
-                )
+        name, times = next(iter(Counter(self.faults).most_common(1)), ("", 0))
+        if times > 1:
+            raise UsageError(
+                f"--fault {name} is given {times} times; give it once: what is planted twice may "
+                "undo itself"
+            )
 
     @property
     def options(self) -> str:
@@ -103,14 +109,13 @@ class RunnerChoice:
 
         It is part of a finding, whose id must not depend on where a person keeps a ptxas.
         """
-        found = {name: value for name, value in self.given.items() if value is not None}
         parts = [f"--fault {name}" for name in self.faults]
         if self.ptx_pass:
             parts.append(f"--ptx-pass {quoted(_without_folders(self.ptx_pass))}")
         parts += [
-            f"{name} {_without_folders(str(found[name]))}"
+            f"{name} {_without_folders(str(value))}"
             for name in ("--model", "--front-end", "--opt", "--assembler")
-            if name in found
+            if (value := self.given[name]) is not None
         ]
         return " ".join(parts)
 
@@ -204,25 +209,19 @@ def _is_file(word: str) -> bool:
 def best_runner(*, planted: bool, device_faults: bool, has_assembler: Callable[[], bool]) -> str:
     """Return the name of the best runner there is: "cuda", "ptxas" or "sim".
 
-    Parameters
-    ----------
-    planted
-        Whether PTX is changed on its way: then an assembler alone shows nothing.
-    device_faults
-        Whether a fault sits inside the simulated device.
-    has_assembler
-        Whether a ptxas is here; asked only if it matters.
+    Where PTX is changed on its way (`planted`), an assembler alone shows nothing; whether a ptxas
+    is here is asked only if it matters.
     """
-    if device_faults:
-        return "sim"
     # Looked for, not imported: PyCUDA is imported nowhere but in the runner's child.
-    if (
-        Path("/dev/nvidiactl").exists()
+    is_gpu = (
+        not device_faults
+        and Path("/dev/nvidiactl").exists()
         and ctypes.util.find_library("cuda") is not None
         and find_spec("pycuda") is not None
-    ):
+    )
+    if is_gpu:
         return "cuda"
-    return "ptxas" if not planted and has_assembler() else "sim"
+    return "sim" if device_faults or planted or not has_assembler() else "ptxas"
 
 
 def hardware_runner(asked: str | None) -> str:
@@ -272,23 +271,17 @@ def usual_workers(runner: str, *, compares: bool = False, devices: int = 1) -> i
     time is waiting for the GPU, and when too many work for themselves at once, it waits for them.
     With 15, 20 and 24 workers on 16 cores it was 94, 97 and 99 % busy (H200, 2026-11-28).
 
-    Parameters
-    ----------
-    compares
-        Whether images are compared on the device (`fuzz.checks.fresh_rounds`).
-    devices
-        How many GPUs the workers share.
+    `compares`: images are compared on the device (`fuzz.checks.fresh_rounds`). `devices`: how many
+    GPUs the workers share.
     """
     if runner != "cuda":
         return cores()
-    some, more = max(1, cores() - 1), cores() * 3 // 2
-    if (
-        compares
-        and smallest_memory() >= -(-more // devices) * _GPU_BYTES
+    more = cores() * 3 // 2
+    room = compares and (
+        smallest_memory() >= -(-more // devices) * _GPU_BYTES
         and psutil.virtual_memory().available >= more * _HOST_BYTES
-    ):
-        return more
-    return some
+    )
+    return more if room else max(1, cores() - 1)
 
 
 class TargetError(UsageError):
@@ -329,8 +322,11 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
         if choice.model is not None:
             judge_by(Path(choice.model), own=_own_target(can.targets), device=can.description)
         target = choice.target or _own_target(can.targets)
-        if choice.assembler is not None and choice.assembler.variant:
-            _check_variant(choice.assembler, plain, target)
+        assembler = choice.assembler
+        if assembler is not None and assembler.variant:
+            found = getattr(plain, "architecture", str)(target)
+            if not isinstance(found, Failure) and (said := assembler.refusal(target, found)):
+                raise UsageError(f"{assembler.named} does not take its options: {said}")
         if target not in can.targets:
             raise TargetError(
                 f"{can.description} does not run {target}; it runs "
@@ -351,13 +347,6 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
         raise
 
 
-def _check_variant(assembler: Assembler, runner: Runner, target: str) -> None:
-    """Raise UsageError where an assembler does not take its options."""
-    found = getattr(runner, "architecture", str)(target)
-    if not isinstance(found, Failure) and (said := assembler.refusal(target, found)):
-        raise UsageError(f"{assembler.named} does not take its options: {said}")
-
-
 def rewriters(faults: Sequence[str], ptx_pass: str | None) -> list[Rewriter]:
     """Return what happens to PTX on its way: faults of it, and then a pass."""
     rows = [by_name(name) for name in faults]
@@ -368,10 +357,8 @@ def rewriters(faults: Sequence[str], ptx_pass: str | None) -> list[Rewriter]:
 def _facts(runner: Runner) -> dict[str, str]:
     from runners.cuda.runner import CudaRunner
 
-    if not isinstance(runner, CudaRunner):
-        return {}
-    facts = runner.facts()
-    if isinstance(facts, Failure):
+    facts = runner.facts() if isinstance(runner, CudaRunner) else None
+    if facts is None or isinstance(facts, Failure) or not isinstance(runner, CudaRunner):
         return {}
     return {"uuid": facts.uuid, "cuda": facts.cuda, "release": runner.release()}
 
@@ -488,12 +475,10 @@ def _plain(choice: RunnerChoice) -> Runner:
         return ForeignRunner(choice.name, choice.target or DEFAULT_TARGET, deadline=deadline)
     from runners.cuda.runner import CudaRunner
 
-    compiler = compiler or DRIVER.compiler(level)
     seen = {"CUDA_VISIBLE_DEVICES": choice.visible} if choice.visible else {}
-    if choice.deadline is None:
-        return CudaRunner(device=choice.device, compiler=compiler, environment=seen)
+    waits: dict[str, Any] = {} if choice.deadline is None else {"deadline": choice.deadline}
     return CudaRunner(
-        device=choice.device, compiler=compiler, environment=seen, deadline=choice.deadline
+        device=choice.device, compiler=compiler or DRIVER.compiler(level), environment=seen, **waits
     )
 
 
@@ -542,10 +527,37 @@ def kind_of_failure(failure: Failure) -> Kind:
     runner cannot do it by design, and InfrastructureError if it lacks something: nothing was found.
     """
     detail = f" ({failure.detail.strip()})" if failure.detail.strip() else ""
-    if failure.trouble is Trouble.DEVICE_LOST:
-        raise DeviceLostError(f"{failure}{detail}")
-    if failure.trouble is Trouble.UNSUPPORTED:
-        raise UnsupportedError(f"{failure}{detail}")
-    if failure.trouble is Trouble.UNAVAILABLE:
-        raise InfrastructureError(f"{failure}{detail}")
+    ends = {
+        Trouble.DEVICE_LOST: DeviceLostError,
+        Trouble.UNSUPPORTED: UnsupportedError,
+        Trouble.UNAVAILABLE: InfrastructureError,
+    }
+    if failure.trouble in ends:
+        raise ends[failure.trouble](f"{failure}{detail}")
     return BY_TROUBLE[failure.trouble]
+
+
+_MADE: list[Any] = []
+"""What a process of a pool has made of its runner; set once by `_make`."""
+
+
+def runner_pool(
+    workers: int, choice: RunnerChoice, make: Callable[..., Any], *given: object
+) -> Executor:
+    """Return processes that each have a runner, and what is made of it and of what is given."""
+    # Not forked: NumPy's threads would be cut off in the middle.
+    context = multiprocessing.get_context("spawn")
+    begin = partial(_make, choice, make, *given)
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=begin)
+
+
+def _make(choice: RunnerChoice, make: Callable[..., Any], *given: object) -> None:
+    runner = open_runner(choice).runner
+    # A process of a pool ends without `atexit`; this is what it does run.
+    Finalize(None, runner.close, exitpriority=10)
+    _MADE[:] = [make(runner, *given)]
+
+
+def made_here() -> Any:
+    """Return what this process of a pool has made of its runner."""
+    return _MADE[0]

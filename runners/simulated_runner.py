@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from typing import TypeVar
 
 import numpy as np
 
@@ -42,6 +44,7 @@ _MODULES = 16
 _CHUNK_IMAGES = 2048
 """Images of one launch: the interpreter keeps every register of every lane."""
 
+Result = TypeVar("Result")
 # What a real runner would report where the simulated device traps.
 _TROUBLES = {
     TrapKind.PARSE: Trouble.COMPILE_FAILURE,
@@ -82,34 +85,27 @@ class SimulatedRunner(RunnerAtOnce):
     """
 
     def __init__(
-        self,
-        target: str = DEFAULT_TARGET,
-        *,
-        layout_seed: int = 0,
-        faults: Sequence[Planted] = (),
-        compiler: Compiler | None = None,
-        chip: Chip | None = None,
-    ) -> None:
+        self, target: str = DEFAULT_TARGET, *, layout_seed: int = 0, faults: Sequence[Planted] = (),
+        compiler: Compiler | None = None, chip: Chip | None = None,
+    ) -> None:  # fmt: skip
         self.compiler = compiler
-        self._device = SimulatedDevice(target, layout_seed=layout_seed, faults=faults, chip=chip)
         # Kernels with parameters of their own are written by others, who may take the places of
         # things for granted; what they are compared with ran at the usual ones, too.
-        self._elsewhere = SimulatedDevice(
-            target, layout_seed=layout_seed, faults=faults, chip=chip, otherwise=True
+        self._device, self._elsewhere = (
+            SimulatedDevice(
+                target, layout_seed=layout_seed, faults=faults, chip=chip, otherwise=otherwise
+            )
+            for otherwise in (False, True)
         )
         self._modules: OrderedDict[str, Module | Failure] = OrderedDict()
 
     def capabilities(self) -> Capabilities:
         """Say what can run: every target whose code the simulated architecture takes."""
-        device = self._device
-        targets = []
+        device, targets = self._device, set()
         for name in TARGETS:
-            try:
-                known = Target.named(name)
-            except UsageError:
-                continue
-            if device.target.runs(known):
-                targets.append(name)
+            with suppress(UsageError):
+                if device.target.runs(Target.named(name)):
+                    targets.add(name)
         faults = len(device.faults)
         planted = f", {faults} fault{'s' if faults != 1 else ''} planted" if faults else ""
         return Capabilities(
@@ -157,23 +153,18 @@ class SimulatedRunner(RunnerAtOnce):
         return self._device.target.name
 
     def _read(self, module: KernelModule, compiler: str, code: bytes) -> Compiled:
+        key = hashlib.sha256(f"sim {module.digest}".encode()).hexdigest()
+        architecture = self._device.target.name
         return Compiled(
-            module=module,
-            architecture=self._device.target.name,
-            compiler=compiler,
-            key=hashlib.sha256(f"sim {module.digest}".encode()).hexdigest(),
-            code=code,
+            module=module, architecture=architecture, compiler=compiler, key=key, code=code
         )
 
     def _load(self, compiled: Compiled) -> Module | Failure:
         own = any(kernel.launch is not None for kernel in compiled.module.kernels)
         key = f"{compiled.key} {own}"
         if key not in self._modules:
-            device = self._elsewhere if own else self._device
-            try:
-                self._modules[key] = device.load(compiled.module.ptx)
-            except SimulatedTrap as trap:
-                self._modules[key] = _failure(trap, compiled.module.ptx)
+            device, ptx = self._elsewhere if own else self._device, compiled.module.ptx
+            self._modules[key] = _caught(ptx, lambda: device.load(ptx))
             if len(self._modules) > _MODULES:
                 self._modules.popitem(last=False)
         self._modules.move_to_end(key)
@@ -190,35 +181,29 @@ class SimulatedRunner(RunnerAtOnce):
         start = time.perf_counter()
         results = np.empty_like(images)
         sms = np.full(images.shape[0], NO_SM, np.uint32)
-        if kernel.launch is not None:
-            try:
+
+        def launched() -> None:
+            if kernel.launch is not None:
                 for image, result in zip(images, results, strict=True):
                     result[:] = module.launch_grid(kernel.entry, image, kernel.launch).image
-            except SimulatedTrap as trap:
-                return _failure(trap, compiled.module.ptx)
-            return Ran(images=results, sms=sms, seconds=time.perf_counter() - start)
-        for first in range(0, images.shape[0], _CHUNK_IMAGES):
-            chunk = slice(first, first + _CHUNK_IMAGES)
-            try:
+                return
+            for first in range(0, images.shape[0], _CHUNK_IMAGES):
+                chunk = slice(first, first + _CHUNK_IMAGES)
                 results[chunk], sms[chunk] = module.launch(
                     kernel.entry,
                     np.ascontiguousarray(images[chunk]),
                     threads=LANES * kernel.warps_per_block,
                 )
-            except SimulatedTrap as trap:
-                return _failure(trap, compiled.module.ptx)
+
+        if (failure := _caught(compiled.module.ptx, launched)) is not None:
+            return failure
         results.flags.writeable = sms.flags.writeable = False
         return Ran(images=results, sms=sms, seconds=time.perf_counter() - start)
 
     def screen(
-        self,
-        compiled: Compiled,
-        references: References,
-        *,
-        limit: int,
-        entry: str | None = None,
+        self, compiled: Compiled, references: References, *, limit: int, entry: str | None = None,
         examine: bool = False,
-    ) -> Screening:
+    ) -> Screening:  # fmt: skip
         """Screen; raises as `runners.screening.Screener` says. There are no sensors."""
         check_open(self._closed)
         kernel = screening_kernel(compiled.module, entry, references, limit)
@@ -227,8 +212,9 @@ class SimulatedRunner(RunnerAtOnce):
             return Collected(outcome=module)
         scratch = kernel.image_bytes * kernel.warps_per_block * MULTIPROCESSORS
         start = time.perf_counter()
-        try:
-            book = module.screen(
+        book = _caught(
+            compiled.module.ptx,
+            lambda: module.screen(
                 kernel.entry,
                 references.images,
                 references.expected,
@@ -237,16 +223,12 @@ class SimulatedRunner(RunnerAtOnce):
                 scratch_bytes=scratch if kernel.scratch == "global" else 0,
                 threads=LANES * kernel.warps_per_block,
                 blocks=1,
-            )
-        except SimulatedTrap as trap:
-            return Collected(outcome=_failure(trap, compiled.module.ptx))
-        return Collected(
-            outcome=Screened(
-                ledger=read_ledger(book, kernel.image_bytes),
-                seconds=time.perf_counter() - start,
-                health=None,
-            )
+            ),
         )
+        if isinstance(book, Failure):
+            return Collected(outcome=book)
+        ledger, seconds = read_ledger(book, kernel.image_bytes), time.perf_counter() - start
+        return Collected(outcome=Screened(ledger=ledger, seconds=seconds, health=None))
 
     def fresh(
         self, compiled: Compiled, work: FreshWork, *, entry: str | None = None
@@ -293,12 +275,13 @@ def host_reference() -> HostReference:
     return HostReference()
 
 
-def _failure(trap: SimulatedTrap, ptx: str) -> Failure:
-    """Return a trap as a failure whose detail ends with the line of the PTX, where it has one."""
-    line = trap.trap.line
-    said = [str(trap.trap), *(text.strip() for text in ptx.splitlines()[line - 1 : line] if line)]
-    return Failure(
-        trouble=_TROUBLES[trap.trap.kind],
-        message=f"the simulated device stops: {trap.trap.kind}",
-        detail="\n".join(said),
-    )
+def _caught(ptx: str, run: Callable[[], Result]) -> Result | Failure:
+    """Return what comes out, or a trap as a failure, whose detail ends with the line of the PTX."""
+    try:
+        return run()
+    except SimulatedTrap as stopped:
+        trap = stopped.trap
+    line = trap.line
+    said = [str(trap), *(text.strip() for text in ptx.splitlines()[line - 1 : line] if line)]
+    message = f"the simulated device stops: {trap.kind}"
+    return Failure(trouble=_TROUBLES[trap.kind], message=message, detail="\n".join(said))

@@ -44,9 +44,10 @@ from fuzz.runner import (
     OpenRunner,
     RunnerChoice,
     kind_of_failure,
+    made_here,
     opened,
+    runner_pool,
 )
-from fuzz.runner_pool import made_here, runner_pool
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution import execute, has_figures
 from oracle.forms import ROW_BYTES, Form

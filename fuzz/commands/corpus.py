@@ -14,7 +14,7 @@ from corpus import Problem, create_corpus, durable, open_corpus
 from corpus.exchange import export_zip, is_archive, json_lines, opened_archive, read_case
 from corpus.known import known_with, load_known, mark_known
 from corpus.opening import named_corpus, named_entry
-from corpus.upkeep import Group, compare, grouped, merge, prune, verify
+from corpus.store import CauseGroup, compare, grouped, merge, prune, verify
 from fuzz.findings.families import accused, in_words, who_has
 from fuzz.kinds import sentence
 from fuzz.options.operating import (
@@ -102,12 +102,12 @@ def _in_a_line(text: str) -> Text:
     return plain(f"{first} (and {counted(len(others), 'more line')})" if others else first, "quiet")
 
 
-def _who(group: Group) -> str:
+def _who(group: CauseGroup) -> str:
     """Say which compilers have the cause of a group; "" where it is not theirs."""
     return who_has(one.finding for one in group.members)
 
 
-def _line(group: Group) -> str:
+def _line(group: CauseGroup) -> str:
     return sentence(group.smallest.finding, who=_who(group))
 
 
@@ -138,14 +138,10 @@ def mark_finding(options: CorpusMarkKnown) -> None:
         evidence=options.evidence or "",
         until=until,
     )
-    if options.json:
-        emit({"id": marked.id, "path": str(known), "expires": marked.expires})
-        return
     end = "for good" if marked.expires is None else f"until {marked.expires}"
-    say(
-        f"{sentence(entry.finding)} is known as {marked.id} {end}, by {known}: give it with "
-        f"{typed(('--known', known))}"
-    )
+    said = f"{sentence(entry.finding)} is known as {marked.id} {end}, by {known}: give it with "
+    said += typed(("--known", known))
+    _tell(options.json, said, id=marked.id, path=str(known), expires=marked.expires)
 
 
 def merge_corpora(options: CorpusMerge) -> None:
@@ -166,17 +162,20 @@ def _merge(destination: Path, sources: Sequence[Path], *, json: bool) -> None:
     # What another is shown in place of is no finding of its own.
     shown = {entry.id for entry in made.entries()}
     raw = [one for one in added if one not in shown]
-    if json:
-        emit({"added": [one for one in added if one in shown], "raw": raw})
-    else:
-        console().print(f"{counted(len(added) - len(raw), 'finding')} added{_with_raw(len(raw))}")
+    said = f"{counted(len(added) - len(raw), 'finding')} added{_with_raw(len(raw))}"
+    _tell(json, said, added=[one for one in added if one in shown], raw=raw)
     report_problems(one for _, problems in parts for one in problems)
 
 
 def _with_raw(count: int) -> str:
-    if not count:
-        return ""
-    return f", with {counted(count, 'case')} from which findings were shrunk"
+    return f", with {counted(count, 'case')} from which findings were shrunk" if count else ""
+
+
+def _tell(json: bool, sentence: str, **row: object) -> None:
+    if json:
+        emit(row)
+    else:
+        say(sentence)
 
 
 def prune_corpus(options: CorpusPrune) -> None:
@@ -185,15 +184,10 @@ def prune_corpus(options: CorpusPrune) -> None:
     pruned = prune(open_corpus(options.path), dry_run=dry_run)
     raw = [entry.id for entry in pruned.removed if entry.id in pruned.raw]
     removed = [entry.id for entry in pruned.removed if entry.id not in pruned.raw]
-    if options.json:
-        kept = [entry.id for entry in pruned.kept]
-        emit({"kept": kept, "removed": removed, "raw": raw, "dry_run": dry_run})
-    else:
-        would = "would be " if dry_run else ""
-        console().print(
-            f"{counted(len(pruned.kept) + len(removed), 'finding')}: {len(pruned.kept)} kept, "
-            f"{len(removed)} {would}removed{_with_raw(len(raw))}"
-        )
+    kept, would = [entry.id for entry in pruned.kept], "would be " if dry_run else ""
+    said = f"{counted(len(kept) + len(removed), 'finding')}: {len(kept)} kept, {len(removed)} "
+    said += f"{would}removed{_with_raw(len(raw))}"
+    _tell(options.json, said, kept=kept, removed=removed, raw=raw, dry_run=dry_run)
     report_problems(pruned.problems)
 
 
@@ -215,7 +209,7 @@ def compare_corpora(options: CorpusDiff) -> bool:
             for group in groups:
                 say(f"{mark} {group.smallest.id}  {_line(group)}")
         only = [counted(len(groups), "cause") for _, groups in sides]
-        console().print(f"{only[0]} only in {left}, {only[1]} only in {right}")
+        say(f"{only[0]} only in {left}, {only[1]} only in {right}")
     differ = bool(difference.only_left or difference.only_right)
     report_problems(difference.problems, fail=not differ)
     return differ
@@ -249,10 +243,8 @@ def export_corpus(options: CorpusExport) -> None:
         export_zip(corpus, entries, file)
     else:
         durable.write_output(file, "".join(line + "\n" for line in json_lines(entries)).encode())
-    if options.json:
-        emit({"path": str(file), "findings": [entry.id for entry in entries]})
-    else:
-        console().print(f"{counted(len(entries), 'finding')} written to {file}")
+    said = f"{counted(len(entries), 'finding')} written to {file}"
+    _tell(options.json, said, path=str(file), findings=[entry.id for entry in entries])
     report_problems(problems)
 
 
@@ -264,11 +256,9 @@ def import_by_hand(options: CorpusImport) -> None:
     # Read first: what is refused leaves no corpus behind.
     case, files = read_case(options.folder)
     saved = create_corpus(options.corpus, generator=generator()).add(case, files)
-    if options.json:
-        emit({"id": saved.id, "path": str(saved.path), "new": saved.new})
-    else:
-        was = "added" if saved.new else "was there already"
-        console().print(f"{saved.id} {was}: {saved.path}")
+    was = "added" if saved.new else "was there already"
+    said = f"{saved.id} {was}: {saved.path}"
+    _tell(options.json, said, id=saved.id, path=str(saved.path), new=saved.new)
 
 
 def reproduce(options: Repro) -> None:
@@ -280,8 +270,5 @@ def reproduce(options: Repro) -> None:
     files = write_reproduction(
         entry, path, disassembler=find_disassembler(disassembler), bisected=options.bisected
     )
-    if options.json:
-        emit({"id": entry.id, "path": str(path), "files": list(files)})
-        return
-    say(f"{path}: {', '.join(files)}")
-    say(f"{path / 'README.md'} says what it is about")
+    said = f"{path}: {', '.join(files)}\n{path / 'README.md'} says what it is about"
+    _tell(options.json, said, id=entry.id, path=str(path), files=list(files))

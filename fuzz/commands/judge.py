@@ -18,7 +18,7 @@ from fuzz.judging.judging import (
     REFERENCE_SECONDS,
     SIMULATED,
     Compared,
-    Verdict,
+    Disagreement,
     compare,
     made_smaller,
 )
@@ -27,7 +27,7 @@ from fuzz.output import counted, generator, plain, report_expired, starting
 from fuzz.output.report import Report, ReportColumn, ReportRow, Test
 from oracle.errors import InfrastructureError
 
-_Found = Sequence[tuple[Verdict, Mapping[str, Any]]]
+_Found = Sequence[tuple[Disagreement, Mapping[str, Any]]]
 
 
 def judge_kernel(options: Judge) -> bool:

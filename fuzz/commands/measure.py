@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -27,8 +27,7 @@ from fuzz.options.conflicts import check_conflicts
 from fuzz.options.testing import Measure
 from fuzz.output import check_output, counted, say, typed
 from fuzz.output.report import Report, ReportColumn, ReportRow, Section, rows_of
-from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened
-from fuzz.runner_pool import runner_pool
+from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened, runner_pool
 from oracle.formats import FORMATS
 from oracle.isa import FORMS
 from oracle.measuring.inference import Contradiction, MeasuredFigure
@@ -47,24 +46,17 @@ _IMAGES = {"cuda": 1_048_576, "sim": 1_024}
 def measure_device(options: Measure) -> bool:
     """Measure, print what was found, and write the model; tell whether it is another than known."""
     check_output("--output", options.output)
-    name = hardware_runner(options.runner)
-    report = _Report(options)
+    measured: list[_Measured] = []
     started = time.monotonic()
     try:
         for assembler in _assemblers(options):
-            choice = RunnerChoice(
-                name=name, target=options.target, ptx_version=options.ptx_version,
-                faults=options.faults, device=options.device,
-                assembler=assembler,
-            )  # fmt: skip
-            _measure(choice, assembler, options, report)
+            _measure(assembler, options, measured)
     except (KeyboardInterrupt, SystemExit):
         # What was measured until then is so, and may have taken an hour.
-        if report.measured:
-            report.stopped = True
-            report.end(seconds=time.monotonic() - started)
+        if measured:
+            _end(measured, options, time.monotonic() - started, stopped=True)
         raise
-    return report.end(seconds=time.monotonic() - started)
+    return _end(measured, options, time.monotonic() - started)
 
 
 def _assemblers(options: Measure) -> Sequence[Assembler | None]:
@@ -77,47 +69,17 @@ def _assemblers(options: Measure) -> Sequence[Assembler | None]:
     return [*found, None] if selected.driver else found
 
 
-def _measure(
-    choice: RunnerChoice, assembler: Assembler | None, options: Measure, report: _Report
-) -> None:
-    most = None if assembler is None else assembler.highest_version
-    with opened(choice) as ready:
-        module = (
-            Module.named(ready.target, ready.ptx_version)
-            if options.ptx_version
-            else module_of_all(ready.target, most)
-        )
-        units = units_of(module, options.only)
-        forms = tuple(form for unit in units for form in unit.forms)
-        device = Device(ready.runner, module, forms)
-        known = model_for(device.compiled.oracle_target)
-        workers = options.workers or max(1, cores() - 1)
-        with ExitStack() as stack:
-            map_fits: Callable[..., Any] = map
-            confirmer: Callable[..., Any] = partial(map, partial(confirm, device=device))
-            if choice.name == "cuda" and workers > 1:
-                pool = stack.enter_context(
-                    runner_pool(workers, ready.choice, Device, module, forms)
-                )
-                map_fits, confirmer = pool.map, partial(pool.map, confirmed_there)
-            measurer = Measurer(
-                device, known, confirmer, images=options.images or _IMAGES.get(choice.name, 1_024),
-                seed=options.seed, map_fits=map_fits,
-            )  # fmt: skip
-            report.begin(ready, known, device.compiled.release, assembler)
-            for result in measurer.measure(units):
-                report.unit(result)
-
-
 @dataclass(kw_only=True)
 class _Measured:
+    """What was found out of the code of one compiler."""
+
     ready: OpenRunner
     known: Model
     release: str
     """Release of CUDA of the compiler; empty if the device reads the PTX itself."""
     compiler: str
     """As it is shown; empty where none was named."""
-    results: list[MeasuredResult]
+    results: list[MeasuredResult] = field(default_factory=list)
 
     @property
     def model(self) -> Model:
@@ -131,74 +93,89 @@ class _Measured:
         return measured_model(target, self.results, Origin(source, confidence))
 
 
-class _Report:
-    def __init__(self, options: Measure) -> None:
-        self.options = options
-        self.measured: list[_Measured] = []
-        self.stopped = False
-        """Whether a signal ended it before all units were measured."""
-
-    def begin(
-        self, ready: OpenRunner, known: Model, release: str, assembler: Assembler | None
-    ) -> None:
+def _measure(assembler: Assembler | None, options: Measure, measured: list[_Measured]) -> None:
+    choice = RunnerChoice(
+        name=hardware_runner(options.runner), target=options.target,
+        ptx_version=options.ptx_version, faults=options.faults, device=options.device,
+        assembler=assembler,
+    )  # fmt: skip
+    most = None if assembler is None else assembler.highest_version
+    with opened(choice) as ready, ExitStack() as stack:
+        module = module_of_all(ready.target, most)
+        if options.ptx_version:
+            module = Module.named(ready.target, ready.ptx_version)
+        units = units_of(module, options.only)
+        forms = tuple(form for unit in units for form in unit.forms)
+        device = Device(ready.runner, module, forms)
+        known = model_for(device.compiled.oracle_target)
+        workers = options.workers or max(1, cores() - 1)
+        map_fits: Callable[..., Any] = map
+        confirmer: Callable[..., Any] = partial(map, partial(confirm, device=device))
+        if choice.name == "cuda" and workers > 1:
+            pool = stack.enter_context(runner_pool(workers, ready.choice, Device, module, forms))
+            map_fits, confirmer = pool.map, partial(pool.map, confirmed_there)
+        measurer = Measurer(
+            device, known, confirmer, images=options.images or _IMAGES.get(choice.name, 1_024),
+            seed=options.seed, map_fits=map_fits,
+        )  # fmt: skip
         compiler = "" if assembler is None else assembler.named
-        self.measured.append(
-            _Measured(ready=ready, known=known, release=release, compiler=compiler, results=[])
+        now = _Measured(
+            ready=ready, known=known, release=device.compiled.release, compiler=compiler
         )
-        if not self.options.json:
-            with_ = f" with code of {compiler}" if compiler else ""
-            say(f"Measuring {ready.device}{with_}.")
+        measured.append(now)
+        if not options.json:
+            say(f"Measuring {ready.device}{f' with code of {compiler}' if compiler else ''}.")
+        for result in measurer.measure(units):
+            now.results.append(result)
+            row = {**_as_json(result), **({"compiler": compiler} if compiler else {})}
+            _unit_report(result, row).write(json=options.json)
 
-    def unit(self, result: MeasuredResult) -> None:
-        now = self.measured[-1]
-        now.results.append(result)
-        row = {**_as_json(result), **({"compiler": now.compiler} if now.compiler else {})}
-        unit_report(result, row).write(json=self.options.json)
 
-    def end(self, *, seconds: float) -> bool:
-        """Print the sum, and write the file; tell whether something is another than known."""
-        ready, known = self.measured[-1].ready, self.measured[-1].known
-        results = [result for one in self.measured for result in one.results]
-        refused = [result.unit.name for result in results if result.contradiction is not None]
-        figures = [figure for result in results for figure in result.figures.values()]
-        told = [figure for figure in figures if figure.is_told]
-        open_ = sum(not figure.is_told and figure.is_known for figure in figures)
-        asked, same = len(figures) - open_, sum(figure.is_known for figure in told)
-        differs = not all(figure.is_known for figure in figures)
-        images = sum(result.images for result in results)
-        ordered = sorted(self.measured, key=lambda one: parse_release(one.release or "unknown"))
-        model = joined_model([(one.release, one.model) for one in ordered])
-        output = self.options.output
-        if output is not None:
-            durable.write_output(output, model_text(model).encode())
-        sentences = [f"Stopped before the end, after {counted(len(results), 'unit')}."]
-        sentences = sentences * self.stopped + [
-            f"{same} of {counted(asked, 'figure')} as in the model of {known.base}"
-            + (f"; {open_} more not told apart from other values" if open_ else "")
-            + (f"; {counted(len(refused), 'unit')} refused" if refused else "")
-            + f". {images:,} random images agree. {seconds:.0f} s."
-        ]
-        if output is not None:
-            where: tuple[str, ...] = ()
-            choice = ready.choice
-            if choice.name != "cuda":
-                # By itself `run` takes a GPU, or else asks ptxas, and a simulated sm_90.
-                where = ("--runner", choice.name, "--target", ready.target)
-            command = typed(("warpfuzz", "run", *where, "--model", output))
-            left_out = _left_out(model, ready.target)
-            sentences.append(f"Written to {output}: `{command}` judges by it{left_out}")
-            if model.confidence is not Confidence.MEASURED:
-                said = f"Its figures are marked {model.confidence}: no GPU was measured."
-                sentences.append(said)
-        summary = {
-            "device": ready.device, "target": known.base, "figures": asked, "as_in_model": same,
-            "not_told_apart": open_, "refused": refused, "images": images,
-            "seconds": round(seconds, 1), "seed": self.options.seed, "known_model": known.name,
-            "model": model.digest[:12], "output": None if output is None else str(output),
-            "stopped": self.stopped,
-        }  # fmt: skip
-        Report(sentences=sentences, summary=summary).write(json=self.options.json)
-        return bool(refused) or differs
+def _end(
+    measured: Sequence[_Measured], options: Measure, seconds: float, *, stopped: bool = False
+) -> bool:
+    """Print the sum, and write the file; tell whether something is another than known.
+
+    `stopped`: whether a signal ended it before all units were measured.
+    """
+    ready, known = measured[-1].ready, measured[-1].known
+    results = [result for one in measured for result in one.results]
+    refused = [result.unit.name for result in results if result.contradiction is not None]
+    figures = [figure for result in results for figure in result.figures.values()]
+    open_ = sum(not figure.is_told and figure.is_known for figure in figures)
+    asked = len(figures) - open_
+    same = sum(figure.is_told and figure.is_known for figure in figures)
+    images = sum(result.images for result in results)
+    ordered = sorted(measured, key=lambda one: parse_release(one.release or "unknown"))
+    model = joined_model([(one.release, one.model) for one in ordered])
+    output = options.output
+    if output is not None:
+        durable.write_output(output, model_text(model).encode())
+    sentences = [f"Stopped before the end, after {counted(len(results), 'unit')}."] * stopped
+    sentences.append(
+        f"{same} of {counted(asked, 'figure')} as in the model of {known.base}"
+        + (f"; {open_} more not told apart from other values" if open_ else "")
+        + (f"; {counted(len(refused), 'unit')} refused" if refused else "")
+        + f". {images:,} random images agree. {seconds:.0f} s."
+    )
+    if output is not None:
+        name = ready.choice.name
+        # By itself `run` takes a GPU, or else asks ptxas, and a simulated sm_90.
+        where = () if name == "cuda" else ("--runner", name, "--target", ready.target)
+        command = typed(("warpfuzz", "run", *where, "--model", output))
+        left_out = _left_out(model, ready.target)
+        sentences.append(f"Written to {output}: `{command}` judges by it{left_out}")
+        if model.confidence is not Confidence.MEASURED:
+            sentences.append(f"Its figures are marked {model.confidence}: no GPU was measured.")
+    summary = {
+        "device": ready.device, "target": known.base, "figures": asked, "as_in_model": same,
+        "not_told_apart": open_, "refused": refused, "images": images,
+        "seconds": round(seconds, 1), "seed": options.seed, "known_model": known.name,
+        "model": model.digest[:12], "output": None if output is None else str(output),
+        "stopped": stopped,
+    }  # fmt: skip
+    Report(sentences=sentences, summary=summary).write(json=options.json)
+    return bool(refused) or not all(figure.is_known for figure in figures)
 
 
 def _left_out(model: Model, target: str) -> str:
@@ -251,12 +228,11 @@ _COLUMNS = (
 )
 
 
-def unit_report(result: MeasuredResult, row: Mapping[str, Any]) -> Report:
+def _unit_report(result: MeasuredResult, row: Mapping[str, Any]) -> Report:
     """Return the figures of a unit, or why none describes it, with its JSON object."""
     rows, refusal = [ReportRow(data=row, listed=False)], result.contradiction
     if refusal is not None:
-        refused = Text(_refusal(result, refusal), style="bad")
-        return Report(rows=rows, sentences=[refused, ""])
+        return Report(rows=rows, sentences=[Text(_refusal(result, refusal), style="bad"), ""])
     figures = [
         {
             "figure": name.replace("_", " "),

@@ -81,7 +81,7 @@ _WORD, _LARGEST_ACCESS = 4, 16
 """Bytes of a register, and those that one lane moves at most."""
 _PIECE = 256
 """Bytes that are moved without a loop, however they are aligned: 8 rounds of 32 lanes, a byte each
-(`runners.emission.copies`)."""
+(`runners.emission.steps`)."""
 
 
 def wrong_register_step(

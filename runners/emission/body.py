@@ -1,29 +1,43 @@
-"""The text of one kernel's body while it grows: lines, scratch registers, labels."""
+"""The text of one kernel's body while it grows: lines, scratch registers, labels, addresses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+
+from oracle.errors import UsageError
+from oracle.places import Place
+from oracle.program import Program
 
 _PREFIXES = {"b16": "%h", "b32": "%r", "b64": "%rd", "pred": "%p"}
+# Base registers of the prologue, by the space of the buffer and the spelling of the state space.
+_BASES = {
+    ("global", "global"): "%image",
+    ("global", ""): "%image_generic",
+    ("shared", "shared"): "%shared",
+    ("shared", "shared::cta"): "%shared",
+    ("shared", ""): "%shared_generic",
+}
 
 
-@dataclass(kw_only=True)
 class Body:
-    """Instructions in order, and what they make the kernel declare."""
+    """Instructions in order, and what they make the kernel declare.
 
-    image_space: str = "global"
-    """State space of the image: "global", or "shared" where it was copied there."""
-    lines: list[str] = field(default_factory=list)
-    used: set[str] = field(default_factory=set)
-    """Registers of the prologue that the body reads, by name."""
-    _scratch: dict[str, int] = field(default_factory=dict)
-    _labels: int = 0
+    The image lies in "global", or in "shared" where it was copied there; `used` are registers of
+    the prologue that the body reads.
+    """
 
-    def add(self, instruction: str, *, guard: str = "") -> None:
-        """Append an instruction, with its guard predicate (such as "@%p0") if it has one."""
-        self.lines.append(f"    {guard + ' ' if guard else ''}{instruction};")
+    def __init__(self, image_space: str = "global") -> None:
+        self.image_space = image_space
+        self.lines: list[str] = []
+        self.used: set[str] = set()
+        self._scratch: dict[str, int] = {}
+        self._labels = 0
+
+    def add(self, *instructions: str, guard: str = "") -> None:
+        """Append instructions, with their guard predicate (such as "@%p0") if they have one."""
+        before = f"    {guard} " if guard else "    "
+        self.lines += [f"{before}{instruction};" for instruction in instructions]
 
     def comment(self, text: str) -> None:
         """Append a line of comment."""
@@ -52,8 +66,7 @@ class Body:
         self.add(f"mov.b32 {count}, {times}")
         self.label(again)
         yield
-        self.add(f"sub.u32 {count}, {count}, 1")
-        self.add(f"setp.ne.u32 {predicate}, {count}, 0")
+        self.add(f"sub.u32 {count}, {count}, 1", f"setp.ne.u32 {predicate}, {count}, 0")
         self.add(f"bra {again}", guard=f"@{predicate}")
 
     def use(self, register: str) -> str:
@@ -71,6 +84,42 @@ class Body:
             f"    .reg .{type_} {_PREFIXES[type_]}<{count}>;"
             for type_, count in self._scratch.items()
         ]
+
+    def base(self, program: Program, buffer: str, space: str) -> str:
+        """Return the register with the start of the image, or of the warp's shared memory.
+
+        The space is spelled as `{.ss}`: "" (generic), "global", "shared" or "shared::cta". Raises
+        UsageError if the buffer does not lie in it.
+        """
+        lies_in = program.buffer(buffer).space
+        if (lies_in, space) not in _BASES:
+            raise UsageError(
+                f"buffer {buffer!r} lies in {lies_in} memory and is accessed through .{space}; use "
+                f".{lies_in} or generic addressing"
+            )
+        return self.use(_BASES[lies_in, space])
+
+    def address(
+        self, program: Program, place: Place, space: str, *, immediate: int = 0, lane: str = ""
+    ) -> str:
+        """Return the operand, such as "[%rd0+16]", that addresses a place.
+
+        So many bytes stand in the instruction, a register holds the rest; a 64-bit register that
+        differs from lane to lane is added.
+        """
+        register = self.base(program, place.buffer, space)
+        rest = program.offset(place.buffer) + place.offset - immediate
+        for addend in (str(rest) if rest else "", lane):
+            if addend:
+                total = self.scratch("b64")
+                self.add(f"add.s64 {total}, {register}, {addend}")
+                register = total
+        return displaced(register, immediate)
+
+
+def displaced(register: str, immediate: int) -> str:
+    """Return "[register+immediate]"; PTX writes a negative one as "+-16"."""
+    return f"[{register}+{immediate}]" if immediate else f"[{register}]"
 
 
 def braced(registers: Sequence[str]) -> str:

@@ -24,12 +24,7 @@ Programming Guide, Technical Specifications per Compute Capability)."""
 _IDENTIFIER = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
 
 
-def emit(
-    program: Program,
-    *,
-    module: Module | None = None,
-    entry: str = "kernel",
-) -> KernelModule:
+def emit(program: Program, *, module: Module | None = None, entry: str = "kernel") -> KernelModule:
     """Turn a program into a PTX module of one kernel.
 
     Parameters
@@ -50,17 +45,10 @@ def emit(
     return emit_all({entry: program}, module=module)
 
 
-def emit_all(
-    programs: Mapping[str, Program],
-    *,
-    module: Module | None = None,
-) -> KernelModule:
+def emit_all(programs: Mapping[str, Program], *, module: Module | None = None) -> KernelModule:
     """Turn programs into a PTX module with a kernel for each, under the name that it has here.
 
-    Raises
-    ------
-    UsageError
-        As for `emit`, or if there is no program.
+    Raises UsageError as `emit` does, and if there is no program.
     """
     return module_of(programs, _kernel, _text, module)
 
@@ -69,28 +57,14 @@ K = TypeVar("K", bound=Kernel)
 
 
 def module_of(
-    programs: Mapping[str, Program],
-    kernel_of: Callable[[Program, str], K],
-    text_of: Callable[[Program, K, bool], str],
-    module: Module | None,
-) -> KernelModule:
-    """Return a module with a kernel for each program.
+    programs: Mapping[str, Program], kernel_of: Callable[[Program, str], K],
+    text_of: Callable[[Program, K, bool], str], module: Module | None,
+) -> KernelModule:  # fmt: skip
+    """Return a module with a kernel for each program, by the names of their entries.
 
-    Parameters
-    ----------
-    programs
-        By the names of their entries.
-    kernel_of
-        Makes the kernel of a program under a name.
-    text_of
-        Returns its text; the last argument is whether wmma is spelled with `.aligned`.
-    module
-        The target and the PTX ISA version; `Module.named()` if None.
-
-    Raises
-    ------
-    UsageError
-        If a name is no PTX identifier, or there is no program.
+    `kernel_of` makes the kernel of a program under a name, `text_of` its text; the last argument is
+    whether wmma is spelled with `.aligned`. Raises UsageError if a name is no PTX identifier, or
+    there is no program.
     """
     if not programs:
         raise UsageError("a module needs at least one program, and none was given")
@@ -111,12 +85,9 @@ def module_of(
         texts.append(text_of(program, kernel, aligned))
         kernels.append(kernel)
     return KernelModule(
-        ptx="\n".join(texts),
-        target=target,
-        version=version,
-        kernels=tuple(kernels),
+        ptx="\n".join(texts), target=target, version=version, kernels=tuple(kernels),
         programs=dict(programs),
-    )
+    )  # fmt: skip
 
 
 def warps_of_block(program: Program, entry: str) -> int:
@@ -169,8 +140,7 @@ def zero(body: Body) -> list[str]:
 
 def _text(program: Program, kernel: Kernel, aligned: bool) -> str:
     body = Body()
-    StepWriter(program=program, body=body, aligned=aligned).write(program.steps)
-    prologue = _prologue(kernel, body)
+    StepWriter(program, body, aligned).write(program.steps)
     entry = kernel.entry
     lines = [
         f"// {entry}: one warp per image of {kernel.image_bytes} bytes",
@@ -188,9 +158,9 @@ def _text(program: Program, kernel: Kernel, aligned: bool) -> str:
         "    .reg .b32 %warp, %warps, %in_block, %lane, %count, %sm;",
         "    .reg .b64 %image_generic, %image, %sms, %position;",
         "    .reg .pred %done, %record;",
-    ]
-    lines += declarations(program, body, kernel, "%shared, %shared_generic, %slice")
-    lines += ["", *prologue, "", *body.lines, "END:", "    ret;", "}", ""]
+        *declarations(program, body, kernel, "%shared, %shared_generic, %slice"),
+        "", *_prologue(kernel, body), "", *body.lines, "END:", "    ret;", "}", "",
+    ]  # fmt: skip
     return "\n".join(lines)
 
 

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from oracle.operands import Use
 from oracle.program import Program, walk
-from oracle.registers import Register
-from oracle.steps import Step
 
 
-@dataclass(frozen=True, kw_only=True)
-class OperandRegisters:
+class OperandRegisters(NamedTuple):
     """The registers of every bank of a program.
 
     A name that only ever holds registers of one type is `%name_0`, `%name_1`, …; one that holds
     several gets a bank per type, told apart by capital letters, which no name has. If a step lists
     registers of a bank, all operands that name it share them: they are declared untyped then where
     they have several types ("untyped bits" go with any type of their size, PTX ISA 5.2.1).
+
+    How many registers a name has in a type, and the type of the banks of which a step lists
+    registers, by name and size of one, in bits.
     """
 
     counts: Mapping[tuple[str, str], int]
-    """How many registers a name has in a type."""
     shared: Mapping[tuple[str, int], str]
-    """Type of the banks of which a step lists registers, by name and size of one, in bits."""
 
     def of(self, use: Use) -> tuple[str, ...]:
         """Return the registers of an operand."""
-        return tuple(self._spelled(register, use) for register in use.registers)
+        return tuple(
+            f"{self._prefix(bank, self.shared.get((bank, bits), use.holds.register_type))}{number}"
+            for bank, bits, number in use.registers
+        )
 
     def declarations(self) -> list[str]:
         """Return the declarations, in the order in which the program first names them."""
@@ -36,10 +37,6 @@ class OperandRegisters:
             f"    .reg .{type_} {self._prefix(name, type_)}<{count}>;"
             for (name, type_), count in self.counts.items()
         ]
-
-    def _spelled(self, register: Register, use: Use) -> str:
-        type_ = self.shared.get((register.bank, register.bits), use.holds.register_type)
-        return f"{self._prefix(register.bank, type_)}{register.number}"
 
     def _prefix(self, name: str, type_: str) -> str:
         types = sum(1 for other, _ in self.counts if other == name)
@@ -50,11 +47,13 @@ def operand_registers(program: Program) -> OperandRegisters:
     """Allot registers to the operands of a program."""
     uses = [(step, use) for step in walk(program.steps) for use in step.uses]
     types: dict[tuple[str, int], set[str]] = {bank: set() for bank in program.shared_banks}
-    if types:
-        for step, use in uses:
-            for register in use.registers:
-                if (register.bank, register.bits) in types:
-                    types[register.bank, register.bits].add(_type(step, use))
+    for step, use in uses if types else ():
+        # A float's register addresses nothing.
+        addresses = use.written and step.address is not None
+        type_ = f"b{use.holds.bits}" if addresses else use.holds.register_type
+        for bank, bits, _ in use.registers:
+            if (bank, bits) in types:
+                types[bank, bits].add(type_)
     shared = {
         (name, bits): next(iter(found)) if len(found) == 1 else f"b{bits}"
         for (name, bits), found in types.items()
@@ -64,14 +63,4 @@ def operand_registers(program: Program) -> OperandRegisters:
         for bank, bits, number in use.registers:
             key = bank, shared.get((bank, bits), use.holds.register_type)
             counts[key] = max(number + 1, counts.get(key, 0))
-    return OperandRegisters(counts=counts, shared=shared)
-
-
-def _type(step: Step, use: Use) -> str:
-    """Return the type with which a step needs an operand declared, without the dot."""
-    # A float's register addresses nothing.
-    return (
-        f"b{use.holds.bits}"
-        if use.written and step.address is not None
-        else use.holds.register_type
-    )
+    return OperandRegisters(counts, shared)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 from oracle.ops import accesses_matrix
 from oracle.program import Program, walk
 from oracle.targets import Module
 from runners import ledger
-from runners.emission.addresses import displaced
-from runners.emission.body import Body, braced
+from runners.emission.body import Body, braced, displaced
 from runners.emission.modules import (
     STATIC_SHARED_BYTES,
     declarations,
@@ -39,12 +37,7 @@ def emit_screening(
 
     The program runs in shared memory where its image fits and no access asks for less alignment
     than shared memory has; there, `.global` is spelled `.shared`. Otherwise it runs in global
-    memory, as it is written.
-
-    Raises
-    ------
-    UsageError
-        As for `emit_all`.
+    memory, as it is written. Raises UsageError as `emit_all` does.
     """
     return module_of(programs, _kernel, _text, module)
 
@@ -59,32 +52,27 @@ def _kernel(program: Program, entry: str) -> ScreeningKernel:
     else:
         scratch, both, warps = "global", program.shared_bytes, warps_of_block(program, entry)
     return ScreeningKernel(
-        entry=entry,
-        image_bytes=program.image_bytes,
-        warps_per_block=warps,
-        shared_bytes=both,
+        entry=entry, image_bytes=program.image_bytes, warps_per_block=warps, shared_bytes=both,
         scratch=scratch,
-    )
+    )  # fmt: skip
 
 
 def _fits_shared(program: Program) -> bool:
     """Whether all lines of matrices in the image are aligned as shared memory wants them."""
     for step in walk(program.steps):
         if accesses_matrix(step):
-            tile = step.tile
             place = step.memory.place
             start = program.offset(place.buffer) + place.offset
-            if start % _SHARED_LINE or tile.pitch % _SHARED_LINE:
+            if start % _SHARED_LINE or step.tile.pitch % _SHARED_LINE:
                 return False
     return True
 
 
 def _text(program: Program, kernel: ScreeningKernel, aligned: bool) -> str:
     body = Body(image_space=kernel.scratch)
-    harness = _Harness(kernel=kernel, body=body)
-    harness.write_start()
-    StepWriter(program=program, body=body, aligned=aligned).write(program.steps)
-    harness.write_comparison()
+    _start(kernel, body)
+    StepWriter(program, body, aligned).write(program.steps)
+    _comparison(kernel, body)
     lines = [
         f"// {kernel.entry}: every multiprocessor runs every image of {kernel.image_bytes} bytes",
         f".visible .entry {kernel.entry}(",
@@ -104,7 +92,13 @@ def _text(program: Program, kernel: ScreeningKernel, aligned: bool) -> str:
         f"    .reg .b32 %part<{4 * _UNROLLED}>, %other<4>;",
     ]
     lines += declarations(program, body, kernel, "%shared, %shared_generic")
-    lines += ["", *_prologue(kernel), *zero(body), "", *body.lines, *_end(), "}", ""]
+    end = [  # a warp adds what it counted to its multiprocessor's row
+        "END:",
+        f"    @%first atom.global.add.u32 %old, [%row+{_at('finished')}], %finished;",
+        f"    @%first atom.global.add.u32 %old, [%row+{_at('wrong')}], %wrong;",
+        "    ret;",
+    ]
+    lines += ["", *_prologue(kernel), *zero(body), "", *body.lines, *end, "}", ""]
     return "\n".join(lines)
 
 
@@ -164,110 +158,113 @@ def _prologue(kernel: ScreeningKernel) -> list[str]:
 
 
 _Two = tuple[str, str]
-_Write = Callable[[_Two, _Two, list[int], str], None]
+_Write = Callable[[Body, _Two, _Two, list[int], str], None]
 """Appends some rounds, given two pointers, their state spaces, the distances of the rounds from
 the pointers in bytes, and a guard."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Harness:
-    """Writes what stands around the steps of a program."""
+def _start(kernel: ScreeningKernel, body: Body) -> None:
+    """Append the start of the loop: take an image and copy it."""
+    body.label("NEXT")
+    body.comment("all lanes hear of the image that lane 0 has taken")
+    body.add(
+        "bar.warp.sync 0xffffffff",
+        "shfl.sync.idx.b32 %taken, %next, 0, 31, 0xffffffff",
+        "setp.ge.u32 %done, %taken, %limit",
+    )
+    body.add("bra END", guard="@%done")
+    body.comment("and it takes the next one of this multiprocessor, while they work on that")
+    body.add(_take(), guard="@%first")
+    body.add("rem.u32 %number, %taken, %count")
+    body.add(f"mul.wide.u32 %offset, %number, {kernel.image_bytes}")
+    body.comment("copy it, a lane 16 bytes at a time")
+    body.add("add.u64 %before, %images, %offset", "add.u64 %after, %expected, %offset")
+    _rounds(kernel, body, _copy, ("%before", "%image"), ("global", kernel.scratch))
+    body.add("bar.warp.sync 0xffffffff")
+    body.comment("the program")
 
-    kernel: ScreeningKernel
-    body: Body
 
-    def write_start(self) -> None:
-        """Append the start of the loop: take an image and copy it."""
-        body = self.body
-        body.label("NEXT")
-        body.comment("all lanes hear of the image that lane 0 has taken")
-        body.add("bar.warp.sync 0xffffffff")
-        body.add("shfl.sync.idx.b32 %taken, %next, 0, 31, 0xffffffff")
-        body.add("setp.ge.u32 %done, %taken, %limit")
-        body.add("bra END", guard="@%done")
-        body.comment("and it takes the next one of this multiprocessor, while they work on that")
-        body.add(_take(), guard="@%first")
-        body.add("rem.u32 %number, %taken, %count")
-        body.add(f"mul.wide.u32 %offset, %number, {self.kernel.image_bytes}")
-        body.comment("copy it, a lane 16 bytes at a time")
-        body.add("add.u64 %before, %images, %offset")
-        body.add("add.u64 %after, %expected, %offset")
-        self._rounds(self._copy, ("%before", "%image"), ("global", self.kernel.scratch))
-        body.add("bar.warp.sync 0xffffffff")
-        body.comment("the program")
+def _comparison(kernel: ScreeningKernel, body: Body) -> None:
+    """Append the end of the loop: compare, count, and keep what differs."""
+    body.comment("compare all of it")
+    body.add("bar.warp.sync 0xffffffff", "mov.b32 %difference, 0")
+    _rounds(kernel, body, _compare, ("%after", "%image"), ("global", kernel.scratch))
+    body.add(
+        "setp.ne.u32 %differs, %difference, 0",
+        "vote.sync.any.pred %differs, %differs, 0xffffffff",
+        "add.u32 %finished, %finished, 1",
+    )
+    body.add("bra NEXT", guard="@!%differs")
+    body.comment("keep it, if there is room")
+    body.add("add.u32 %wrong, %wrong, 1")
+    body.add("atom.global.add.u32 %record, [%ledger], 1", guard="@%first")
+    body.add("shfl.sync.idx.b32 %record, %record, 0, 31, 0xffffffff")
+    body.add(f"setp.ge.u32 %done, %record, {ledger.RECORDS}")
+    body.add("bra NEXT", guard="@%done")
+    body.add(
+        f"mul.wide.u32 %kept, %record, {ledger.RECORD.itemsize}",
+        "add.u64 %kept, %ledger, %kept",
+        "mov.u32 %old, %warpid",
+        "mov.u64 %time, %globaltimer",
+    )
+    for name, register in (
+        ("image", "%number"), ("sm", "%sm"), ("warp", "%old"), ("turn", "%taken"),
+    ):  # fmt: skip
+        body.add(f"st.global.u32 [%kept+{_at(name)}], {register}", guard="@%first")
+    body.add(f"st.global.u64 [%kept+{_at('nanoseconds')}], %time", guard="@%first")
+    body.add(
+        f"mul.wide.u32 %kept, %record, {kernel.image_bytes}",
+        "add.u64 %kept, %ledger, %kept",
+        f"add.u64 %kept, %kept, {ledger.IMAGES_AT}",
+    )
+    _rounds(kernel, body, _copy, ("%image", "%kept"), (kernel.scratch, "global"))
+    body.add("bra NEXT")
 
-    def write_comparison(self) -> None:
-        """Append the end of the loop: compare, count, and keep what differs."""
-        body, kernel = self.body, self.kernel
-        body.comment("compare all of it")
-        body.add("bar.warp.sync 0xffffffff")
-        body.add("mov.b32 %difference, 0")
-        self._rounds(self._compare, ("%after", "%image"), ("global", kernel.scratch))
-        body.add("setp.ne.u32 %differs, %difference, 0")
-        body.add("vote.sync.any.pred %differs, %differs, 0xffffffff")
-        body.add("add.u32 %finished, %finished, 1")
-        body.add("bra NEXT", guard="@!%differs")
-        body.comment("keep it, if there is room")
-        body.add("add.u32 %wrong, %wrong, 1")
-        body.add("atom.global.add.u32 %record, [%ledger], 1", guard="@%first")
-        body.add("shfl.sync.idx.b32 %record, %record, 0, 31, 0xffffffff")
-        body.add(f"setp.ge.u32 %done, %record, {ledger.RECORDS}")
-        body.add("bra NEXT", guard="@%done")
-        body.add(f"mul.wide.u32 %kept, %record, {ledger.RECORD.itemsize}")
-        body.add("add.u64 %kept, %ledger, %kept")
-        body.add("mov.u32 %old, %warpid")
-        body.add("mov.u64 %time, %globaltimer")
-        for name, register in (
-            ("image", "%number"), ("sm", "%sm"), ("warp", "%old"), ("turn", "%taken"),
-        ):  # fmt: skip
-            body.add(f"st.global.u32 [%kept+{_at(name)}], {register}", guard="@%first")
-        body.add(f"st.global.u64 [%kept+{_at('nanoseconds')}], %time", guard="@%first")
-        body.add(f"mul.wide.u32 %kept, %record, {kernel.image_bytes}")
-        body.add("add.u64 %kept, %ledger, %kept")
-        body.add(f"add.u64 %kept, %kept, {ledger.IMAGES_AT}")
-        self._rounds(self._copy, ("%image", "%kept"), (kernel.scratch, "global"))
-        body.add("bra NEXT")
 
-    def _rounds(self, write: _Write, sources: tuple[str, str], spaces: tuple[str, str]) -> None:
-        """Append `write` for all of an image, in groups of at most _UNROLLED rounds."""
-        body = self.body
-        pointers = body.scratch("b64"), body.scratch("b64")
-        for pointer, source in zip(pointers, sources, strict=True):
-            body.add(f"add.u64 {pointer}, {source}, %own")
-        groups, rounds = divmod(self.kernel.image_bytes // _ROUND, _UNROLLED)
-        if groups:
-            with body.repeated("ROUNDS", groups) if groups > 1 else nullcontext():
-                write(pointers, spaces, [number * _ROUND for number in range(_UNROLLED)], "")
-                for pointer in pointers:
-                    body.add(f"add.u64 {pointer}, {pointer}, {_UNROLLED * _ROUND}")
-        write(pointers, spaces, [number * _ROUND for number in range(rounds)], "")
-        rest = self.kernel.image_bytes % _ROUND // _UNIT
-        if rest:
-            predicate = body.scratch("pred")
-            body.add(f"setp.lt.u32 {predicate}, %lane, {rest}")
-            write(pointers, spaces, [rounds * _ROUND], f"@{predicate}")
+def _rounds(
+    kernel: ScreeningKernel, body: Body, write: _Write, sources: _Two, spaces: _Two
+) -> None:
+    """Append `write` for all of an image, in groups of at most _UNROLLED rounds."""
+    pointers = body.scratch("b64"), body.scratch("b64")
+    for pointer, source in zip(pointers, sources, strict=True):
+        body.add(f"add.u64 {pointer}, {source}, %own")
+    groups, rounds = divmod(kernel.image_bytes // _ROUND, _UNROLLED)
+    if groups:
+        with body.repeated("ROUNDS", groups) if groups > 1 else nullcontext():
+            write(body, pointers, spaces, [number * _ROUND for number in range(_UNROLLED)], "")
+            body.add(*(f"add.u64 {one}, {one}, {_UNROLLED * _ROUND}" for one in pointers))
+    write(body, pointers, spaces, [number * _ROUND for number in range(rounds)], "")
+    if rest := kernel.image_bytes % _ROUND // _UNIT:
+        predicate = body.scratch("pred")
+        body.add(f"setp.lt.u32 {predicate}, %lane, {rest}")
+        write(body, pointers, spaces, [rounds * _ROUND], f"@{predicate}")
 
-    def _load(self, pointer: str, space: str, distances: list[int], guard: str) -> None:
-        for number, distance in enumerate(distances):
-            where = displaced(pointer, distance)
-            self.body.add(f"ld.{space}.v4.b32 {_part(number)}, {where}", guard=guard)
 
-    def _copy(self, pointers: _Two, spaces: _Two, distances: list[int], guard: str) -> None:
-        self._load(pointers[0], spaces[0], distances, guard)
-        for number, distance in enumerate(distances):
-            where = displaced(pointers[1], distance)
-            self.body.add(f"st.{spaces[1]}.v4.b32 {where}, {_part(number)}", guard=guard)
+def _load(body: Body, pointer: str, space: str, distances: list[int], guard: str) -> None:
+    for number, distance in enumerate(distances):
+        where = displaced(pointer, distance)
+        body.add(f"ld.{space}.v4.b32 {braced(_words(number))}, {where}", guard=guard)
 
-    def _compare(self, pointers: _Two, spaces: _Two, distances: list[int], guard: str) -> None:
-        """Append loads of some rounds of one side, and the comparison with the other."""
-        body = self.body
-        self._load(pointers[0], spaces[0], distances, guard)
-        for number, distance in enumerate(distances):
-            where = displaced(pointers[1], distance)
-            body.add(f"ld.{spaces[1]}.v4.b32 {braced(_OTHER)}, {where}", guard=guard)
-            for one, other in zip(_words(number), _OTHER, strict=True):
-                body.add(f"xor.b32 {other}, {other}, {one}", guard=guard)
-                body.add(f"or.b32 %difference, %difference, {other}", guard=guard)
+
+def _copy(body: Body, pointers: _Two, spaces: _Two, distances: list[int], guard: str) -> None:
+    _load(body, pointers[0], spaces[0], distances, guard)
+    for number, distance in enumerate(distances):
+        where = displaced(pointers[1], distance)
+        body.add(f"st.{spaces[1]}.v4.b32 {where}, {braced(_words(number))}", guard=guard)
+
+
+def _compare(body: Body, pointers: _Two, spaces: _Two, distances: list[int], guard: str) -> None:
+    """Append loads of some rounds of one side, and the comparison with the other."""
+    _load(body, pointers[0], spaces[0], distances, guard)
+    for number, distance in enumerate(distances):
+        where = displaced(pointers[1], distance)
+        body.add(f"ld.{spaces[1]}.v4.b32 {braced(_OTHER)}, {where}", guard=guard)
+        for one, other in zip(_words(number), _OTHER, strict=True):
+            body.add(
+                f"xor.b32 {other}, {other}, {one}",
+                f"or.b32 %difference, %difference, {other}",
+                guard=guard,
+            )
 
 
 _OTHER = tuple(f"%other{index}" for index in range(4))
@@ -276,20 +273,6 @@ _OTHER = tuple(f"%other{index}" for index in range(4))
 def _words(number: int) -> tuple[str, ...]:
     """Return the registers that hold the 16 bytes of a round."""
     return tuple(f"%part{4 * number + index}" for index in range(4))
-
-
-def _part(number: int) -> str:
-    return braced(_words(number))
-
-
-def _end() -> list[str]:
-    """Return what a warp does at last: add what it counted to its multiprocessor's row."""
-    return [
-        "END:",
-        f"    @%first atom.global.add.u32 %old, [%row+{_at('finished')}], %finished;",
-        f"    @%first atom.global.add.u32 %old, [%row+{_at('wrong')}], %wrong;",
-        "    ret;",
-    ]
 
 
 def _take() -> str:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from oracle.program import Program
 from oracle.targets import Module
-from runners.emission.body import Body, braced
+from runners.emission.body import Body, braced, displaced
 from runners.emission.modules import declarations, module_of, warps_of_block, zero
 from runners.emission.steps import StepWriter
 from runners.kernels import LANES, Kernel, KernelModule, Launch
@@ -43,26 +43,20 @@ def emit_single(
 
 def _kernel(program: Program, entry: str) -> Kernel:
     warps_of_block(program, entry)  # raises UsageError where shared memory is too small
+    size = program.image_bytes
     launch = Launch(
-        grid=(1, 1, 1),
-        block=(LANES, 1, 1),
-        shared_bytes=0,
-        parameters=bytes(8),
-        pointers=((0, 0),),
-        buffers=((0, program.image_bytes),),
-    )
+        grid=(1, 1, 1), block=(LANES, 1, 1), shared_bytes=0, parameters=bytes(8),
+        pointers=((0, 0),), buffers=((0, size),),
+    )  # fmt: skip
     return Kernel(
-        entry=entry,
-        image_bytes=program.image_bytes,
-        warps_per_block=1,
-        shared_bytes=program.shared_bytes,
+        entry=entry, image_bytes=size, warps_per_block=1, shared_bytes=program.shared_bytes,
         launch=launch,
-    )
+    )  # fmt: skip
 
 
 def _text(program: Program, kernel: Kernel, aligned: bool) -> str:
     body = Body()
-    StepWriter(program=program, body=body, aligned=aligned).write(program.steps)
+    StepWriter(program, body, aligned).write(program.steps)
     declared = [
         "    .reg .b64 %image_generic, %image;",
         "    .reg .b32 %lane;",
@@ -81,18 +75,14 @@ def _text(program: Program, kernel: Kernel, aligned: bool) -> str:
         ]
     text = [line for line in (*prologue, *body.lines) if not line.lstrip().startswith("//")]
     lines = [line.text for line in _without_frame([*map(_Line.of, text)])]
-    return "\n".join(
-        [
-            f".visible .entry {kernel.entry}(.param .u64 image)",
-            "{",
-            *(line for line in declared if ".shared" in line),
-            *_registers(declared, lines),
-            *lines,
-            "    ret;",
-            "}",
-            "",
-        ]
-    )
+    return "\n".join([
+        f".visible .entry {kernel.entry}(.param .u64 image)",
+        "{",
+        *(line for line in declared if ".shared" in line),
+        *_registers(declared, lines),
+        *lines,
+        "    ret;", "}", "",
+    ])  # fmt: skip
 
 
 def _registers(declared: Iterable[str], lines: Iterable[str]) -> Iterator[str]:
@@ -103,7 +93,8 @@ def _registers(declared: Iterable[str], lines: Iterable[str]) -> Iterator[str]:
         for type_, names in _DECLARED.findall(line):
             for name in names.split(", "):
                 prefix, numbered, _ = name.partition("<")
-                numbers = [int(one[len(prefix) :]) for one in used if _is_of(prefix, one)]
+                ends = [one[len(prefix) :] for one in used if one.startswith(prefix)]
+                numbers = [int(end) for end in ends if end.isdecimal()]
                 if numbered and numbers:
                     types.setdefault(type_, []).append(f"{prefix}<{max(numbers) + 1}>")
                 elif not numbered and name in used:
@@ -112,12 +103,7 @@ def _registers(declared: Iterable[str], lines: Iterable[str]) -> Iterator[str]:
         yield f"    .reg .{type_} {', '.join(names)};"
 
 
-def _is_of(prefix: str, name: str) -> bool:
-    return name.startswith(prefix) and name[len(prefix) :].isdecimal()
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Line:
+class _Line(NamedTuple):
     """A line of a kernel: an instruction, or a label with no opcode."""
 
     text: str
@@ -129,9 +115,11 @@ class _Line:
     def of(cls, text: str) -> _Line:
         found = _INSTRUCTION.fullmatch(text)
         if found is None:
-            return cls(text=text)
+            return cls(text)
         guard, opcode, rest = found.groups()
-        return cls(text=text, guard=guard or "", opcode=opcode, operands=_operands(rest))
+        # Commas divide them; what is inside of braces and brackets stays together.
+        operands = re.findall(r"(?:\{[^}]*\}|\[[^\]]*\]|[^,{\[])+", rest)
+        return cls(text, guard or "", opcode, tuple(one.strip() for one in operands))
 
     def with_operands(self, opcode: str, *operands: str) -> _Line:
         guard = f"{self.guard} " if self.guard else ""
@@ -164,13 +152,8 @@ class _Line:
             return _REGISTER.sub(lambda one: names.get(one[0], one[0]), text)
 
         kept, changed = self.operands[:first], map(other, self.operands[first:])
-        guarded = replace(self, guard=other(self.guard))
+        guarded = self._replace(guard=other(self.guard))
         return guarded.with_operands(self.opcode, *kept, *changed)
-
-
-def _operands(text: str) -> tuple[str, ...]:
-    """Return operands that commas divide, those inside of braces and brackets together."""
-    return tuple(one.strip() for one in re.findall(r"(?:\{[^}]*\}|\[[^\]]*\]|[^,{\[])+", text))
 
 
 def _without_frame(code: list[_Line]) -> list[_Line]:
@@ -220,12 +203,8 @@ def _narrowed(line: _Line, read: set[str]) -> _Line:
             names = line.writes[start : start + count]
             opcode = f"{found[1]}.b{found[3]}" if count == 1 else f"{found[1]}.v2.b{found[3]}"
             vector = names[0] if count == 1 else braced(names)
-            return line.with_operands(opcode, vector, _bracket(at[1], offset))
+            return line.with_operands(opcode, vector, displaced(at[1], offset))
     return line
-
-
-def _bracket(register: str, offset: int) -> str:
-    return f"[{register}+{offset}]" if offset else f"[{register}]"
 
 
 class _Definitions:
@@ -281,6 +260,13 @@ def _addresses(code: list[_Line]) -> list[_Line]:
                 sums[total] = base, int(addend)
         elif line.opcode == "mul.wide.u32" and reads[line.operands[0]] == 1:
             products[line.operands[0]] = line
+
+    def folded(at: re.Match[str]) -> str:
+        if at[1] not in sums:
+            return at[0]
+        base, constant = sums[at[1]]
+        return displaced(base, int(at[2] or 0) + constant)
+
     changed: list[_Line] = []
     for line in code:
         if line.opcode == "add.s64" and line.operands[2] in products:
@@ -294,15 +280,7 @@ def _addresses(code: list[_Line]) -> list[_Line]:
             else:
                 changed.append(line.with_operands("mad.wide.u32", total, lane, width, base))
             continue
-        operands = [_ADDRESS.sub(lambda at: _folded(at, sums), one) for one in line.operands]
+        operands = [_ADDRESS.sub(folded, one) for one in line.operands]
         same = [*line.operands] == operands
         changed.append(line if same else line.with_operands(line.opcode, *operands))
     return changed
-
-
-def _folded(at: re.Match[str], sums: dict[str, tuple[str, int]]) -> str:
-    register, offset = at[1], int(at[2] or 0)
-    if register not in sums:
-        return at[0]
-    base, constant = sums[register]
-    return _bracket(base, offset + constant)

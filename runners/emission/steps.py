@@ -2,44 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import assert_never
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, assert_never
 
-from oracle.lane_code import LaneCode
-from oracle.matrices import LANES
+from oracle.formats import Format
+from oracle.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat, Statement, class_of
+from oracle.matrices import LANES, replicated
 from oracle.operands import Use
+from oracle.operations import Operation
 from oracle.ops import AnyOp, Op, RowAccess, accesses_matrix, accesses_rows, multiplies
-from oracle.places import Uniform, Word
+from oracle.places import Place, Uniform, Word
 from oracle.program import Program
 from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
-from runners.emission.addresses import (
-    address,
-    base_register,
-    displaced,
-    progression,
-    stride_operand,
-)
-from runners.emission.body import Body, braced
-from runners.emission.copies import write_copy
-from runners.emission.elementwise import elementwise
-from runners.emission.lane_code import write_lane_code
+from runners.emission.body import Body, braced, displaced
 from runners.emission.registers import operand_registers
 
 _WIDEST = 16
 """Bytes that one lane can load or store at a time: `.v4.b32` or `.v2.b64`."""
+_UNROLLED = 8
+"""Most rounds of one copy that are written out; more become a loop."""
+_VECTORS = {16: "v4.b32", 8: "v2.b32", 4: "b32", 2: "b16", 1: "b8"}
+"""Types of what one lane can move at a time, by their bytes."""
+_ARITHMETIC = {
+    # `.rn` is written out: without it a compiler may contract mul and add into fma
+    # (PTX ISA, Floating Point Instructions: add, mul).
+    ("f16", Operation.MULTIPLY): "mul.rn.f16x2",
+    ("f16", Operation.ADD): "add.rn.f16x2",
+    ("f32", Operation.MULTIPLY): "mul.rn.f32",
+    ("f32", Operation.ADD): "add.rn.f32",
+    ("f64", Operation.MULTIPLY): "mul.rn.f64",
+    ("f64", Operation.ADD): "add.rn.f64",
+    ("s32", Operation.MULTIPLY): "mul.lo.s32",
+    ("s32", Operation.ADD): "add.s32",
+    ("s32", Operation.NEGATE): "neg.s32",
+}
 
 
-@dataclass(kw_only=True)
 class StepWriter:
-    """Writes the steps of one program into one body."""
+    """Writes the steps of one program into one body; wmma is spelled with `.aligned`, or not."""
 
-    program: Program
-    body: Body
-    aligned: bool
-    """Whether wmma instructions are spelled with `.aligned`."""
-
-    def __post_init__(self) -> None:
-        self._registers = operand_registers(self.program)
+    def __init__(self, program: Program, body: Body, aligned: bool) -> None:
+        self.program, self.body, self.aligned = program, body, aligned
+        self._registers = operand_registers(program)
 
     def write(self, steps: tuple[Step, ...], number: str = "") -> None:
         """Append the instructions of steps; `number` is that of the step that holds them."""
@@ -53,8 +57,7 @@ class StepWriter:
             case Op():
                 self._op(step)
             case Elementwise():
-                template = elementwise(body, step)
-                self._each(step, step.matrix.register_bits, template)
+                self._each(step, step.matrix.register_bits, self._elementwise(step))
             case PlainAccess():
                 self._registers_and_memory(step)
             case Scalar():
@@ -64,15 +67,33 @@ class StepWriter:
                 self._each(step, step.bits, f"{step.opcode} {', '.join(places + constant)}")
             case LaneCode():
                 *source, destination = map(self._registers.of, step.uses)
-                write_lane_code(body, step, source[0] if source else (), destination)
+                _LaneWriter(body).write(step, source[0] if source else (), destination)
             case Copy():
-                write_copy(body, self.program, step)
+                for piece in pieces(self.program, step):
+                    self._copy(piece)
             case Barrier():
                 body.add("bar.warp.sync 0xffffffff")
             case Branch():
-                self._branch(step, number)
+                otherwise, end = body.labels("ELSE", "DONE")
+                predicate, condition = body.scratch("pred"), self._uniform(step.condition)
+                body.add(f"setp.eq.u32 {predicate}, {condition}, 0")
+                body.add(f"bra {otherwise if step.otherwise else end}", guard=f"@{predicate}")
+                self.write(step.then, f"{number}.then.")
+                if step.otherwise:
+                    body.add(f"bra {end}")
+                    body.label(otherwise)
+                    self.write(step.otherwise, f"{number}.else.")
+                body.label(end)
             case Loop():
-                self._loop(step, number)
+                again, end = body.labels("LOOP", "DONE")
+                predicate, count = body.scratch("pred"), self._uniform(step.count)
+                body.label(again)
+                body.add(f"setp.eq.u32 {predicate}, {count}, 0")
+                body.add(f"bra {end}", guard=f"@{predicate}")
+                body.add(f"sub.u32 {count}, {count}, 1")
+                self.write(step.body, f"{number}.body.")
+                body.add(f"bra {again}")
+                body.label(end)
             case _:
                 assert_never(step)
 
@@ -81,24 +102,29 @@ class StepWriter:
 
     def _op(self, step: AnyOp) -> None:
         """Append a matrix instruction: its vectors, and its address before or behind them."""
-        opcode = step.form.opcode
+        body, opcode, stride = self.body, step.form.opcode, ""
         if not self.aligned and opcode.startswith("wmma"):
             opcode = opcode.replace(".aligned", "")
-        opcode = self.body.spelled(opcode)
-        stride = ""
+        opcode = body.spelled(opcode)
         if accesses_matrix(step):
             memory = step.memory
-            where = address(
-                self.body, self.program, memory.place, step.form.space, immediate=memory.immediate
+            where = body.address(
+                self.program, memory.place, step.form.space, immediate=memory.immediate
             )
-            stride = stride_operand(self.body, memory.stride, in_register=memory.stride_in_register)
+            if memory.stride is not None and memory.stride_in_register:
+                # A register that holds a constant would be folded into an immediate.
+                register = body.scratch("b32")
+                body.add(f"add.u32 {register}, {body.use('%zero')}, {memory.stride}")
+                stride = f", {register}"
+            elif memory.stride is not None:
+                stride = f", {memory.stride}"
         elif accesses_rows(step):
             where = self._row_address(step)
         elif multiplies(step):
             operands = [*map(self._vector, step.uses)]
             if step.selector is not None:
                 operands[-1:] = [operands[-1].strip("{}"), f"{step.selector}"]
-            self.body.add(f"{opcode} {', '.join(operands)}")
+            body.add(f"{opcode} {', '.join(operands)}")
             return
         else:
             self._each(step, 32, f"{opcode} {{}}, {{}}")
@@ -106,21 +132,19 @@ class StepWriter:
         where = self._own_address(step, where)
         (vector,) = map(self._vector, step.uses)
         first, second = (where, vector) if step.stores else (vector, where)
-        self.body.add(f"{opcode} {first}, {second}{stride}")
+        body.add(f"{opcode} {first}, {second}{stride}")
 
     def _row_address(self, step: RowAccess) -> str:
         """Return an operand with each lane's own of the 32 addresses."""
         body, memory = self.body, step.memory
         offset = self.program.offset(memory.buffer) - memory.immediate
-        offsets = [address + offset for address in memory.addresses]
-        register = base_register(body, self.program, memory.buffer, step.form.space)
+        register = body.base(self.program, memory.buffer, step.form.space)
         if memory.computed:
             made, distance = body.scratch("b32"), body.scratch("b64")
-            write_lane_code(body, memory.code, (), (made,))
-            body.add(f"cvt.u64.u32 {distance}, {made}")
-            body.add(f"add.s64 {distance}, {distance}, {offset}")
+            _LaneWriter(body).write(memory.code, (), (made,))
+            body.add(f"cvt.u64.u32 {distance}, {made}", f"add.s64 {distance}, {distance}, {offset}")
         else:
-            distance = _lane_offsets(body, offsets)
+            distance = _lane_offsets(body, [address + offset for address in memory.addresses])
         total = body.scratch("b64")
         body.add(f"add.s64 {total}, {register}, {distance}")
         return displaced(total, memory.immediate)
@@ -132,14 +156,10 @@ class StepWriter:
         body.add(f"mul.wide.u32 {lane}, {body.use('%lane')}, {width * step.count}")
         (registers,) = map(self._registers.of, step.uses)
         lies_in = self.program.buffer(step.place.buffer).space
-        operand = address(body, self.program, step.place, lies_in, lane=lane)
+        operand = body.address(self.program, step.place, lies_in, lane=lane)
         space = body.spelled(lies_in)
         offset = self.program.offset(step.place.buffer) + step.place.offset
-        guard = ""
-        if step.lanes != LANES:
-            predicate = body.scratch("pred")
-            body.add(f"setp.lt.u32 {predicate}, {body.use('%lane')}, {step.lanes}")
-            guard = f"@{predicate}"
+        guard = "" if step.lanes == LANES else self._first_lanes(step.lanes)
         together = min(step.count, _WIDEST // width)
         if offset % (width * together):
             together = 1
@@ -159,6 +179,12 @@ class StepWriter:
             else:
                 body.add(f"ld.{space}.{kind} {value}, {where}")
 
+    def _first_lanes(self, count: int) -> str:
+        """Return a guard for so many lanes."""
+        predicate = self.body.scratch("pred")
+        self.body.add(f"setp.lt.u32 {predicate}, {self.body.use('%lane')}, {count}")
+        return f"@{predicate}"
+
     def _own_address(self, step: Step, operand: str) -> str:
         """Return an address as the register of the destination holds it that is to have it."""
         if step.address is None:
@@ -173,11 +199,8 @@ class StepWriter:
     def _each(self, step: Step, bits: int, template: str) -> None:
         """Append an instruction for each register of the destination.
 
-        Parameters
-        ----------
-        template
-            The instruction, with places for the destination and its sources: as many registers for
-            each as the source has for one of the destination.
+        The template has places for the destination and its sources: as many registers for each as
+        the source has for one of the destination.
         """
         *read, destination = map(self._registers.of, step.uses)
         source = read[0] if read else ()
@@ -193,43 +216,114 @@ class StepWriter:
         for register, result in late:
             self.body.add(f"mov.b{bits} {register}, {result}")
 
+    def _elementwise(self, step: Elementwise) -> str:
+        """Return the instruction of an element-wise operation, for one register (9.7.14.4.1)."""
+        type_, operation, bits = step.matrix.type, step.operation, step.matrix.register_bits
+        opcode, constant = f"{operation}.b{bits}", None
+        if operation.takes_constant:
+            constant = replicated(step.constant, type_.bits, bits)
+        if (type_.name, operation) in _ARITHMETIC:
+            opcode = _ARITHMETIC[type_.name, operation]
+        elif operation is Operation.COPY:
+            opcode, constant = f"mov.b{bits}", None
+        elif operation is Operation.NEGATE:
+            opcode, constant = f"xor.b{bits}", signs(type_, bits)
+        elif operation is Operation.ABSOLUTE:
+            opcode, constant = f"and.b{bits}", signs(type_, bits) ^ ((1 << bits) - 1)
+        if constant is None:
+            return f"{opcode} {{}}, {{}}"
+        # A register takes any bit pattern, NaN with its payload too.
+        register = self.body.scratch(f"b{bits}")
+        self.body.add(f"mov.b{bits} {register}, {constant:#x}")
+        return f"{opcode} {{}}, {{}}, {register}"
+
     def _uniform(self, value: Uniform) -> str:
         """Return a new register that holds a number that is the same in every lane."""
         register = self.body.scratch("b32")
         if isinstance(value, Word):
-            operand = address(self.body, self.program, value.place, "global")
-            self.body.add(f"ld.{self.body.image_space}.b32 {register}, {operand}")
-            self.body.add(f"and.b32 {register}, {register}, {value.mask:#x}")
+            operand = self.body.address(self.program, value.place, "global")
+            self.body.add(
+                f"ld.{self.body.image_space}.b32 {register}, {operand}",
+                f"and.b32 {register}, {register}, {value.mask:#x}",
+            )
         else:
             self.body.add(f"mov.b32 {register}, {value}")
         return register
 
-    def _branch(self, step: Branch, number: str) -> None:
-        body = self.body
-        otherwise, end = body.labels("ELSE", "DONE")
-        predicate = body.scratch("pred")
-        condition = self._uniform(step.condition)
-        body.add(f"setp.eq.u32 {predicate}, {condition}, 0")
-        body.add(f"bra {otherwise if step.otherwise else end}", guard=f"@{predicate}")
-        self.write(step.then, f"{number}.then.")
-        if step.otherwise:
-            body.add(f"bra {end}")
-            body.label(otherwise)
-            self.write(step.otherwise, f"{number}.else.")
-        body.label(end)
+    def _copy(self, piece: Piece) -> None:
+        """Copy the units of a piece; lane l takes every 32nd from the l-th on."""
+        body, width = self.body, piece.width
+        lane = body.scratch("b64")
+        body.add(f"mul.wide.u32 {lane}, {body.use('%lane')}, {width}")
+        ends = (piece.source, piece.destination)
+        spaces = [self.program.buffer(place.buffer).space for place in ends]
+        # The operands come as "[register]": rounds are told apart by the immediate.
+        pointers = [
+            body.address(self.program, place, space, lane=lane)[1:-1]
+            for place, space in zip(ends, spaces, strict=True)
+        ]
+        reading, writing = map(body.spelled, spaces)
+        # A byte travels in a 16-bit register, as in what nvcc emits.
+        size = "b32" if width >= 4 else "b16"
+        registers = tuple(body.scratch(size) for _ in range(max(1, width // 4)))
+        vector = braced(registers) if len(registers) > 1 else registers[0]
 
-    def _loop(self, step: Loop, number: str) -> None:
-        body = self.body
-        again, end = body.labels("LOOP", "DONE")
-        predicate = body.scratch("pred")
-        count = self._uniform(step.count)
-        body.label(again)
-        body.add(f"setp.eq.u32 {predicate}, {count}, 0")
-        body.add(f"bra {end}", guard=f"@{predicate}")
-        body.add(f"sub.u32 {count}, {count}, 1")
-        self.write(step.body, f"{number}.body.")
-        body.add(f"bra {again}")
-        body.label(end)
+        def move(distance: int, guard: str = "") -> None:
+            load, store = (displaced(pointer, distance) for pointer in pointers)
+            body.add(f"ld.{reading}.{_VECTORS[width]} {vector}, {load}", guard=guard)
+            body.add(f"st.{writing}.{_VECTORS[width]} {store}, {vector}", guard=guard)
+
+        rounds, rest = divmod(piece.units, LANES)
+        if rounds > _UNROLLED:
+            with body.repeated("COPY", rounds):
+                move(0)
+                body.add(*(f"add.s64 {one}, {one}, {LANES * width}" for one in pointers))
+            rounds = 0
+        for index in range(rounds):
+            move(index * LANES * width)
+        if rest:
+            guard = self._first_lanes(rest)
+            move(rounds * LANES * width, guard)
+
+
+class Piece(NamedTuple):
+    """A part of a copy, in units of so many bytes (16, 8, 4, 2 or 1), to which both ends align."""
+
+    source: Place
+    destination: Place
+    width: int
+    units: int
+
+
+def pieces(program: Program, step: Copy) -> Iterator[Piece]:
+    """Iterate over the parts of a copy: each as wide as its ends allow, then what is left."""
+    done = 0
+    while done < step.size:
+        ends = [
+            Place(buffer=place.buffer, offset=place.offset + done)
+            for place in (step.source, step.destination)
+        ]
+        offsets = [program.offset(place.buffer) + place.offset for place in ends]
+        width = next(
+            width
+            for width in _VECTORS
+            if width <= step.size - done and all(offset % width == 0 for offset in offsets)
+        )
+        units = (step.size - done) // width
+        yield Piece(ends[0], ends[1], width, units)
+        done += units * width
+
+
+def signs(type_: Format, bits: int) -> int:
+    """Return the sign bits of a float's elements in a register."""
+    return replicated(1 << (type_.bits - 1), type_.bits, bits)
+
+
+def progression(offsets: Sequence[int]) -> tuple[int, int] | None:
+    """Return the first of the lanes' offsets and their pitch; None where there is no one pitch."""
+    first, pitch = offsets[0], offsets[1] - offsets[0]
+    regular = all(offset == first + lane * pitch for lane, offset in enumerate(offsets))
+    return (first, pitch) if regular else None
 
 
 def _lane_offsets(body: Body, offsets: list[int]) -> str:
@@ -246,6 +340,111 @@ def _lane_offsets(body: Body, offsets: list[int]) -> str:
     predicate = body.scratch("pred")
     for index, offset in enumerate(offsets):
         if offset != offsets[0]:
-            body.add(f"setp.eq.u32 {predicate}, {lane}, {index}")
-            body.add(f"selp.b64 {distance}, {offset}, {distance}, {predicate}")
+            body.add(
+                f"setp.eq.u32 {predicate}, {lane}, {index}",
+                f"selp.b64 {distance}, {offset}, {distance}, {predicate}",
+            )
     return distance
+
+
+class _LaneWriter:
+    """Writes code of lanes: labels, branches and predicated instructions."""
+
+    def __init__(self, body: Body) -> None:
+        self.body = body
+        self._registers = {LANE: body.use("%lane")}
+
+    def write(self, step: LaneCode, source: Sequence[str], destination: Sequence[str]) -> None:
+        """Append the code of a step whose operands have these registers."""
+        add, register = self.body.add, self.register
+        for name, given in zip(step.inputs, source, strict=True):
+            add(f"mov.{class_of(name)} {register(name)}, {given}")
+        self.block(step.code, ())
+        for name, wanted in zip(step.results, destination, strict=True):
+            add(f"mov.{class_of(name)} {wanted}, {register(name)}")
+
+    def register(self, name: str) -> str:
+        if name == ZERO:
+            return self.body.use("%zero")
+        if name not in self._registers:
+            self._registers[name] = self.body.scratch(class_of(name))
+        return self._registers[name]
+
+    def guard(self, predicate: str, *, negated: bool = False) -> str:
+        """Return what stands before an instruction that a predicate guards; "" for none."""
+        if not predicate:
+            return ""
+        name = predicate.removeprefix("!")
+        sign = "!" if negated != predicate.startswith("!") else ""
+        return f"@{sign}{self.register(name)}"
+
+    def block(self, statements: Sequence[Statement], loop: tuple[str, ...]) -> None:
+        """Append statements; `loop` has the labels behind the loop around and of its next turn."""
+        for statement in statements:
+            match statement:
+                case Assign():
+                    self.assign(statement)
+                case If():
+                    self.branch(statement, loop)
+                case Repeat():
+                    self.repeat(statement)
+                case Leave():
+                    target = loop[1] if statement.turn else loop[0]
+                    self.body.add(f"bra {target}", guard=self.guard(statement.predicate))
+                case _:
+                    assert_never(statement)
+
+    def assign(self, one: Assign) -> None:
+        row, sources = one.row, []
+        for index, source in enumerate(one.sources):
+            if isinstance(source, str):
+                sources.append(self.register(source))
+            elif index in row.immediates:
+                sources.append(f"{source:#x}")
+            else:  # a constant stands in a register
+                sources.append(self.body.scratch(row.sources[index]))
+                self.body.add(f"mov.{row.sources[index]} {sources[-1]}, {source:#x}")
+        written = [self.register(name) for name in one.destinations]
+        self.body.add(row.text(written, sources).removesuffix(";"), guard=self.guard(one.guard))
+
+    def branch(self, one: If, loop: tuple[str, ...]) -> None:
+        body = self.body
+        otherwise, end = body.labels("NO", "JOIN")
+        target = otherwise if one.otherwise else end
+        body.add(f"bra {target}", guard=self.guard(one.predicate, negated=True))
+        self.block(one.then, loop)
+        if one.otherwise:
+            body.add(f"bra {end}")
+            body.label(otherwise)
+            self.block(one.otherwise, loop)
+        body.label(end)
+
+    def repeat(self, one: Repeat) -> None:
+        body = self.body
+        again, middle, following, end = body.labels("TURN", "ENTRY", "NEXT", "LEFT")
+        counter, done = self.register(one.counter), body.scratch("pred")
+        if isinstance(one.count, int):
+            count = f"{one.count:#x}"
+        else:
+            count = body.scratch("b32")
+            body.add(f"and.b32 {count}, {self.register(one.count)}, {one.mask:#x}")
+        body.add(f"mov.b32 {counter}, {count if one.down else 0}")
+        asks = f"setp.ge.u32 {done}, {counter}, {count}"
+        if one.down:
+            asks = f"setp.le.s32 {done}, {counter}, 0"
+        if one.entry:
+            body.add(f"bra {middle}", guard=self.guard(one.entry))
+        body.label(again)
+        if not one.late:
+            body.add(asks)
+            body.add(f"bra {end}", guard=f"@{done}")
+        self.block(one.body[: one.skipped], (end, following))
+        if one.entry:
+            body.label(middle)
+        self.block(one.body[one.skipped :], (end, following))
+        body.label(following)
+        body.add(f"add.s32 {counter}, {counter}, {-1 if one.down else 1}")
+        if one.late:
+            body.add(asks)
+        body.add(f"bra {again}", guard=f"@!{done}" if one.late else "")
+        body.label(end)

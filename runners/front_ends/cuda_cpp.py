@@ -24,8 +24,7 @@ from oracle.places import IMAGE_ALIGNMENT, Place
 from oracle.program import Program
 from oracle.steps import Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
 from oracle.targets import Module
-from runners.emission.addresses import progression
-from runners.emission.copies import pieces
+from runners.emission.steps import pieces, progression
 from runners.front_ends import cuda_cpp_api as api
 from runners.front_ends import cuda_cpp_elements as elements
 from runners.front_ends.cuda_cpp_text import CudaCppText

@@ -10,7 +10,7 @@ from __future__ import annotations
 from oracle.matrices import replicated
 from oracle.operations import Operation
 from oracle.steps import Elementwise
-from runners.emission.elementwise import signs
+from runners.emission.steps import signs
 
 HELPERS = """\
 // A number that no compiler knows.

@@ -28,9 +28,7 @@ from oracle.places import IMAGE_ALIGNMENT, Place, Uniform, Word
 from oracle.program import Program
 from oracle.steps import Branch, Copy, Elementwise, Loop, PlainAccess, Scalar
 from oracle.targets import Module
-from runners.emission.addresses import progression
-from runners.emission.copies import Piece, pieces
-from runners.emission.elementwise import signs
+from runners.emission.steps import Piece, pieces, progression, signs
 from runners.front_ends.llvm_intrinsics import (
     SPACES,
     access_name,

@@ -81,6 +81,16 @@ def _rounding(q: Qualifiers) -> Rounding:
     return Rounding.NEAREST_AWAY if q["rnd"] == "rna" else Rounding(q["rnd"] or "rn")
 
 
+def one_of(q: Qualifiers, a: Words) -> Words:
+    """Return (1, 1) the word of 1."""
+    return np.full((1, 1), NAMED[q["element"]].one, a.dtype)
+
+
+def sign_of(q: Qualifiers, a: Words) -> Any:
+    """Return the sign bit of a word."""
+    return a.dtype.type(NAMED[q["element"]].sign)
+
+
 def fuse(q: Qualifiers, a: Words, b: Words, c: Words) -> Words:
     """Multiply and add, and round once."""
     kind, ftz = q["element"], bool(q["ftz"])
@@ -89,17 +99,7 @@ def fuse(q: Qualifiers, a: Words, b: Words, c: Words) -> Words:
 
 def add(q: Qualifiers, a: Words, b: Words) -> Words:
     """Add a times one, which is exact."""
-    return fuse(q, a, np.full((1, 1), NAMED[q["element"]].one, a.dtype), b)
-
-
-def subtract(q: Qualifiers, a: Words, b: Words) -> Words:
-    """Add what has the other sign."""
-    return add(q, a, negate(q, b))
-
-
-def multiply(q: Qualifiers, a: Words, b: Words) -> Words:
-    """Add a zero of the product's own sign: it leaves every product as it is, zeros too."""
-    return fuse(q, a, b, (a ^ b) & a.dtype.type(NAMED[q["element"]].sign))
+    return fuse(q, a, one_of(q, a), b)
 
 
 def _nan_kept(words: Words, changed: Words, kind: str) -> Any:
@@ -116,12 +116,12 @@ def _nan_kept(words: Words, changed: Words, kind: str) -> Any:
 
 def negate(q: Qualifiers, a: Words) -> Any:
     """Return the number of the other sign."""
-    return _nan_kept(a, a ^ a.dtype.type(NAMED[q["element"]].sign), q["element"])
+    return _nan_kept(a, a ^ sign_of(q, a), q["element"])
 
 
 def absolute(q: Qualifiers, a: Words) -> Any:
     """Return the number without its sign."""
-    return _nan_kept(a, a & a.dtype.type(NAMED[q["element"]].sign - 1), q["element"])
+    return _nan_kept(a, a & ~sign_of(q, a), q["element"])
 
 
 def _specials(
@@ -195,11 +195,6 @@ def square_root(q: Qualifiers, a: Words) -> Any:
         (x.negative & ~none, NAN[kind].invalid),
     )
     return _specials(result, cases, (a,), kind)
-
-
-def reciprocal(q: Qualifiers, a: Words) -> Any:
-    """Divide one."""
-    return divide(q, np.full((1, 1), NAMED[q["element"]].one, a.dtype), a)
 
 
 _APPROXIMATIONS: dict[str, Callable[..., Any]] = {
@@ -281,12 +276,6 @@ def among_lanes(q: Qualifiers, part: NDArray[np.bool_], held: Words) -> Any:
     words = np.where(part, words, first)
     how = Qualifiers(q, op=q["name"])
     return least_or_most(how, *[words[lane : lane + 1] for lane in range(len(words))])
-
-
-def copy_sign(q: Qualifiers, a: Words, b: Words) -> Any:
-    """Return b with the sign of a."""
-    sign = a.dtype.type(NAMED[q["type"]].sign)
-    return (b & ~sign) | (a & sign)
 
 
 KINDS: dict[str, Callable[[Words, Binary], Words]] = {
@@ -491,12 +480,6 @@ def narrowed_pair(q: Qualifiers, a: Values, b: Values) -> Any:
     high, low = narrowed(q, a), narrowed(q, b)
     bits, pair = 8 * low.itemsize, DTYPES[16 * low.itemsize]
     return low.astype(pair) | high.astype(pair) << pair.type(bits)
-
-
-def narrowed_halves(q: Qualifiers, a: Values) -> Any:
-    """Round the halves of a word to a pair of bytes."""
-    halves = parts(a, "u2")
-    return narrowed_pair(q, halves[..., 1], halves[..., 0])
 
 
 def widened_bytes(q: Qualifiers, a: Values) -> Any:

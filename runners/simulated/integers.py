@@ -59,22 +59,10 @@ def clamped(wide: Values) -> Any:
     return np.clip(wide, -(1 << 31), (1 << 31) - 1).astype(np.int32)
 
 
-def add_to_high_product(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
-    """Add to the upper half of a product (mad.hi)."""
-    high = high_product(q, a, b)
-    return clamped(high.astype(np.int64) + c) if q["sat"] else high + c
-
-
 def amount(a: Values, b: Values) -> Any:
     """Return what to shift by (shl, shr): NumPy leaves nothing, or the sign, from the width on."""
     most = b if a.itemsize > 2 else np.minimum(b, np.uint32(8 * a.itemsize))
     return most.astype(a.dtype, copy=False)
-
-
-def wide_product(_: Qualifiers, a: Values, b: Values, *c: Values) -> Any:
-    """Multiply to twice the width, and add a number of that width."""
-    wide = f"{a.dtype.kind}{2 * a.itemsize}"
-    return sum(c, a.astype(wide) * b.astype(wide))
 
 
 def by_24_bits(q: Qualifiers, a: Values, b: Values, *c: Values) -> Any:
@@ -143,19 +131,14 @@ def population(words: Values) -> Any:
     return ((octets * np.uint64(0x0101_0101_0101_0101)) >> np.uint64(56)).astype(np.int64)
 
 
-def _highest(values: Values) -> Any:
+def highest(values: Values) -> Any:
     """Return the index of the highest set bit, -1 where there is none."""
     return np.where(values == 0, -1, leading(values.astype(np.uint64)))
 
 
-def leading_zeros(_: Qualifiers, a: Values) -> Any:
-    """Return the number of zeros above the highest set bit (clz)."""
-    return (8 * a.itemsize - 1 - _highest(a)).astype(np.uint32)
-
-
 def find_highest(q: Qualifiers, a: Values) -> Any:
     """Return the place of the highest bit that is no sign bit, or how far it is from the top."""
-    found = _highest(np.where(a < 0, ~a, a).view(f"u{a.itemsize}"))
+    found = highest(np.where(a < 0, ~a, a).view(f"u{a.itemsize}"))
     if q["shiftamt"]:
         found = np.where(found < 0, found, 8 * a.itemsize - 1 - found)
     return found.astype(np.int32)
@@ -167,40 +150,29 @@ def reverse(_: Qualifiers, a: Values) -> Any:
     return np.packbits(bits[..., ::-1], axis=-1, bitorder="little").view(a.dtype)[..., 0]
 
 
-def _ones(length: Values, bits: int) -> Any:
+def ones(number: Values, bits: int) -> Any:
     """Return numbers of so many low ones; all of them from the width on."""
     dtype = np.dtype(f"u{bits // 8}")
-    return ~dtype.type(0) >> (bits - np.minimum(length, bits)).astype(dtype)
+    return ~dtype.type(0) >> (bits - np.minimum(number, bits)).astype(dtype)
+
+
+def length(q: Qualifiers, number: Values) -> Any:
+    """Return a number of bits, of which a word has 32."""
+    return number & np.uint32(31) if q["mode"] == "wrap" else np.minimum(number, np.uint32(32))
 
 
 def extract(_: Qualifiers, a: Values, b: Values, c: Values) -> Any:
     """Take a field of c bits from bit b on, extended by its sign where the type is signed (bfe)."""
-    start, length = (each & np.uint32(0xFF) for each in (b, c))
-    up = (8 * a.itemsize - np.minimum(length, 8 * a.itemsize)).astype(a.dtype)
+    start, count = (each & np.uint32(0xFF) for each in (b, c))
+    up = (8 * a.itemsize - np.minimum(count, 8 * a.itemsize)).astype(a.dtype)
     return a >> start.astype(a.dtype) << up >> up
 
 
 def insert(_: Qualifiers, a: Values, b: Values, c: Values, d: Values) -> Any:
     """Put the low d bits of a in place of those of b from bit c on (bfi)."""
     place = (c & np.uint32(0xFF)).astype(a.dtype)
-    mask = _ones(d & np.uint32(0xFF), 8 * a.itemsize) << place
+    mask = ones(d & np.uint32(0xFF), 8 * a.itemsize) << place
     return (b & ~mask) | (a << place & mask)
-
-
-def _length(q: Qualifiers, length: Values) -> Any:
-    """Return a number of bits, of which a word has 32."""
-    return length & np.uint32(31) if q["mode"] == "wrap" else np.minimum(length, np.uint32(32))
-
-
-def extend(q: Qualifiers, a: Values, b: Values) -> Any:
-    """Extend a number from its low bits, as many as b says (szext)."""
-    up = (np.uint32(32) - _length(q, b)).astype(a.dtype)
-    return a << up >> up
-
-
-def bit_mask(q: Qualifiers, a: Values, b: Values) -> Any:
-    """Return as many ones as b says from bit a on (bmsk)."""
-    return _ones(_length(q, b), 32) << _length(q, a)
 
 
 def look_up(q: Qualifiers, a: Values, b: Values, c: Values, *held: Values) -> Any:
@@ -254,7 +226,7 @@ def _pair(a: Values, b: Values) -> Any:
 
 def funnel(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
     """Shift two words as one of 64 bits, and take one of its halves (shf)."""
-    whole, by = _pair(a, b), _length(q, c).astype(np.uint64)
+    whole, by = _pair(a, b), length(q, c).astype(np.uint64)
     shifted = whole << by >> np.uint64(32) if q["side"] == "l" else whole >> by
     return shifted.astype(np.uint32)
 
@@ -293,18 +265,18 @@ def permute(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
 
 Flags = NDArray[np.bool_]
 _LANE = np.arange(LANES)[:, None]
-_LANE_BITS = np.uint64(1) << _LANE.astype(np.uint64)
+LANE_BITS = np.uint64(1) << _LANE.astype(np.uint64)
 
 
 def flags(words: Values) -> Any:
     """Return (32, warps) whether each lane's bit is set."""
-    return (words.astype(np.uint64) & _LANE_BITS) != 0
+    return (words.astype(np.uint64) & LANE_BITS) != 0
 
 
 def ballot(_: Qualifiers, part: Flags, *held: Values) -> Any:
     """Return (1, warps) words with a bit for each lane that takes part and holds true."""
     true = part & held[0] if held else part
-    return np.where(true, _LANE_BITS, np.uint64(0)).sum(axis=0, keepdims=True).astype(np.uint32)
+    return np.where(true, LANE_BITS, np.uint64(0)).sum(axis=0, keepdims=True).astype(np.uint32)
 
 
 def vote(q: Qualifiers, part: Flags, held: Values) -> Any:
@@ -314,21 +286,10 @@ def vote(q: Qualifiers, part: Flags, held: Values) -> Any:
     return {"any": yes, "all": ~no, "uni": ~(yes & no)}[q["mode"]]
 
 
-def elect(_: Qualifiers, part: Flags) -> tuple[Any, Any]:
-    """Choose the lowest of the lanes that take part."""
-    leader = part.argmax(axis=0)[None]
+def elect(_: Qualifiers, part: Flags, *, highest: bool = False) -> tuple[Any, Any]:
+    """Choose the lowest or highest of the lanes that take part: which one is open (9.7.13.17)."""
+    leader = (LANES - 1 - part[::-1].argmax(axis=0) if highest else part.argmax(axis=0))[None]
     return leader.astype(np.uint32), leader == _LANE
-
-
-def elect_highest(_: Qualifiers, part: Flags) -> tuple[Any, Any]:
-    """Choose the highest of the lanes that take part: which one is open (9.7.13.17)."""
-    leader = (LANES - 1 - part[::-1].argmax(axis=0))[None]
-    return leader.astype(np.uint32), leader == _LANE
-
-
-def alone(_: Qualifiers, part: Flags) -> Any:
-    """Return a word with each lane's own bit: who is active beside it is open (9.7.13.9)."""
-    return np.broadcast_to(_LANE_BITS, part.shape).astype(np.uint32)
 
 
 _REDUCE = {

@@ -108,16 +108,15 @@ def gather(words: list[Values], layout: Layout, warps: int) -> Elements:
 
 
 def _scattered(count: int, key: int) -> Indices:
-    """Return a permutation of 0 … count - 1, a power of two, that depends on the key."""
-    mask = count - 1
-    half = max(1, (count.bit_length() - 1) // 2)
+    """Return a permutation of 0 … count - 1, a power of two, that depends on the key.
+
+    Each step is a bijection modulo a power of two: times an odd number plus a constant, then a xor
+    of the high half into the low.
+    """
     order = np.arange(count, dtype=np.int64)
-    for turn in range(3):
-        # Each step is a bijection modulo a power of two: times an odd number plus a constant,
-        # then a xor of the high half into the low.
-        part = (key >> (8 * turn)) & 0xFF
-        order = (order * (2 * part + 1) + 7 * part + turn) & mask
-        order ^= order >> half
+    for turn, part in enumerate(key.to_bytes(4, "little")[:3]):
+        order = (order * (2 * part + 1) + 7 * part + turn) & (count - 1)
+        order ^= order >> max(1, (count.bit_length() - 1) // 2)
     return order
 
 

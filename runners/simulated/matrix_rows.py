@@ -23,12 +23,11 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from runners.simulated.access import space_named
 from runners.simulated.layouts import Layout, gather, scatter
 from runners.simulated.matrices import Form, writing
-from runners.simulated.memory import WINDOWS, Space
+from runners.simulated.memory import WINDOWS, Addresses, Space
 from runners.simulated.operands import Operands
 from runners.simulated.silicon import RowUnit
 from runners.simulated.syntax import Operand
@@ -103,12 +102,12 @@ def _rewired(words: list[Values], unit: RowUnit) -> list[Values]:
 
 def _starts(
     operands: Operands, place: Operand, match: re.Match[str], unit: RowUnit
-) -> Callable[[Warps], NDArray[np.uint64]]:
+) -> Callable[[Warps], Addresses]:
     """Return what computes (32, warps or 1) addresses of rows in shared memory."""
     space = space_named(match["space"])
     address = operands.address(place, space)
 
-    def compute(warps: Warps) -> NDArray[np.uint64]:
+    def compute(warps: Warps) -> Addresses:
         every = address(warps)
         every = spread(every, (LANES, every.shape[1]))
         if space is Space.GENERIC:

@@ -10,7 +10,6 @@ given the same with their own blocks.
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ from runners.simulated.matrices import (
 from runners.simulated.operands import Operands
 from runners.simulated.products import Types, multiply_on
 from runners.simulated.silicon import FloatUnit, FragmentUnit, MultiplyUnit
-from runners.simulated.syntax import Immediate, Operand
+from runners.simulated.syntax import Immediate
 from runners.simulated.warps import LANES, Operation, Values, spread
 
 _OPCODE = re.compile(
@@ -47,16 +46,11 @@ _ROWS = (
     Multiplicands("s8 u8", {"m16n8k32": 80, "m16n8k64": 80}, "s32.s32"),
     Multiplicands("s4 u4", {"m16n8k64": 80, "m16n8k128": 80}, "s32.s32"),
 )
-_ROWS_OF_A = 16
-
-_LANES_OF_A_GROUP = 4
-"""Lanes that hold the same rows of A."""
 _INDICES_A_LANE = 16
-"""Of 2 bits each in the 32 of a lane's metadata; two of them choose among four places."""
-
+"""Of 2 bits each in the 32 of a lane's metadata; two of them choose among four places. Four lanes
+hold the same rows of A."""
 _AT_ONCE = 64
 """Warps of which the chosen elements of B are there together, up to 16 KiB each."""
-
 _TRAPPING = re.compile(r"m16n8k32\.row\.col\.f32\.f16")
 """Forms whose selectors 2 and 3 ptxas takes, and an H200 ends with CUDA_ERROR_ILLEGAL_INSTRUCTION
 (November 2026)."""
@@ -66,27 +60,18 @@ _TRAPPING = re.compile(r"m16n8k32\.row\.col\.f32\.f16")
 class SparseUnit(FragmentUnit):
     """How mma.sp finds the elements of its matrices, and what its metadata choose."""
 
-    ignores_selector: bool = False
-    """The selector counts as 0."""
-    lane_offset: int = 0
-    """What is exclusive-ored to the number of the lane whose metadata count."""
-    lower_rows_only: bool = False
-    """Rows 8 to 15 of A take the metadata of rows 0 to 7."""
-    swapped_pairs: bool = False
-    """Each index of a pair chooses for the other."""
-    sorted_pairs: bool = False
-    """The lower index of a pair chooses for its first element."""
+    ignores_selector: bool = False  # the selector counts as 0
+    lane_offset: int = 0  # exclusive-ored to the number of the lane whose metadata count
+    lower_rows_only: bool = False  # rows 8 to 15 of A take the metadata of rows 0 to 7
+    swapped_pairs: bool = False  # each index of a pair chooses for the other
+    sorted_pairs: bool = False  # the lower index of a pair chooses for its first element
     counted_place: bool = False
     """The first element of a row adds the exponent of a product with a place that it does not
     choose."""
 
 
-class Indices(NamedTuple):
-    """Where the indices of a form stand: (16 rows, indices of a row)."""
-
-    lanes: NDArray[np.int64]
-    shifts: NDArray[np.uint32]
-    """Bits below it in the lane's metadata."""
+Indices = tuple[NDArray[np.int64], NDArray[np.uint32]]
+"""Where the indices of a form stand, (16 rows, indices of a row): lanes, and bits below."""
 
 
 def _indices_of_a_row(kind: str, depth: int) -> int:
@@ -97,17 +82,11 @@ def _indices_of_a_row(kind: str, depth: int) -> int:
     return depth * BITS[kind] // (16 if BITS[kind] >= 16 else 8)
 
 
-def _lanes_that_count(kind: str, depth: int) -> int:
-    """Return how many lanes of a group hold the metadata of its two rows."""
-    return 2 * _indices_of_a_row(kind, depth) // _INDICES_A_LANE
-
-
 @lru_cache(maxsize=256)
 def _indices(kind: str, depth: int, selector: int, unit: SparseUnit) -> Indices:
     """Return where the metadata of so many stored elements in a row lie."""
-    row, index = np.meshgrid(
-        np.arange(_ROWS_OF_A), np.arange(_indices_of_a_row(kind, depth)), indexing="ij"
-    )
+    count = _indices_of_a_row(kind, depth)
+    row, index = np.meshgrid(np.arange(16), np.arange(count), indexing="ij")
     upper = np.zeros_like(row) if unit.lower_rows_only else row // 8
     if BITS[kind] >= 16:
         # A lane has both rows of its group, each in one half of its word.
@@ -117,9 +96,8 @@ def _indices(kind: str, depth: int, selector: int, unit: SparseUnit) -> Indices:
         # A lane has one of the two.
         lane, place = upper + 2 * (index // _INDICES_A_LANE), index % _INDICES_A_LANE
     if not unit.ignores_selector:
-        lane = lane + selector * _lanes_that_count(kind, depth)
-    lane = _LANES_OF_A_GROUP * (row % 8) + lane
-    return Indices(lane ^ unit.lane_offset, (2 * place).astype(np.uint32))
+        lane = lane + selector * (2 * count // _INDICES_A_LANE)
+    return (4 * (row % 8) + lane) ^ unit.lane_offset, (2 * place).astype(np.uint32)
 
 
 def _chosen(b: Values, index: Values, kind: str) -> Values:
@@ -156,7 +134,7 @@ def _multiply(
     for start in range(0, given[0].shape[-1], _AT_ONCE):
         a, b, c, metadata = (each[..., start : start + _AT_ONCE] for each in given)
         rows, columns, warps = c.shape
-        index = metadata.take(indices.lanes, axis=0) >> indices.shifts[..., None] & 3
+        index = metadata.take(indices[0], axis=0) >> indices[1][..., None] & 3
         index = index.transpose(1, 0, 2)
         if unit.sorted_pairs:
             index = np.sort(index.reshape(-1, 2, *index.shape[1:]), axis=1).reshape(index.shape)
@@ -183,17 +161,6 @@ def _multiply(
     return np.concatenate(parts, axis=-1)
 
 
-def _selector(operands: Operands, given: Operand, count: int, opcode: re.Match[str]) -> int | None:
-    """Return the selector of a form that has so many; None for one that an H200 traps on."""
-    value = given.value if isinstance(given, Immediate) and not given.float_bits else -1
-    if 0 <= value < count:
-        return value
-    if _TRAPPING.search(opcode[0]) and value in (2, 3):
-        return None
-    known = ", ".join(map(str, range(count)))
-    return operands.unsupported(f"the sparsity selector has to be one of the constants {known}")
-
-
 _trap = stopping("mma.sp of f16 with selector 2 or 3 is illegal there")
 
 
@@ -203,8 +170,12 @@ def _decode(operands: Operands, match: re.Match[str]) -> Operation:
     q = Qualifiers(match.groupdict(""))
     check_product(operands, _ROWS, types, ("row", "col"), q)
     depth = int(shape.removeprefix("m16n8k")) // 2
-    selectors = _LANES_OF_A_GROUP // _lanes_that_count(types.a, depth)
-    selector = _selector(operands, given, selectors, match)
+    count = 2 * _INDICES_A_LANE // _indices_of_a_row(types.a, depth)
+    selector = given.value if isinstance(given, Immediate) and not given.float_bits else -1
+    traps = _TRAPPING.search(match[0]) and selector in (2, 3)
+    if not (0 <= selector < count or traps):
+        known = ", ".join(map(str, range(count)))
+        operands.unsupported(f"the sparsity selector has to be one of the constants {known}")
     if isinstance(metadata, Immediate):
         operands.unsupported("the metadata stand in a register")
     (held,) = operands.sources(metadata, 1, 32)
@@ -215,12 +186,12 @@ def _decode(operands: Operands, match: re.Match[str]) -> Operation:
         for role, kind in types._asdict().items()
     }
     (a, *_), (_, b, c) = (tuple(factors(operands, each, layouts)) for each in (stored, shape))
-    indices = _indices(types.a, depth, selector or 0, unit)
+    indices = _indices(types.a, depth, 0 if traps else selector, unit)
     arithmetic = operands.unit(product_unit(operands.silicon.chip, types, q, depth))
     multiply = partial(_multiply, types, indices, unit, arithmetic)
     fetches = (a, b, c, lambda warps: spread(held(warps), (LANES, warps.indices.size)))
     product = multiplication(operands, types, layouts["d"], fetches, multiply)
-    return _trap if selector is None else product
+    return _trap if traps else product
 
 
 FORMS: tuple[Form, ...] = ((_OPCODE, _decode),)

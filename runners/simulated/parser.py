@@ -5,87 +5,41 @@ Source: PTX ISA 4 (Syntax), 5 (State Spaces, Types, and Variables), 6 (Instructi
 passed over.
 """
 
-import operator
 import re
-import struct
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import lru_cache
-from itertools import chain
-from typing import NoReturn, TypeVar
 
+from runners.simulated.reader import IDENTIFIER, KEPT, Reader, Refusal, integer, operands_of
 from runners.simulated.syntax import (
     CALLS,
     TYPE_BITS,
-    WARP_SIZE,
-    Address,
     Function,
-    Group,
     Immediate,
-    Initial,
     Instruction,
     Listing,
     Name,
-    Operand,
-    Pair,
     Scope,
     Variable,
     Vector,
 )
 from runners.simulated.traps import TrapKind, refuse
 
-AnItem = TypeVar("AnItem")
-
 # How many parsed modules are kept. A campaign runs one module on many batches of images, and
 # shrinking goes back and forth between a few.
 _KEPT_MODULES = 32
-_KEPT = 1 << 14
-"""Instructions, lists of operands, operands and their parts that are kept, 0.5 KiB for each
-instruction (2026-11): two of three stand in earlier programs."""
-_INTEGER_BITS = 64
-"""Bits of an integer constant (PTX ISA 4.5.1)."""
-_MASK = (1 << _INTEGER_BITS) - 1
-_LONGEST = 128
-"""Characters of the longest constant that is looked at: 64 bits in binary need 67."""
-_DEEPEST, _MOST_SCOPES = 30, 100
-"""Parentheses, or braces of values, and braces of a body inside each other."""
+_MOST_SCOPES = 100
+"""Braces of a body inside each other."""
 _LARGEST_FAMILY = 1 << 24
 """Registers that one declaration may make."""
 
 _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)|^[ \t]*#[^\n]*', re.S | re.M)
-_SPACE = re.compile(r"\s*")
-_ANYTHING = re.compile(r"[\w$%.]+|<<|>>|&&|\|\||[<>=!]=|.", re.S)
 _WORD = re.compile(r"\w+")
 _TO_SEMICOLON = re.compile(r"[^;{}]*;")
 _TO_LINE_END = re.compile(r"[^\n]*")
-_IDENTIFIER = r"[a-zA-Z_$%][\w$]*"
-"""Pattern of a name (PTX ISA 4.4)."""
-_NAME = re.compile(_IDENTIFIER)
-_OPERAND_NAME = re.compile(
-    # Behind a dot stands an element of a vector, or what a video instruction selects.
-    r"(?!WARP_SZ\b)(?:[a-zA-Z_$]|%(?=[\w$]))[\w$]*+(?:\.(?:[a-zA-Z]++|[bh][0-7]++)\b)*+"
-)
-_NOT = re.compile(rf"!\s*(?={_OPERAND_NAME.pattern})")
-_WARP_SIZE = re.compile(r"WARP_SZ\b")
-_FLOAT = re.compile(
-    r"0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b"
-    r"|[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+\.(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+"
-)
-_NUMBER = re.compile(rf"(?!{_FLOAT.pattern})[0-9][0-9a-zA-Z]*")
-_INTEGER = re.compile(
-    r"(?:0[xX](?P<_16>[0-9a-fA-F]+)|0[bB](?P<_2>[01]+)|(?P<_8>0[0-7]*)|(?P<_10>[1-9][0-9]*))U?"
-)
-_SIGNS = re.compile(r"[-+\s]*")
-_SIGN = re.compile(r"[-+~]|!(?!=)")
-_OPERATOR = re.compile(r"<<|>>|<=|>=|==|!=|&&|\|\||[-+*/&|^<>]|%(?![\w$])")
-# An operand without parentheses: no comma that divides a list is inside of one.
-_ONE = r"\s*+([^\s,;()\[\]{}][^,;()\[\]{}]*+|\[[^,;()\[\]{}]++\]|\{[^;()\[\]{}]++\})\s*+"
-_LIST = re.compile(rf"{_ONE}(?:,{_ONE})*+")
-_EACH = re.compile(_ONE)
-_NUMBERS = re.compile(r"\{([\s0-9,]*+)\}")
-_LABEL = re.compile(rf"({_IDENTIFIER})\s*:(?!:)\s*(\.(?:branch|call)targets|\.callprototype)?")
+_NAME = re.compile(IDENTIFIER)
+_LABEL = re.compile(rf"({IDENTIFIER})\s*:(?!:)\s*(\.(?:branch|call)targets|\.callprototype)?")
 _INSTRUCTION = re.compile(
-    rf"(?:@\s*(!?)\s*({_IDENTIFIER})\s*)?"
+    rf"(?:@\s*(!?)\s*({IDENTIFIER})\s*)?"
     r"([a-zA-Z]\w*+(?:(?:\.|::)[a-zA-Z0-9_]++)*+)(?![\w$%])\s*+([^;]*+);"
 )
 _DIRECTIVE = re.compile(r"\.[a-zA-Z_]\w*")
@@ -107,263 +61,6 @@ _PERFORMANCE = re.compile(
 )
 
 
-class _Refusal(Exception):  # noqa: N818 (what it carries is a sentence)
-    """Carries why a text is not read; what reads the module adds the line."""
-
-    def __init__(self, message: str, kind: TrapKind = TrapKind.PARSE) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
-def _integer(text: str) -> int:
-    match = _INTEGER.fullmatch(text) if len(text) <= _LONGEST else None
-    value = int(match[match.lastgroup or 0], int((match.lastgroup or "")[1:])) if match else -1
-    if match is None or value > _MASK:
-        raise _Refusal(
-            f"{text[:40]!r} is no integer constant; there are hexadecimal (0x1f), octal (017), "
-            f"binary (0b11) and decimal ones of up to {_INTEGER_BITS} bits"
-        )
-    return value
-
-
-def _floating(text: str) -> tuple[int, int]:
-    """Return bits and width of a floating-point constant; decimal ones have 64 bits."""
-    if text[1] in "fFdD":
-        return int(text[2:], 16), 32 if text[1] in "fF" else 64
-    if len(text) > _LONGEST:
-        raise _Refusal(f"{text[:40]!r} is too long for a constant")
-    return int.from_bytes(struct.pack("<d", float(text)), "little"), 64
-
-
-def _wrapped(value: int) -> int:
-    """Return the low 64 bits of a value as a signed number."""
-    value &= _MASK
-    return value - (1 << _INTEGER_BITS) if value >> (_INTEGER_BITS - 1) else value
-
-
-def _quotient(a: int, b: int) -> int:
-    if b == 0:
-        raise _Refusal("a constant expression divides by zero")
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-
-
-def _shift(amount: int) -> int:
-    return min(amount & _MASK, _INTEGER_BITS)
-
-
-# From the loosest, 0, to the tightest (PTX ISA 4.5.4), as in C. A remainder is that of unsigned
-# operands (4.5.6); ptxas 11.7 to 13.5 have it so.
-_BINARY: dict[str, tuple[int, Callable[[int, int], int]]] = {
-    "||": (0, lambda a, b: int(bool(a or b))),
-    "&&": (1, lambda a, b: int(bool(a and b))),
-    "|": (2, operator.or_),
-    "^": (3, operator.xor),
-    "&": (4, operator.and_),
-    "==": (5, operator.eq),
-    "!=": (5, operator.ne),
-    "<": (6, operator.lt),
-    "<=": (6, operator.le),
-    ">": (6, operator.gt),
-    ">=": (6, operator.ge),
-    "<<": (7, lambda a, b: a << _shift(b)),
-    ">>": (7, lambda a, b: a >> _shift(b)),
-    "+": (8, operator.add),
-    "-": (8, operator.sub),
-    "*": (9, operator.mul),
-    "/": (9, _quotient),
-    "%": (9, lambda a, b: (a & _MASK) - (b & _MASK) * _quotient(a & _MASK, b & _MASK)),
-}
-_UNARY: dict[str, Callable[[int], int]] = {
-    "-": operator.neg, "+": operator.pos, "~": operator.invert, "!": operator.not_,
-}  # fmt: skip
-
-
-class _Reader:
-    """A place in a text, and what is read there: constants, operands and initialisers."""
-
-    end = "something is missing"  # what is said where the text ends too early
-
-    def __init__(self, text: str) -> None:
-        self.text, self.place, self._depth = text, 0, 0
-        self.skip()
-
-    def skip(self) -> None:
-        if match := _SPACE.match(self.text, self.place):
-            self.place = match.end()
-
-    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Go behind a match at the place, and behind the blanks that follow it."""
-        match = pattern.match(self.text, self.place)
-        if match is not None:
-            self.place = match.end()
-            self.skip()
-        return match
-
-    def need(self, pattern: re.Pattern[str]) -> re.Match[str]:
-        return self.take(pattern) or self.unexpected()
-
-    def accept(self, token: str) -> bool:
-        """Go behind a token, if it stands here."""
-        if not self.text.startswith(token, self.place):
-            return False
-        self.place += len(token)
-        self.skip()
-        return True
-
-    def expect(self, token: str) -> None:
-        """Go behind a token, or refuse; nothing stands for the end."""
-        if not (self.accept(token) if token else self.place >= len(self.text)):
-            self.unexpected()
-
-    def stands(self, characters: str) -> bool:
-        return self.place < len(self.text) and self.text[self.place] in characters
-
-    def unexpected(self) -> NoReturn:
-        found = _ANYTHING.match(self.text, self.place)
-        raise _Refusal(self.end if found is None else f"unexpected {found[0][:40]!r}")
-
-    def sequence(self, take: Callable[[], AnItem], end: str) -> tuple[AnItem, ...]:
-        """Take what commas divide, up to an end."""
-        found = [take()]
-        while self.accept(","):
-            found.append(take())
-        self.expect(end)
-        return tuple(found)
-
-    @contextmanager
-    def _inside(self) -> Iterator[None]:
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise _Refusal("parentheses or braces are too deep", TrapKind.UNSUPPORTED)
-        yield
-        self._depth -= 1
-
-    def expression(self) -> int:
-        with self._inside():
-            value = self._binary(0)
-            if self.accept("?"):
-                chosen = self.expression()
-                self.expect(":")
-                other = self.expression()
-                value = chosen if value else other
-        return value
-
-    def _binary(self, level: int) -> int:
-        """Take an expression of operators of this level and tighter ones."""
-        value = self._primary()
-        while match := _OPERATOR.match(self.text, self.place):
-            tightness, compute = _BINARY[match[0]]
-            if tightness < level:
-                break
-            self.take(_OPERATOR)
-            value = _wrapped(int(compute(value, self._binary(tightness + 1))))
-        return value
-
-    def _primary(self) -> int:
-        signs = []
-        while match := self.take(_SIGN):
-            signs.append(_UNARY[match[0]])
-        if match := self.take(_NUMBER):
-            value = _integer(match[0])
-        elif self.take(_WARP_SIZE):
-            value = WARP_SIZE
-        else:
-            # A cast, as (.u64) in front of an expression, would need a token of its own.
-            self.expect("(")
-            value = self.expression()
-            self.expect(")")
-        for sign in reversed(signs):
-            value = int(sign(value))
-        return _wrapped(value) if signs else value
-
-    def value(self) -> Name | Immediate:
-        """Take a name, with an offset where it is that of a variable, or a constant."""
-        negated = self.take(_NOT) is not None
-        if name := self.take(_OPERAND_NAME):
-            return Name(name[0], self.expression() if self.stands("+-") else 0, negated)
-        start, signs = self.place, self.need(_SIGNS)[0]
-        number = self.take(_FLOAT)
-        if number is None:
-            self.place = start
-            return Immediate(self.expression())
-        value, bits = _floating(number[0])
-        if self.stands("+-*/"):
-            raise _Refusal("expressions of floating-point constants are not known")
-        return Immediate(value ^ ((signs.count("-") & 1) << (bits - 1)), bits)
-
-    def operand(self, calls: bool = False) -> Operand:
-        """Take an operand; with `calls`, parentheses hold the parameters of a call."""
-        if self.accept("["):
-            name = self.take(_OPERAND_NAME)
-            offset = 0 if name else self.expression()
-            while name and self.stands("+-"):
-                offset += self.expression()
-            places = self.sequence(self.operand, "]") if self.accept(",") else None
-            if places is None:
-                self.expect("]")
-            return Address(name[0] if name else "", offset, places or ())
-        if self.accept("{"):
-            return Vector(self.sequence(self.value, "}"))
-        if calls and self.accept("("):
-            return Group(() if self.accept(")") else self.sequence(self.value, ")"))
-        value = self.value()
-        if isinstance(value, Name) and self.accept("|"):
-            second = self.value()
-            return Pair(value, second) if isinstance(second, Name) else self.unexpected()
-        return value
-
-    def initials(self) -> tuple[Initial, ...]:
-        """Take the values of an initialiser, flat."""
-        if numbers := _NUMBERS.match(self.text, self.place):
-            with suppress(_Refusal):
-                given = [_integer(text.strip()) for text in numbers[1].split(",")]
-                self.take(_NUMBERS)
-                return tuple(Initial(Immediate(number)) for number in given)
-        if self.stands("}"):
-            return ()
-        if self.accept("{"):
-            with self._inside():
-                return tuple(chain(*self.sequence(self.initials, "}")))
-        if not self.accept("generic"):
-            return (Initial(self.value()),)
-        self.expect("(")
-        value = self.value()
-        self.expect(")")
-        if self.stands("+-") and isinstance(value, Name):
-            value = Name(value.text, value.offset + self.expression())
-        return (Initial(value, generic=True),)
-
-
-@lru_cache(maxsize=_KEPT)
-def operands_of(text: str, *, calls: bool = False) -> tuple[Operand, ...]:
-    """Return the operands that the text of an instruction has behind its opcode.
-
-    With `calls`, parentheses hold the parameters of a call, and not an expression. Raises what says
-    why they are none.
-    """
-    if not calls and _LIST.fullmatch(text):
-        # One by one: an operand comes again in other company.
-        with suppress(_Refusal):
-            return tuple(map(_alone, _EACH.findall(text)))
-    reader = _Reader(text)
-    return reader.sequence(lambda: reader.operand(calls), "") if text else ()
-
-
-@lru_cache(maxsize=_KEPT)
-def _alone(text: str) -> Operand:
-    """Return the operand that a text is."""
-    text = text.rstrip()
-    if _OPERAND_NAME.fullmatch(text):
-        return Name(text)
-    if text.startswith("{"):
-        parts = [part.strip() for part in text[1:-1].split(",")]
-        if all(map(_OPERAND_NAME.fullmatch, parts)):
-            return Vector(tuple(map(Name, parts)))
-    reader = _Reader(text)
-    (operand,) = reader.sequence(reader.operand, "")
-    return operand
-
-
 def _instruction(match: re.Match[str]) -> Instruction:
     negated, register, opcode, rest = match.groups()
     operands = operands_of(rest.strip(), calls=opcode in CALLS)
@@ -372,16 +69,16 @@ def _instruction(match: re.Match[str]) -> Instruction:
     return Instruction(match[0], text, guard, opcode, operands)
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=KEPT)
 def statement_of(text: str) -> Instruction | None:
     """Return the instruction that a text is, up to its semicolon; None if it is none."""
     if not (":" in text and _LABEL.match(text)) and (match := _INSTRUCTION.match(text)):
-        with suppress(_Refusal):
+        with suppress(Refusal):
             return _instruction(match)
     return None
 
 
-class _Module(_Reader):
+class _Module(Reader):
     """A place in the text of a module, and what was found up to there."""
 
     end = "the text ends in the middle of something"
@@ -419,7 +116,7 @@ class _Module(_Reader):
             case ".version" if outside:
                 dotted = self.need(_DOTTED)
                 if len(dotted[0]) > 20:
-                    raise _Refusal(f"there is no PTX ISA {dotted[0][:20]}…")
+                    raise Refusal(f"there is no PTX ISA {dotted[0][:20]}…")
                 self.version = int(dotted[1]), int(dotted[2])
             case ".target" if outside:
                 self.target = self.need(_NAME)[0]
@@ -428,8 +125,8 @@ class _Module(_Reader):
             case ".address_size" if outside:
                 # Without one, ptxas 13.0 and 13.5 have addresses of 64 bits on sm_90, and refuse a
                 # text that needs the 32 which are the ISA's default (11.1.3).
-                if (size := _integer(self.need(_WORD)[0])) != 64:
-                    raise _Refusal(f"address size {size}; only 64 is run", TrapKind.UNSUPPORTED)
+                if (size := integer(self.need(_WORD)[0])) != 64:
+                    raise Refusal(f"address size {size}; only 64 is run", TrapKind.UNSUPPORTED)
             case ".entry" | ".func" if outside:
                 self._function(directive == ".entry")
             case ".section" if outside:
@@ -443,7 +140,7 @@ class _Module(_Reader):
             case ".shared" | ".local" | ".param" | ".global" | ".const":
                 alignment = None
                 while (found := self.take(_ALIGN)) or self.take(_ATTRIBUTE):
-                    alignment = _integer(found[1]) if found else alignment
+                    alignment = integer(found[1]) if found else alignment
                 space, (kind, parts) = directive[1:], self._type()
                 for variable in self.sequence(
                     lambda: self._variable(space, alignment, kind, parts, linking), ";"
@@ -459,17 +156,17 @@ class _Module(_Reader):
             case ".loc" | ".file":  # say nothing about what a program does (11.5, 11.4)
                 self.take(_TO_LINE_END)
             case _:
-                raise _Refusal(f"{directive} is not known here", TrapKind.UNSUPPORTED)
+                raise Refusal(f"{directive} is not known here", TrapKind.UNSUPPORTED)
 
     def _type(self) -> tuple[str, int]:
         match = self.need(_TYPE)
         if match[2] not in TYPE_BITS:
-            raise _Refusal(f"type .{match[2]} is not known", TrapKind.UNSUPPORTED)
+            raise Refusal(f"type .{match[2]} is not known", TrapKind.UNSUPPORTED)
         return match[2], int(match[1][1]) if match[1] else 1
 
     def _register(self, scope: Scope, line: int, kind: str, parts: int) -> None:
         name = self.need(_NAME)[0]
-        count = _integer(self.need(_COUNT)[1]) if self.stands("<") else None
+        count = integer(self.need(_COUNT)[1]) if self.stands("<") else None
         if scope.declares(name) or name in scope.families:
             refuse(TrapKind.PARSE, line, f"register {name} is declared twice")
         if count is None:
@@ -495,19 +192,19 @@ class _Module(_Reader):
                 start, extent = self.place, self.value()
                 if not isinstance(extent, Immediate) or extent.float_bits or extent.value < 0:
                     said = self.text[start : self.place].strip()
-                    raise _Refusal(f"{said} is no size of an array")
+                    raise Refusal(f"{said} is no size of an array")
                 size *= extent.value
             self.expect("]")
         if kind == "pred" or self.stands("<"):
-            raise _Refusal(f"{name} is no variable of memory")
+            raise Refusal(f"{name} is no variable of memory")
         alignment = element if alignment is None else alignment
         if alignment < 1 or alignment & (alignment - 1):
-            raise _Refusal(f"alignment {alignment} is no power of two")
+            raise Refusal(f"alignment {alignment} is no power of two")
         initial = self.initials() if self.accept("=") else ()
         if open_ended:
             # Without an initialiser the launch says how large it is (PTX ISA 5.1.7, extern).
             if not initial and linking != ".extern":
-                raise _Refusal(f"{name} has no size")
+                raise Refusal(f"{name} has no size")
             size *= -(-len(initial) * (element // parts) // size)
         elif linking == ".extern" and space == "shared":
             size = 0
@@ -525,9 +222,9 @@ class _Module(_Reader):
             # Descriptors of tensors that a host passes (nvcc 13.1; no page has it).
             space = self.need(_DIRECTIVE)[0][1:]
         if space not in ("param", "reg"):
-            raise _Refusal(f".{space} is no space of a parameter")
+            raise Refusal(f".{space} is no space of a parameter")
         match = self.take(_ALIGN)
-        alignment = None if match is None else _integer(match[1])
+        alignment = None if match is None else integer(match[1])
         kind, parts = self._type()
         self.take(_POINTER)
         return self._variable(space, alignment, kind, parts)
@@ -572,7 +269,7 @@ class _Module(_Reader):
             else:
                 self.expect("{")
                 if len(around) >= _MOST_SCOPES:
-                    raise _Refusal("braces are too deep", TrapKind.UNSUPPORTED)
+                    raise Refusal("braces are too deep", TrapKind.UNSUPPORTED)
                 labels, targets = scope.labels.new_child(), scope.targets.new_child()
                 around.append(Scope(scope, len(scopes), labels=labels, targets=targets))
                 scopes.append(around[-1])
@@ -592,7 +289,7 @@ class _Module(_Reader):
             match = _INSTRUCTION.match(text, self.place) or self.unexpected()
             try:
                 found = _instruction(match)
-            except _Refusal:
+            except Refusal:
                 self.place = match.start(3)
                 raise
         end = self.place + len(found.whole)
@@ -611,7 +308,7 @@ class _Module(_Reader):
         elif match[2] is not None:
             self.need(_TO_SEMICOLON)
         elif name in scope.labels.maps[0]:
-            raise _Refusal(f"label {name} stands twice")
+            raise Refusal(f"label {name} stands twice")
         else:
             scope.labels[name] = index
 
@@ -632,5 +329,5 @@ def parse(text: str) -> Listing:
     module = _Module(_COMMENT.sub(_without, text))
     try:
         return module.listing()
-    except _Refusal as error:
+    except Refusal as error:
         refuse(error.kind, module.here(), str(error))

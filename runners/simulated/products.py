@@ -247,14 +247,28 @@ def _finish(total: Integers, scale: Integers, unit: FloatUnit) -> Words:
     short = binary = unit.accumulator
     if unit.kept is not None:
         short = Binary(binary.word, binary.exponent, unit.kept)
-    negative, size = total < 0, np.abs(total)
+    negative, size, drop = total < 0, np.abs(total), 52 - short.fraction
     # An integer below 2^53 is exact as float64, which has its leading one found; zero has none.
-    lead = (size.astype(np.float64).view(np.int64) >> 52) - 1023
-    whole = (size << (61 - lead)).view(np.uint64)
+    image = size.astype(np.float64).view(np.int64)
+    lead = (image >> 52) + (scale - 1023)
+    odd = lead < short.bottom
+    match unit.rounding:
+        case Rounding.NEAREST_EVEN:
+            image += (image >> drop & 1) + ((1 << drop - 1) - 1)
+        case Rounding.ZERO:
+            pass
+        case _:
+            odd[...] = True
+    words = (image >> drop) + (scale + (short.top - 1023) << short.fraction)
     # Rounding toward zero gives infinity, too: it says how a significand is cut, and the matrix
     # units measured overflow to infinity with it.
     most = (short.infinity >> short.unused) - unit.saturating
-    words = rounded(negative, whole, scale + lead, short, unit.rounding, beyond=most)
+    np.minimum(words, most, out=words)
+    words <<= short.unused
+    if odd.any():
+        whole = (size[odd] << (61 - (lead - scale)[odd])).view(np.uint64)
+        signs, exponents = negative[odd], lead[odd]
+        words[odd] = rounded(signs, whole, exponents, short, unit.rounding, beyond=most)
     # A zero is positive, also where a negative sum was cut to it.
     return _signed(words, np.where(words == 0, unit.zero_sign, negative), binary)
 

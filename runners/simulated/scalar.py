@@ -15,309 +15,19 @@ register have more bits (9.4.1), `?` lets one be copied that was never written. 
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache, partial
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from itertools import permutations, product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from runners.simulated import floating, integers
 from runners.simulated.integers import Qualifiers
-from runners.simulated.operands import SINK, FromRegister, Operands, Source
-from runners.simulated.syntax import TYPE_BITS, Immediate, Name, Operand, Pair, Vector
-from runners.simulated.warps import DTYPES, LANES, Key, Mask, Operation, Values, Warps, constant
-
-Compute = Callable[..., Any]
-Decode = Callable[[Operands, Qualifiers, Any], Operation]
-Target = tuple[str, np.dtype[Any]]
-"""Key and dtype of a register that is written."""
-
-_CLASSES = {"rnd": "rn rz rm rp", "irnd": "rni rzi rmi rpi", "bool": "and or xor"}
-_CLASSES |= {"part": "lo hi", "mode": "clamp wrap", "atype": "u32 s32", "btype": "u32 s32"}
-_WITH_SYNC = (6, 4)
-_CARRY, _BORROW = "CC.CF", "CC.CF of subtractions"
-"""Keys of the carry flag among the registers: as additions, and as subtractions read it."""
-_SAME_BITS = (np.add, np.subtract, np.multiply, np.bitwise_and, np.bitwise_or, np.bitwise_xor)
-"""What gives the same bits for signed numbers as for unsigned ones."""
-
-QUALIFIER = re.compile(r"\{\.([^}]*)\}|\.?([\w:]+)")
-_SLOT = re.compile(r"(\{?)([,|]?) *(\w+)(?::(\w+))?([+?]?)\}? *")
-
-
-class _Slot(NamedTuple):
-    name: str
-    optional: str
-    """A comma or `|` that stands in front, where it may be left out."""
-    is_target: bool
-    mark: str
-    type: str
-    bits: int = 0
-    dtype: np.dtype[Any] = DTYPES[1]
-    """Dtype of its numbers, which are unsigned unless the type is signed."""
-
-    def of(self, q: Qualifiers) -> "_Slot":
-        """Return it with the type that it has in an instruction."""
-        kind = q[self.type] or self.type
-        if kind == "imm8":
-            return self
-        bits = TYPE_BITS.get(kind, 32)
-        dtype = np.dtype(f"i{bits // 8}") if kind[0] == "s" else DTYPES[min(bits, 64)]
-        return self._replace(type=kind, bits=bits, dtype=dtype)
-
-
-class Op:
-    """A row: the opcode and its operands, as said above.
-
-    `compute` takes arrays of the operands' values, signed where their type is: a ufunc, or a
-    function that is given the qualifiers first, and then, where the `lanes` of a warp know of each
-    other, (32, warps) flags of those that take part. It returns what is written, in any dtype of
-    the width: an array, or one for each target. Halves that are packed are computed apart.
-    `otherwise` is what the ISA permits as well. `decode` decodes what is no such row.
-
-    `needs` has the lowest architecture by the type of an element, where that is above sm_70;
-    `until` the one of a module from which on there is no such instruction since PTX ISA 6.4
-    (9.7.9.6, 9.7.13.9). `classes` are the words that may stand for a name, with blanks between.
-    """
-
-    def __init__(
-        self, syntax: str, compute: Compute = lambda *_: (), *, decode: Decode | None = None,
-        needs: Mapping[str, int] | None = None, until: int | None = None, lanes: bool = False,
-        otherwise: Compute | None = None, **classes: str,
-    ) -> None:  # fmt: skip
-        self._computes = compute, otherwise or compute
-        self._needs, self._lanes, self.until = needs or {}, lanes, until
-        self.decode = decode or self._decode
-        self.opcode, _, listed = syntax.partition(" ")
-        self.stem = re.split(r"[.{]", self.opcode)[0]
-        self.classes = _CLASSES | classes
-        self.slots = []
-        for brace, joint, name, kind, mark in _SLOT.findall(listed):
-            is_target = name in ("d", "p") or joint == "|"
-            kind = kind or {"m": "u32", "CC": "pred"}.get(name, "type")
-            self.slots.append(_Slot(name, brace and joint, is_target, mark, kind))
-        most = 1 + listed.count(",") - listed.count(", CC")
-        self.counts = range(most - ("{," in listed), most + 1)
-        paired = re.search(r"\|[pq]", listed) is not None
-        self._pairs = (paired, paired and "{|" not in listed)
-        self.waits = self.slots[-1].name == "m"
-
-    @cached_property
-    def pattern(self) -> re.Pattern[str]:
-        """What its opcode fits, with a group for each name and all that is in braces.
-
-        For the hundreds at once it takes 50 ms of every start.
-        """
-        found = ""
-        for braced, plain in QUALIFIER.findall(self.opcode):
-            inner = ""
-            for word in (braced or plain).split("."):
-                dot = "\\." if found or inner else ""
-                choice = "|".join(self.classes.get(word, "").split())
-                inner += f"{dot}(?P<{word}>{choice})" if choice else dot + word
-            name = braced.partition(".")[0]
-            if not plain:
-                group = "?:" if name in self.classes else f"?P<{name}>"
-                inner = f"({group}{inner})?"
-            found += inner
-        return re.compile(found)
-
-    def fits(self, given: Sequence[Operand]) -> bool:
-        """Return whether these may be the operands, by their number and by what is `p|q`."""
-        return len(given) in self.counts and isinstance(given[0], Pair) in self._pairs
-
-    def _decode(self, operands: Operands, q: Qualifiers, slots: Sequence[_Slot]) -> Operation:
-        if self._needs:
-            operands.need(self._needs.get(q["element"], 0))
-        target, version = operands.silicon.target, operands.frame.version
-        if self.until and target.architecture >= self.until and version >= _WITH_SYNC:
-            operands.lacks(f"a .target below sm_{self.until}, or PTX ISA before 6.4")
-        given: list[Operand] = list(operands.instruction.operands)
-        paired = isinstance(first := given[0], Pair)
-        if isinstance(first, Pair):
-            given[:1] = [first.first, first.second]
-        targets: list[Target] = []
-        sources: list[Source] = []
-        seen: list[np.dtype[Any]] = []
-        extended = None
-        for slot in slots:
-            if slot.optional and (not paired if slot.optional == "|" else not given):
-                continue
-            if slot.name == "CC":
-                if slot.is_target:
-                    targets += [(_CARRY, slot.dtype), (_BORROW, slot.dtype)]
-                else:
-                    subtracts = self.stem.startswith("sub")
-                    sources.append(FromRegister(_BORROW if subtracts else _CARRY))
-                    seen.append(slot.dtype)
-                continue
-            operand, wide = given.pop(0), slot.mark == "+"
-            if slot.is_target:
-                key, bits = operands.destination(operand, slot.bits, wider=wide), slot.bits
-                if wide and isinstance(operand, Name) and key != SINK:
-                    bits = operands.width(operand.text)
-                if bits != slot.bits:
-                    extended = partial(_extended, slot.dtype, bits)
-                targets.append((key, DTYPES[bits]))
-            elif slot.bits:
-                copied = slot.mark == "?"
-                sources.append(operands.source(operand, slot.bits, wider=wide, copied=copied))
-                seen.append(slot.dtype)
-            elif isinstance(operand, Immediate) and 0 <= operand.value <= 0xFF:
-                q = Qualifiers(q, **{slot.name: operand.value})
-            else:
-                operands.unsupported(f"the {slot.name} is a constant from 0 to 255")
-        compute = self._on_bits(self._computes[operands.silicon.otherwise], q, seen)
-        if self._lanes:
-            return _among_lanes(targets, compute, sources, self.waits)
-        if extended:
-            compute = partial(extended, compute)
-        return _written(targets, compute, sources)
-
-    def _on_bits(self, compute: Compute, q: Qualifiers, seen: Sequence[np.dtype[Any]]) -> Compute:
-        """Return a computation on operands as registers hold them."""
-        if not isinstance(compute, np.ufunc):
-            compute = partial(compute, q)
-        if q["type"] != q["element"] and self.slots[0].type == "type":
-            return partial(_by_halves, compute, "i" if q["type"][0] == "s" else "u")
-        if self._lanes:
-            seen = [DTYPES[1], *seen]
-        if "i" not in [dtype.kind for dtype in seen] or compute in _SAME_BITS:
-            return compute
-        if all(dtype == seen[0] for dtype in seen):
-            dtype = seen[0]
-            return lambda *values: compute(*[value.view(dtype) for value in values])
-        return lambda *values: compute(*map(np.ndarray.view, values, seen))
-
-
-def _by_halves(compute: Compute, kind: str, *words: Values) -> Any:
-    """Apply a computation to the low and the high half of words."""
-    halves = compute(*[integers.parts(word, f"{kind}{word.itemsize // 2}") for word in words])
-    return np.ascontiguousarray(halves).view(words[0].dtype)[..., 0]
-
-
-def _extended(dtype: np.dtype[Any], bits: int, compute: Compute, *values: Values) -> Any:
-    """Extend a result by its type's sign, as a register of more bits holds it (PTX ISA 9.4.1)."""
-    return np.asarray(compute(*values)).view(dtype).astype(f"{dtype.kind}{bits // 8}")
-
-
-def _written(targets: Sequence[Target], compute: Compute, sources: Sequence[Source]) -> Operation:
-    """Return the operation that writes to registers what is computed of the sources."""
-    keys = [source.key for source in sources if isinstance(source, FromRegister)]
-    held = len(keys) == len(sources)
-    if held and isinstance(compute, np.ufunc) and len(keys) == 2:
-        compute, keys = _beside_constant(compute, *keys)
-    target, dtype = targets[0]
-
-    def run(warps: Warps, mask: Mask) -> None:
-        # Most operands are held, most threads take part, and most results are raw already.
-        if held:
-            result = compute(*map(warps.registers.__getitem__, keys))
-        else:
-            result = compute(*[source(warps) for source in sources])
-        if type(result) is tuple:
-            for (key, raw), value in zip(targets, result, strict=False):
-                warps.write(key, value.view(raw), mask)
-            return
-        if result.dtype is not dtype:
-            result = result.view(dtype)
-        if mask is None:
-            warps.registers[target] = result
-        else:
-            warps.write(target, result, mask)
-
-    return run
-
-
-def _beside_constant(compute: Compute, left: Key, right: Key) -> tuple[Compute, list[Key]]:
-    """Return what computes with one of two operands, if the other is a constant, and its keys.
-
-    A constant is an array of no axes then: beside others, NumPy is faster with it.
-    """
-    if isinstance(right, tuple) and isinstance(left, str):
-        second = constant(*right).reshape(())
-        return lambda value: compute(value, second), [left]
-    if isinstance(left, tuple) and isinstance(right, str):
-        first = constant(*left).reshape(())
-        return lambda value: compute(first, value), [right]
-    return compute, [left, right]
-
-
-def _among_lanes(
-    targets: Sequence[Target], compute: Compute, sources: Sequence[Source], waits: bool
-) -> Operation:
-    """Return the operation of an instruction by which the lanes of a warp know of each other.
-
-    Lanes that the mask of members does not name, and lanes that are elsewhere, have no say.
-    """
-
-    def run(warps: Warps, mask: Mask) -> None:
-        whole = (LANES, warps.indices.size)
-        part = np.broadcast_to(np.True_ if mask is None else mask, whole)
-        values = [np.broadcast_to(source(warps), whole) for source in sources]
-        if waits:
-            part = part & integers.flags(values.pop())
-        results = compute(part, *values)
-        for (key, dtype), result in zip(
-            targets, results if type(results) is tuple else (results,), strict=False
-        ):
-            warps.write(key, np.asarray(result).view(dtype), mask)
-
-    return run
-
-
-def _move(operands: Operands, q: Qualifiers, _: Any) -> Operation:
-    """Decode mov: of a register, of a vector of them, or between a word and its parts."""
-    bits = TYPE_BITS[q["type"]]
-    given, origin = operands.expect(2)
-    if q["v"] or bits == 128:
-        count = int(q["v"][1:] or 2)
-        bits = min(bits, 64)
-        keys = operands.registers(given, count, bits)
-        sources = [operands.source(e, bits, copied=True) for e in operands.parts(origin, count)]
-        return _written([(key, DTYPES[bits]) for key in keys], lambda *parts: parts, sources)
-    vector = given if isinstance(given, Vector) else origin
-    if not isinstance(vector, Vector):
-        name, only = operands.destination(given, bits), operands.source(origin, bits, copied=True)
-        return lambda warps, mask: warps.write(name, only(warps), mask)
-    count = len(vector.parts)
-    part, dtype = bits // count, DTYPES[bits]
-    if bits % (8 * count):
-        operands.unsupported(f"{count} parts in {bits} bits")
-    if isinstance(given, Vector):
-        targets = [(operands.destination(each, part), DTYPES[part]) for each in given.parts]
-        places = [dtype.type(place) for place in range(0, bits, part)]
-        source = operands.source(origin, bits, copied=True)
-
-        def split(whole: Values) -> Any:
-            return tuple((whole >> place).astype(DTYPES[part]) for place in places)
-
-        return _written(targets, split, [source])
-    sources = [operands.source(each, part, copied=True) for each in vector.parts]
-
-    def joined(whole: Values, *more: Values) -> Any:
-        whole = whole.astype(dtype)
-        for place, each in enumerate(more, 1):
-            whole = whole | (each.astype(dtype) << dtype.type(place * part))
-        return whole
-
-    return _written([(operands.destination(given, bits), dtype)], joined, sources)
-
-
-def _video(operands: Operands, q: Qualifiers, slots: Sequence[_Slot]) -> Operation:
-    """Decode a video instruction: behind its operands stands what is selected of them."""
-    plain: list[Operand] = []
-    chosen = []
-    for operand in operands.instruction.operands:
-        match = integers.SELECTED.fullmatch(operand.text) if isinstance(operand, Name) else None
-        plain.append(operand if match is None else Name(match[1]))
-        chosen.append("" if match is None else match[2])
-    if not integers.selects(q, chosen):
-        operands.unsupported("what is selected of its operands does not fit it, or c does not")
-    target = operands.destination(plain[0], 32), DTYPES[32]
-    sources = [operands.source(operand, 32) for operand in plain[1:]]
-    return _written([target], partial(integers.video, q, chosen), sources)
-
+from runners.simulated.opcodes import Compute, Op, Slot, move, video
+from runners.simulated.operands import Operands, Source
+from runners.simulated.syntax import TYPE_BITS
+from runners.simulated.warps import Operation
 
 _OPEN = {
     r"fma\.rn\.oob\.\S+": "the ISA does not say which NaN is that of out-of-bounds accesses",
@@ -368,9 +78,17 @@ def _rows(syntax: str, computes: Mapping[str, Compute], **options: Any) -> list[
 _SUMS, _FUSED, _QUOTIENTS, _SIGNS, _LEAST = (
     {name: floating.adjusted(compute) for name, compute in computes.items()}
     for computes in (
-        {"add": floating.add, "sub": floating.subtract, "mul": floating.multiply},
+        {
+            "add": floating.add,
+            "sub": lambda q, a, b: floating.add(q, a, floating.negate(q, b)),
+            # A zero of the product's own sign leaves every product as it is, zeros too.
+            "mul": lambda q, a, b: floating.fuse(q, a, b, (a ^ b) & floating.sign_of(q, a)),
+        },
         {"fma": floating.fuse, "mad": floating.fuse},
-        {"rcp": floating.reciprocal, "sqrt": floating.square_root},
+        {
+            "rcp": lambda q, a: floating.divide(q, floating.one_of(q, a), a),
+            "sqrt": floating.square_root,
+        },
         {"neg": floating.negate, "abs": floating.absolute},
         {"min": floating.least_or_most, "max": floating.least_or_most},
     )
@@ -391,8 +109,8 @@ def _without_negatives(compute: np.ufunc) -> Compute:
 
 ROWS = (
     # Moves and selections (9.7.7, 9.7.9).
-    Op("mov{.v}.type d, a", decode=_move, v="v2 v4", type=f"pred b8 u8 s8 {_ANY}"),
-    Op("mov.type d, a", decode=_move, type="b128"),
+    Op("mov{.v}.type d, a", decode=move, v="v2 v4", type=f"pred b8 u8 s8 {_ANY}"),
+    Op("mov.type d, a", decode=move, type="b128"),
     Op("selp.type d, a?, b?, c:pred", lambda _, a, b, c: np.where(c, a, b), type=_ANY),
     Op("slct.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="s32"),
     Op("slct{.ftz}.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="f32"),
@@ -410,10 +128,13 @@ ROWS = (
            type="s32 s16x2"),
     *_rows(".sat.s32 d, a, b", {n: _saturating(f) for n, f in _LINEAR.items()}),
     Op("mad.lo.type d, a, b, c", lambda _, a, b, c: a * b + c, type=_WORDS),
-    Op("mad.hi.type d, a, b, c", integers.add_to_high_product, type=_WORDS),
-    Op("mad.hi{.sat}.s32 d, a, b, c", integers.add_to_high_product),
+    Op("mad.hi.type d, a, b, c", lambda q, *ab_c: integers.high_product(q, *ab_c[:2]) + ab_c[2],
+       type=_WORDS),
+    Op("mad.hi.sat.s32 d, a, b, c", lambda q, a, b, c: (
+        integers.clamped(integers.high_product(q, a, b).astype(np.int64) + c))),
     *(
-        Op(f"{name}.wide.{sign}{bits} d:{sign}{2 * bits}, a, b{more}", integers.wide_product)
+        Op(f"{name}.wide.{sign}{bits} d:{sign}{2 * bits}, a, b{more}", lambda _, a, b, *c: (
+            sum(c, a.astype(f"{a.dtype.kind}{2 * a.itemsize}") * b)))
         for sign in "us"
         for bits in (16, 32)
         for name, more in (("mul", ""), ("mad", f", c:{sign}{2 * bits}"))
@@ -441,13 +162,16 @@ ROWS = (
     Op("shl.type d, a, b:u32", lambda _, a, b: a << integers.amount(a, b), type=_RAW),
     Op("shr.type d, a, b:u32", lambda _, a, b: a >> integers.amount(a, b), type=f"{_RAW} {_WORDS}"),
     Op("popc.type d:u32, a", lambda _, a: integers.population(a).astype(np.uint32), type=_LONG_RAW),
-    Op("clz.type d:u32, a", integers.leading_zeros, type=_LONG_RAW),
+    Op("clz.type d:u32, a", lambda _, a: (
+        (8 * a.itemsize - 1 - integers.highest(a)).astype(np.uint32)), type=_LONG_RAW),
     Op("bfind{.shiftamt}.type d:u32, a", integers.find_highest, type=_LONG),
     Op("brev.type d, a", integers.reverse, type=_LONG_RAW),
     Op("bfe.type d, a, b:u32, c:u32", integers.extract, type=_LONG),
     Op("bfi.type d, a, b, c:u32, e:u32", integers.insert, type=_LONG_RAW),
-    Op("szext.mode.type d, a, b:u32", integers.extend, type=_WORD),
-    Op("bmsk.mode.b32 d, a, b", integers.bit_mask),
+    Op("szext.mode.type d, a, b:u32", lambda q, a, b: (
+        a << (up := (np.uint32(32) - integers.length(q, b)).astype(a.dtype)) >> up), type=_WORD),
+    Op("bmsk.mode.b32 d, a, b", lambda q, a, b: (
+        integers.ones(integers.length(q, b), 32) << integers.length(q, a))),
     Op("lop3.b32 d, a, b, c, table:imm8", integers.look_up),
     Op("lop3.bool.b32 d|p:pred, a, b, c, table:imm8, e:pred", integers.look_up,
        bool="and or"),
@@ -485,7 +209,8 @@ ROWS = (
     *_rows(".f64 d, a, b", _LEAST),
     *_rows("{.ftz}{.NaN}{.xorsign.abs}.type d, a, b", _LEAST, type=_HALF, needs=_SM_80),
     *_rows("{.NaN}{.xorsign.abs}.type d, a, b", _LEAST, type=_BHALF, needs=_SM_80),
-    Op("copysign.type d, a, b", floating.copy_sign, type="f32 f64"),
+    Op("copysign.type d, a, b", lambda q, a, b: (
+        (b & ~floating.sign_of(q, a)) | (a & floating.sign_of(q, a))), type="f32 f64"),
     Op("testp.kind.type p:pred, a", floating.is_of_kind, type="f32 f64",
        kind=" ".join(floating.KINDS)),
     # Comparisons (9.7.6). Of integers, most are for one predicate and combined with nothing.
@@ -540,7 +265,8 @@ ROWS = (
            to="e4m3x2 e5m2x2", origin=origin, rnd="rn", needs=dict.fromkeys((origin, "f16"), 89))
         for origin, compute, more in (
             ("f32", floating.narrowed_pair, ", b:origin"),
-            ("f16x2", floating.narrowed_halves, ""),
+            ("f16x2", lambda q, a: (
+                floating.narrowed_pair(q, *np.moveaxis(integers.parts(a, "u2"), -1, 0)[::-1])), ""),
         )
     ),
     Op("cvt.rnd{.relu}.to.origin d:to, a:origin", floating.widened_bytes, to="f16x2",
@@ -550,7 +276,7 @@ ROWS = (
        to="u2 s2 u4 s4 u8 s8", origin="s32"),
     # Video (9.7.18).
     *(
-        Op(f"{name}.{kinds}{more} d:u32, a:u32, b:u32{c}", decode=_video, **_VIDEO)
+        Op(f"{name}.{kinds}{more} d:u32, a:u32, b:u32{c}", decode=video, **_VIDEO)
         for names, kinds, more, c in (
             (integers.VIDEO, "dtype.atype.btype", "{.sat}{.second}", "{, c:u32}"),
             (integers.PACKED_VIDEO, "dtype.atype.btype", "{.sat}", ", c:u32"),
@@ -563,7 +289,7 @@ ROWS = (
         for name in names
     ),
     # The page does not say how many bits of a left shift are clamped or compared.
-    Op("vshl.dtype.atype.u32.mode{.second} d:u32, a:u32, b:u32{, c:u32}", decode=_video,
+    Op("vshl.dtype.atype.u32.mode{.second} d:u32, a:u32, b:u32{, c:u32}", decode=video,
        **_VIDEO | {"second": "add"}),
     # The lanes of a warp (9.7.9.6, 9.7.13).
     Op("shfl.sync.mode.b32 d{|p:pred}, a, b, c, m", integers.shuffle, lanes=True,
@@ -575,10 +301,13 @@ ROWS = (
     )),
     Op("vote.sync.mode.pred p:pred, a:pred, m", integers.vote, lanes=True, mode="all any uni"),
     Op("vote.sync.ballot.b32 d, a:pred, m", integers.ballot, lanes=True),
-    Op("activemask.b32 d", integers.ballot, lanes=True, otherwise=integers.alone),
-    Op("elect.sync d:u32|p:pred, m", integers.elect, lanes=True, otherwise=integers.elect_highest),
+    Op("activemask.b32 d", integers.ballot, lanes=True, otherwise=lambda _, part: (
+        # Who is active beside a lane is open (9.7.13.9).
+        np.broadcast_to(integers.LANE_BITS, part.shape).astype(np.uint32))),
+    Op("elect.sync d:u32|p:pred, m", integers.elect, lanes=True,
+       otherwise=partial(integers.elect, highest=True)),
     Op("elect.sync p:pred, m", lambda q, part: integers.elect(q, part)[1], lanes=True,
-       otherwise=lambda q, part: integers.elect_highest(q, part)[1]),
+       otherwise=lambda q, part: integers.elect(q, part, highest=True)[1]),
     Op("redux.sync.name.type d, a, m", integers.reduce, lanes=True, name="add min max", type=_WORD),
     Op("redux.sync.name.b32 d, a, m", integers.reduce, lanes=True, name="and or xor"),
     Op("redux.sync.name{.abs}{.NaN}.type d, a, m", floating.among_lanes, lanes=True, name="min max",
@@ -615,7 +344,7 @@ def _orders(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 @lru_cache(maxsize=4096)
-def rows_of(opcode: str) -> tuple[tuple[Op, Qualifiers, list[_Slot]], ...]:
+def rows_of(opcode: str) -> tuple[tuple[Op, Qualifiers, list[Slot]], ...]:
     """Return the rows that an opcode has, its qualifiers and the operands that these ask for."""
     stem, *given = opcode.split(".")
     rows = _BY_STEM.get(stem, [])

@@ -17,7 +17,7 @@ from test_rooms import ROOT, imported
 
 FUZZ = ROOT / "fuzz"
 MODULES = sorted(FUZZ.rglob("*.py"))
-BASE = {"runner", "runner_pool", "output", "kinds", "reducer"}
+BASE = {"runner", "output", "kinds", "reducer"}
 FINDINGS = BASE | {"diagnosis", "findings"}
 MAY_IMPORT: dict[str, set[str]] = {
     "kinds": set(),
@@ -25,7 +25,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "output": {"kinds"},
     "options": set(),
     "runner": {"kinds", "output"},
-    "runner_pool": {"runner"},
     "diagnosis": BASE,
     "findings": BASE | {"diagnosis"},
     "shrinking": FINDINGS,

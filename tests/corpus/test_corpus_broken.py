@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from corpus import BrokenEntryError, Cause, Corpus, Entry, Problem, durable
 from corpus.finding import SCHEMA, decode
-from corpus.upkeep import verify
+from corpus.store import verify
 from oracle.errors import InfrastructureError
 
 
@@ -93,6 +93,12 @@ def linked(folder: Path) -> None:
     (folder / "module.ptx").symlink_to(outside)
 
 
+def linked_whole(folder: Path) -> None:
+    outside = folder.parent.parent / folder.name
+    folder.rename(outside)
+    folder.symlink_to(outside)
+
+
 def made_a_file(folder: Path) -> None:
     shutil.rmtree(folder)
     folder.write_text("")
@@ -136,6 +142,7 @@ HARMS: list[tuple[str, Callable[[Path], object], Cause]] = [
     ("an unknown kind", replaced(f'"{CASE.kind}"', '"miracle"'), Cause.INVALID),
     ("a wrong type", replaced('"seed": 7', '"seed": "7"'), Cause.INVALID),
     ("a name that leads out", replaced('"module.ptx"', '"../../corpus.json"'), Cause.INVALID),
+    ("a link in place of the entry", linked_whole, Cause.STRANGE),
     ("a list", described("[]"), Cause.INVALID),
     ("brackets without end", described("[" * 100_000), Cause.MALFORMED),
     ("Latin-1", described('{"comment": "\xe9"}'), Cause.MALFORMED),
@@ -146,9 +153,8 @@ HARMS: list[tuple[str, Callable[[Path], object], Cause]] = [
 
 @pytest.mark.parametrize(("name", "do", "cause"), HARMS, ids=[row[0] for row in HARMS])
 def test_each_harm_has_its_sentence_and_leaves_the_others_alone(
-    name: str, do: Callable[[Path], object], cause: Cause, tmp_path: Path
+    name: str, do: Callable[[Path], object], cause: Cause, corpus: Corpus
 ) -> None:
-    corpus = new_corpus(tmp_path)
     do(corpus.add(CASE, FILES).path)
     problem = only_problem(corpus)
     assert problem.cause is cause
@@ -161,8 +167,7 @@ def test_each_harm_has_its_sentence_and_leaves_the_others_alone(
     assert sorted(corpus.path.rglob("*")) == before
 
 
-def test_verifying_names_what_a_scan_does_not(tmp_path: Path) -> None:
-    corpus = new_corpus(tmp_path)
+def test_verifying_names_what_a_scan_does_not(corpus: Corpus) -> None:
     raw = corpus.add(CASE, FILES)
     small = corpus.replace(raw.id, changed(CASE, instructions=("wmma.load;",)), FILES)
     assert list(verify(corpus)) == []
@@ -177,9 +182,8 @@ def test_verifying_names_what_a_scan_does_not(tmp_path: Path) -> None:
 
 
 def test_a_file_that_may_not_be_read_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    corpus = new_corpus(tmp_path)
     corpus.add(CASE, FILES)
 
     def refuse(path: Path, *, most: int) -> bytes:
@@ -202,16 +206,14 @@ def test_a_quick_scan_sees_files_that_are_gone_or_cut_off(whole: Corpus, tmp_pat
         shutil.rmtree(corpus.path)
 
 
-def test_what_is_being_written_is_no_problem(tmp_path: Path) -> None:
-    corpus = new_corpus(tmp_path)
+def test_what_is_being_written_is_no_problem(corpus: Corpus) -> None:
     with durable.workspace(corpus.findings):
         assert list(corpus.scan()) == []
 
 
 def test_an_entry_that_goes_while_it_is_read_is_no_problem(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    corpus = new_corpus(tmp_path)
     entry = corpus.get(corpus.add(CASE, FILES).id)
     lstat = Path.lstat
 
@@ -224,8 +226,7 @@ def test_an_entry_that_goes_while_it_is_read_is_no_problem(
     assert list(corpus.scan()) == []
 
 
-def test_a_file_that_changes_after_it_was_listed_is_not_handed_out(tmp_path: Path) -> None:
-    corpus = new_corpus(tmp_path)
+def test_a_file_that_changes_after_it_was_listed_is_not_handed_out(corpus: Corpus) -> None:
     entry = corpus.get(corpus.add(CASE, FILES).id)
     (entry.path / "module.ptx").write_bytes(b"other")
     with pytest.raises(InfrastructureError, match="cut off or changed"):

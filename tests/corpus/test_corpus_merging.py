@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus import Case, Corpus, Identity, Kind, ShrinkStatus
-from corpus.upkeep import compare, grouped, merge, prune, verify
+from corpus.store import compare, grouped, merge, prune, verify
 
 TEXTS = ("wmma.load 1;", "wmma.load;", "wmma.mma;", "ldmatrix;")
 
@@ -93,23 +93,6 @@ def test_merging_leaves_every_description_of_the_destination_as_it_is(
 
 @settings(deadline=None, max_examples=8)
 @given(contents=corpora())
-def test_merging_loses_no_finding(contents: list[list[tuple[Case, Case | None]]]) -> None:
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        sources = [filled(folder / str(at), found) for at, found in enumerate(contents)]
-        merged = new_corpus(folder / "merged")
-        merge(merged, sources)
-        before = tree(merged)
-        for source in sources:
-            for entry in source.sound_entries():
-                # Stored under its id, or by now represented by its smaller form.
-                assert merged.deposit(entry.finding, entry.files()).new is False
-                assert merged.get(entry.id).files() == entry.files()
-        assert tree(merged) == before
-
-
-@settings(deadline=None, max_examples=8)
-@given(contents=corpora())
 def test_pruning_keeps_the_smallest_of_each_family_with_what_it_came_from(
     contents: list[list[tuple[Case, Case | None]]],
 ) -> None:
@@ -147,8 +130,7 @@ def test_pruning_hides_what_was_shrunk_to_two_forms(tmp_path: Path) -> None:
 CRASHED = Identity.of(Kind.CRASH, "x")
 
 
-def test_pruning_keeps_the_shown_member_of_a_ring_shown(tmp_path: Path) -> None:
-    corpus = new_corpus(tmp_path)
+def test_pruning_keeps_the_shown_member_of_a_ring_shown(corpus: Corpus) -> None:
     note = changed(CASE, kind=Kind.NOTE, identity=Identity.of(Kind.NOTE, "x"))
     shorter = changed(CASE, instructions=("w;",))
     raw, small, other = (corpus.add(case, {}) for case in (CASE, shorter, note))
@@ -165,8 +147,7 @@ def test_pruning_keeps_the_shown_member_of_a_ring_shown(tmp_path: Path) -> None:
     assert [entry.id for entry in replaced(corpus)] == [raw.id]
 
 
-def test_a_family_is_listed_smallest_first_and_the_worst_kind_first(tmp_path: Path) -> None:
-    corpus = new_corpus(tmp_path)
+def test_a_family_is_listed_smallest_first_and_the_worst_kind_first(corpus: Corpus) -> None:
     long = corpus.add(changed(CASE, instructions=("wmma.load 12345;",)), {})
     heavy = corpus.add(changed(CASE, instructions=("wmma;",)), {"image.bin": bytes(9)})
     light = corpus.add(changed(CASE, instructions=("mmaw;",)), {"image.bin": bytes(8)})

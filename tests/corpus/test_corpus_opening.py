@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 from corpus_cases import CASE, FILES, new_corpus, settle, tree
 
-from corpus import create_corpus, durable, open_corpus
+from corpus import Corpus, create_corpus, durable, open_corpus
 from oracle.errors import InfrastructureError, UsageError
 
 
-def test_opening_again_keeps_everything(tmp_path: Path) -> None:
-    corpus = new_corpus(tmp_path)
+def test_opening_again_keeps_everything(corpus: Corpus) -> None:
     corpus.add(CASE, FILES)
     before = tree(corpus)
     again = create_corpus(corpus.path, generator="a later one")
@@ -25,9 +24,8 @@ def test_a_folder_under_version_control_with_a_readme_becomes_a_corpus(tmp_path:
     create_corpus(tmp_path, generator="test")
 
 
-def test_a_corpus_without_its_empty_folders_works(tmp_path: Path) -> None:
+def test_a_corpus_without_its_empty_folders_works(corpus: Corpus) -> None:
     # As git leaves it: empty folders are not cloned.
-    corpus = new_corpus(tmp_path)
     corpus.findings.rmdir()
     opened = open_corpus(corpus.path)
     assert list(opened.scan()) == []
@@ -61,32 +59,22 @@ def test_what_is_no_corpus_is_not_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema": "1", "generator": ""}'])
-def test_a_broken_manifest_is_said(text: str, tmp_path: Path) -> None:
-    corpus = new_corpus(tmp_path)
+def test_a_broken_manifest_is_said(text: str, corpus: Corpus) -> None:
     (corpus.path / "corpus.json").write_text(text)
     for opening in (open_corpus, lambda path: create_corpus(path, generator="test")):
         with pytest.raises(InfrastructureError, match=r"corpus\.json is broken .*remove it"):
             opening(corpus.path)
 
 
-def test_removing_a_broken_manifest_keeps_the_findings(tmp_path: Path) -> None:
-    corpus = new_corpus(tmp_path)
-    saved = corpus.add(CASE, FILES)
-    (corpus.path / "corpus.json").unlink()
-    assert create_corpus(corpus.path, generator="test").get(saved.id).files() == FILES
-
-
-def test_a_corpus_of_a_later_layout_is_left_alone(tmp_path: Path) -> None:
-    corpus = new_corpus(tmp_path)
+def test_a_corpus_of_a_later_layout_is_left_alone(corpus: Corpus) -> None:
     (corpus.path / "corpus.json").write_text('{"schema": 2, "generator": "x", "new": 1}')
     with pytest.raises(InfrastructureError, match="a later warpfuzz made this corpus"):
         open_corpus(corpus.path)
 
 
 def test_what_a_killed_campaign_left_is_removed_and_what_a_living_one_writes_is_not(
-    tmp_path: Path,
+    corpus: Corpus,
 ) -> None:
-    corpus = new_corpus(tmp_path)
     left = corpus.findings / ".tmp-0123456789abcdef"
     left.mkdir()
     (left / "module.ptx").write_text("half")

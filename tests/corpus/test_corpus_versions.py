@@ -26,13 +26,6 @@ def test_every_bound_is_the_comparison_of_numbers_padded_and_cut(
         assert within(dotted(version), f"{sign}{dotted(bound)}") is holds
 
 
-@given(version=numbers, bounds=st.lists(numbers, min_size=1, max_size=3))
-def test_all_bounds_have_to_hold(version: list[int], bounds: list[list[int]]) -> None:
-    texts = [f">= {dotted(bound)}" for bound in bounds]
-    together = within(dotted(version), " , ".join(texts))
-    assert together == all(within(dotted(version), text) for text in texts)
-
-
 @pytest.mark.parametrize(
     ("version", "text", "holds"),
     [

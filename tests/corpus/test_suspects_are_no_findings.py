@@ -9,21 +9,6 @@ from corpus_cases import CASE, FILES, changed, new_corpus
 
 from corpus import Kind, Making
 from corpus.finding import decode
-from fuzz.commands.corpus import list_findings
-from fuzz.options.operating import CorpusList
-
-
-def test_suspects_are_counted_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    corpus = new_corpus(tmp_path)
-    found = corpus.add(CASE, FILES)
-    corpus.add(changed(CASE, instructions=("x;",), suspected=True), FILES)
-    list_findings(CorpusList(path=corpus.path, json=True))
-    (row,) = map(json.loads, capsys.readouterr().out.splitlines())
-    assert row["ids"] == [found.id]
-    list_findings(CorpusList(path=corpus.path))
-    text = " ".join(capsys.readouterr().out.split())
-    assert "1 finding of 1 family" in text
-    assert "1 suspect, not replayed yet" in text
 
 
 @pytest.mark.parametrize(

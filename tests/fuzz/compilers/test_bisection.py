@@ -136,33 +136,11 @@ def test_the_first_is_the_lowest_level_of_the_oldest_version():
     )
 
 
-def test_a_result_that_always_was_so_at_some_levels_names_the_level():
-    columns = [
-        bisect(
-            lambda index, level, _: Counter([BAD if level >= 1 else GOOD]),
-            versions=3,
-            level=level,
-            at_hand=range(3),
-            times=1,
-        )
-        for level in (0, 1)
-    ]
-    conclusion = Conclusion(names=["V0", "V1", "V2"], columns=columns)
-    assert conclusion.first is not None
-    assert (conclusion.first.level, conclusion.first.before) == (1, None)
-
-
 @given(st.floats(1e-2, 0.999))
 def test_repeats_miss_a_failure_of_the_rate_with_less_than_the_promised_probability(rate):
     times = repeats_for(rate)
     assert missed(rate, times) < MISSED
     assert times == 2 or missed(rate, times - 1) >= MISSED * 0.999
-
-
-def test_what_fails_every_time_is_asked_twice_and_what_never_failed_as_often_as_may_be():
-    # A single run says nothing of being flaky.
-    assert repeats_for(1.0) == 2
-    assert repeats_for(0.0) == repeats_for(1e-9) == 10_000
 
 
 def test_the_rate_is_that_of_the_runs_that_confirmed_the_finding():

@@ -17,7 +17,6 @@ from fuzz.diagnosis.culprit import culprit_of
 from fuzz.diagnosis.experiments import IN_PLACE, Culprit, ExperimentDevice, Remembered
 from fuzz.diagnosis.shared_registers import C_ELSEWHERE, C_IN_PLACE, shared_register_culprits
 from fuzz.findings.replay import Subject
-from fuzz.findings.verdicts import differences
 from fuzz.runner import RunnerChoice, opened
 from fuzz.shrinking import RunnerVerdicts, shrink
 from oracle.forms import Form
@@ -26,7 +25,7 @@ from oracle.isa import mma_form, mma_sync_form
 from oracle.ops import Op, multiplies_fragments, stores_fragment, stores_rows
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Barrier, Copy, plain_load, plain_store
+from oracle.steps import plain_load, plain_store
 from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import CATALOGUE, by_name
@@ -472,22 +471,3 @@ def test_a_step_on_registers_is_shrunk_to_itself_between_plain_accesses() -> Non
     assert (stored.form.number, stored.form.transposed, stored.memory.immediate) == (1, False, 0)
     # Memory is filled, one register loaded and stored, memory copied back, in order.
     assert len(shrunk.subject.program.steps) == 6
-
-
-def test_registers_of_which_only_a_part_is_copied_out_are_no_result() -> None:
-    held = plain_load(registers="r", count=1, place=Place(buffer="in"))
-    kept = plain_store(registers="r", count=1, place=Place(buffer="shared"))
-    part = Copy(source=Place(buffer="shared"), destination=Place(buffer="out"), size=64)
-    program = Program(
-        buffers=(
-            Buffer(name="in", space="global", size=128),
-            Buffer(name="out", space="global", size=64),
-            Buffer(name="shared", space="shared", size=128),
-        ),
-        steps=(held, kept, Barrier(), part),
-    )
-    expected = np.zeros(program.image_bytes, np.uint8)
-    actual = expected.copy()
-    actual[-1] = 1
-    (found,) = differences(program, expected, actual)
-    assert found.row == -1

@@ -29,7 +29,6 @@ from oracle.isa import FORMS, LOAD_FORMS, mma_form
 from oracle.legality import explain
 from oracle.ops import accesses_matrix
 from oracle.program import Program
-from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Failure, Trouble
 from strategies.drafts import canonical
@@ -165,15 +164,11 @@ def test_what_nobody_can_read_is_one_finding_whatever_the_program_is_about(kind:
 
 def test_code_of_which_no_instruction_is_known_to_be_wrong_keeps_the_name_of_its_end() -> None:
     """On an H200 five of them became one line, "scalar code", and four were given up."""
-    program = multiplication(half())
-    image = contents(program, 1)[0]
-    subject = Subject(
-        module=emit(program, module=Module.named("sm_90", "8.0")), program=program, image=image
-    )
     bucket = Bucket.of(Kind.VIOLATION, "scalar code that ends in shf", condition="other result")
+    program = multiplication(half())
+    subject = Subject(module=emit(program), program=program, image=contents(program, 1)[0])
     raw = Evidence(kind=Kind.VIOLATION, bucket=bucket, subject=subject, attempts=[])
-    assert raw.named(Culprit(instructions=(CODE,))) is raw
-    assert raw.named(None) is raw
+    assert raw.named(Culprit(instructions=(CODE,))) is raw.named(None) is raw
 
 
 @pytest.mark.parametrize("form", LOAD_FORMS[::20], ids=str)

@@ -251,12 +251,6 @@ def test_a_case_by_hand_with_images_is_reproduced_without_warpfuzz(tmp_path: Pat
     assert "Traceback" not in done.stderr
 
 
-def test_an_import_that_is_refused_leaves_no_corpus(tmp_path: Path) -> None:
-    (tmp_path / "case").mkdir()
-    assert warpfuzz(tmp_path, "corpus", "import", "case", "--corpus", "made").code == 2
-    assert not (tmp_path / "made").exists()
-
-
 def test_an_entry_with_images_of_other_shapes_is_told(tmp_path: Path) -> None:
     by_hand(tmp_path / "case", wrong=False)
     case, files = read_case(tmp_path / "case")

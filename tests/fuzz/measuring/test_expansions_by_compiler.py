@@ -8,7 +8,6 @@ from command_line import warpfuzz
 
 import oracle
 from fuzz.measuring import joined_model
-from oracle.errors import UsageError
 from oracle.isa import MMA_SYNC_FORMS
 from oracle.models import NO_FIGURES, Compilers, forget_models, model_for, use_model
 from oracle.models.files import model_text, parse_model, read_model
@@ -55,28 +54,6 @@ def test_compilers_that_nobody_measured_have_no_figures() -> None:
         "12.8": "12.8 and later", "14.0": "12.8 and later", "unknown": NO_FIGURES,
     }  # fmt: skip
     assert model_for("sm_90@12.3").expansion_of(MMA_SYNC_FORMS[0]) == "all"
-
-
-def test_a_release_is_no_part_of_a_target_where_code_is_not_meant() -> None:
-    with pytest.raises(UsageError, match="no target 'sm_90@x'"):
-        model_for("sm_90@x")
-
-
-def test_files_keep_ranges_and_refuse_two_rows_for_one_compiler() -> None:
-    text = model_text(model_for("sm_90"))
-    again = parse_model(text, "x")
-    assert again.digest == model_for("sm_90").digest
-    assert [row.compilers for row in again.dots] == [
-        row.compilers for row in model_for("sm_90").dots
-    ]
-    with pytest.raises(UsageError, match="stands there twice for one compiler"):
-        parse_model(text.replace('"12.4 to 12.6"', '"12.4 to 12.8"'), "x")
-    with pytest.raises(UsageError, match=r'compilers is .*give releases of CUDA such as "12\.4"'):
-        parse_model(text.replace('"12.4 to 12.6"', '"12.6 to 12.4"'), "x")
-
-
-def rows(model):
-    return {(row.types, str(row.compilers)) for row in model.dots if row.multiplicand == "f16"}
 
 
 def measured_with(release: str):

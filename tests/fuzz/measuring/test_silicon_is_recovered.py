@@ -164,18 +164,6 @@ def test_an_f64_unit_that_no_figure_describes_is_refused(fault) -> None:
     assert found.contradiction is not None
 
 
-def test_ties_that_go_away_from_zero_in_f64_are_refused_with_their_probe() -> None:
-    found = doubles_of(chip_of("sm_90").doubles)
-    assert found.contradiction is None
-    dots = double_probes(4)
-    away = multiply_doubles(
-        dots.a.T[None], dots.b.T[:, None], dots.c[None, None],
-        DoubleUnit(rounding=Rounding.NEAREST_AWAY),
-    )[0, 0]  # fmt: skip
-    refused = fit_doubles(dots, {"rn": away})
-    assert refused.contradiction is not None
-
-
 def test_what_random_images_show_is_evidence_like_any_probe() -> None:
     """Evidence that belongs to no family decides, too."""
     rule = next(row for row in model_for("sm_80").dots if row.types == BF16)

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,11 +10,7 @@ from answering import address
 from command_line import warpfuzz
 from planted_ptxas import planted_ptxas
 
-from fuzz.compilers.matrix import Matrix, listings
-from fuzz.compilers.members import Member, NoDevice
 from runners import toolchains
-from runners.assemblers.assembler import identify
-from runners.kernels import KernelModule
 
 FAULT = "store-layout-flipped"
 FORM = "wmma.mma*row.col.m16n16k16.f32.f32"
@@ -333,25 +328,18 @@ def test_a_compiler_that_does_not_know_the_target_is_skipped_and_said(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--opt", "0,5"), "names no -O levels"),
         (("--assembler", "13.5"), "leave --assembler out"),
         (("--fault", FAULT), "leave --fault and --ptx-pass out"),
-        (("--disassembler", "nowhere"), "there is no file"),
         (("--disassembler", "c/1/planted.row"), "Permission denied; install one with"),
-        (("--ptx-version", "99.9"), "99.9"),
         (("--include-undefined",), "leave one of the two out"),
-        (("--device", "0"), "--device 0 names a GPU, and the runner is sim"),
-        (("--runner", "cuda", "--device", "0", "--device", "1"), "names 2 GPUs"),
         (("--compilers", "driver"), "the driver's compiler needs --runner cuda; choose"),
-        (("--compilers", ""), "'--compilers': it is empty"),
         (("--compilers", ","), "'' names no compiler"),
     ],
 )
 def test_what_does_not_go_together_is_said(tmp_path, arguments, said):
     planted_ptxas(tmp_path / "c" / "1", "1.0")
     ended = warpfuzz(tmp_path, "run", "--runner", "sim", "--compilers", "c", *arguments)
-    assert ended.code == 2
-    assert said in ended.err
+    assert (ended.code, said in ended.err) == (2, True)
 
 
 @pytest.fixture(scope="module")
@@ -421,29 +409,6 @@ def test_bisection_of_a_note_asks_for_the_machine_instructions_again(expansions)
     )
     assert without.code == 2
     assert "no nvdisasm is here" in without.err
-
-
-def test_binaries_with_the_same_kernels_are_disassembled_once(tmp_path):
-    planted = [
-        planted_ptxas(tmp_path / str(n), f"{n}.0", text=False, mark=mark)
-        for n, mark in enumerate(("", "", "HMMA"), start=1)
-    ]
-    members = tuple(Member(toolchain=identify(path), level=3) for path in planted)
-    module = KernelModule(
-        ptx=".version 8.0\n.target sm_90\n", target="sm_90", version="8.0", kernels=()
-    )
-    asked = []
-
-    def disassemble(code):
-        asked.append(code)
-        return {"kernel": Counter({code[100:].decode() or "none": 1})}
-
-    with Matrix(NoDevice(), members, jobs=2) as matrix:
-        seen = listings(matrix, matrix.start(module).wait(), disassemble)
-    assert len(asked) == 2
-    assert [dict(seen[member]["kernel"]) for member in members] == [
-        {"none": 1}, {"none": 1}, {"HMMA": 1},
-    ]  # fmt: skip
 
 
 def test_a_campaign_goes_on_without_a_disassembler_that_does_not_take_the_code(tmp_path):

@@ -117,22 +117,6 @@ def test_killed_before_whichever_call_a_corpus_loses_nothing(deed: Deed, every: 
             check(path, deed, before, after)
 
 
-def test_a_full_disk_says_so_and_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    corpus = create_corpus(tmp_path, generator="test")
-
-    def full(descriptor: int, data: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "write", full)
-    with pytest.raises(InfrastructureError, match=r"the disk is full; free some space .*intact"):
-        corpus.add(case(1), FILES)
-    monkeypatch.undo()
-    assert list(corpus.scan()) == []
-    assert list(corpus.findings.iterdir()) == []
-
-
 def test_a_read_only_corpus_is_read_and_refuses_to_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,7 +73,7 @@ def through_shared(form: Form, *, transposed: bool) -> Program:
             rows = next(
                 one
                 for one in LDMATRIX_FORMS
-                if (one.number, one.transposed, one.texts["type"], one.space, one.rows)
+                if (one.number, one.transposed, one.texts["type"], one.space, one.shape.m)
                 == (has.registers, transposed, "b16", "shared", 8)
             )
             loads.append(Op.of(form=rows, registers=operand, buffer=shared, addresses=ROWS))

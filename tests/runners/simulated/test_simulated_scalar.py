@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from simulated_kernels import kernel
 
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
-from runners.simulated.scalar import ROWS, Op, rows_of
+from runners.simulated.opcodes import Op
+from runners.simulated.scalar import ROWS, rows_of
 
 DEVICE = SimulatedDevice("sm_100")
 

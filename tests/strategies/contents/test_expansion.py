@@ -25,7 +25,7 @@ SLOW = settings(max_examples=30, suppress_health_check=list(HealthCheck))
 
 
 @SLOW
-@given(program_draws.programs(most=5), recipes(), st.integers(0, 80), st.integers(0, 60))
+@given(program_draws.programs(), recipes(), st.integers(0, 80), st.integers(0, 60))
 def test_an_image_depends_on_its_number_and_not_on_the_batch(
     program: Program, drawn: Recipe, first: int, count: int
 ) -> None:
