@@ -65,7 +65,7 @@ class Progression(StrEnum):
     NOT_MONOTONIC = "not monotonic"  # several changes
 
 
-class Change(NamedTuple):
+class VersionChange(NamedTuple):
     """Indices of versions with different results, with none between them that was asked."""
 
     before: int
@@ -73,7 +73,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Column:
+class LevelColumn:
     """What the versions do at one level."""
 
     level: int
@@ -86,10 +86,10 @@ class Column:
         return [index for index in sorted(self.cells) if self.cells[index].known]
 
     @property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[VersionChange]:
         """Where the result changes, oldest first."""
         pairs = pairwise(self.known)
-        return [Change(*pair) for pair in pairs if not self._same(*pair)]
+        return [VersionChange(*pair) for pair in pairs if not self._same(*pair)]
 
     @property
     def progression(self) -> Progression:
@@ -124,7 +124,7 @@ Probe = Callable[[int, int, int], Counter[Sample] | None]
 
 def bisect(
     probe: Probe, *, versions: int, level: int, at_hand: Collection[int], times: int
-) -> Column:
+) -> LevelColumn:
     """Find the changes of a result over versions, at one level.
 
     The oldest and the newest version are asked, and those at hand; then, wherever two neighbours
@@ -138,7 +138,7 @@ def bisect(
     at_hand
         Those that cost nothing to ask.
     """
-    column = Column(level, {})
+    column = LevelColumn(level, {})
 
     def ask(index: int) -> None:
         into = column.cells.get(index)
@@ -155,7 +155,7 @@ def bisect(
                 ask(index)
             verified |= sides
         else:
-            return Column(level, dict(sorted(column.cells.items())))
+            return LevelColumn(level, dict(sorted(column.cells.items())))
 
 
 class First(NamedTuple):
@@ -173,7 +173,7 @@ class Conclusion:
 
     names: Sequence[str]
     """Versions, oldest first."""
-    columns: Sequence[Column]
+    columns: Sequence[LevelColumn]
     """One for each level, lowest first."""
     driver: Mapping[int, Answer] = field(default_factory=dict)
     """What the driver's compiler does, by level; empty where it was not asked."""
@@ -237,7 +237,7 @@ class Conclusion:
             parts.append(f"the driver's compiler: {', '.join(states if len(told) > 1 else told)}")
         return f"{'; '.join(parts)}{'; flaky: not the same in every run' if self.flaky else ''}"
 
-    def _words_of(self, column: Column) -> str:
+    def _words_of(self, column: LevelColumn) -> str:
         known, changes = column.known, column.changes
         if not known:
             # The same words for every such level: they are told once.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from corpus import BrokenEntryError, Cause, Corpus, Entry, Problem, durable
 from corpus.finding import SCHEMA, decode
-from corpus.upkeep import verify
+from corpus.store import verify
 from oracle.errors import InfrastructureError
 
 

@@ -66,12 +66,6 @@ def test_a_broken_manifest_is_said(text: str, corpus: Corpus) -> None:
             opening(corpus.path)
 
 
-def test_removing_a_broken_manifest_keeps_the_findings(corpus: Corpus) -> None:
-    saved = corpus.add(CASE, FILES)
-    (corpus.path / "corpus.json").unlink()
-    assert create_corpus(corpus.path, generator="test").get(saved.id).files() == FILES
-
-
 def test_a_corpus_of_a_later_layout_is_left_alone(corpus: Corpus) -> None:
     (corpus.path / "corpus.json").write_text('{"schema": 2, "generator": "x", "new": 1}')
     with pytest.raises(InfrastructureError, match="a later warpfuzz made this corpus"):

@@ -22,7 +22,7 @@ from corpus.exchange import DIRECTORY_BYTES, opened_archive, read_case
 from corpus.finding import encode
 from corpus.known import load_known
 from corpus.programs import pack, unpack
-from corpus.upkeep import merge, prune
+from corpus.store import merge, prune
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 
 
