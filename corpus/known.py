@@ -20,22 +20,25 @@ from functools import cache
 from importlib.resources import files
 from itertools import permutations
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
 
 from corpus import durable
 from corpus.finding import (
-    RIGHT,
+    COMPILERS,
+    DEFAULT_LEVEL,
     WRONG_RESULT,
     WRONG_STEP,
+    Build,
     Case,
     Finding,
     Identity,
     Kind,
     NonEmpty,
     explain,
+    wrong_builds,
 )
 from corpus.opening import FOLDER, MANIFEST, open_corpus, read_answers
 from oracle.errors import UsageError
@@ -46,60 +49,6 @@ SCHEMA = 2
 """Version of the file that this module writes; it reads 1, too."""
 PACKAGED = "known.toml"
 """Name of the file that comes with warpfuzz."""
-COMPILERS = ("ptxas", "driver")
-"""Names of compilers: NVIDIA's assembler, and what the driver has of it."""
-DEFAULT_LEVEL = 3
-"""Of ptxas (`ptxas --help`), which what the driver has of it is taken for, too."""
-
-
-class Build(NamedTuple):
-    """What something was compiled and run with."""
-
-    compiler: str
-    """One of `COMPILERS`, or another one by its name. With planted faults, a pass, a front end or
-    a runner of somebody else's these are part of the name: it is no compiler of NVIDIA's alone."""
-    version: str
-    """Such as "13.5.37", with options behind it; of the driver's compiler that of CUDA."""
-    level: int
-
-
-def wrong_builds(case: Case) -> frozenset[Build]:
-    """Return the builds that a case shows to be wrong: of those compared, and its own."""
-    made, said = case.made, str(case.details.get("compiler", ""))
-    given = [*(("fault", name) for name in made.faults), ("ptx-pass", made.ptx_pass)]
-    planted = "".join(f" --{w} {v}" for w, v in (*given, ("front-end", made.front_end)) if v)
-
-    def build(compiler: str, version: str, options: str) -> Build:
-        if compiler == "driver":  # How a runner's device names its release.
-            cuda = re.search(r"\bCUDA (\d+\.\d+)", version)
-            version = cuda[1] if cuda else ""
-        level = re.search(r"-O([0-3])", options)
-        number = int(level[1]) if level else DEFAULT_LEVEL
-        return Build(compiler + planted, version.removeprefix("V"), number)
-
-    # Of what should have been rejected, and of what two assemblers do not agree about.
-    right = {Kind.ACCEPTED: ("rejected",), Kind.DIFFER: ()}.get(case.kind, RIGHT)
-    found = {
-        build(one.runner, one.device if one.runner == "driver" else one.version, one.options)
-        for one in case.asked
-        if one.outcome not in right
-        and (one.runner == "ptxas" or re.fullmatch(r"-O[0-3]", one.options))
-    }
-    own = case.runners[-1] if case.runners else None
-    if own is not None and made.runner not in ("", "cuda", "ptxas"):
-        found.add(build(own.runner, own.version, own.options))
-    elif said.startswith("ptxas "):
-        found.add(build("ptxas", said.split()[1], said))
-    elif said.startswith("the driver") and own is not None:
-        found.add(build("driver", own.device, said))
-    elif not said and not found and own is not None and made.runner == "cuda":
-        # It came to nothing that was compiled.
-        name = "ptxas" if made.assembler else "driver"
-        found.add(build(name, made.assembler or own.device, f"-O{made.level}"))
-    elif said and not found:
-        found.add(build(said, "", said))
-    return frozenset(found)
-
 
 _VERSION = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,9}", re.ASCII)
 _OPERATORS = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
@@ -269,7 +268,7 @@ def pack(array: NDArray[Any]) -> bytes:
     header = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': {array.shape}, }}"
     ending = -(len(_MAGIC) + 2 + len(header) + 1) % 64 * " " + "\n"
     text = (header + ending).encode()
-    return _MAGIC + struct.pack("<H", len(text)) + text + array.astype(dtype).tobytes()
+    return _MAGIC + len(text).to_bytes(2, "little") + text + array.astype(dtype).tobytes()
 
 
 def unpack(entry: Entry, name: str) -> NDArray[Any]:

@@ -19,7 +19,7 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.formats import Kind
 from oracle.forms import Form
 from oracle.isa import chunks_of, figures_of
-from oracle.lane_fragments import pack, unpack
+from oracle.lane_fragments import pack, rows_met, unpack
 from oracle.matrices import LANES
 from oracle.measuring.dots import Dots
 from oracle.measuring.doubles import canonical_rule, double_probes, fit_doubles
@@ -32,7 +32,6 @@ from oracle.measuring.units import (
     multiplied,
     random_tiles,
 )
-from oracle.metadata import rows_met
 from oracle.models import (
     Compilers,
     Confidence,

@@ -327,22 +327,21 @@ class Reducer:
         if (plain := _ZERO.sub("", sources)) != sources:
             yield f"{guard}{opcode} {front}{plain};"
         for found in _NUMBER.finditer(sources):
-            number = int(found[0].rstrip("U"), 0) if _is_plain(found[0]) else 0
-            for less in _less(number):
+            for less in _less(_number(found[0]) or 0):
                 yield f"{guard}{opcode} {front}{_replaced(sources, found, str(less))};"
 
     def _values(self, stem: str, sources: str, bits: int) -> Iterator[str]:
         """Yield what may stand in place of what an instruction computes, the simplest first."""
         if stem == "mov":
-            if _is_plain(sources) and _NUMBER.fullmatch(sources):
-                yield from map(str, _less(int(sources.rstrip("U"), 0)))
+            if (number := _number(sources)) is not None:
+                yield from map(str, _less(number))
             elif _REGISTER.fullmatch(sources):
                 yield from ("0", "1")
             return
         yield from ("0", "1", "-1")
-        given = [one.strip() for one in sources.split(",")]
-        if stem in _FOLDED and len(given) == 2 and all(map(_is_number, given)):
-            yield str(_FOLDED[stem](*(int(one, 0) for one in given)))
+        given = [_number(one.strip()) for one in sources.split(",")]
+        if stem in _FOLDED and len(given) == 2 and None not in given:
+            yield str(_FOLDED[stem](*given))
         for register in dict.fromkeys(_REGISTER.findall(sources)):
             if _BITS.findall(self._type_of(register)) == [str(bits)]:
                 yield register
@@ -421,11 +420,8 @@ def _replaced(text: str, found: re.Match[str], value: str) -> str:
     return f"{text[: found.start()]}{value}{text[found.end() :]}"
 
 
-def _is_number(text: str) -> bool:
-    return _NUMBER.fullmatch(text) is not None and _is_plain(text) and not text.endswith("U")
-
-
-def _is_plain(text: str) -> bool:
-    """Whether it is a number that is not written in octal."""
+def _number(text: str) -> int | None:
+    """Return a number that is written in full, and not in octal; None of anything else."""
     digits = text.lstrip("-").rstrip("U")
-    return not (len(digits) > 1 and digits.startswith("0") and digits.isdecimal())
+    octal = len(digits) > 1 and digits.startswith("0") and digits.isdecimal()
+    return int(text.rstrip("U"), 0) if _NUMBER.fullmatch(text) and not octal else None

@@ -15,9 +15,19 @@ from oracle.enclosure import enclosure
 from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.isa import another_needed, form_of, metadata_of, mma_sync_form, selectors_of
-from oracle.lane_fragments import pack, places, unpack
+from oracle.lane_fragments import (
+    by_row,
+    defined_rows,
+    expanded,
+    met,
+    of_rows,
+    pack,
+    places,
+    row_form,
+    rows_met,
+    unpack,
+)
 from oracle.matrices import LANES
-from oracle.metadata import by_row, defined_rows, expanded, met, of_rows, row_form, rows_met
 from oracle.models import Model, model_for, model_of
 from oracle.multiply import (
     S32_GREATEST,

@@ -15,8 +15,7 @@ from oracle.batches import check_operands, chunks
 from oracle.forms import Form
 from oracle.isa import mma_form
 from oracle.models import Model, model_of
-from oracle.scratch import Scratch, own_scratch
-from oracle.transposition import in_order
+from oracle.scratch import Scratch, in_order, own_scratch
 
 # Integers and single bits: exact, then wrapped or clamped (9.7.14.4.5).
 S32_LEAST = -(2**31)

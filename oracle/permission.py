@@ -9,18 +9,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.bounds import BoundedWarps
+from oracle.bounds import (
+    EXACT,
+    UNKNOWN,
+    BoundedWarps,
+    byte_tags,
+    element_size,
+    starts,
+    without_torn,
+)
 from oracle.definedness import check_defined
-from oracle.elementwise import FLOATS
 from oracle.errors import UsageError
 from oracle.execution import chunks, has_figures, run
 from oracle.image import check_images, different, locate, writable
 from oracle.lane_code import may_be_open
 from oracle.models import model_for
+from oracle.operations import FLOATS
 from oracle.places import Place
 from oracle.program import Program, walk
 from oracle.steps import is_lane_code
-from oracle.tags import EXACT, UNKNOWN, byte_tags, element_size, starts, without_torn
 from oracle.targets import DEFAULT_TARGET
 
 
@@ -51,7 +58,7 @@ class Permission:
     """Bytes of the low bound of each bounded element, in its format."""
     high: NDArray[np.uint8]
     tags: NDArray[np.uint8]
-    """What is known of each byte: see `oracle.tags`."""
+    """What is known of each byte: see `oracle.bounds`."""
     undefined: NDArray[np.bool_]
     """Images of which metadata have no meaning, or lanes take bits of NaNs that PTX leaves open."""
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from oracle.errors import UsageError
 from oracle.formats import Kind
 from oracle.matrices import LAYOUTS, Matrix
-from oracle.transposition import transpose
+from oracle.scratch import transpose
 
 
 @dataclass(frozen=True, kw_only=True)

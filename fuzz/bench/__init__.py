@@ -23,19 +23,16 @@ def _begin() -> None:
     # The terminal interrupts all processes at once; the parent alone says what becomes of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_end_with_the_parent, daemon=True).start()
-
-
-def _end_with_the_parent() -> None:
-    """End this process when its parent is gone.
-
-    Whoever waits for the next task waits for ever: all processes of a pool hold both ends of its
-    queues.
-    """
     parent = multiprocessing.parent_process()
-    if parent is not None:
+    assert parent is not None
+
+    def end_with_the_parent() -> None:
+        # Whoever waits for its next task waits for ever: all processes of a pool hold both ends of
+        # its queues.
         parent.join()
         os._exit(1)
+
+    threading.Thread(target=end_with_the_parent, daemon=True).start()
 
 
 def run_all(

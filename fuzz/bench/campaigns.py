@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,7 +36,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Campaign:
+class CountedCampaign:
     """What one campaign draws."""
 
     forms: tuple[Form, ...]
@@ -47,36 +46,43 @@ class Campaign:
     programs: int
 
 
-def campaigns_of(whole: Campaign) -> tuple[Campaign, ...]:
-    """Cut a campaign into several; the first has its seed, those after it the next."""
-    most = CAMPAIGN_PROGRAMS
-    return tuple(
+def measure_reach(whole: CountedCampaign, *, jobs: int, report: Report) -> list[Row]:
+    """Draw programs as campaigns do, `CAMPAIGN_PROGRAMS` each, and count what they reach.
+
+    The first campaign has the seed, those after it the next. Returns the "dimension" and "name" of
+    each thing that there is to reach (forms, features, classes of values) and how many "programs"
+    reached it.
+    """
+    most, total = CAMPAIGN_PROGRAMS, ProgramCoverage()
+    campaigns = [
         replace(whole, seed=(whole.seed + number) % 2**64, programs=min(most, whole.programs - at))
         for number, at in enumerate(range(0, whole.programs, most))
-    )
-
-
-def measure_reach(campaigns: Sequence[Campaign], *, jobs: int, report: Report) -> list[Row]:
-    """Draw programs as campaigns do, and count what they reach.
-
-    Returns the "dimension" and "name" of each thing and how many "programs" reached it.
-    """
-    total = ProgramCoverage()
+    ]
     for coverage in run_all(reached_by, campaigns, jobs=jobs, report=report):
         total.merge(coverage)
-    return list(_reaches(total, campaigns[0].target, campaigns[0].version))
+    module = Module.named(whole.target, whole.version)
+    left_out = undrawn_forms(whole.target, whole.version)
+    counts = total.counts
+    reached = [
+        (f"form of {form.mnemonic}", form.opcode, counts["forms"][form.opcode])
+        for form in FORMS
+        if is_available(form, module) and form not in left_out
+    ]
+    reached += [
+        (feature.dimension.value, feature.value, counts["features"][feature.value])
+        for feature in FEATURES.values()
+    ]
+    reached += [("value class", one.value, counts["classes"][one]) for one in ValueClass]
+    return [dict(zip(("dimension", "name", "programs"), one, strict=True)) for one in reached]
 
 
-def reached_by(campaign: Campaign) -> ProgramCoverage:
+def reached_by(campaign: CountedCampaign) -> ProgramCoverage:
     """Draw the programs of one campaign and count what they reach."""
     coverage = ProgramCoverage()
     rounds = campaign_rounds(
-        campaign.forms,
-        target=campaign.target,
-        version=campaign.version,
-        seed=campaign.seed,
+        campaign.forms, target=campaign.target, version=campaign.version, seed=campaign.seed,
         speed=Speed.INTERPRETED,
-    )
+    )  # fmt: skip
     while coverage.programs < campaign.programs:
         for batch in next(rounds)[: campaign.programs - coverage.programs]:
             coverage.add(batch)
@@ -93,31 +99,12 @@ def undrawn_forms(target: str, version: str) -> tuple[Form, ...]:
     )
 
 
-def _reaches(coverage: ProgramCoverage, target: str, version: str) -> Iterator[Row]:
-    """List what there is to reach, and how often it was: forms, features, classes of values."""
-    module, left_out = Module.named(target, version), undrawn_forms(target, version)
-    for form in FORMS:
-        if is_available(form, module) and form not in left_out:
-            count = coverage.counts["forms"][form.opcode]
-            yield _reach(f"form of {form.mnemonic}", form.opcode, count)
-    for feature in FEATURES.values():
-        count = coverage.counts["features"][feature.value]
-        yield _reach(feature.dimension.value, feature.value, count)
-    for class_ in ValueClass:
-        yield _reach("value class", class_.value, coverage.counts["classes"][class_])
-
-
-def _reach(dimension: str, name: str, programs: int) -> Row:
-    return {"dimension": dimension, "name": name, "programs": programs}
-
-
 @dataclass(frozen=True, kw_only=True)
 class LinesTask:
     """One campaign with one thing wrong. It goes to other processes."""
 
     name: str
-    guilty: tuple[str, ...]
-    """Instructions, or other steps, of which a line has to name one."""
+    guilty: tuple[str, ...]  # instructions, or other steps, of which a line has to name one
     choice: RunnerChoice
     seed: int
     images: int

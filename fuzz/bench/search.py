@@ -40,8 +40,7 @@ from strategies.rounds import Speed, campaign_rounds
 class Contents(StrEnum):
     """Where the values come from; the programs are the same."""
 
-    WARPFUZZ = "warpfuzz"
-    """The recipes of a campaign."""
+    WARPFUZZ = "warpfuzz"  # the recipes of a campaign
     UNIFORM = "uniform"
     """Uniform random bits; of floating-point numbers only finite ones, as in section 5 of the
     measured facts: with others, NaN would hide most results of f16."""
@@ -94,12 +93,11 @@ _BY_NAME = {fault.name: fault for fault in (*CATALOGUE, *MEASURED_ROWS)}
 
 
 @dataclass(frozen=True)
-class Subject:
+class PlantedSubject:
     """A fault that a campaign should find. It goes to other processes by its name."""
 
     name: str
-    unobservable: str = ""
-    """Why no program can show it; empty where one can."""
+    unobservable: str = ""  # why no program can show it; empty where one can
 
     @property
     def fault(self) -> Fault:
@@ -112,7 +110,7 @@ class Subject:
         return self.fault not in CATALOGUE
 
 
-def chosen(pattern: str, *, target: str, version: str) -> tuple[Subject, ...]:
+def chosen(pattern: str, *, target: str, version: str) -> tuple[PlantedSubject, ...]:
     """Return what a pattern selects, in the order of the catalogue.
 
     It is a shell pattern over names of faults; a bare word may stand anywhere.
@@ -124,7 +122,7 @@ def chosen(pattern: str, *, target: str, version: str) -> tuple[Subject, ...]:
         hint = f"did you mean {', '.join(close)}?" if close else "docs/bench.md lists all names"
         raise UsageError(f"no planted fault has a name like {pattern!r}; {hint}")
     return tuple(
-        Subject(name, unobservable(_BY_NAME[name], target=target, version=version))
+        PlantedSubject(name, unobservable(_BY_NAME[name], target=target, version=version))
         for name in names
     )
 
@@ -154,18 +152,12 @@ def unobservable(fault: Fault, *, target: str, version: str) -> str:
     return ""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Emitted:
-    """A module of one kernel, with what every mutant asks of its text."""
+    """A module of one kernel, with the opcodes that every mutant asks for, read once."""
 
-    module: KernelModule
-    opcodes: frozenset[str]
-    """Opcodes of the module's instructions."""
-
-    @classmethod
-    def of(cls, module: KernelModule) -> Emitted:
-        """Read the opcodes once for all mutants."""
-        return cls(module=module, opcodes=frozenset(s.opcode for s in statements(module.ptx)))
+    def __init__(self, module: KernelModule) -> None:
+        self.module = module
+        self.opcodes = frozenset(one.opcode for one in statements(module.ptx))
 
     def has(self, pattern: re.Pattern[str]) -> bool:
         """Whether the pattern finds something in an opcode."""
@@ -230,25 +222,23 @@ LAYOUTS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class BenchPlan:
     """What every seed searches for, and how long."""
 
     forms: tuple[Form, ...]
     target: str
     version: str
-    subjects: tuple[Subject, ...]
+    subjects: tuple[PlantedSubject, ...]
     columns: tuple[Contents, ...]
-    limit: int
-    """Most images that a seed draws."""
-    baseline_limit: int
-    """Most images that are also filled with the baseline contents, which find little."""
+    limit: int  # most images that a seed draws
+    baseline_limit: int  # most that are also filled with baseline contents, which find little
 
     def limit_of(self, contents: Contents) -> int:
         """Return the most images of one column; only the first is not a baseline."""
         return self.limit if contents is self.columns[0] else self.baseline_limit
 
 
-class Sighting(NamedTuple):
+class FaultSeen(NamedTuple):
     """How soon a fault was seen."""
 
     cases: int
@@ -258,17 +248,17 @@ class Sighting(NamedTuple):
     oracle and this device."""
 
 
-Seen = dict[tuple[Contents, str], Sighting]
+Seen = dict[tuple[Contents, str], FaultSeen]
 """By contents and name of the fault; what is not here was not seen within the limit."""
 
 
-def search(task: tuple[Plan, int]) -> tuple[int, Seen]:
+def search(task: tuple[BenchPlan, int]) -> tuple[int, Seen]:
     """Run the rounds of a campaign of a seed until every fault is seen or the limit is reached.
 
     Programs, images and what the oracle makes of them are the same for all faults, and are made
     once; a fault that is seen is not run again. Returns the images drawn, over all columns, too.
     """
-    searching, (plan, seed) = _Search(*task), task
+    searching, (plan, seed) = _SeedSearch(*task), task
     rounds = campaign_rounds(
         plan.forms, target=plan.target, version=plan.version, seed=seed, speed=Speed.INTERPRETED
     )
@@ -282,8 +272,8 @@ def search(task: tuple[Plan, int]) -> tuple[int, Seen]:
                 return searching.cases, searching.seen
 
 
-class _Search:
-    def __init__(self, plan: Plan, seed: int) -> None:
+class _SeedSearch:
+    def __init__(self, plan: BenchPlan, seed: int) -> None:
         self._plan, self._seed = plan, seed
         layout = seed % LAYOUTS
         self._sound = Mutant(None, target=plan.target, layout=layout)
@@ -309,7 +299,7 @@ class _Search:
         begun = time.perf_counter()
         plan = self._plan
         named = Module.named(plan.target, plan.version)
-        emitted = Emitted.of(emit(batch.program, module=named, entry=batch.entry))
+        emitted = Emitted(emit(batch.program, module=named, entry=batch.entry))
         self.shared += time.perf_counter() - begun
         loaded: dict[str, LoadedModule | SimulatedTrap] = {}
         for column in filter(self.goes_on, plan.columns):
@@ -331,7 +321,7 @@ class _Search:
                 if first is not None:
                     self._left[column].remove(name)
                     seconds = self.shared + self._own[column, name]
-                    self.seen[column, name] = Sighting(self._drawn + first + 1, seconds)
+                    self.seen[column, name] = FaultSeen(self._drawn + first + 1, seconds)
         self._drawn += batch.count
 
     def _touched(
@@ -353,11 +343,7 @@ class _Search:
     def _check(self, batch: Batch, emitted: Emitted, images: Images, expected: Images) -> None:
         """Make sure that the sound device does what the oracle says."""
         sound = self._sound.load(emitted)
-        if sound is None or isinstance(sound, SimulatedTrap):
-            raise InfrastructureError(
-                "the simulated device without a fault refuses a program of "
-                f"{batch.about} ({sound}); nothing can be measured with it"
-            )
+        assert sound is not None  # that is for what a fault does not touch
         if self._sound.first_wrong(sound, emitted, images, expected) is not None:
             raise InfrastructureError(
                 "the simulated device without a fault and the oracle disagree on a program of "
@@ -366,7 +352,7 @@ class _Search:
             )
 
 
-class Column(NamedTuple):
+class SeedFigures(NamedTuple):
     """How one sort of contents did on one fault."""
 
     found_in: int  # seeds that saw the fault
@@ -382,12 +368,10 @@ class Column(NamedTuple):
 class Measurement:
     """What a bench measured."""
 
-    rows: Sequence[tuple[Subject, Mapping[Contents, Column]]]
+    rows: Sequence[tuple[PlantedSubject, Mapping[Contents, SeedFigures]]]
     """Each fault, and how each sort of contents did."""
-    cases: int
-    """Images drawn by all seeds, over all columns."""
-    seconds: float
-    """Wall time."""
+    cases: int  # images drawn by all seeds, over all columns
+    seconds: float  # wall time
 
     def median(self, contents: Contents) -> int | None:
         """Return the median, over the observable faults of the catalogue, of their cases.
@@ -414,17 +398,17 @@ def _median(values: Iterable[float | None]) -> float | None:
     return None if median == inf else median
 
 
-def measure(plan: Plan, seeds: Sequence[int], *, jobs: int, report: Report) -> Measurement:
+def measure(plan: BenchPlan, seeds: Sequence[int], *, jobs: int, report: Report) -> Measurement:
     """Search with every seed, some of them at the same time."""
     begun = time.perf_counter()
     results = run_all(search, [(plan, seed) for seed in seeds], jobs=jobs, report=report)
 
-    def column(contents: Contents, name: str) -> Column:
+    def column(contents: Contents, name: str) -> SeedFigures:
         found = [seen.get((contents, name)) for _, seen in results]
         cases = _median(one and one.cases for one in found)
         seconds = _median(one and one.seconds for one in found)
         count = sum(one is not None for one in found)
-        return Column(
+        return SeedFigures(
             count, len(found), cases if cases is None else round(cases),
             seconds if seconds is None else round(seconds, 3),
         )  # fmt: skip

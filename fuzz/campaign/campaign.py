@@ -166,7 +166,13 @@ class Campaign:
             self._stopped = self._loop()
             if self._lost:
                 raise DeviceLostError(self._lost)
-            self._check_skipped()
+            if skipped := self._state.skipped:
+                number, why = next(iter(skipped.items()))
+                raise InfrastructureError(
+                    f"{len(skipped)} of {self._rounds.committed} rounds could not be run, such as "
+                    f"round {number}: {why}; everything else was judged. The same seed and number "
+                    "give the same round"
+                )
         except WarpfuzzError as error:
             self._stopped, failed = self._stopped or str(error), True
             raise
@@ -187,7 +193,11 @@ class Campaign:
     def _loop(self) -> str:
         """Run rounds, then what is left of the examinations; return why it ended."""
         while not (reason := self._reason()):
-            self._give_rounds()
+            for _ in range(self.pool.places_for_rounds()):
+                job = self._rounds.job(self._left(), self._drawn, self._settled)
+                if job is None:
+                    break
+                self.pool.give(job)
             self._give_examinations(SHRINK_SECONDS)
             self._listen()
             self._commit()
@@ -238,8 +248,12 @@ class Campaign:
                 self._rounds.finished(report)
                 if report.health is not None:
                     self._health[report.device] = report.health
-                if report.screening is not None:
-                    self._take_screening(report.screening)
+                if (told := report.screening) is not None:
+                    self._take_suspects(told.suspects)
+                    self._state.screened += told.comparisons
+                    self._state.screened_wrong += told.wrong
+                    self._screening = self._screening or ScreeningReport()
+                    self._screening.add(told)
             case Finished(job=Examination() as job, report=Found() as result):
                 self.triage.examined(job, result)
                 self.save()
@@ -262,13 +276,6 @@ class Campaign:
                 if broken.cause is not DeviceLostError:
                     raise broken.error()
                 self._lost = broken.message
-
-    def _give_rounds(self) -> None:
-        for _ in range(self.pool.places_for_rounds()):
-            job = self._rounds.job(self._left(), self._drawn, self._settled)
-            if job is None:
-                return
-            self.pool.give(job)
 
     @property
     def _settled(self) -> frozenset[str]:
@@ -318,13 +325,6 @@ class Campaign:
         if any(new):
             self._newest = time.monotonic()
 
-    def _take_screening(self, report: ScreeningReport) -> None:
-        self._take_suspects(report.suspects)
-        self._state.screened += report.comparisons
-        self._state.screened_wrong += report.wrong
-        self._screening = self._screening or ScreeningReport()
-        self._screening.add(report)
-
     # Now and then
 
     def _tick(self) -> None:
@@ -346,16 +346,6 @@ class Campaign:
 
     def _reached_so_far(self) -> int:
         return sum(line.reached for line in self._reached.total.lines(self.plan.forms))
-
-    def _check_skipped(self) -> None:
-        skipped = self._state.skipped
-        if skipped:
-            number, why = next(iter(skipped.items()))
-            raise InfrastructureError(
-                f"{len(skipped)} of {self._rounds.committed} rounds could not be run, such as "
-                f"round {number}: {why}; everything else was judged. The same seed and number give "
-                "the same round"
-            )
 
     def status(self) -> CampaignStatus:
         """Return the campaign as it is now."""

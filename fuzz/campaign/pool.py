@@ -214,7 +214,6 @@ class ProcessPool(WorkerPool):
 
     @property
     def workers(self) -> int:
-        """How many carry out rounds, those that are starting included."""
         return sum(row in self._rounds for row in self._members)
 
     def _start(self, row: int) -> None:
@@ -232,7 +231,6 @@ class ProcessPool(WorkerPool):
         return [one for one in members if one is not None and one.facts and one.job is None]
 
     def places_for_rounds(self) -> int:
-        """Return how many workers are idle."""
         return len(self._free(self._rounds))
 
     def places_for_examinations(self, *, everybody: bool) -> int:
@@ -326,11 +324,9 @@ class ProcessPool(WorkerPool):
                 self._bury(member, f"gave no sign of life for {silence:.0f} s, at {stage}")
 
     def interrupt(self) -> None:
-        """Ask for rounds to come to an end where they are."""
         self._heartbeats.interrupt()
 
     def statuses(self) -> Sequence[WorkerStatus]:
-        """Describe the workers that there are."""
         return [
             self._status(member, self._heartbeats.rows[row])
             for row, member in self._members.items()

@@ -387,7 +387,7 @@ class MatrixRounds(Rounds):
 
     def _note_expansions(self) -> None:
         """Look at the matrix instructions of the round's forms, while some are left."""
-        report, first = self._report, self._job.number * _FORMS_OF_A_ROUND
+        report, first = self._report, self._job.round * _FORMS_OF_A_ROUND
         forms = self._forms[first : first + _FORMS_OF_A_ROUND]
         if self._disassembler is None or not forms:
             return

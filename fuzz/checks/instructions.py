@@ -557,7 +557,8 @@ class Instructions:
                 subject=_subject(self.assemblers),
                 where=f"{where} · PTX ISA {versions[0]}{to}",
                 case="instruction",
-                agreement="assembler and ISA agree on every instruction that was compared",
+                agreement="assembler and ISA agree on every instruction that was compared, and "
+                "none was executed",
                 nothing_compared="no instruction was judged in the time: the assembler is slow, or "
                 "hangs on many instructions; give it longer (--time), or select fewer forms "
                 "(--only)",

@@ -135,7 +135,7 @@ class UndefinedPrograms:
 class IdleWorker(Protocol):
     """Uses the idle time of a device."""
 
-    def after(self, report: RoundReport, verified: Sequence[Batch]) -> None:
+    def after(self, number: int, report: RoundReport, verified: Sequence[Batch]) -> None:
         """Take a finished round into account, and add what idle time compared to its report.
 
         `verified` are its programs of which every image that was run came out as it must.
@@ -217,7 +217,7 @@ class Programs:
                 report.complete = counts is not None
                 report.counts.update(counts or {})
             if idle is not None:
-                idle.after(report, rounds.verified)
+                idle.after(job.round, report, rounds.verified)
             return report
 
         return OpenCheck(

@@ -15,15 +15,15 @@ from corpus.known import load_known
 from fuzz.bench import Report as Advance
 from fuzz.bench import run_all
 from fuzz.bench.campaigns import (
-    Campaign,
+    CAMPAIGN_PROGRAMS,
+    CountedCampaign,
     LinesTask,
     Row,
-    campaigns_of,
     lines_of,
     measure_reach,
     undrawn_forms,
 )
-from fuzz.bench.search import Contents, Measurement, Plan, chosen, measure
+from fuzz.bench.search import BenchPlan, Contents, Measurement, chosen, measure
 from fuzz.options.conflicts import check_conflicts
 from fuzz.options.testing import Bench, Faults
 from fuzz.output import bars, counted
@@ -86,7 +86,7 @@ def _reach_report(
     )
 
 
-def _measurement_report(measured: Measurement, plan: Plan, options: Bench) -> Report:
+def _measurement_report(measured: Measurement, plan: BenchPlan, options: Bench) -> Report:
     main, *baselines = plan.columns
     rows: list[Row] = []
     sections: dict[bool, list[ReportRow]] = {False: [], True: []}
@@ -204,7 +204,7 @@ def list_faults(options: Bench | Faults) -> bool:
 
 def _search(options: Bench) -> bool:
     target, version = _module(options)
-    plan = Plan(
+    plan = BenchPlan(
         forms=selected_forms(Selection(), target=target, version=version),
         target=target,
         version=version,
@@ -285,16 +285,16 @@ def _search_lines(options: Bench) -> bool:
 def _coverage(options: Bench) -> bool:
     begun = time.perf_counter()
     target, version = _module(options)
-    whole = Campaign(
+    whole = CountedCampaign(
         forms=selected_forms(Selection(), target=target, version=version),
         target=target,
         version=version,
         seed=options.seed,
         programs=options.programs,
     )
-    campaigns = campaigns_of(whole)
-    with _watched("campaigns", len(campaigns), json=options.json) as report:
-        reached = measure_reach(campaigns, jobs=options.jobs or cores(), report=report)
+    count = -(-options.programs // CAMPAIGN_PROGRAMS)
+    with _watched("campaigns", count, json=options.json) as report:
+        reached = measure_reach(whole, jobs=options.jobs or cores(), report=report)
     seconds = time.perf_counter() - begun
     undrawn = undrawn_forms(target, version)
     _reach_report(reached, undrawn, options, seconds).write(json=options.json)

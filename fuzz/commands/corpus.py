@@ -14,7 +14,7 @@ from corpus import Problem, create_corpus, durable, open_corpus
 from corpus.exchange import export_zip, is_archive, json_lines, opened_archive, read_case
 from corpus.known import known_with, load_known, mark_known
 from corpus.opening import named_corpus, named_entry
-from corpus.upkeep import Group, compare, grouped, merge, prune, verify
+from corpus.store import CauseGroup, compare, grouped, merge, prune, verify
 from fuzz.findings.families import accused, in_words, who_has
 from fuzz.kinds import sentence
 from fuzz.options.operating import (
@@ -102,12 +102,12 @@ def _in_a_line(text: str) -> Text:
     return plain(f"{first} (and {counted(len(others), 'more line')})" if others else first, "quiet")
 
 
-def _who(group: Group) -> str:
+def _who(group: CauseGroup) -> str:
     """Say which compilers have the cause of a group; "" where it is not theirs."""
     return who_has(one.finding for one in group.members)
 
 
-def _line(group: Group) -> str:
+def _line(group: CauseGroup) -> str:
     return sentence(group.smallest.finding, who=_who(group))
 
 

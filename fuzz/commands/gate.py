@@ -197,7 +197,7 @@ class _GateResult:
         ran = f"both compilers executed {counted(programs, 'new program')}"
         if not self.programs("compiled"):
             how = "" if self.stopped else "; give it longer (--time)"
-            return GateVerdict.UNKNOWN, f"{said}, but both compiled no new program{how}"
+            return GateVerdict.UNKNOWN, f"{said}, but no new program was compiled by both{how}"
         if programs >= least and not self.stopped:
             ran = ran if programs else self.nothing_ran
             return GateVerdict.ACCEPT, f"{said}; {ran[0].lower()}{ran[1:]}"

@@ -16,8 +16,7 @@ from fuzz.campaign.rounds import parse_duration
 from fuzz.compilers.failures import Ask, CompilerFailure
 from fuzz.compilers.members import COMPILE_SECONDS
 from fuzz.judging.bringing import brought
-from fuzz.judging.judging import compare, reducer_of
-from fuzz.judging.reducing import KernelReducer
+from fuzz.judging.judging import KernelReducer, compare, reducer_of
 from fuzz.kinds import BY_OUTCOME
 from fuzz.options.testing import Judge, Reduce
 from fuzz.output import check_output, counted, emit_summary, say, starting, typed

@@ -439,7 +439,7 @@ def _screen_fleet(options: Screen, fleet: str) -> bool:
     found = [
         stored_row(case, corpus.deposit(case, data), known.match(case)) | {"device": device.name}
         for device in devices
-        for case, data in (device.harvest.findings if device.harvest else ())
+        for case, data in device.news.findings
     ]
     rows = _fleet_rows(devices)
     report = screening_report(options, rows, found, time.monotonic() - begun)
@@ -491,14 +491,14 @@ def _watch_fleet(screening: FleetScreening, begun: float, *, json: bool) -> None
             shown = now
             for device in devices:
                 if not device.done:
-                    say(plain(f"{device.name}: {device.line or 'begins'}"), stderr=json)
+                    say(plain(f"{device.name}: {device.news.line or 'begins'}"), stderr=json)
 
 
 def _fleet_rows(devices: Sequence[FleetDevice]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for device in devices:
         host = device.begun.host if device.begun is not None else ""
-        summary = device.harvest.summary if device.harvest is not None else None
+        summary = device.news.summary
         if summary is None:
             nothing = {"device": device.name, "cases": 0, "wrong": 0, "multiprocessors": []}
             rows.append({**nothing, "host": host, "error": device.error})

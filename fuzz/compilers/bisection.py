@@ -65,7 +65,7 @@ class Progression(StrEnum):
     NOT_MONOTONIC = "not monotonic"  # several changes
 
 
-class Change(NamedTuple):
+class VersionChange(NamedTuple):
     """Indices of versions with different results, with none between them that was asked."""
 
     before: int
@@ -73,12 +73,11 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Column:
+class LevelColumn:
     """What the versions do at one level."""
 
     level: int
-    cells: dict[int, Answer]
-    """By the index of the version; those that were asked."""
+    cells: dict[int, Answer]  # by the index of the version; those that were asked
 
     @property
     def known(self) -> list[int]:
@@ -86,10 +85,10 @@ class Column:
         return [index for index in sorted(self.cells) if self.cells[index].known]
 
     @property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[VersionChange]:
         """Where the result changes, oldest first."""
         pairs = pairwise(self.known)
-        return [Change(*pair) for pair in pairs if not self._same(*pair)]
+        return [VersionChange(*pair) for pair in pairs if not self._same(*pair)]
 
     @property
     def progression(self) -> Progression:
@@ -124,21 +123,15 @@ Probe = Callable[[int, int, int], Counter[Sample] | None]
 
 def bisect(
     probe: Probe, *, versions: int, level: int, at_hand: Collection[int], times: int
-) -> Column:
+) -> LevelColumn:
     """Find the changes of a result over versions, at one level.
 
     The oldest and the newest version are asked, and those at hand; then, wherever two neighbours
     differ, the one in the middle between them, until none is left between. What lies on both sides
-    of a change is asked as often again.
-
-    Parameters
-    ----------
-    versions
-        How many there are; index 0 is the oldest.
-    at_hand
-        Those that cost nothing to ask.
+    of a change is asked as often again. There are so many `versions`, of which 0 is the oldest, and
+    those `at_hand` cost nothing to ask.
     """
-    column = Column(level, {})
+    column = LevelColumn(level, {})
 
     def ask(index: int) -> None:
         into = column.cells.get(index)
@@ -155,7 +148,7 @@ def bisect(
                 ask(index)
             verified |= sides
         else:
-            return Column(level, dict(sorted(column.cells.items())))
+            return LevelColumn(level, dict(sorted(column.cells.items())))
 
 
 class First(NamedTuple):
@@ -171,10 +164,8 @@ class First(NamedTuple):
 class Conclusion:
     """What several columns say together."""
 
-    names: Sequence[str]
-    """Versions, oldest first."""
-    columns: Sequence[Column]
-    """One for each level, lowest first."""
+    names: Sequence[str]  # versions, oldest first
+    columns: Sequence[LevelColumn]  # one for each level, lowest first
     driver: Mapping[int, Answer] = field(default_factory=dict)
     """What the driver's compiler does, by level; empty where it was not asked."""
 
@@ -237,7 +228,7 @@ class Conclusion:
             parts.append(f"the driver's compiler: {', '.join(states if len(told) > 1 else told)}")
         return f"{'; '.join(parts)}{'; flaky: not the same in every run' if self.flaky else ''}"
 
-    def _words_of(self, column: Column) -> str:
+    def _words_of(self, column: LevelColumn) -> str:
         known, changes = column.known, column.changes
         if not known:
             # The same words for every such level: they are told once.

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -147,13 +146,14 @@ def _of_values(facts: ValueFacts) -> tuple[dict[str, bytes], Sequence[Block]]:
         # Its text may be smaller than what is emitted, but it is launched alike.
         kernel = emit_single(subject.program).kernel()
         ptx = facts.entry.read(KERNEL).decode(errors="replace")
-    shown = Shown.of(facts.entry, ptx, kernel, subject.image, facts.expected, subject.copies)
-    files = shown.files()
-    commands = [("needs PyCUDA and NumPy", "python repro.py --ptxas PATH"), *shown.commands]
+    files, built = _programs(
+        facts.entry, ptx, kernel, subject.image, facts.expected, copies=subject.copies
+    )
+    commands = [("needs PyCUDA and NumPy", "python repro.py --ptxas PATH"), *built]
     if facts.actual is not None:
         files["actual.bin"] = facts.actual.tobytes()
-    if shown.ptx != subject.module.ptx:
-        files["module.ptx"] = subject.module.ptx.encode()
+    if files["kernel.ptx"] != (module := subject.module.ptx.encode()):
+        files["module.ptx"] = module
         commands.append(("the module that the campaign ran", "see module.ptx"))
     if facts.source is not None:
         files[facts.source.name] = facts.source.text.encode()
@@ -183,15 +183,15 @@ def _of_images(entry: Entry) -> tuple[dict[str, bytes], Sequence[Block]]:
         how = f"a grid of {grid} blocks of {block} threads"
         kernel = replace(kernel, launch=setup.launch)
         places = tuple(one.offset for one in setup.parameters)
-    shown = Shown.of(entry, rewritten, kernel, subject.image, unpack(entry, EXPECTED))
-    made = shown.files(places)
+    expected = unpack(entry, EXPECTED)
+    made, built = _programs(entry, rewritten, kernel, subject.image, expected, places=places)
     if ACTUAL in files:
         made["actual.bin"] = unpack(entry, ACTUAL).tobytes()
     if rewritten != ptx:
         made[MODULE] = ptx.encode()
     if ORIGINAL in files:
         made[ORIGINAL] = entry.read(ORIGINAL)
-    commands = [("needs PyCUDA and NumPy", "python repro.py"), *shown.commands]
+    commands = [("needs PyCUDA and NumPy", "python repro.py"), *built]
     launch = Paragraph(f"The entry is {kernel.entry}, launched with {how}.")
     return made, (Facts(commands, commands=True), launch)
 
@@ -199,161 +199,113 @@ def _of_images(entry: Entry) -> tuple[dict[str, bytes], Sequence[Block]]:
 # The two programs
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Shown:
-    """A kernel, the memory on which it runs, and what has to be there afterwards."""
+def _programs(
+    entry: Entry,
+    ptx: str,
+    kernel: Kernel,
+    image: NDArray[np.uint8],
+    expected: NDArray[np.uint8],
+    *,
+    copies: int = 1,
+    places: Sequence[int] = (0, 8, 16),
+) -> tuple[dict[str, bytes], Sequence[tuple[str, str]]]:
+    """Return files that run a kernel as it was built, and commands that build and run `repro.cu`.
 
-    ptx: str
-    kernel: Kernel
-    image: bytes
-    expected: bytes
-    about: Sequence[str]
-    """What a comment says of it, in lines."""
-    architecture: str
-    """Such as "sm_90"."""
-    level: int
-    """-O level."""
-    flags: tuple[str, ...] = ()
-    """Further options of ptxas."""
-    copies: int = 1
-    """Images that a launch works on, where the kernel works on several."""
-
-    @classmethod
-    def of(
-        cls,
-        entry: Entry,
-        ptx: str,
-        kernel: Kernel,
-        image: NDArray[np.uint8],
-        expected: NDArray[np.uint8],
-        copies: int = 1,
-    ) -> Shown:
-        """Return the kernel of a finding with the options with which it was compiled."""
-        finding, variant = entry.finding, variant_of(entry.finding)
-        level = finding.made.level
-        return cls(
-            ptx=variant.files("", ptx)[""],
-            kernel=kernel,
-            image=image.tobytes(),
-            expected=expected.tobytes(),
-            about=(sentence(finding), f"Finding {finding.id} of warpfuzz; README.md says more."),
-            architecture=variant.architecture(
-                str(finding.details.get("architecture", finding.target))
-            ),
-            level=DEFAULT_LEVEL if level is None else level,
-            flags=tuple(variant.flags),
-            copies=copies,
+    Where the kernel works on several images, a launch is given `copies` of them. `places` are the
+    offsets of the entry's parameters; else those of the kernels that `runners.emission` writes.
+    """
+    finding, variant = entry.finding, variant_of(entry.finding)
+    ptx, flags = variant.files("", ptx)[""], tuple(variant.flags)
+    level = DEFAULT_LEVEL if finding.made.level is None else finding.made.level
+    target = variant.architecture(str(finding.details.get("architecture", finding.target)))
+    # images, sms, count: see `runners.kernels.Kernel`.
+    launch = kernel.launch or Launch(
+        grid=(copies, 1, 1), block=(LANES, 1, 1), shared_bytes=0,
+        parameters=bytes(16) + copies.to_bytes(4, "little"), pointers=((0, 0),),
+        buffers=((0, image.size),),
+    )  # fmt: skip
+    case = {
+        "entry": kernel.entry,
+        "level": level,
+        "flags": flags,
+        "architecture": target,
+        "copies": copies,
+        "grid": launch.grid,
+        "block": launch.block,
+        "shared_bytes": launch.shared_bytes,
+        "parameters": launch.parameters.hex(),
+        "pointers": launch.pointers,
+    }
+    data = None if kernel.launch is None else _memory(image, expected)
+    kernel_lines = None if data is None else inline_kernel(ptx)
+    if data is None or kernel_lines is None:
+        data = _launched(kernel.entry, level, image.size, copies, launch, places)
+        built = f"ptxas -arch={target} -O{level} {' '.join(flags)}".strip()
+        commands = (
+            ("by the driver's compiler", "nvcc -o repro repro.cu -lcuda && ./repro"),
+            ("by a ptxas", f"{built} kernel.ptx -o kernel.cubin && ./repro kernel.cubin"),
         )
-
-    @property
-    def launch(self) -> Launch:
-        """How the entry is launched; one that takes many images is given `copies` of them."""
-        if self.kernel.launch is not None:
-            return self.kernel.launch
-        # images, sms, count: see `runners.kernels.Kernel`.
-        parameters = bytes(16) + self.copies.to_bytes(4, "little")
-        return Launch(
-            grid=(self.copies, 1, 1),
-            block=(LANES, 1, 1),
-            shared_bytes=0,
-            parameters=parameters,
-            pointers=((0, 0),),
-            buffers=((0, len(self.image)),),
+    else:
+        virtual = target.replace("sm_", "compute_")
+        own = "".join(f" -Xptxas {flag}" for flag in (f"-O{level}", *flags))
+        driver = f"nvcc -gencode arch={virtual},code={virtual} -o repro repro.cu && ./repro"
+        commands = (
+            ("by the ptxas of nvcc", f"nvcc -arch={target}{own} -o repro repro.cu && ./repro"),
+            ("by the driver's compiler", driver),
         )
+    said = (sentence(finding), f"Finding {finding.id} of warpfuzz; README.md says more.", "")
+    about = [" ".join(line.replace("\\", "/").split()) for line in said]
+    about += [f"  {command}       {what}" for what, command in commands]
+    text = (_HERE / ("inline.cu" if kernel_lines else "standalone.cu")).read_text()
+    for mark, lines in (
+        ("// @ABOUT@", [f"// {line}".rstrip() for line in about]),
+        ("//@KERNEL@", [kernel_lines or ""]),
+        ("//@DATA@", data),
+    ):
+        text = text.replace(mark, "\n".join(lines))
+    files = {
+        "expected.bin": expected.tobytes(),
+        "input.bin": image.tobytes(),
+        "kernel.ptx": ptx.encode(),
+        "repro.cu": text.encode(),
+        "repro.json": msgspec.json.format(msgspec.json.encode(case), indent=1) + b"\n",
+        "repro.py": (_HERE / "standalone.py").read_bytes(),
+    }
+    return files, commands
 
-    @property
-    def commands(self) -> Sequence[tuple[str, str]]:
-        """Commands that build and run `repro.cu`, each with what it needs or does."""
-        if self._inline is None:
-            built = f"ptxas -arch={self.architecture} -O{self.level} {' '.join(self.flags)}".strip()
-            return (
-                ("by the driver's compiler", "nvcc -o repro repro.cu -lcuda && ./repro"),
-                ("by a ptxas", f"{built} kernel.ptx -o kernel.cubin && ./repro kernel.cubin"),
-            )
-        virtual = self.architecture.replace("sm_", "compute_")
-        flags = "".join(f" -Xptxas {flag}" for flag in (f"-O{self.level}", *self.flags))
-        return (
-            ("by the ptxas of nvcc",
-             f"nvcc -arch={self.architecture}{flags} -o repro repro.cu && ./repro"),
-            ("by the driver's compiler",
-             f"nvcc -gencode arch={virtual},code={virtual} -o repro repro.cu && ./repro"),
-        )  # fmt: skip
 
-    @cached_property
-    def _inline(self) -> tuple[str, Sequence[str]] | None:
-        """The kernel as C++ and the memory, where both fit into `repro.cu`."""
-        memory = None if self.kernel.launch is None else self._memory()
-        kernel = None if memory is None else inline_kernel(self.ptx)
-        return None if kernel is None or memory is None else (kernel, memory)
+def _launched(
+    entry: str, level: int, size: int, copies: int, launch: Launch, places: Sequence[int]
+) -> Sequence[str]:
+    """Return what defines a launch of a kernel that is read from a file."""
+    places = [place for place in places if place < len(launch.parameters)]
+    grid, block = map(_braced, (launch.grid, launch.block))
+    pointers = _braced(f"{{{place}, {offset}}}" for place, offset in launch.pointers)
+    return (
+        # JSON's strings of plain names are C's.
+        f"static const char *const kEntry = {msgspec.json.encode(entry).decode()};",
+        f"static const int kLevel = {level};",
+        f"static const size_t kBytes = {size}, kPlaces[] = {_braced(places)};",
+        f"static const unsigned kCopies = {copies}, kShared = {launch.shared_bytes};",
+        f"static const unsigned kGrid[] = {grid}, kBlock[] = {block};",
+        f"static const unsigned char kParameters[] = {_braced(launch.parameters)};",
+        f"static const Pointer kPointers[] = {pointers};",
+    )
 
-    def files(self, places: Sequence[int] = (0, 8, 16)) -> dict[str, bytes]:
-        """Return the files of the reproduction by name.
 
-        `places` are the offsets of the entry's parameters; else those of the kernels that
-        `runners.emission` writes.
-        """
-        launch = self.launch
-        document = {
-            "entry": self.kernel.entry,
-            "level": self.level,
-            "flags": self.flags,
-            "architecture": self.architecture,
-            "copies": self.copies,
-            "grid": launch.grid,
-            "block": launch.block,
-            "shared_bytes": launch.shared_bytes,
-            "parameters": launch.parameters.hex(),
-            "pointers": launch.pointers,
-        }
-        return {
-            "expected.bin": self.expected,
-            "input.bin": self.image,
-            "kernel.ptx": self.ptx.encode(),
-            "repro.cu": self._source(places).encode(),
-            "repro.json": msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n",
-            "repro.py": (_HERE / "standalone.py").read_bytes(),
-        }
-
-    def _source(self, places: Sequence[int]) -> str:
-        """Return `repro.cu`: with kernel and memory in it where both are small."""
-        kernel, data = self._inline or ("", [*self._launch(places)])
-        text = (_HERE / ("inline.cu" if kernel else "standalone.cu")).read_text()
-        about = [" ".join(line.replace("\\", "/").split()) for line in self.about]
-        commands = [f"  {command}       {what}" for what, command in self.commands]
-        for mark, lines in (
-            ("// @ABOUT@", [f"// {line}".rstrip() for line in (*about, "", *commands)]),
-            ("//@KERNEL@", [kernel]),
-            ("//@DATA@", data),
-        ):
-            text = text.replace(mark, "\n".join(lines))
-        return text
-
-    def _launch(self, places: Sequence[int]) -> Iterator[str]:
-        launch = self.launch
-        places = [place for place in places if place < len(launch.parameters)]
-        grid, block = map(_braced, (launch.grid, launch.block))
-        pointers = _braced(f"{{{place}, {offset}}}" for place, offset in launch.pointers)
-        yield f"static const char *const kEntry = {_string(self.kernel.entry)};"
-        yield f"static const int kLevel = {self.level};"
-        yield f"static const size_t kBytes = {len(self.image)}, kPlaces[] = {_braced(places)};"
-        yield f"static const unsigned kCopies = {self.copies}, kShared = {launch.shared_bytes};"
-        yield f"static const unsigned kGrid[] = {grid}, kBlock[] = {block};"
-        yield f"static const unsigned char kParameters[] = {_braced(launch.parameters)};"
-        yield f"static const Pointer kPointers[] = {pointers};"
-
-    def _memory(self) -> tuple[str, ...] | None:
-        """Return what defines the memory before and after, None where that takes many lines."""
-        if len(self.image) % 4:
-            return None
-        before, after = (np.frombuffer(one, "<u4") for one in (self.image, self.expected))
-        given, changed = _words(before, before != 0), _words(after, before != after)
-        if len(given) + len(changed) > _MOST_WORDS:
-            return None
-        return (
-            f"static const size_t kBytes = {len(self.image)};",
-            f"static const std::vector<Words> kBefore = {_lines(given)};  // all else is 0",
-            f"static const std::vector<Words> kChanged = {_lines(changed)};",
-        )
+def _memory(image: NDArray[np.uint8], expected: NDArray[np.uint8]) -> Sequence[str] | None:
+    """Return what defines the memory before and after, None where that takes many lines."""
+    if image.size % 4:
+        return None
+    before, after = (np.frombuffer(one.tobytes(), "<u4") for one in (image, expected))
+    given, changed = _words(before, before != 0), _words(after, before != after)
+    if len(given) + len(changed) > _MOST_WORDS:
+        return None
+    return (
+        f"static const size_t kBytes = {image.size};",
+        f"static const std::vector<Words> kBefore = {_lines(given)};  // all else is 0",
+        f"static const std::vector<Words> kChanged = {_lines(changed)};",
+    )
 
 
 def _words(values: NDArray[np.uint32], shown: NDArray[np.bool_]) -> list[str]:
@@ -375,11 +327,6 @@ def _lines(texts: Sequence[str]) -> str:
 
 def _braced(values: Any) -> str:
     return f"{{{', '.join(map(str, values))}}}"
-
-
-def _string(text: str) -> str:
-    # JSON's strings of plain names are C's.
-    return msgspec.json.encode(text).decode()
 
 
 _GIVEN = "%%given_image"

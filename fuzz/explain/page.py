@@ -35,7 +35,7 @@ from oracle.instructions import INSTRUCTIONS
 from oracle.lane_code import Assign
 from oracle.ops import multiplies
 from oracle.slicing import Link
-from oracle.terms import TermSum, operands_of, sums_of
+from oracle.tracing import TermSum, operands_of, sums_of
 
 ISA = "PTX ISA 9.0"
 """Whose sections are cited (`oracle.scalar.row`)."""

@@ -7,7 +7,7 @@ contents. How values are related otherwise does depend on them, and one fault mu
 lines: that stands in the title, and not in the key.
 
 A campaign keeps deviations and violations apart, because each has a smallest case of its own. The
-same fault makes both, depending on what it is fed, so that `corpus.upkeep` shows them as one
+same fault makes both, depending on what it is fed, so that `corpus.store` shows them as one
 group; `finding_groups` does the same for families that a campaign has not ended yet.
 """
 

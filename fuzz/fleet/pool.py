@@ -147,7 +147,6 @@ class FleetPool(WorkerPool):
 
     @property
     def workers(self) -> int:
-        """How many actors carry out rounds, those that wait for a place or a new start included."""
         missing = max(0, self._wanted - len(self._actors))
         return missing + sum(not actor.left_out for actor in self._actors.values())
 
@@ -172,7 +171,6 @@ class FleetPool(WorkerPool):
         return len(self._free)
 
     def places_for_examinations(self, *, everybody: bool) -> int:
-        """Return how many examinations can be given."""
         ready = self._ready()
         taken = sum(one.examinations for one in ready)
         places = -(-len(ready) // _ACTORS_OF_AN_EXAMINATION)
@@ -181,7 +179,6 @@ class FleetPool(WorkerPool):
         return max(0, places - taken)
 
     def give(self, job: Job) -> None:
-        """Give a job to an actor that has a place for it."""
         if isinstance(job, RoundJob):
             actor = self._free.pop()
             # Always the same ones are carried out once more.
@@ -224,13 +221,11 @@ class FleetPool(WorkerPool):
         actor.outgoing.append((self._tickets, parcel))
 
     def interrupt(self) -> None:
-        """Ask for rounds to come to an end where they are."""
         self._interrupted = True
 
     # Events
 
     def poll(self, seconds: float) -> list[Event]:
-        """Exchange news with all actors; replace those that are gone or silent for too long."""
         now = time.monotonic()
         if now - self._tended >= _TEND_SECONDS:
             self._tend()
@@ -456,7 +451,6 @@ class FleetPool(WorkerPool):
         self._events.append(Changed(part=part, change=change, host=host, why=why, **more))
 
     def statuses(self) -> Sequence[WorkerStatus]:
-        """Describe the actors, one line for each."""
         return [self._status(actor) for actor in self._actors.values()]
 
     def _status(self, actor: _Actor) -> WorkerStatus:
@@ -481,7 +475,6 @@ class FleetPool(WorkerPool):
         )
 
     def close(self) -> None:
-        """End all actors, and leave the cluster."""
         if self._closed:
             return
         self._closed = True

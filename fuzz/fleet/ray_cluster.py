@@ -52,21 +52,13 @@ went wrong to standard error, and keeps the mode that it was first used with."""
 class RayCluster:
     """A Ray cluster that this process is connected to.
 
-    Raises InfrastructureError if there is no cluster, or it cannot be joined.
+    Its address is "auto", "local" for a cluster of this machine alone, or one such as
+    "ray://host:10001". With `gpus` an actor has a GPU, else cores alone; `workers` are the
+    processes of each, None: its share of the cores of a node. There are at most so many actors;
+    None: as many as there is room for. `host` makes what an actor holds, from the name of its place
+    and the id of its node.
 
-    Parameters
-    ----------
-    address
-        "auto", "local" for a cluster of this machine alone, or an address such as
-        "ray://host:10001".
-    gpus
-        Whether an actor has a GPU, or cores alone.
-    workers
-        Processes of each actor; None: its share of the cores of a node.
-    most
-        Actors at most; None: as many as there is room for.
-    host
-        Makes what an actor holds, from the name of its place and the id of its node.
+    Raises InfrastructureError if there is no cluster, or it cannot be joined.
     """
 
     def __init__(
@@ -85,7 +77,16 @@ class RayCluster:
         self._head = _Head.of_ours()
         self._known: list[dict[str, Any]] = []  # nodes, as the head told of them last
         try:
-            self.cores = self._share() if workers is None else workers + gpus
+            # The share of an actor on the node that has fewest cores, for a GPU.
+            rows = [node["Resources"] for node in self._nodes()]
+            counts = [int(row.get("CPU", 0)) for row in rows]
+            share = min([_MOST_CORES, *filter(None, counts)])
+            if gpus:
+                own = [
+                    int(row.get("CPU", 0) // row["GPU"]) for row in rows if row.get("GPU", 0) >= 1
+                ]
+                share = max(1, min(own, default=1))
+            self.cores = share if workers is None else workers + gpus
             # On a GPU one core is left for it.
             self.workers = max(1, self.cores - gpus)
         except BaseException:
@@ -123,15 +124,6 @@ class RayCluster:
             except RayError as error:
                 raise _gone(error) from error
         return [node for node in self._known if node["Alive"]]
-
-    def _share(self) -> int:
-        """Return the cores of an actor: its share on the node that has fewest for a GPU."""
-        rows = [node["Resources"] for node in self._nodes()]
-        if not self._gpus:
-            cores = [int(row.get("CPU", 0)) for row in rows]
-            return min([_MOST_CORES, *(count for count in cores if count)])
-        shares = [int(row.get("CPU", 0) // row["GPU"]) for row in rows if row.get("GPU", 0) >= 1]
-        return max(1, min(shares, default=1))
 
     def _room(self, node: Mapping[str, Any]) -> int:
         """Return how many actors a node has room for."""
@@ -234,12 +226,14 @@ def _join(address: str) -> None:
             # Ray asks again and again for minutes where nobody answers.
             socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
         _choose_authentication(address)
+        # Ray (2.60) counts what the machine or a container has, whatever `taskset` or Slurm leaves.
+        bound = cores() if address == "local" and cores() < (os.cpu_count() or 1) else None
         with warnings.catch_warnings():
             # Its client warns of what it then raises.
             warnings.simplefilter("ignore")
             ray.init(
                 address=address,
-                num_cpus=_bound() if address == "local" else None,
+                num_cpus=bound,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
             )
@@ -268,38 +262,24 @@ def _choose_authentication(address: str) -> None:
         or Path("~/.ray/auth_token").expanduser().is_file()
     )
     # Ray's client asks nobody for a token, and a server that needs none takes no notice.
-    asked = has_token if address.startswith("ray://") else _asks_for_token(address)
+    asked: bool | None = has_token
+    if not address.startswith("ray://"):
+        asked = None
+        with suppress(subprocess.TimeoutExpired):
+            ended = subprocess.run(
+                [sys.executable, "-P", "-c", _ASK, address], check=False,
+                env={**os.environ, "RAY_AUTH_MODE": "disabled"}, stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=2 * _ANSWER_SECONDS,
+            )  # fmt: skip
+            asked = {_ASKS: True, _ASKS_NOT: False}.get(ended.returncode)
     if asked is None:
-        return
+        return  # that cannot be found out
     if asked and not has_token:
         raise ConnectionError("it asks for a token, and there is none here")
     os.environ["RAY_AUTH_MODE"] = "token" if asked else "disabled"
     # Ray reads the variable when it is imported; versions without authentication know neither.
     with suppress(AttributeError):
         ray._raylet.Config.initialize("")
-
-
-def _asks_for_token(address: str) -> bool | None:
-    """Tell whether a cluster asks for a token; None where that cannot be found out."""
-    variables = {**os.environ, "RAY_AUTH_MODE": "disabled"}
-    try:
-        ended = subprocess.run(
-            [sys.executable, "-P", "-c", _ASK, address], check=False, env=variables,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            timeout=2 * _ANSWER_SECONDS,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return None
-    return {_ASKS: True, _ASKS_NOT: False}.get(ended.returncode)
-
-
-def _bound() -> int | None:
-    """Return how many processors this process is bound to; None if to no part of the machine's.
-
-    Ray (2.60) counts what the machine or a container has, whatever `taskset` or Slurm leaves of it.
-    """
-    own = cores()
-    return own if own < (os.cpu_count() or 1) else None
 
 
 def _keep_quiet() -> None:

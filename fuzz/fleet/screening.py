@@ -20,8 +20,7 @@ from fuzz.fleet.host import ActorGoneError, Begun, Cluster, Handle, Placed, Refe
 from runners.processes import describe_status, helper, helper_environment
 
 _NEWS_SECONDS = 1.0  # how long an actor waits for news: as often as a person looks
-_END_SECONDS = 30.0
-"""How long a screening may take to end in order: a replay of what differed takes some seconds."""
+_END_SECONDS = 30.0  # for the end of a screening: a replay of what differed takes some seconds
 _PLACE_SECONDS = 60.0
 """How long a GPU may be taken by others when all that is free is being screened."""
 _FOUND_BYTES = 256 << 20
@@ -29,40 +28,25 @@ _FOUND_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Harvest:
-    """What the screening of a GPU came to."""
-
-    summary: Mapping[str, Any] | None
-    """As `warpfuzz screen --json` says it; None where it said nothing."""
-    findings: Sequence[tuple[Finding, Mapping[str, bytes]]]
-    error: str  # what was said last where it did not end well; else empty
-
-
-@dataclass(frozen=True, kw_only=True)
 class ScreenNews:
-    """How far the screening of a GPU is."""
+    """How far the screening of a GPU is, and what it came to."""
 
-    line: str  # what it said last, for people
-    harvest: Harvest | None  # the results; None while it goes on
+    line: str = ""  # what it said last, for people
+    over: bool = False
+    summary: Mapping[str, Any] | None = None  # as of `warpfuzz screen --json`, once it is over
+    findings: Sequence[tuple[Finding, Mapping[str, bytes]]] = ()
+    error: str = ""  # what was said last where it did not end well
 
 
 @dataclass(kw_only=True)
 class ScreenHost(Placed):
-    """An actor that screens its GPU: `begin`, `start`, `news` until there is a harvest."""
+    """An actor that screens its GPU: `begin`, `start`, `news` until it is over."""
 
     _folder: Path | None = None
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self, words: Sequence[str], files: Mapping[str, bytes]) -> None:
-        """Start screening.
-
-        Parameters
-        ----------
-        words
-            Arguments of `warpfuzz screen`; "@NAME" stands for a file.
-        files
-            Contents by name.
-        """
+        """Start screening with arguments of `warpfuzz screen`; "@NAME" stands for a file."""
         folder = self._folder = Path(tempfile.mkdtemp(prefix="warpfuzz-"))
         for name, data in files.items():
             (folder / name).write_bytes(data)
@@ -80,8 +64,7 @@ class ScreenHost(Placed):
         """Wait a moment; say how far it is, and what came of it."""
         process, folder = self._process, self._folder
         if process is None or folder is None:
-            nothing = Harvest(summary=None, findings=(), error="it was not started")
-            return ScreenNews(line="", harvest=nothing)
+            return ScreenNews(over=True, error="it was not started")
         if stop and process.poll() is None:
             process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
@@ -89,9 +72,22 @@ class ScreenHost(Placed):
         line = ((folder / "err").read_text(errors="replace").splitlines() or [""])[-1]
         code = process.poll()
         if code is None:
-            return ScreenNews(line=line, harvest=None)
-        error = "" if code in (0, 1) else line or describe_status(code)
-        return ScreenNews(line=line, harvest=_harvest(folder, error))
+            return ScreenNews(line=line)
+        rows = map(json.loads, (folder / "out").read_text(errors="replace").splitlines())
+        found, size = [], 0
+        corpus = folder / "corpus"
+        for entry in open_corpus(corpus).entries() if corpus.is_dir() else ():
+            files = entry.files()
+            size += sum(map(len, files.values()))
+            if size <= _FOUND_BYTES:
+                found.append((entry.finding, files))
+        return ScreenNews(
+            line=line,
+            over=True,
+            summary=next((row["summary"] for row in rows if "summary" in row), None),
+            findings=found,
+            error="" if code in (0, 1) else line or describe_status(code),
+        )
 
     def end(self) -> None:
         """End the process, and remove what it has written."""
@@ -104,28 +100,13 @@ class ScreenHost(Placed):
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _harvest(folder: Path, error: str) -> Harvest:
-    """Return what `warpfuzz screen` printed and stored in a folder."""
-    rows = map(json.loads, (folder / "out").read_text(errors="replace").splitlines())
-    summary = next((row["summary"] for row in rows if "summary" in row), None)
-    found, size = [], 0
-    if (folder / "corpus").is_dir():
-        for entry in open_corpus(folder / "corpus").entries():
-            files = entry.files()
-            size += sum(map(len, files.values()))
-            if size <= _FOUND_BYTES:
-                found.append((entry.finding, files))
-    return Harvest(summary=summary, findings=found, error=error)
-
-
 @dataclass(kw_only=True, eq=False)
 class FleetDevice:
     """A GPU of a fleet, and what became of it."""
 
     actor: Handle
     begun: Begun | None = None
-    line: str = ""
-    harvest: Harvest | None = None
+    news: ScreenNews = ScreenNews()
     error: str = ""  # why it could not be screened to the end
 
     @property
@@ -136,31 +117,28 @@ class FleetDevice:
     @property
     def done(self) -> bool:
         """Whether nothing more comes of it."""
-        return self.harvest is not None or bool(self.error)
+        return self.news.over or bool(self.error)
 
 
 @dataclass(kw_only=True)
 class FleetScreening:
-    """The screening of every GPU that a cluster has when it begins.
+    """The screening of every GPU that a cluster has when it begins, as of `ScreenHost.start`.
 
     Each has an actor, which keeps it until all are done, so that none is screened twice.
     """
 
     cluster: Cluster
-    words: Sequence[str]  # Arguments of `warpfuzz screen`, as of `ScreenHost.start`
+    words: Sequence[str]
     files: Mapping[str, bytes]
     devices: list[FleetDevice] = field(default_factory=list)
-    stop: threading.Event = field(default_factory=threading.Event)
-    """To be set where somebody wants the end."""
+    stop: threading.Event = field(default_factory=threading.Event)  # set by who wants the end
 
     def run(self) -> Iterator[list[FleetDevice]]:
         """Iterate once a second over how it stands, until all are done."""
-        cluster = self.cluster
+        cluster, begun, stopped = self.cluster, time.monotonic(), 0.0
         for _ in range(max(1, cluster.places())):
             self.devices.append(FleetDevice(actor=cluster.start()))
         calls = {cluster.call(one.actor, "begin"): one for one in self.devices}
-        begun = time.monotonic()
-        stopped = 0.0
         while calls:
             for call in cluster.wait(list(calls), _NEWS_SECONDS):
                 device = calls.pop(call)
@@ -193,12 +171,9 @@ class FleetScreening:
         if isinstance(answer, Begun):
             device.begun, device.error = answer, answer.refusal
             if not device.error:
-                files = dict(self.files)
-                return self.cluster.call(device.actor, "start", list(self.words), files)
+                return self.cluster.call(device.actor, "start", [*self.words], dict(self.files))
         elif isinstance(answer, ScreenNews):
-            device.line, device.harvest = answer.line, answer.harvest
-            if answer.harvest is not None:
-                device.error = answer.harvest.error
+            device.news, device.error = answer, answer.error
         if device.done:
             return None
         return self.cluster.call(device.actor, "news", self.stop.is_set())

@@ -5,14 +5,16 @@ What is stored is replayed like a case written by hand.
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corpus import (
     Case,
@@ -30,12 +32,11 @@ from corpus.programs import pack
 from fuzz import warpfuzz_version
 from fuzz.compilers.members import with_outcomes
 from fuzz.findings.case import ACTUAL, LAUNCH, ORIGINAL, REWRITTEN, TEXT_CHARACTERS
-from fuzz.findings.launches import Setup
+from fuzz.findings.launches import Setup, parameters_of
 from fuzz.findings.making import making_of
 from fuzz.findings.replay import REPLAYS
 from fuzz.judging.bringing import Answerer, Brought
 from fuzz.judging.edges import edges_of
-from fuzz.judging.reducing import KernelReducer
 from fuzz.judging.reference import (
     Expected,
     Image,
@@ -46,7 +47,7 @@ from fuzz.judging.reference import (
 )
 from fuzz.kinds import BY_TROUBLE, described
 from fuzz.output import counted
-from fuzz.reducer import MOST_NAMED, instructions_in, opcodes_of, telling
+from fuzz.reducer import MOST_NAMED, Reducer, instructions_in, opcodes_of, telling
 from oracle.errors import UsageError
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.judgements import Outcome
@@ -70,10 +71,16 @@ other."""
 _SLACK = 4
 """Times the steps of the kernel that a smaller one may take: what takes longer runs for ever."""
 SIMULATED = "the simulated device"
+REDUCE_SECONDS = 120.0
+"""Time for one finding: kernels of 60 lines take 10 s to 40 s on one core (2026-11-23)."""
+
+_SPECIAL = re.compile(r"%(tid|ctaid|laneid)(?:\.([xyz]))?")
+_LANES_TRIED, _WORDS_TRIED = 64, 8
+"""Threads, and words of an image, of which one is tried in place of all."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Verdict:
+class Disagreement:
     """What some answerers do that is wrong, or that others do not do."""
 
     kind: Kind
@@ -123,7 +130,7 @@ class Verdict:
 class Compared:
     """What came of a kernel."""
 
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[Disagreement]
     """The worst first, and of what is as bad what most have."""
     agreeing: Sequence[str]
     """Names of those whose result was as expected on every image."""
@@ -254,11 +261,11 @@ def compared(
     if expected is None:
         usual = Kind.NOTE if permitted else Kind.DIFFER
 
-    def verdict(group: Sequence[tuple[Answerer, Images | Failure]]) -> Verdict:
+    def verdict(group: Sequence[tuple[Answerer, Images | Failure]]) -> Disagreement:
         first, answer = group[0]
         who, good = tuple(one for one, _ in group), agreeing[0] if agreeing else None
         if isinstance(answer, Failure):
-            return Verdict(
+            return Disagreement(
                 kind=BY_TROUBLE[answer.trouble], answerers=who, good=good, setup=setup,
                 image=images[0], expected=None if known is None else known[0], failure=answer,
             )  # fmt: skip
@@ -276,7 +283,7 @@ def compared(
         steady = all(_repeats(one, ptx, setup, images[at], its[at]) for one, its in both)
         if not steady:
             kind = Kind.FLAKY if sure else Kind.NOTE
-        return Verdict(
+        return Disagreement(
             kind=kind, answerers=who, good=good, setup=setup, image=images[at],
             expected=wanted[at], actual=answer[at], steady=steady,
         )  # fmt: skip
@@ -299,11 +306,11 @@ def _repeats(one: Answerer, ptx: str, setup: Setup, image: Image, before: Image)
 
 def made_smaller(
     who: Brought,
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[Disagreement],
     corpus: Callable[[], Corpus],
     known: Known,
     tell: Callable[[str], None],
-) -> list[tuple[Verdict, dict[str, Any]]]:
+) -> list[tuple[Disagreement, dict[str, Any]]]:
     """Make disagreements smaller and store them, a few of the worst.
 
     Returns each as it is seen in the smaller kernel, with what JSON says of it.
@@ -320,8 +327,8 @@ def made_smaller(
 
 
 def _found(
-    who: Brought, verdict: Verdict, corpus: Callable[[], Corpus], known: Known
-) -> tuple[Verdict, dict[str, Any]]:
+    who: Brought, verdict: Disagreement, corpus: Callable[[], Corpus], known: Known
+) -> tuple[Disagreement, dict[str, Any]]:
     ptx, reference = who.ptx, who.reference
     reduced = KernelReducer(lambda *_: True, ptx, verdict.setup, verdict.image)
     unassembled = False
@@ -361,7 +368,7 @@ def _found(
 
 
 def reducer_of(
-    who: Brought, reference: Reference, verdict: Verdict, *, end: float | None = None
+    who: Brought, reference: Reference, verdict: Disagreement, *, end: float | None = None
 ) -> KernelReducer:
     """Return what makes a kernel smaller that a build gets wrong, until a time of its clock."""
     assembler = _assembler(who.ptx) if not who.members else None
@@ -380,8 +387,8 @@ def _assembles(assembler: Assembler, ptx: str) -> bool:
 
 
 def _again(
-    who: Brought, reference: Reference, case: KernelReducer, before: Verdict
-) -> list[Verdict]:
+    who: Brought, reference: Reference, case: KernelReducer, before: Disagreement
+) -> list[Disagreement]:
     """Ask everybody about the smaller case; return who has it wrong in the same way."""
     expected = reference.after(case.text, case.setup, case.image)
     if isinstance(expected, Left):
@@ -395,7 +402,7 @@ def _again(
 
 
 def shows(
-    verdict: Verdict, reference: Reference, assembler: Assembler | None
+    verdict: Disagreement, reference: Reference, assembler: Assembler | None
 ) -> Callable[[str, Setup, Image], bool]:
     """Return what asks whether a smaller case still shows it, and an assembler takes it."""
     bad, good = verdict.answerers[0], verdict.good
@@ -429,7 +436,7 @@ def shows(
 
 
 def _stored(
-    who: Brought, verdict: Verdict, reduced: KernelReducer
+    who: Brought, verdict: Disagreement, reduced: KernelReducer
 ) -> tuple[Case, Mapping[str, bytes]]:
     """Describe a finding for the corpus, with its files by name."""
     first, ptx = verdict.answerers[0], reduced.text
@@ -482,3 +489,110 @@ def _stored(
         },
     )
     return case, files
+
+
+Holds = Callable[[str, Setup, Image], bool]
+"""Whether a text, launched so, on this image still shows what is wrong."""
+
+
+class KernelReducer(Reducer):
+    """Makes a kernel, its launch and an image smaller.
+
+    It ends at a value of `time.monotonic()`; None: `REDUCE_SECONDS` from now.
+    """
+
+    def __init__(
+        self, holds: Holds, ptx: str, setup: Setup, image: Image, *, end: float | None = None
+    ) -> None:
+        super().__init__(holds, ptx, end=time.monotonic() + REDUCE_SECONDS if end is None else end)
+        self.setup, self.image = setup, image
+        """The smallest launch and image so far, uint8 (bytes,)."""
+
+    @property
+    def _state(self) -> object:
+        return self.text, self.setup, self.image.tobytes()
+
+    def _pass(self) -> None:
+        self._shrink_launch()
+        super()._pass()
+        self._shrink_image()
+
+    def _takes(self, text: str) -> bool:
+        try:
+            return self._takes_all(text, *self._fitting(text))
+        except KeyError:  # the entry is gone
+            return False
+
+    def _takes_all(self, text: str, setup: Setup, image: Image) -> bool:
+        asked = text, setup.grid, setup.block, image.tobytes()
+        if not self._ask(asked, lambda: self._holds(text, setup, image)):
+            return False
+        self.setup, self.image = setup, image
+        return True
+
+    def _fitting(self, text: str) -> tuple[Setup, Image]:
+        """Return launch and image without the buffers of parameters that a text has not."""
+        setup = self.setup
+        parameters = parameters_of(text, setup.entry)
+        names = {one.name for one in parameters}
+        if len(names) == len(setup.parameters):
+            return setup, self.image
+        arguments = {
+            name: value
+            for name, value in setup.arguments.items()
+            if name.partition("+")[0] in names
+        }
+        fewer = replace(setup, parameters=parameters, arguments=arguments)
+        image = np.zeros(fewer.image_bytes, np.uint8)
+        for name, row in fewer.buffers.items():
+            to, at = fewer.offsets[name], setup.offsets[name]
+            image[to : to + row.bytes] = self.image[at : at + row.bytes]
+        return fewer, image
+
+    def _values(self, stem: str, sources: str, bits: int) -> Iterator[str]:
+        """Yield also one thread's number, and words of the image."""
+        if stem == "mov" and (special := _SPECIAL.fullmatch(sources)):
+            extents = self.setup.grid if special[1] == "ctaid" else self.setup.block
+            most = 32 if special[1] == "laneid" else extents["xyz".index(special[2] or "x")]
+            yield from map(str, range(min(most, _LANES_TRIED)))
+        yield from super()._values(stem, sources, bits)
+        if stem in ("ld", "ldu") and bits in (32, 64):
+            words = np.unique(self.image.view(f"<u{bits // 8}"))
+            yield from map(str, words[words > 1][:_WORDS_TRIED])
+
+    def _shrink_launch(self) -> None:
+        for name in ("grid", "block"):
+            for axis in (2, 1, 0):
+                while (extent := getattr(self.setup, name)[axis]) > 1:
+                    for less in dict.fromkeys((1, extent // 2)):
+                        shape = list(getattr(self.setup, name))
+                        shape[axis] = less
+                        changes: dict[str, Any] = {name: tuple(shape)}
+                        if self._takes_all(self.text, replace(self.setup, **changes), self.image):
+                            break
+                    else:
+                        break
+
+    def _shrink_image(self) -> None:
+        """Have words of the image zero, halves of them first, and then small."""
+        size = max(1, self.image.view("<u4").size)
+        while True:
+            left = np.flatnonzero(self.image.view("<u4"))
+            if not left.size:
+                return
+            size = min(size, left.size)
+            for start in range(0, left.size, size):
+                self._try_words(left[start : start + size], 0)
+            if size == 1:
+                break
+            size = (size + 1) // 2
+        for place in np.flatnonzero(self.image.view("<u4")):
+            value = int(self.image.view("<u4")[place])
+            for less in (1, value & 0xFF, value & 0xFFFF, 1 << value.bit_length() - 1):
+                if less and less < value and self._try_words(np.array([place]), less):
+                    break
+
+    def _try_words(self, places: NDArray[np.intp], value: int) -> bool:
+        image = self.image.copy()
+        image.view("<u4")[places] = value
+        return self._takes_all(self.text, self.setup, image)

@@ -228,7 +228,7 @@ def _show_faults(
     """
     touching, shown = list[str](), set[str]()
     smallest = sorted(range(len(programs)), key=lambda at: programs[at].program.image_bytes)
-    emitted = cache(lambda place: Emitted.of(emit(programs[place].program, module=module)))
+    emitted = cache(lambda place: Emitted(emit(programs[place].program, module=module)))
 
     for number, fault in enumerate(CATALOGUE):
         watcher("planting", number, len(CATALOGUE))

@@ -67,8 +67,7 @@ class ScreenFinding:
     @property
     def title(self) -> str:
         """The line that a person reads of it, and as what it is known."""
-        known = f" (known: {self.known.id})" if self.known is not None else ""
-        return f"{sentence(self.case)}{known}"
+        return sentence(self.case) + (f" (known: {self.known.id})" if self.known else "")
 
     @property
     def path(self) -> str:
@@ -86,15 +85,7 @@ class ScreenFinding:
 
 
 class ScreenExaminer:
-    """Replays what one device got wrong, the first of each cause.
-
-    Parameters
-    ----------
-    screen
-        The screening of the device.
-    device
-        Name of the device, such as "GPU 2".
-    """
+    """Replays what one device, named such as "GPU 2", got wrong, the first of each cause."""
 
     def __init__(self, screen: Screen, *, device: str) -> None:
         self.screen, self.device = screen, device
@@ -114,15 +105,13 @@ class ScreenExaminer:
         item, first = sighting.item, {one.sm: one for one in reversed(sighting.differing)}
         if sighting.failure is not None:
             found = [self._failure(item, sighting.failure)]
-        elif self._is_local(item):
-            found = [self._differing(item, one) for one in first.values()]
         else:
             # Where none is kept it is only counted: there are enough like it.
-            found = [self._differing(item, one) for one in sighting.differing[:1]]
-        for one in found:
-            if one is not None:
-                one.wrong = sighting.wrong
-                yield one
+            shown = first.values() if self._is_local(item) else sighting.differing[:1]
+            found = [self._differing(item, one) for one in shown]
+        for one in filter(None, found):
+            one.wrong = sighting.wrong
+            yield one
 
     def _is_local(self, item: Item) -> bool:
         """Whether few multiprocessors are wrong: in a program, and in all with few."""
@@ -181,15 +170,16 @@ class ScreenExaminer:
             **({_SET: set_name} if set_name else {}),
             **({"model": model} if model else {}),
         }
-        return self._found(item, kind, bucket, attempt, one.image, words)
+        return self._found(item, bucket, attempt, one.image, words)
 
     def _replay(self, item: Item, one: Differing, seconds: float) -> _Again:
         outcome = self.screen.again(item, one.image, seconds)
         if not isinstance(outcome, Screened):
             kind_of_failure(outcome)
             return outcome
-        cases = outcome.ledger.finished.astype(np.int64)
-        wrong = outcome.ledger.wrong.astype(np.int64)
+        cases, wrong = (
+            each.astype(np.int64) for each in (outcome.ledger.finished, outcome.ledger.wrong)
+        )
         here = Rate(cases=int(cases[one.sm]), wrong=int(wrong[one.sm]))
         return here, Rate(cases=int(cases.sum()) - here.cases, wrong=int(wrong.sum()) - here.wrong)
 
@@ -198,17 +188,12 @@ class ScreenExaminer:
         bucket = bucket_of_failure(kind, main_form(item.source.program), failure)
         attempt = Attempt(kind=kind, failure=failure, failed=1)
         words = {"while screening": f"{len(item.failures)} launches of {item.source.entry} failed"}
-        return self._found(item, kind, bucket, attempt, 0, words)
+        return self._found(item, bucket, attempt, 0, words)
 
     def _found(
-        self,
-        item: Item,
-        kind: Kind,
-        bucket: Bucket,
-        attempt: Attempt,
-        image: int,
+        self, item: Item, bucket: Bucket, attempt: Attempt, image: int,
         words: Mapping[str, str | int],
-    ) -> ScreenFinding | None:
+    ) -> ScreenFinding | None:  # fmt: skip
         """Return a finding, and remember it; None, where its cause has one already."""
         source, description = item.source, self.screen.description
         key = bucket.identity
@@ -222,7 +207,7 @@ class ScreenExaminer:
             image=np.array(source.references.images[image]),
             copies=1 if attempt.failure is not None else _COPIES,
         )
-        evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=[attempt])
+        evidence = Evidence(kind=bucket.kind, bucket=bucket, subject=subject, attempts=[attempt])
         drawn = source.references.drawn
         number = drawn[image] if drawn else image
         origin = Origin(seed=description.seed, round=source.round, image=number)

@@ -47,7 +47,7 @@ class IdleScreening:
         self._lock = threading.Lock()
         self._report = ScreeningReport()  # what came of it since it was last taken
 
-    def after(self, report: RoundReport, verified: Sequence[Batch]) -> None:
+    def after(self, number: int, report: RoundReport, verified: Sequence[Batch]) -> None:
         """Take in programs that a round has verified, and add to its report what was screened."""
         if self._claim is None:
             self._claim = _claim(self._ready)
@@ -55,7 +55,7 @@ class IdleScreening:
                 return
             self._thread = threading.Thread(target=self._work, daemon=True)
             self._thread.start()
-        self._verified.extend((report.number, batch) for batch in verified if fits(batch))
+        self._verified.extend((number, batch) for batch in verified if fits(batch))
         with self._lock:
             report.screening, self._report = self._report, ScreeningReport()
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic import conversions
 from oracle.arithmetic.conversions import flushed, is_nan, rounded
-from oracle.arithmetic.error_free import odd_sum
+from oracle.arithmetic.fma import odd_sum
 from oracle.arithmetic.truncated import truncated_dot
 from oracle.arithmetic.unusual import unusual_dot
 from oracle.formats import Format, format_named

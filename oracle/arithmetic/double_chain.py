@@ -21,8 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import flushed
-from oracle.arithmetic.error_free import odd_sum, product_error, split, two_sum
-from oracle.arithmetic.fma import QUIET, Decoded, fma, rounded_sum
+from oracle.arithmetic.fma import (
+    QUIET,
+    Decoded,
+    fma,
+    odd_sum,
+    product_error,
+    rounded_sum,
+    split,
+    two_sum,
+)
 from oracle.formats import FORMATS
 from oracle.models import DoubleChain, NanRule
 from oracle.scratch import Scratch, small_buffer

@@ -14,12 +14,10 @@ instruction is
 
 from __future__ import annotations
 
-from oracle.instructions.ldmatrix import LDMATRIX
+from oracle.instructions.ldmatrix import LDMATRIX, MOVMATRIX, STMATRIX
 from oracle.instructions.mma_sp import MMA_SP, MMA_SP_ORDERED
 from oracle.instructions.mma_sync import MMA_SYNC
-from oracle.instructions.movmatrix import MOVMATRIX
 from oracle.instructions.row import Instruction
-from oracle.instructions.stmatrix import STMATRIX
 from oracle.instructions.wmma import WMMA_LOAD, WMMA_MMA, WMMA_STORE
 
 _ROWS = (

@@ -1,4 +1,4 @@
-"""ldmatrix (PTX ISA 9.7.14.5.15): a row."""
+"""ldmatrix, stmatrix and movmatrix (PTX ISA 9.7.14.5.15 to .17): rows."""
 
 from __future__ import annotations
 
@@ -78,4 +78,55 @@ LDMATRIX = Instruction(
         ),
     ),
     fertile=(("shape", "num", "type"), ("shape", "dst_fmt", "src_fmt")),
+)
+
+
+_LINE = ".shape.num{.trans}{.ss}.type"
+_B8 = "type: b8"
+
+STMATRIX = Instruction(
+    mnemonic="stmatrix",
+    function="stmatrix",
+    section="9.7.14.5.16",
+    operands=("p", "r"),
+    syntax="sync aligned shape num trans? space? type",
+    blocks=(
+        Block(
+            _LINE, f"shape: m8n8; num: x1|x2|x4; trans: |trans; space: {SHARED_SPACES}; type: b16"
+        ),
+        Block(
+            _LINE, f"shape: m16n8; num: x1|x2|x4; trans: trans; space: {SHARED_SPACES}; type: b8"
+        ),
+    ),
+    notes=(
+        introduced("", (7, 8)),
+        introduced("Support for .m16n8 shape and .b8 type", (8, 6), _B8),
+        required("", 90),
+        Note(f"Shape .m16n8 and type .b8 {SPECIFIC_TARGETS}", specific=True, where=_B8),
+    ),
+    quotes=(
+        Quote(
+            "Collectively store one or more matrices across all threads in a warp to the "
+            "location indicated by the address operand p, in .shared state space."
+        ),
+    ),
+    fertile=(("shape", "num", "type"), ("shape", "trans", "type")),
+)
+
+
+MOVMATRIX = Instruction(
+    mnemonic="movmatrix",
+    function="movmatrix",
+    section="9.7.14.5.17",
+    operands=("to", "from"),
+    syntax="sync aligned shape trans type",
+    blocks=(Block(".shape.trans.type", "shape: m8n8; trans: trans; type: b16"),),
+    notes=(introduced("", (7, 8)), required("", 75)),
+    quotes=(
+        Quote(
+            "Move a row-major matrix across all threads in a warp, reading elements from "
+            "source a, and writing the transposed elements to destination d."
+        ),
+    ),
+    fertile=(("shape", "type"), ("shape", "trans")),
 )

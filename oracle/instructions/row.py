@@ -158,7 +158,7 @@ class Metadata:
     """What the register "e" and the constant "selector" of a form mean, of whose A half is stored.
 
     A stored row is cut into units, each with an index of 2 bits: two units come from each chunk of
-    four, and an index says which of them it is (`oracle.metadata`).
+    four, and an index says which of them it is (`oracle.lane_fragments`).
     """
 
     section: str = ""

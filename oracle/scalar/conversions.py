@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import flushed, integral
-from oracle.arithmetic.error_free import odd_sum, two_sum
-from oracle.arithmetic.fma import rounded_sum
+from oracle.arithmetic.fma import odd_sum, rounded_sum, two_sum
 from oracle.formats import FORMATS, Format
 from oracle.scalar.floats import (
     CLAMPS,

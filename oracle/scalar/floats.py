@@ -2,7 +2,7 @@
 
 Results are exact, and rounded once. Sums and products of f32 and narrower formats are formed in
 double precision, where products are exact, and rounded to odd, so that rounding them again is as if
-they had been rounded once (`oracle.arithmetic.error_free`). Operations without a rounding modifier
+they had been rounded once (`oracle.arithmetic.fma`). Operations without a rounding modifier
 are left out: a compiler may fuse them (9.7.3.3, "may be optimized aggressively").
 """
 
@@ -24,8 +24,7 @@ from oracle.arithmetic.conversions import (
     narrow_to_bf16,
     rounded,
 )
-from oracle.arithmetic.error_free import odd_sum
-from oracle.arithmetic.fma import Decoded, fma
+from oracle.arithmetic.fma import Decoded, fma, odd_sum
 from oracle.formats import FORMATS, Format
 from oracle.models import NanRule
 from oracle.scalar.row import (

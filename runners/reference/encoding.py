@@ -23,10 +23,9 @@ from oracle.forms import ROW_BYTES, Form
 from oracle.image import position
 from oracle.isa import metadata_of
 from oracle.lane_code import LaneCode
-from oracle.lane_fragments import places
+from oracle.lane_fragments import index_bits, places
 from oracle.matrices import LANES, Matrix, Shape
 from oracle.matrix_moves import is_packed, moves
-from oracle.metadata import index_bits
 from oracle.models import Model, TruncatedDot
 from oracle.models.figures import ROUNDINGS
 from oracle.operands import Fragment, Use

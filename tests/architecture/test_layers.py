@@ -16,7 +16,7 @@ import pytest
 from test_rooms import ROOT, nodes
 
 LAYERS = (
-    "errors reasons given_files lazy scratch transposition",
+    "errors reasons given_files lazy scratch",
     "formats targets matrices registers places operations",
     "forms instructions",
     "isa statements opcodes legality",
@@ -24,9 +24,9 @@ LAYERS = (
     "arithmetic",
     "scalar",
     "operands lane_code ops steps storage sharing program definedness image",
-    "elementwise lane_fragments metadata batches tags",
-    "multiply lane_products matrix_moves double_enclosure enclosure",
-    "warps execution bounds permission tracing slicing terms",
+    "lane_fragments batches",
+    "multiply lane_products matrix_moves enclosure",
+    "execution bounds permission tracing slicing",
     "measuring",
     "api",
 )

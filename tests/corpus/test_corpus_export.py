@@ -8,7 +8,7 @@ from corpus_cases import CASE, FILES, changed, new_corpus, tree
 
 from corpus import Corpus, open_corpus
 from corpus.exchange import export_zip, json_lines
-from corpus.upkeep import merge
+from corpus.store import merge
 
 
 def two_findings(folder: Path) -> Corpus:

@@ -11,7 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corpus import Case, Finding, Identity, Kind, Making, RunnerVerdict
-from corpus.known import Build, Known, known_with, load_known, mark_known, parse_known, recorded
+from corpus.finding import Build
+from corpus.known import Known, known_with, load_known, mark_known, parse_known, recorded
 from oracle.errors import UsageError
 
 DAY = date(2026, 11, 21)
@@ -271,12 +272,6 @@ def test_all_that_is_given_has_to_fit(match: str, holds: bool) -> None:
     assert explained(match) is holds
 
 
-def test_one_instruction_has_to_fit_all_patterns_of_instructions() -> None:
-    match = "instruction = 'wmma.*'\ninstruction_regex = '.*b8;'"
-    assert explained(match, changed(CASE, instructions=("ldmatrix.b4;", "wmma.b8;")))
-    assert not explained(match, changed(CASE, instructions=("ldmatrix.b8;", "wmma.b4;")))
-
-
 def test_what_one_assembler_is_known_for_does_not_hide_another() -> None:
     match = 'family = "*"\nrunner = "ptxas"\nversions = ">=13"'
     assert explained(match, by(("ptxas", "V13.5.37")))
@@ -307,15 +302,6 @@ def test_an_entry_holds_through_its_last_day_and_is_reported_after_it(days: int)
     holds = listed.match(CASE, today=DAY) is not None
     assert holds is (days >= 0)
     assert [one.id for one in listed.expired(today=DAY)] == ([] if holds else ["one"])
-
-
-def test_the_first_entry_that_fits_is_the_answer() -> None:
-    first = entry('family = "nothing"').replace('"one"', '"first"')
-    second = entry('family = "*"').replace('"one"', '"second"')
-    third = entry('family = "*"').replace('"one"', '"third"')
-    found = known(first, second, third).match(CASE, today=DAY)
-    assert found is not None
-    assert (found.id, found.reason, found.evidence) == ("second", "because", "seen")
 
 
 OLD, NEW = "schema = 1\n", "schema = 2\n"

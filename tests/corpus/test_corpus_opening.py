@@ -1,7 +1,5 @@
 """A folder is a corpus, becomes one, or is refused with a sentence."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -66,12 +64,6 @@ def test_a_broken_manifest_is_said(text: str, corpus: Corpus) -> None:
             opening(corpus.path)
 
 
-def test_removing_a_broken_manifest_keeps_the_findings(corpus: Corpus) -> None:
-    saved = corpus.add(CASE, FILES)
-    (corpus.path / "corpus.json").unlink()
-    assert create_corpus(corpus.path, generator="test").get(saved.id).files() == FILES
-
-
 def test_a_corpus_of_a_later_layout_is_left_alone(corpus: Corpus) -> None:
     (corpus.path / "corpus.json").write_text('{"schema": 2, "generator": "x", "new": 1}')
     with pytest.raises(InfrastructureError, match="a later warpfuzz made this corpus"):
@@ -98,11 +90,3 @@ def test_a_lock_that_is_not_released_is_said(
         with pytest.raises(InfrastructureError, match="another process keeps it locked; wait"):
             settle(open_corpus(corpus.path))
         assert corpus.add(CASE, FILES).new
-
-
-def test_importing_the_package_imports_nothing_heavy() -> None:
-    code = "import sys, corpus; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert {"numpy", "hypothesis", "rich", "zipfile", "tomllib", "hashlib", "shutil"}.isdisjoint(
-        done.stdout.split()
-    )

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from corpus.entry import INPUT, PROGRAM
-from corpus.known import KnownRow, known_with, load_known, wrong_builds
+from corpus.finding import wrong_builds
+from corpus.known import KnownRow, known_with, load_known
 from corpus.opening import FOLDER, Answers, named_corpus, read_answers
 from corpus.programs import decode_program, unpack
 from fuzz.findings.case import ACTUAL

@@ -214,12 +214,6 @@ def test_a_unique_prefix_in_either_case_names_a_finding(corpus: Corpus) -> None:
                 corpus.get(identity[: length - 1])
 
 
-@pytest.mark.parametrize("prefix", ["abc", "", "xyz", "../..", "0" * 16])
-def test_an_unknown_prefix_is_said(prefix: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no finding whose id starts with .* shows the ids"):
-        new_corpus(tmp_path).get(prefix)
-
-
 @pytest.mark.parametrize(
     "name", ["", "../x", "a/b", ".hidden", "finding.json", "Finding.JSON", "é"]
 )

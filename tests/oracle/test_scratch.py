@@ -1,6 +1,5 @@
 """Working memory: what has different names, or belongs to different threads, is never shared."""
 
-from itertools import combinations
 from threading import Thread
 
 import numpy as np
@@ -8,25 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracle.scratch import Scratch, own_scratch
-
-sizes = st.one_of(st.integers(0, 9000), st.integers(0, 20 << 20))
-
-
-@given(st.lists(st.tuples(st.sampled_from("abcd"), sizes), max_size=8))
-def test_arrays_of_different_names_lie_apart(requests):
-    scratch, arrays = Scratch(), {}
-    for name, size in requests:
-        arrays[name] = scratch.array(name, (size,), np.uint8)
-        assert arrays[name].size == size
-    for one, other in combinations(arrays.values(), 2):
-        assert not np.shares_memory(one, other)
-
-
-def test_a_name_keeps_its_memory_for_smaller_arrays_of_any_type():
-    scratch = Scratch()
-    words = scratch.array("a", (3, 5), np.float64)
-    assert np.shares_memory(words, scratch.array("a", (4, 2), np.int16))
-    assert words.ctypes.data % 64 == 0
 
 
 def test_threads_have_their_own():

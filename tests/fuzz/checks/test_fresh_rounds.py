@@ -25,14 +25,13 @@ from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import State
 from fuzz.checks import fresh_rounds
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import REFERENCE, RoundJob, RoundReport, Shard, Stage, nested
+from fuzz.checks.protocol import REFERENCE, RoundJob, RoundReport, Stage, nested
 from fuzz.commands.run import _resolved, resumed
 from fuzz.console.dashboard import reference_lines
-from fuzz.options.testing import DEVICE_REFERENCE, Run
+from fuzz.options.testing import Run
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError
 from runners import simulated_runner
-from runners.front_ends.protocol import FrontEndToolchain
 from runners.protocol import Compiled, Failure, Images, Ran, Trouble
 from runners.reference.encoding import Encoded
 from runners.reference.host import HostReference
@@ -44,7 +43,6 @@ from strategies.draws import Selection
 from strategies.rounds import round_batches, round_key, selected_forms
 
 ONLY = "wmma.mma*s8*"
-WHOLE = Shard()
 FIRST = 1
 """Images of each program that the oracle judges; the device makes those from here on."""
 
@@ -109,15 +107,13 @@ def check_of(maker: Any) -> Programs:
     )
 
 
-def reports(maker: Any, rounds: int = 1, shard: Shard = WHOLE) -> list[RoundReport]:
+def reports(maker: Any, rounds: int = 1) -> list[RoundReport]:
     check = check_of(maker)
     with check.opened(Silence()) as opened_check:
         plan = check.plan(opened_check.facts)
         known = plan.coverage()
         return [
-            opened_check.round(
-                RoundJob(number=at, plan=plan.round(shard.number(at), known), shard=shard)
-            )
+            opened_check.round(RoundJob(number=at, plan=plan.round(at, known)))
             for at in range(rounds)
         ]
 
@@ -161,7 +157,7 @@ class Watched:
     def __init__(self) -> None:
         self.verified: list[Batch] = []
 
-    def after(self, report: RoundReport, verified: Sequence[Batch]) -> None:
+    def after(self, number: int, report: RoundReport, verified: Sequence[Batch]) -> None:
         self.verified += verified
 
     def close(self) -> None:
@@ -241,15 +237,6 @@ def test_nothing_is_skipped_and_nothing_twice_where_a_round_is_cut() -> None:
     assert sum(part.cases for part in parts) == whole.cases
     assert counts_of(parts) == counts_of([whole])
     assert {*numbers(parts)} >= {*numbers([whole])}
-
-
-def test_shards_compare_what_the_whole_campaign_does() -> None:
-    # All rounds here are of the first epoch, which depends on nothing that was reached before.
-    parts = [reports(defective, 1, Shard(index=index, count=2)) for index in (1, 2)]
-    together = [report for part in parts for report in part]
-    whole = reports(defective, 2)
-    assert counts_of(together) == counts_of(whole)
-    assert numbers(together) == numbers(whole)
 
 
 class Told:
@@ -430,23 +417,3 @@ def test_a_campaign_that_is_resumed_has_its_reference_again(
 ) -> None:
     state = State(options={"--runner": runner, "--device-reference": stored}, started="")
     assert _resolved(resumed(Run(), state), ()).device_reference is bool(stored)
-
-
-@pytest.mark.parametrize(
-    ("options", "by_itself"),
-    [
-        ({"runner": "cuda"}, DEVICE_REFERENCE),
-        ({"runner": "cuda", "compilers": "driver"}, False),
-        ({"runner": "cuda", "front_ends": ("llvm",)}, False),
-        ({"runner": "sim"}, False),
-        ({"runner": "ptxas"}, False),
-    ],
-)
-def test_what_compares_with_the_reference_by_itself(
-    options: dict[str, Any], by_itself: bool
-) -> None:
-    front_ends: list[Any] = [FrontEndToolchain] * len(options.get("front_ends", ()))
-    assert _resolved(Run(**options), front_ends).device_reference is by_itself
-    if options == {"runner": "sim"}:
-        typed = Run(**options, device_reference=True, given=frozenset({"device_reference"}))
-        assert _resolved(typed, ()).device_reference

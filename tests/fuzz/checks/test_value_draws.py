@@ -8,12 +8,9 @@ from hypothesis import strategies as st
 
 from oracle.errors import UsageError
 from oracle.forms import Form
-from oracle.image import position
 from oracle.isa import FORMS, is_available
 from oracle.program import Program
-from oracle.storage import read
 from oracle.targets import Module
-from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import Selection, draw
 from strategies.features import Focus
 from strategies.matrices import inputs, outputs
@@ -37,18 +34,6 @@ def test_matrices_are_found_where_they_are_loaded_and_stored(program: Program) -
     assert [placed.operand for placed in inputs(program)] == ["a", "b", "c"]
     assert [placed.place.buffer for placed in inputs(program)] == ["ga", "gb", "gc"]
     assert [placed.place.buffer for placed in outputs(program)] == ["gd"]
-
-
-@settings(max_examples=20)
-@given(st.sampled_from(PLAIN))
-def test_bits_are_finite_where_they_are_floats(program: Program) -> None:
-    images = expand(Recipe(classes=(ValueClass.BITS,), seed=3), program, 16)
-    for placed in inputs(program):
-        type_ = placed.tile.matrix.type
-        raw = read(images, position(program, placed.place), placed.tile)
-        if type_.is_float:
-            field = ((1 << type_.exponent_bits) - 1) << (type_.bits - 1 - type_.exponent_bits)
-            assert ((raw & raw.dtype.type(field)) != field).all()
 
 
 @pytest.mark.parametrize(("target", "version"), [("sm_70", "6.0"), ("sm_90", "8.0")])

@@ -7,17 +7,27 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from corpus import Entry, create_corpus, open_corpus
+from corpus import (
+    Case,
+    Entry,
+    Identity,
+    Kind,
+    Making,
+    RunnerVerdict,
+    create_corpus,
+    open_corpus,
+)
 from corpus.known import Known
 from fuzz.campaign import campaign as coordinator
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.heartbeat import Broken, Heartbeats, WorkerHeartbeat
-from fuzz.campaign.pool import Event, Finished
+from fuzz.campaign.pool import Event, Finished, WorkerPool
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.campaign.worker import Worker
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Job
+from fuzz.checks.protocol import Found, Job
+from fuzz.findings.families import Bucket
 from fuzz.findings.making import ReplayOptions
 from fuzz.findings.stored import Replays
 from fuzz.runner import OpenRunner, RunnerChoice, opened
@@ -34,14 +44,46 @@ class Nobody:
     def update(self, status: object) -> None: ...
 
 
-class LocalPool:
+class FakePool(WorkerPool):
+    """A pool of nobody, of whom there is nothing to be said."""
+
+    workers = 1
+
+    def interrupt(self) -> None: ...
+
+    def statuses(self) -> Sequence[WorkerStatus]:
+        return ()
+
+    def close(self) -> None: ...
+
+
+FAMILIES = 12
+
+
+def found(number: int, *, complexity: int = 9) -> Found:
+    """What some round finds that nobody has carried out: one of so many families."""
+    name = f"family {number % FAMILIES}"
+    case = Case(
+        kind=Kind.VIOLATION, identity=Identity(failure="wrong result", instructions=(name,)),
+        instructions=(f"wmma.{number % FAMILIES}.{complexity};",), target="sm_90",
+        ptx_version="8.0", complexity=complexity, made=Making(runner="sim"),
+        runners=(RunnerVerdict(runner="sim", version="1", outcome="violation"),),
+    )  # fmt: skip
+    return Found(
+        bucket=Bucket(kind=case.kind, identity=case.identity),
+        case=case,
+        files={"module.ptx": name.encode()},
+    )
+
+
+class LocalPool(FakePool):
     """One worker in this process, who goes when the device does."""
 
     def __init__(self, ready: OpenRunner, check: Programs) -> None:
+        super().__init__()
         opened_check = check.on_runner(ready, WorkerHeartbeat(Heartbeats(1), 0), ExitStack())
         self.facts, self._worker = opened_check.facts, Worker(opened_check)
         self._job: Job | None = None
-        self.workers = 1
 
     def places_for_rounds(self) -> int:
         return int(self._job is None and self.workers)
@@ -63,16 +105,6 @@ class LocalPool:
             self.workers = 0
             events.append(Broken(cause=DeviceLostError, message=report.lost))
         return events
-
-    def interrupt(self) -> None: ...
-
-    def remarks(self) -> Sequence[str]:
-        return ()
-
-    def statuses(self) -> Sequence[WorkerStatus]:
-        return ()
-
-    def close(self) -> None: ...
 
 
 def campaign(

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
-from corpus import Entry, Kind, Origin, ShrinkStatus, create_corpus
+from corpus import Entry, Origin, ShrinkStatus, create_corpus
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import Bucket
 from fuzz.findings.replay import Subject, attempt
@@ -23,6 +29,8 @@ from oracle.targets import Module, parse_target
 from runners.emission import emit
 from strategies.contents import Recipe, ValueClass, expand
 
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
 VALUED = tuple(form for form in MMA_FORMS if not (form.satfinite and form.d_type.is_float))
 """The forms whose results are documented (9.7.14.4.5)."""
 HALF = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
@@ -132,4 +140,44 @@ def half() -> Form:
     return mma_form(HALF)
 
 
-__all__ = ["HALF", "VALUED", "Kind", "contents", "half", "multiplication", "row_load", "stored"]
+@dataclass(frozen=True)
+class Ended:
+    """How a program ended."""
+
+    code: int
+    out: str
+
+
+def ended(command: list[object], cwd: Path | None = None, **environment: str) -> Ended:
+    done = subprocess.run(
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        cwd=cwd,
+        env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **environment},
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return Ended(done.returncode, done.stdout + done.stderr)
+
+
+def by_python(folder: Path, *options: object, **environment: str) -> Ended:
+    """Run repro.py where PyCUDA is a stand-in on the simulated device."""
+    path = os.pathsep.join((str(HERE / "fakes"), str(ROOT)))
+    return ended([sys.executable, folder / "repro.py", *options], PYTHONPATH=path, **environment)
+
+
+def c_program(folder: Path, into: Path) -> Path:
+    """Compile repro.cu against a stand-in for the CUDA driver."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("g++ is not installed, so that repro.cu cannot be compiled")
+    flags = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-I", HERE / "cuda_stub", "-x", "c++"]
+    made = ended([compiler, *flags, folder / "repro.cu", "-o", into / "program"])
+    assert made.code == 0, made.out
+    return into / "program"
+
+
+def in_c(program: Path, folder: Path, result: Path, *options: object, **more: str) -> Ended:
+    return ended([program, *options], cwd=folder, FAKE_RESULT=str(result), **more)

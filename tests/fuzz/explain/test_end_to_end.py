@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 from command_line import warpfuzz
-from test_repro_folder import by_python
+from repro_cases import by_python
 
 FAULT = ("--fault", "accumulator-ignored")
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
-from command_line import ROOT, warpfuzz
-from repro_cases import half, multiplication, row_load, stored
+from command_line import warpfuzz
+from repro_cases import by_python, c_program, half, in_c, multiplication, row_load, stored
 
 from corpus import Entry
 from fuzz.explain.folder import write_reproduction
@@ -28,34 +25,6 @@ INTEGERS = multiplication(
 )
 DOUBLES = multiplication(mma_form("wmma.mma.sync.aligned.col.row.m8n8k4.f64.f64.f64.f64"))
 HALVES = multiplication(half(), changes=(Operation.NEGATE,), times=2)
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a program ended."""
-
-    code: int
-    out: str
-
-
-def ended(command: list[object], cwd: Path | None = None, **environment: str) -> Ended:
-    done = subprocess.run(
-        [str(word) for word in command],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-        cwd=cwd,
-        env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **environment},
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return Ended(done.returncode, done.stdout + done.stderr)
-
-
-def by_python(folder: Path, *options: object, **environment: str) -> Ended:
-    """Run repro.py where PyCUDA is a stand-in on the simulated device."""
-    path = os.pathsep.join((str(HERE / "fakes"), str(ROOT)))
-    return ended([sys.executable, folder / "repro.py", *options], PYTHONPATH=path, **environment)
 
 
 def reproduced(entry: Entry, folder: Path) -> Path:
@@ -165,19 +134,7 @@ def test_python_says_what_is_missing_or_failed(
 
 @pytest.fixture(scope="module")
 def program_in_c(halves: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compile repro.cu against a stand-in for the CUDA driver."""
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("g++ is not installed, so that repro.cu cannot be compiled")
-    program = tmp_path_factory.mktemp("c") / "repro"
-    flags = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-I", HERE / "cuda_stub", "-x", "c++"]
-    made = ended([compiler, *flags, halves / "repro.cu", "-o", program])
-    assert made.code == 0, made.out
-    return program
-
-
-def in_c(program: Path, folder: Path, result: Path, *options: object, **more: str) -> Ended:
-    return ended([program, *options], cwd=folder, FAKE_RESULT=str(result), **more)
+    return c_program(halves, tmp_path_factory.mktemp("c"))
 
 
 def test_c_tells_right_from_wrong(halves: Path, program_in_c: Path) -> None:

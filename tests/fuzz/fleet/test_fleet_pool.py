@@ -19,25 +19,23 @@ from typing import Any
 import pytest
 from fake_cluster import FakeCluster
 from rich.console import Console
+from value_runs import FAMILIES, FakePool, found
 
-from corpus import Case, Identity, Kind, Making, RunnerVerdict, create_corpus
+from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.heartbeat import Broken
 from fuzz.campaign.pool import Event, Finished, Lost
 from fuzz.campaign.status import (
     CampaignStatus,
-    Change,
     Changed,
     Hosts,
     Life,
-    Part,
     WorkerStatus,
-    missing_words,
     read_figures,
     summary,
 )
-from fuzz.campaign.store import Budget, CampaignStore, State, decode
+from fuzz.campaign.store import Budget, CampaignStore, decode
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import (
     Check,
@@ -51,7 +49,6 @@ from fuzz.checks.protocol import (
     Stage,
 )
 from fuzz.console import LineWatching
-from fuzz.findings.families import Bucket
 from fuzz.fleet import pool as fleet_pool
 from fuzz.fleet.host import Begun, Host
 from fuzz.fleet.pool import FleetPool
@@ -61,7 +58,7 @@ from strategies.coverage import ProgramCoverage
 
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="a device")
 CHECK = Programs(choice=RunnerChoice(name="sim"), seed=1)
-CASES, FAMILIES = 8, 12
+CASES = 8
 
 
 def test_a_cluster_without_a_gpu_is_not_waited_for_without_end(
@@ -74,21 +71,6 @@ def test_a_cluster_without_a_gpu_is_not_waited_for_without_end(
         pytest.raises(InfrastructureError, match="the cluster has no GPU that Ray sees"),
     ):
         pool.facts()
-
-
-def found(number: int, *, complexity: int = 9) -> Found:
-    name = f"family {number % FAMILIES}"
-    case = Case(
-        kind=Kind.VIOLATION, identity=Identity(failure="wrong result", instructions=(name,)),
-        instructions=(f"wmma.{number % FAMILIES}.{complexity};",), target="sm_90",
-        ptx_version="8.0", complexity=complexity, made=Making(runner="sim"),
-        runners=(RunnerVerdict(runner="sim", version="1", outcome="violation"),),
-    )  # fmt: skip
-    return Found(
-        bucket=Bucket(kind=case.kind, identity=case.identity),
-        case=case,
-        files={"module.ptx": name.encode()},
-    )
 
 
 def report_of(job: RoundJob) -> RoundReport:
@@ -105,12 +87,13 @@ def report_of(job: RoundJob) -> RoundReport:
     return report
 
 
-class Answering:
+class Answering(FakePool):
     """A pool whose answers come in any order, some of them late."""
 
     facts: Facts = FACTS
 
     def __init__(self, check: Check, *, workers: int) -> None:
+        super().__init__()
         self.workers = workers
         self._chance = random.Random(2026)
         self._jobs: list[Job] = []
@@ -142,12 +125,6 @@ class Answering:
         report = replace(one, state=FoundState.REPLAYED)
         return Finished(job=job, report=report)
 
-    def interrupt(self) -> None:
-        """Nothing goes on."""
-
-    def remarks(self) -> Sequence[str]:
-        return ()
-
     def statuses(self) -> Sequence[WorkerStatus]:
         return [
             WorkerStatus(
@@ -155,9 +132,6 @@ class Answering:
                 stalled=False, shares={Stage.RUN: 1.0},
             )
         ]  # fmt: skip
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 def host_of(make_pool: type[Answering], host: str = "") -> Callable[[str], Host]:
@@ -333,73 +307,6 @@ def changes_of(pool: FleetPool, count: int, hosts: Hosts) -> list[str]:
             if isinstance(event, Changed):
                 hosts.hear(event)
     return [str(event["text"]) for event in hosts.news[before:]]
-
-
-@pytest.mark.usefixtures("_quick")
-def test_nodes_of_one_host_are_told_apart() -> None:
-    cluster = FakeCluster([1, 1, 2], host_of(Answering, host="vm"), host="vm")
-    hosts = Hosts(state=State(options={}, started=""))
-    with FleetPool(CHECK, cluster) as pool:
-        pool.facts()
-        while len(pool._ready()) < 4:
-            pool.poll(0.01)
-        # One of its two actors was killed before, and has no successor yet.
-        cluster.actors[3].gone = "it was killed"
-        cluster.nodes[2] = 1
-        assert changes_of(pool, 1, hosts) == ["actor on vm (2) is gone: it was killed"]
-        cluster.remove(2)
-        cluster.remove(1)
-        gone = changes_of(pool, 4, hosts)
-        assert sorted(gone) == [
-            "actor on vm (1) is gone: its node died",
-            "actor on vm (2) is gone: its node died",
-            "node vm (1) is gone, and 1 actor with it: it was unplugged",
-            "node vm (2) is gone, and 2 actors with it: it was unplugged",
-        ]
-        # A node that is started again has another id.
-        cluster.add(3, 1)
-        back = changes_of(pool, 2, hosts)
-        assert re.fullmatch(r"node vm \(3\) is back in place of 1 after \d s", back[0])
-        assert back[1] == "actor on vm (3) is back"
-    hosts = Hosts(state=State(options={}, started=""))
-    for node in "12":
-        change = Changed(part=Part.NODE, change=Change.GONE, host="vm", node=node * 56)
-        hosts.hear(change)
-    hosts.hear(replace(change, node="3" * 56, change=Change.JOINED))
-    (status,) = hosts.statuses()
-    assert list(status.gone) == ["2" * 56]
-    assert re.fullmatch(
-        r"1 node is missing \(vm: 22222222 since \d\d:\d\d:\d\d UTC\)", missing_words([status])
-    )
-
-
-@pytest.mark.usefixtures("_quick")
-def test_where_no_further_actor_is_started_that_is_said() -> None:
-    cluster = FakeCluster([1, 1], host_of(Answering))
-    with FleetPool(CHECK, cluster) as pool:
-        pool.facts()
-        while len(pool._ready()) < 2:
-            pool.poll(0.01)
-        make = cluster._make
-
-        def broken(node: str) -> Host:
-            cluster.actors[-1].gone = "its Python is another one"
-            return make(node)
-
-        cluster._make = broken
-        cluster.actors[1].gone = "it was killed"
-        end = time.monotonic() + 20
-        while not pool.remarks() and time.monotonic() < end:
-            pool.poll(0.01)
-        assert pool.remarks() == (
-            "no further actor is started: 10 in a row died as they began; the last one: its "
-            "Python is another one",
-        )
-        assert pool.workers == 1
-        # What goes is still told of.
-        cluster.remove(1)
-        gone = "node node1 (1) is gone, and 1 actor with it: it was unplugged"
-        assert changes_of(pool, 1, Hosts(state=State(options={}, started=""))) == [gone]
 
 
 class Broke(Answering):

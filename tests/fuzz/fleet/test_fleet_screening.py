@@ -11,7 +11,7 @@ from fake_cluster import FakeCluster
 
 from fuzz.commands.screen import _fleet_rows, _watch_fleet
 from fuzz.fleet.host import Begun
-from fuzz.fleet.screening import FleetScreening, Harvest, ScreenHost, ScreenNews
+from fuzz.fleet.screening import FleetScreening, ScreenHost, ScreenNews
 
 
 class Screening(ScreenHost):
@@ -29,8 +29,8 @@ class Screening(ScreenHost):
     def news(self, stop: bool) -> ScreenNews:
         self._looks += 1
         row = {"device": "GPU 0: a device", "cases": 9, "wrong": 0, "multiprocessors": []}
-        harvest = Harvest(summary={"devices": [row]}, findings=(), error="")
-        return ScreenNews(line="10 s", harvest=harvest if self._looks > 2 else None)
+        over = self._looks > 2
+        return ScreenNews(line="10 s", over=over, summary={"devices": [row]} if over else None)
 
     def end(self) -> None:
         """Nothing is open."""

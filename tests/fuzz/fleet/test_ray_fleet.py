@@ -292,28 +292,3 @@ def test_a_cluster_of_this_machine_has_the_processors_that_this_process_is_bound
     with pytest.raises(InfrastructureError, match="nothing is started here"):
         RayCluster(address, gpus=False, host=Nobody)
     assert said["num_cpus"] == asked
-
-
-def test_why_an_actor_is_gone_is_told_without_what_its_user_has_no_use_for() -> None:
-    from ray.exceptions import ActorUnavailableError, RayError
-
-    from fuzz.fleet.ray_cluster import _why_gone
-
-    # As Ray 2.60 said them when nodes and processes of a real cluster were killed.
-    unavailable = (
-        "The actor is temporarily unavailable: RpcError: RPC error: Socket closed rpc_code: 14"
-    )
-    assert _why_gone(ActorUnavailableError(unavailable, b"\0" * 16)) == (
-        "it cannot be reached (Socket closed)"
-    )
-    head = (
-        "The actor died unexpectedly before finishing this task.\n\tclass_name: A\n\tactor_id: "
-        "7595f4\n\tpid: 20469\n\tnamespace: 462f40b0\n\tip: 192.0.2.2\n"
-    )
-    dead = (
-        "The actor died because its node has died. Node Id: 616d85\n\tthe actor's node was "
-        "terminated unexpectedly: health check failed due to missing too many heartbeats"
-    )
-    killed = "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR"
-    for error, why in ((dead, "its node died"), (killed, killed)):
-        assert _why_gone(RayError(head + error)) == why

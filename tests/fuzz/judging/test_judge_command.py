@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import re
 import shlex
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,13 +16,13 @@ import pytest
 from answering import address
 from command_line import ROOT, Ended, warpfuzz
 from planted_ptxas import planted_ptxas
+from repro_cases import by_python, c_program, in_c
 
 from corpus import Kind
 from fuzz.explain.document import escaped
 from fuzz.findings.launches import Setup, parse_launch, setup_of
-from fuzz.judging import judging, reducing
-from fuzz.judging.judging import shows
-from fuzz.judging.reducing import Holds, KernelReducer
+from fuzz.judging import judging
+from fuzz.judging.judging import Holds, KernelReducer, shows
 from fuzz.judging.reference import Expected, Left, Reference, forgetting
 from runners.compilers import Found
 from runners.protocol import Failure, Trouble
@@ -89,7 +85,7 @@ CAT = ("--ptx-pass", "cat")
 
 def reduce_little() -> None:
     """Give up on a smaller case at once: each try starts two processes (`prepare`)."""
-    reducing.REDUCE_SECONDS = 0.5
+    judging.REDUCE_SECONDS = 0.5
 
 
 PTXAS = r"""#!/bin/sh
@@ -176,42 +172,22 @@ def test_the_folder_of_a_judged_kernel_says_what_was_judged(reproduction: Path) 
 
 def test_the_programs_of_a_judged_kernel_launch_it_as_it_was(reproduction: Path) -> None:
     """Both programs, where PyCUDA and CUDA are stand-ins."""
-    explain = ROOT / "tests" / "fuzz" / "explain"
-    environment = {**os.environ, "PYTHONPATH": f"{explain / 'fakes'}:{ROOT}"}
-
-    def ran(*words: object, **more: str) -> tuple[int, str]:
-        done = subprocess.run(
-            [str(word) for word in words], capture_output=True, text=True, check=False,
-            cwd=reproduction, env={**environment, **more},
-        )  # fmt: skip
-        return done.returncode, done.stdout + done.stderr
-
-    code, said = ran(sys.executable, reproduction / "repro.py")
-    assert code == 1, said
+    ran = by_python(reproduction)
+    assert ran.code == 1, ran.out
     actual, expected = (
         np.frombuffer((reproduction / f"{name}.bin").read_bytes(), np.uint8)
         for name in ("actual", "expected")
     )
     at = int(np.flatnonzero(actual != expected)[0])
     told = f"byte {at} of image 0: expected {expected[at]:#04x}, actual {actual[at]:#04x}\n"
-    assert said.startswith(told), "as it was recorded"
+    assert ran.out.startswith(told), "as it was recorded"
     wrong = np.count_nonzero(actual != expected)
-    assert said.endswith(f"{wrong} of {expected.size} bytes are not as the PTX ISA says\n")
-    code, said = ran(
-        sys.executable, reproduction / "repro.py", "--ptx", reproduction / "module.ptx"
-    )
-    assert code == 0, said
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("g++ is not installed, so that repro.cu cannot be compiled")
-    flags = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-I", explain / "cuda_stub", "-x", "c++"]
-    program = reproduction.parent / "program"
-    code, said = ran(compiler, *flags, reproduction / "repro.cu", "-o", program)
-    assert code == 0, said
-    for name, ends in (("actual", 1), ("expected", 0)):
-        result = str(reproduction / f"{name}.bin")
-        code, said = ran(program, FAKE_RESULT=result, FAKE_OFFSET="256")
-        assert code == ends, said
+    assert ran.out.endswith(f"{wrong} of {expected.size} bytes are not as the PTX ISA says\n")
+    assert by_python(reproduction, "--ptx", reproduction / "module.ptx").code == 0
+    program = c_program(reproduction, reproduction.parent)
+    for name, code in (("actual", 1), ("expected", 0)):
+        result = reproduction / f"{name}.bin"
+        assert in_c(program, reproduction, result, FAKE_OFFSET="256").code == code
 
 
 def test_a_pass_that_takes_the_place_of_a_variable_for_granted_is_found(tmp_path: Path) -> None:

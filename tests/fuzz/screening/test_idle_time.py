@@ -12,10 +12,11 @@ import pytest
 
 from corpus import create_corpus
 from corpus.known import known_with
+from fuzz.bench.campaigns import Silence
 from fuzz.campaign.triage import Triage
 from fuzz.checks.program_rounds import ProgramRounds
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import OpenCheck, RoundJob, RoundPlan, RoundReport, Stage
+from fuzz.checks.protocol import OpenCheck, RoundJob, RoundPlan, RoundReport
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening import idle_time
 from fuzz.screening.idle_time import IdleScreening
@@ -24,18 +25,6 @@ from strategies.draws import Selection
 
 _PATIENCE = 60.0
 """Seconds until something must have been screened, on a machine that does other things as well."""
-
-
-class _Still:
-    """A heartbeat that nobody feels."""
-
-    interrupted = False
-
-    def enter(self, stage: Stage, *, round: int | None = None) -> None: ...  # noqa: A002
-
-    def count(self, cases: int) -> None: ...
-
-    def beat(self) -> None: ...
 
 
 @pytest.fixture(autouse=True)
@@ -77,11 +66,11 @@ def test_screening_is_reported_apart_and_rounds_are_what_they_are_without() -> N
         return report.screening is not None and report.screening.comparisons > 0
 
     programs = check()
-    with programs.opened(_Still()) as opened_check:
+    with programs.opened(Silence()) as opened_check:
         wanted = job(programs, opened_check)
         until(opened_check, wanted, screened)
         with_it = opened_check.round(wanted)
-    with replace(programs, idle=None).opened(_Still()) as opened_check:
+    with replace(programs, idle=None).opened(Silence()) as opened_check:
         without = opened_check.round(wanted)
     assert without.screening is None
     assert with_it.screening is not None
@@ -102,7 +91,7 @@ def test_a_multiprocessor_that_is_wrong_becomes_a_finding_that_is_replayed(tmp_p
         return bool(triage.announced)
 
     programs = check("stuck-bit-on-one-sm")
-    with programs.opened(_Still()) as opened_check:
+    with programs.opened(Silence()) as opened_check:
         until(opened_check, job(programs, opened_check), found)
     assert triage.waiting == 0
     (state,) = triage.announced
@@ -114,12 +103,12 @@ def test_a_multiprocessor_that_is_wrong_becomes_a_finding_that_is_replayed(tmp_p
 def test_programs_that_differed_are_not_verified() -> None:
     for faults, verified in (((), True), (("store-missing",), False)):
         programs = check(*faults)
-        with programs.opened(_Still()) as opened_check:
+        with programs.opened(Silence()) as opened_check:
             drawn = job(programs, opened_check)
         with opened(programs.choice) as ready:
             worker = ProgramRounds(
                 ready, versions=opened_check.facts.versions, seed=5, selection=programs.selection,
-                smallest=False, heartbeat=_Still(),
+                smallest=False, heartbeat=Silence(),
             )  # fmt: skip
             report = worker.report(drawn)
         assert bool(worker.verified) is verified
@@ -128,9 +117,9 @@ def test_programs_that_differed_are_not_verified() -> None:
 
 def test_one_process_alone_screens_a_device() -> None:
     programs = check()
-    with programs.opened(_Still()) as one, programs.opened(_Still()) as other:
+    with programs.opened(Silence()) as one, programs.opened(Silence()) as other:
         wanted = job(programs, one)
         assert one.round(wanted).screening is not None
         assert other.round(wanted).screening is None
-    with programs.opened(_Still()) as third:
+    with programs.opened(Silence()) as third:
         assert third.round(wanted).screening is not None

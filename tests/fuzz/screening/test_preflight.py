@@ -146,20 +146,6 @@ def screened(name: str, error: Exception | None) -> ScreenedDevice:
     return ScreenedDevice(name=name, choice=RunnerChoice(name="cuda"), error=error)  # type: ignore[arg-type]
 
 
-def test_a_preflight_that_was_stopped_does_not_blame_its_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    device = replace(screened("GPU 0", None), stopped=True)
-    assert standing(device)[1] == "it was stopped before anything was compared"
-    monkeypatch.setattr(ScreenedDevice, "cases", 1)
-    module = Module.named("sm_90", "9.5")
-    with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
-        screening = Screen(ready, describe(module, seed=0, covers={}))
-        said = standing(replace(device, screen=screening, scope=scope_of(module, "sm_90")))[1]
-    assert "it was stopped before" in said
-    assert "--time" not in said
-
-
 def test_the_worst_code_is_that_of_all_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     lost, failed = DeviceLostError("gone"), InfrastructureError("no compiler")
     several = [screened("GPU 0", failed), screened("GPU 1", lost)]

@@ -20,12 +20,12 @@ from small_sets import MODULE
 
 from corpus import Kind, create_corpus
 from corpus.known import known_with
-from fuzz import options
 from fuzz.commands import run
 from fuzz.commands import screen as screen_command
 from fuzz.console.screening import (
     ScreenedDevice,
 )
+from fuzz.options import operating
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening import screen as screen_module
 from fuzz.screening.distilling import candidates, describe, set_program
@@ -34,10 +34,9 @@ from fuzz.screening.screen import Screen, Sighting
 from fuzz.screening.sets import ScreeningSet, write_set
 from oracle.errors import InfrastructureError, UsageError
 from runners.kernels import KernelModule
-from runners.protocol import Collected, Compiled, Failure, Runner, Trouble
+from runners.protocol import Compiled, Failure, Runner, Trouble
 from runners.ptx_pass import RewritingRunner
 from runners.screening import References
-from runners.simulated_runner import SimulatedRunner
 from strategies.draws import Selection
 from strategies.rounds import selected_forms
 
@@ -336,33 +335,12 @@ def test_a_program_that_the_oracle_cannot_judge_is_left_out_and_said_to_be(
     assert one.why.endswith("no figures; it is left out")
 
 
-def test_a_screening_that_compared_nothing_is_no_clean_one(
-    small_set: ScreeningSet, tmp_path: Path
-) -> None:
-    write_set(tmp_path / "small.set", small_set)
-    ended = warpfuzz(
-        tmp_path,
-        "screen",
-        "small.set",
-        "--runner",
-        "sim",
-        "--time",
-        "0.000000001",
-        "--junit",
-        "out.xml",
-    )
-    assert ended.code == 3
-    assert "no image was compared" in ended.err
-    (case,) = ElementTree.parse(tmp_path / "out.xml").iter("testcase")
-    assert case.find("error") is not None
-
-
 def test_a_screening_that_is_stopped_before_anything_is_compared_is_not_sound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(screen_command._Job, "screen", lambda job, _: job.stop.set())
     with pytest.raises(InfrastructureError, match="stopped before anything was compared"):
-        screen_command.screen(options.Screen(runner="sim", corpus=tmp_path / "found", time="60"))
+        screen_command.screen(operating.Screen(runner="sim", corpus=tmp_path / "found", time="60"))
 
 
 def never_ends() -> None:
@@ -391,28 +369,6 @@ def test_a_launch_that_does_not_come_back_keeps_no_screening_from_its_end(
         ended = command.ended(60)
     assert ended.code == 4
     assert "has not come back 0.1 s after the end" in ended.err
-
-
-def test_what_failed_and_had_no_time_to_run_again_is_not_sound(
-    small_set: ScreeningSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_set(tmp_path / "small.set", small_set)
-    runs = SimulatedRunner.screen
-    hang = Collected(outcome=Failure(trouble=Trouble.HANG, message="it did not end"))
-    launches = [hang]
-
-    def screens(self: SimulatedRunner, *given: object, **named: object) -> object:
-        return launches.pop() if launches else runs(self, *given, **named)
-
-    monkeypatch.setattr(SimulatedRunner, "screen", screens)
-    asked = options.Screen(
-        path=tmp_path / "small.set", runner="sim", corpus=tmp_path / "found", time="0.0001"
-    )
-    with pytest.raises(InfrastructureError, match=r"it did not end; there was no time"):
-        screen_command.screen(asked)
-    # With time enough it runs again, and comes to its end.
-    launches.append(hang)
-    assert not screen_command.screen(asked.but(time="2"))
 
 
 def test_the_command_tells_multiprocessors_apart_in_json_junit_and_report(

@@ -187,7 +187,7 @@ def test_without_fresh_programs_nothing_passes(home: Path) -> None:
     words = ("gate", old, new, "--runner", "ptxas", *ENOUGH, "--variant", "none")
     ended = warpfuzz(home, *words, "--junit", "gate.xml", prepare=without_rounds)
     assert ended.code == 3
-    said = "UNKNOWN: no regression found in ptxas 2.0.0, but both compiled no new program"
+    said = "UNKNOWN: no regression found in ptxas 2.0.0, but no new program was compiled by both"
     assert ended.out.startswith(said)
     assert ElementTree.parse(home / "gate.xml").getroot().get("errors") == "1"
     rows = re.findall(r"^(\w[\w ]*?) +(\d+) +(\d+) +(\d+) +(\d+) *$", ended.out, re.MULTILINE)

@@ -17,12 +17,13 @@ from pathlib import Path
 
 import psutil
 import pytest
+from value_runs import FakePool, found
 
-from corpus import Case, Identity, Kind, Making, RunnerVerdict, create_corpus, durable
+from corpus import create_corpus, durable
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import Event, Finished, Lost
-from fuzz.campaign.status import CampaignStatus, WorkerStatus
+from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import (
@@ -33,7 +34,6 @@ from fuzz.checks.protocol import (
     RoundJob,
     RoundReport,
 )
-from fuzz.findings.families import Bucket
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError
 from strategies.coverage import ProgramCoverage
@@ -43,32 +43,18 @@ FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="nothing")
 CASES = 8
 """Of a round; one round a second makes a day."""
 ROUNDS = int(os.environ.get("LONG_LIFE_ROUNDS", "86400"))
-FAMILIES = 12
-"""A suspect in every 20th round belongs to one of so many."""
 
 
-def found(number: int, *, complexity: int = 9) -> Found:
-    """What some round finds: of a few kinds, every eighth of which does not happen again."""
-    name = f"family {number % FAMILIES}"
-    case = Case(
-        kind=Kind.VIOLATION, identity=Identity(failure="wrong result", instructions=(name,)),
-        instructions=(f"wmma.{number % FAMILIES}.{complexity};",), target="sm_90",
-        ptx_version="8.0", complexity=complexity, made=Making(runner="sim"),
-        runners=(RunnerVerdict(runner="sim", version="1", outcome="violation"),),
-    )  # fmt: skip
-    return Found(
-        bucket=Bucket(kind=case.kind, identity=case.identity),
-        case=case,
-        files={"module.ptx": name.encode()},
-    )
+class Rough(FakePool):
+    """A pool that answers at once, and of which somebody dies now and then over anything.
 
-
-class Rough:
-    """A pool that answers at once, and of which somebody dies now and then over anything."""
+    Every eighth family does not happen again.
+    """
 
     workers = 2
 
     def __init__(self) -> None:
+        super().__init__()
         self._jobs: list[Job] = []
         self._given = 0
 
@@ -97,18 +83,6 @@ class Rough:
         one = found(number, complexity=9 if job.seconds is None else 1)
         examined = replace(one, state=FoundState.REPLAYED)
         return Finished(job=job, report=examined)
-
-    def interrupt(self) -> None:
-        """Nothing goes on."""
-
-    def remarks(self) -> Sequence[str]:
-        return ()
-
-    def statuses(self) -> Sequence[WorkerStatus]:
-        return []
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 def _report(job: RoundJob) -> RoundReport:

@@ -180,18 +180,6 @@ def test_a_resumption_goes_on_with_the_options_that_are_not_given(tmp_path: Path
     assert resumed.summary["cases"] == 16
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_a_mistyped_folder_is_not_resumed(tmp_path: Path, there: bool) -> None:
-    """A minute with another runner came of it (2026-11-23)."""
-    folder = tmp_path / "mistyped"
-    if there:
-        folder.mkdir()
-    refused = warpfuzz(tmp_path, "run", "--resume", "--corpus", folder, "--time", "1s")
-    assert refused.code == 2
-    assert "so none can be resumed; check the folder" in " ".join(refused.err.split())
-    assert not [*folder.glob("*")]
-
-
 def test_a_campaign_is_not_overwritten_where_resume_was_forgotten(tmp_path: Path) -> None:
     campaign(tmp_path, 8)
     before = state(tmp_path)

@@ -17,7 +17,6 @@ from fuzz.commands.conform import MODEL, PERMITTED, asked, forms_of, item, unjud
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa import FORMS, form_of, is_available
-from oracle.permission import permitted
 from oracle.targets import Module
 from runners import foreign
 from runners.emission import emit
@@ -61,17 +60,6 @@ def test_every_form_is_reached_with_every_stride_in_every_memory():
             memories = {"": {"global", "shared"}, "global": {"global"}}.get(form.space, {"shared"})
             assert {memory for memory, _ in ways} == memories, form
             assert len(ways) == 5 * len(memories), form
-
-
-@pytest.mark.parametrize("type_", ["f16", "bf16", "tf32", "f64", "s8", "u4", "b1"])
-def test_what_is_loaded_is_multiplied_without_a_rounding(type_):
-    form = next(
-        one for one in forms_of(MODULE)
-        if one.is_access and one.matrix().operand == "b" and one.type().name == type_
-    )  # fmt: skip
-    one = item(form, MODULE)
-    images = one.images(4)
-    assert all(bound.low == bound.high for bound in permitted(one.program, images).bounds())
 
 
 @pytest.mark.parametrize("index", range(0, 765, 45))

@@ -25,7 +25,7 @@ from corpus import Case, Entry, create_corpus, open_corpus
 from corpus.exchange import export_zip, json_lines, opened_archive, read_case
 from corpus.known import PACKAGED, load_known
 from corpus.programs import unpack
-from corpus.upkeep import grouped, merge
+from corpus.store import grouped, merge
 from fuzz.campaign.store import CampaignStore, State
 from fuzz.checks.protocol import Counts, flattened
 from fuzz.commands.legality import judge_file
@@ -153,7 +153,7 @@ def used(folder: Path) -> None:
             replayed = replays.replay(entry, times=1)
             replayed.row()
             # What is caught there so that no finding ends the replay of another is to be mended.
-            assert "cannot be replayed" not in replayed.message, replayed.message
+            assert "cannot be replayed" not in replayed.now.message, replayed.now.message
     if problems or errors:
         sentences = [problem.sentence for problem in problems] + [str(one) for one in errors]
         raise InfrastructureError("; ".join(sentences))

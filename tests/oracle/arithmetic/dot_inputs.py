@@ -63,60 +63,9 @@ def subnormal(rng, k=16, count=COUNT):
     return fraction | (a & 0x8000), b, _f32(values_f32(c) * 2.0**-16)
 
 
-def half_ties(rng, k=16, count=COUNT):
-    """A product on a tie of the f16 grid, a minute one from subnormals, zeros, and c = 0.
-
-    The tie is an odd multiple of 2^-25 below 2^-21, so that the exponent of zero terms is the
-    largest of the block; the other product is +-2^-44 to +-2^-48. Whether it survives the cut
-    depends on that exponent, and if it does, it decides the tie.
-    """
-    a, b = np.zeros((2, count, k), np.uint16)
-    odd = 2 * rng.integers(0, 8, count) + 1
-    a[:, 0] = _f16(odd * 2.0**-11 * rng.choice([-1, 1], count))
-    b[:, 0] = _f16(np.full(count, 2.0**-14))
-    exponent = rng.integers(44, 49, count)
-    first = rng.integers(exponent - 24, 25)  # 2^-24 is the least subnormal of f16
-    a[:, 1] = _f16(rng.choice([-1.0, 1.0], count) * 2.0 ** -first.astype(float))
-    b[:, 1] = _f16(2.0 ** -(exponent - first).astype(float))
-    return a, b, np.zeros(count, np.uint16)
-
-
-def tiny_bf16(rng, k=16, count=COUNT):
-    """Products that sum to 2^-149 if all are kept down to 2^-158, or 2^-159; zeros, and c = 0.
-
-    The sum is 255 * 2^-157 and two times 2^-158, or 511 * 2^-158 and two times 2^-159: where
-    the two are cut off, the result falls below the least subnormal f32. Other terms are far
-    below the exponent of zero terms, which alone says where that is.
-    """
-    a, b = np.zeros((2, count, k))
-    coarse = rng.random(count) < 0.5
-    a[:, 0] = np.where(coarse, 255 * 2.0**-77, 73 * 2.0**-78) * rng.choice([-1, 1], count)
-    b[:, 0] = np.where(coarse, 2.0**-80, 7 * 2.0**-80)
-    a[:, 1:3] = np.sign(a[:, :1]) * 2.0**-79
-    b[:, 1:3] = np.where(coarse, 2.0**-79, 2.0**-80)[:, None]
-    order = rng.permuted(np.tile(np.arange(k), (count, 1)), axis=1)
-    a, b = np.take_along_axis(a, order, 1), np.take_along_axis(b, order, 1)
-    a, b = ((_f32(x) >> 16).astype(np.uint16) for x in (a, b))
-    return a, b, np.zeros(count, np.uint32)
-
-
-def subnormal_bf16(rng, k=16, count=COUNT):
-    """Subnormals of A times large numbers of B."""
-    a = rng.integers(1, 1 << 7, (count, k), dtype=np.uint16)
-    b = (_f32(rng.standard_normal((count, k)) * 2.0**120) >> 16).astype(np.uint16)
-    return a, b, np.zeros(count, np.uint32)
-
-
 def tf32_normal(rng, k=8, count=COUNT):
     a, b = _f32(rng.standard_normal((2, count, k)))
     return a, b, _f32(rng.standard_normal(count))
-
-
-def tf32_cancelling(rng, k=8, count=COUNT):
-    a, b, _ = tf32_normal(rng, k, count)
-    kept = np.uint32(0xFFFF_E000)
-    dot = (values_f32(a & kept) * values_f32(b & kept)).sum(-1)
-    return a, b, _f32(-dot)
 
 
 def double_rounding(rng, k=16, count=COUNT):

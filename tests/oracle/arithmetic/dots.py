@@ -1,7 +1,5 @@
 """Single dot products through the oracle's kernels, and the reference's rule for its figures."""
 
-from dataclasses import replace
-
 from reference import dot_products
 from reference.numbers import BF16, F16, F32, TF32
 
@@ -20,12 +18,6 @@ def fast(multiplicand, rule, a, b, c):
 
 def rule_of(target, multiplicand, accumulator):
     return model_for(target).dot(multiplicand, accumulator)
-
-
-def altered(rule, **figures):
-    """The rule with other values for some figures."""
-    changed = {name: replace(getattr(rule, name), value=value) for name, value in figures.items()}
-    return replace(rule, **changed)
 
 
 def reference_rule(rule, **wrong):

@@ -10,7 +10,7 @@ import pytest
 from oracle.errors import UsageError
 from oracle.models import Confidence, Model, model_for
 from oracle.models.exports import EXPORTS
-from oracle.models.figures import TruncatedDot, Whole, allowed_of
+from oracle.models.figures import Whole, allowed_of
 from oracle.models.files import model_text, parse_model, read_model
 
 BASES = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
@@ -27,15 +27,6 @@ def test_a_model_that_is_written_is_read_back(target: str, form: str, tmp_path: 
     assert (again.doubles, again.exact) == (model.doubles, model.exact)
     assert again.digest == model.digest
     assert again.file == str(path)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["{", "{}", '{"target": "sm_90"} 1', '{"target": "sm_90", "target": 1}', '{"a":' * 100_000],
-)
-def test_what_begins_like_json_and_is_no_model_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="the model x"):
-        parse_model(text, "x")
 
 
 @pytest.fixture
@@ -150,26 +141,12 @@ def test_what_is_wrong_is_said_with_the_file_the_place_and_what_is_allowed(old, 
     assert "mine.toml" in str(raised.value)
 
 
-def test_a_nan_that_does_not_fit_its_format_is_refused() -> None:
-    with pytest.raises(UsageError, match="does not fit f16"):
-        parse_model(edited("nan = 0x7fff\n", "nan = 0x17fff\n"), "x")
-
-
 def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path) -> None:
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         read_model(tmp_path / "none.toml")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UsageError, match="no text in UTF-8"):
         read_model(tmp_path / "bytes")
-
-
-def test_every_figure_of_every_row_is_in_the_schema() -> None:
-    for target in BASES:
-        for row in model_for(target).dots:
-            assert set(row.named) <= set(allowed_of(TruncatedDot))
-            assert all(
-                allowed_of(TruncatedDot)[name].accepts(value) for name, value in row.values.items()
-            )
 
 
 def test_any_text_is_a_model_or_refused() -> None:

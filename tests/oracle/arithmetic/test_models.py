@@ -1,6 +1,3 @@
-from dataclasses import replace
-from pathlib import Path
-
 import pytest
 
 from oracle import isa
@@ -8,14 +5,8 @@ from oracle.errors import UsageError
 from oracle.isa import mma_form
 from oracle.models import (
     Confidence,
-    DoubleChain,
-    ExactSum,
-    ScalarDot,
-    TruncatedDot,
     model_for,
-    weakest,
 )
-from oracle.models.figures import allowed_of
 from oracle.targets import TARGETS
 
 # MMA-Sim 2.1.1, nv_ptx/sim.py: F, L in 16-bit elements, e_zero of f32 and of f16.
@@ -96,28 +87,6 @@ def test_only_sm_90_is_measured_and_relatives_are_inferred(target):
         assert model.confidence is Confidence.INFERRED
 
 
-def test_suffixes_do_not_change_arithmetic():
-    assert model_for("sm_90a").dots == model_for("sm_90").dots
-    assert model_for("sm_103a").base == "sm_100"
-    assert model_for("sm_121f").base == "sm_120"
-
-
-def test_the_confidence_of_a_form_is_that_of_its_weakest_figure():
-    prefix = "wmma.mma.sync.aligned.row.col."
-    plain, mixed = mma_form(prefix + "m16n16k16.f32.f32"), mma_form(prefix + "m16n16k16.f16.f32")
-    assert model_for("sm_80").confidence_for(plain) is Confidence.PUBLISHED
-    assert model_for("sm_80").confidence_for(mixed) is Confidence.INFERRED
-    assert model_for("sm_90").confidence_for(mixed) is Confidence.MEASURED
-    order = [Confidence.MEASURED, Confidence.PUBLISHED, Confidence.INFERRED]
-    assert [weakest(order[:n]) for n in (1, 2, 3)] == order
-
-
-@pytest.mark.parametrize("target", ["sm_61", "sm_1", "90", ""])
-def test_targets_without_a_model_are_refused_with_those_that_have_one(target):
-    with pytest.raises(UsageError, match="sm_90"):
-        model_for(target)
-
-
 @pytest.mark.parametrize(
     ("target", "opcode"),
     [
@@ -131,28 +100,3 @@ def test_targets_without_a_model_are_refused_with_those_that_have_one(target):
 def test_forms_that_a_target_lacks_are_refused_with_the_note(target, opcode):
     with pytest.raises(UsageError, match="or higher"):
         model_for(target).figures_for(mma_form(opcode))
-
-
-def test_every_form_has_figures_on_sm_90():
-    for form in isa.FORMS:
-        if form.mnemonic == "wmma.mma":
-            assert model_for("sm_90").figures_for(form)
-
-
-def test_how_sure_a_model_is_leaves_out_which_nan_f64_gives_and_nothing_else():
-    model = model_for("sm_90")
-    unsure = [label for label in Confidence if weakest((label, model.confidence)) is label][-1]
-    assert unsure is not model.confidence
-    of = {name: getattr(model.doubles, name) for name in ("nan", "order", "multiply_add")}
-    for name, figure in of.items():
-        other = replace(model.doubles, **{name: replace(figure, confidence=unsure)})
-        found = replace(model, doubles=other).confidence
-        assert found is (model.confidence if name == "nan" else unsure)
-
-
-def test_the_page_says_what_each_figure_means():
-    page = (Path(__file__).parents[3] / "docs" / "measuring.md").read_text()
-    for unit in (TruncatedDot, ScalarDot, DoubleChain, ExactSum):
-        for name in allowed_of(unit):
-            said = "a_subnormals` to `d_subnormals" if name.endswith("_subnormals") else name
-            assert f"`{said}`" in page

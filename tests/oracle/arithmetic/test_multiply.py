@@ -1,6 +1,3 @@
-import tracemalloc
-from inspect import signature
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,13 +5,9 @@ from hypothesis import strategies as st
 from reference import dot_products
 from reference.numbers import BF16, F16, F32, TF32, decode, encode
 
-import oracle
 from oracle import isa, mma, permitted
 from oracle.errors import UsageError
-from oracle.instructions import INSTRUCTIONS
 from oracle.isa import mma_form
-from oracle.models import model_for
-from oracle.multiply import multiply
 
 ALL_FORMS = [form for form in isa.FORMS if form.mnemonic == "wmma.mma"]
 SATURATED_FLOATS = [form for form in ALL_FORMS if form.satfinite and form.a_type.is_float]
@@ -57,10 +50,6 @@ def _narrowed(bits):
     return encode(number.value, F16, "rn") | number.negative << 15
 
 
-def test_there_are_138_variants():
-    assert len(FORMS) == 138
-
-
 @pytest.mark.parametrize("function", [mma, permitted])
 def test_saturated_floats_are_refused(function):
     """PTX ISA 6.5 removed them, and the page no longer says what they did."""
@@ -93,17 +82,6 @@ def test_every_tensor_variant_is_that_of_the_reference_on_random_bits(form):
             assert int(d[0, i, j]) == expected
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.opcode)
-def test_results_have_the_shape_and_dtype_of_d(form):
-    for leading in ((), (0,), (2, 3)):
-        operands = random_operands(form, leading)
-        d = mma(form.opcode, *operands)
-        assert d.shape == (*leading, form.shape.m, form.shape.n)
-        assert d.dtype == np.dtype(form.d_type.raw)
-        low, high, nan_ok = permitted(form.opcode, *operands)
-        assert low.shape == high.shape == nan_ok.shape == d.shape
-
-
 @given(st.sampled_from(FORMS), st.integers(0, 2**32), st.sampled_from([(7,), (2, 3), (1, 2, 2)]))
 def test_each_tile_of_a_batch_is_computed_alone(form, seed, leading):
     a, b, c = random_operands(form, leading, seed)
@@ -127,33 +105,6 @@ def test_strided_operands_and_batches_beyond_a_chunk_give_the_same(opcode):
     last = [np.ascontiguousarray(x.transpose(1, 2, 0)).transpose(2, 0, 1) for x in few]
     assert np.array_equal(mma(opcode, *last), d[:100])
     assert all(map(np.array_equal, last, few)), "operands stay, where tiles are last too"
-
-
-@pytest.mark.parametrize(
-    "form", {form.a_type: form for form in FORMS}.values(), ids=lambda form: form.opcode
-)
-def test_working_memory_does_not_grow_with_the_batch(form):
-    """Operands are one tile seen many times, so that only D and working memory are new."""
-    count = 2000
-    tile = random_operands(form, ())
-    operands = [np.broadcast_to(x, (30, count // 30, *x.shape)) for x in tile]
-    for function, results in ((mma, 1), (permitted, 3)):
-        tracemalloc.start()
-        try:
-            made = function(form.opcode, *operands)
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-        kept = made.nbytes if results == 1 else sum(part.nbytes for part in made)
-        assert peak - kept < 32 << 20
-
-
-def test_multiply_is_mma_without_the_text():
-    form = mma_form(F16_F32)
-    operands = random_operands(form, (3,))
-    assert np.array_equal(
-        multiply(form, *operands, model=model_for("sm_80")), mma(F16_F32, *operands, target="sm_80")
-    )
 
 
 def _with(index, value):
@@ -181,18 +132,6 @@ def test_wrong_operands_are_refused_with_what_is_allowed(function, operands, mes
         function(F16_F32, *operands)
 
 
-@pytest.mark.parametrize("opcode", ["", "wmma.mma", F16_F32 + ".f32", "ldmatrix.sync.aligned"])
-@pytest.mark.parametrize("function", [mma, permitted])
-def test_unknown_opcodes_are_refused(function, opcode):
-    with pytest.raises(UsageError):
-        function(opcode, *random_operands(mma_form(F16_F32), ()))
-
-
-def test_unknown_targets_are_refused():
-    with pytest.raises(UsageError, match="sm_90"):
-        mma(F16_F32, *random_operands(mma_form(F16_F32), ()), target="sm_9")
-
-
 @pytest.mark.parametrize(
     ("opcode", "wrong"),
     [
@@ -208,22 +147,3 @@ def test_elements_outside_a_narrow_format_are_refused(opcode, wrong, operand):
     operands[operand][1, 3, 4] = wrong
     with pytest.raises(UsageError, match=str(wrong)):
         mma(opcode, *operands)
-
-
-HOMES = {mnemonic: row.function for mnemonic, row in INSTRUCTIONS.items()}
-
-
-@pytest.mark.parametrize("name", sorted(filter(None, {*HOMES.values()})))
-def test_a_function_that_is_given_another_instruction_names_the_one_that_takes_it(name):
-    """`mma` said of mma.sync that a form of wmma.mma is needed, and nothing of `mma_sync`."""
-    function = getattr(oracle, name)
-    needed = [one for one in signature(function).parameters.values() if one.default is one.empty]
-    for mnemonic, opcode in {form.mnemonic: form.opcode for form in isa.FORMS}.items():
-        with pytest.raises(UsageError) as caught:
-            function(opcode, *[None] * (len(needed) - 1))
-        said, home = str(caught.value), HOMES[mnemonic]
-        if home == name:
-            assert "is a form of" not in said
-        else:
-            assert said.startswith(f"{opcode!r} is a form of {mnemonic}; a form of ")
-            assert said.endswith(f"; `oracle.{home}` takes it" if home else " is needed")

@@ -14,8 +14,7 @@ from oracle.isa import MMA_FORMS, MMA_SYNC_FORMS
 from oracle.lane_fragments import unpack
 from oracle.ops import multiplies, product_of
 from oracle.program import Program
-from oracle.terms import operands_of, sums_of
-from oracle.tracing import trace
+from oracle.tracing import operands_of, sums_of, trace
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.programs.single_instruction import buffers_of, single_instruction
 

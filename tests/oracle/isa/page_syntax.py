@@ -15,7 +15,7 @@ _OPTIONAL = re.compile(r"\{([^{}]*)\}")
 
 def opcodes(block: str) -> Iterator[str]:
     """Expand every instruction line of a block by the sets that the block gives."""
-    lines = [line.strip() for line in block.splitlines()]
+    lines = [part.strip() for part in re.split(r"[;\n]", block)]
     sets = {
         match[1]: [text for item in match[2].split(",") for text in _options(item.strip())]
         for match in map(_SET.match, lines)

@@ -6,7 +6,6 @@ import pytest
 
 from oracle.legality import Verdict, explain
 from oracle.reasons import Rule
-from oracle.targets import TARGETS
 
 # PTX ISA 9.7.14.4.3, Examples. The first has `x` where it must mean `x6`: declared as the example
 # declares them, it would not assemble, but as text it is an instruction like any other.
@@ -103,12 +102,6 @@ def test_the_example_without_aligned_is_legal_before_6_3_alone(version: str, leg
     assert [reason.rule for reason in found.reasons] == [Rule.MISSING_QUALIFIER] * (not legal)
 
 
-def test_the_example_that_leaves_its_operands_out_is_illegal_and_no_error() -> None:
-    elided = "wmma.mma.sync.m16n16k16.row.col.f32.f32 {d0, d1, d2, d3, d4, d5, d6, d7}, ...;"
-    found = explain(elided, target="sm_70", ptx_version="6.0")
-    assert [reason.rule for reason in found.reasons] == [Rule.OPERANDS]
-
-
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_is_illegal_where_its_notes_are_not_satisfied(example: str) -> None:
     assert not explain(example, target="sm_62", ptx_version="9.3").legal
@@ -131,9 +124,3 @@ def test_alignment_is_judged_as_in_the_example_of_the_page(
     found = explain(f"{ALIGNMENT}, [{address}], {stride};")
     assert found.verdict == verdict
     assert {reason.section for reason in found.reasons} <= {"9.7.14.4.2"}
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_the_example_of_the_first_wmma_is_legal_from_sm_70_on(target: str) -> None:
-    found = explain(EXAMPLES[0], target=target, ptx_version="9.3")
-    assert found.legal == (TARGETS[target].number >= 70)

@@ -21,187 +21,92 @@ from oracle.isa import (
     spellings,
 )
 
-# PTX ISA 9.7.14.4.3, Syntax.
-LOADS = (
-    """
-    wmma.load.a.sync.aligned.layout.shape{.ss}.atype r, [p] {, stride};
-    wmma.load.b.sync.aligned.layout.shape{.ss}.btype r, [p] {, stride};
-    wmma.load.c.sync.aligned.layout.shape{.ss}.ctype r, [p] {, stride};
-
-    .layout = {.row, .col};
-    .shape  = {.m16n16k16, .m8n32k16, .m32n8k16};
-    .ss     = {.global, .shared{::cta}};
-    .atype  = {.f16, .s8, .u8};
-    .btype  = {.f16, .s8, .u8};
-    .ctype  = {.f16, .f32, .s32};
-    """,
-    """
-    wmma.load.a.sync.aligned.layout.shape{.ss}.atype r, [p] {, stride}
-    wmma.load.b.sync.aligned.layout.shape{.ss}.btype r, [p] {, stride}
-    wmma.load.c.sync.aligned.layout.shape{.ss}.ctype r, [p] {, stride}
-    .layout = {.row, .col};
-    .shape  = {.m16n16k16, .m8n32k16, .m32n8k16};
-    .ss     = {.global, .shared{::cta}};
-    .atype  = {.bf16 };
-    .btype  = {.bf16 };
-    .ctype  = {.f32 };
-    """,
-    """
-    wmma.load.a.sync.aligned.layout.shape{.ss}.atype r, [p] {, stride}
-    wmma.load.b.sync.aligned.layout.shape{.ss}.btype r, [p] {, stride}
-    wmma.load.c.sync.aligned.layout.shape{.ss}.ctype r, [p] {, stride}
-    .layout = {.row, .col};
-    .shape  = {.m16n16k8 };
-    .ss     = {.global, .shared{::cta}};
-    .atype  = {.tf32 };
-    .btype  = {.tf32 };
-    .ctype  = {.f32 };
-    """,
-    """
-    wmma.load.a.sync.aligned.layout.shape{.ss}.atype r, [p] {, stride}
-    wmma.load.b.sync.aligned.layout.shape{.ss}.btype r, [p] {, stride}
-    wmma.load.c.sync.aligned.layout.shape{.ss}.ctype r, [p] {, stride}
-    .layout = {.row, .col};
-    .shape  = {.m8n8k4 };
-    .ss     = {.global, .shared{::cta}};
-    .atype  = {.f64 };
-    .btype  = {.f64 };
-    .ctype  = {.f64 };
-    """,
-    """
-    wmma.load.a.sync.aligned.row.shape{.ss}.atype r, [p] {, stride}
-    wmma.load.b.sync.aligned.col.shape{.ss}.btype r, [p] {, stride}
-    wmma.load.c.sync.aligned.layout.shape{.ss}.ctype r, [p] {, stride}
-    .layout = {.row, .col};
-    .shape  = {.m8n8k32};
-    .ss     = {.global, .shared{::cta}};
-    .atype  = {.s4, .u4};
-    .btype  = {.s4, .u4};
-    .ctype  = {.s32};
-    """,
-    """
-    wmma.load.a.sync.aligned.row.shape{.ss}.atype r, [p] {, stride}
-    wmma.load.b.sync.aligned.col.shape{.ss}.btype r, [p] {, stride}
-    wmma.load.c.sync.aligned.layout.shape{.ss}.ctype r, [p] {, stride}
-    .layout = {.row, .col};
-    .shape  = {.m8n8k128};
-    .ss     = {.global, .shared{::cta}};
-    .atype  = {.b1};
-    .btype  = {.b1};
-    .ctype  = {.s32};
-    """,
+# PTX ISA 9.7.14.4.3, Syntax: of each block layouts of A and of B, shapes, types of A, B and C.
+HALVES = ".m16n16k16, .m8n32k16, .m32n8k16"
+LOAD_BLOCKS = (
+    (".row, .col", ".row, .col", HALVES, ".f16, .s8, .u8", ".f16, .f32, .s32"),
+    (".row, .col", ".row, .col", HALVES, ".bf16", ".f32"),
+    (".row, .col", ".row, .col", ".m16n16k8", ".tf32", ".f32"),
+    (".row, .col", ".row, .col", ".m8n8k4", ".f64", ".f64"),
+    (".row", ".col", ".m8n8k32", ".s4, .u4", ".s32"),
+    (".row", ".col", ".m8n8k128", ".b1", ".s32"),
 )
+LOADS = [
+    f"""
+    wmma.load.a.sync.aligned.alayout.shape{{.ss}}.atype r, [p] {{, stride}};
+    wmma.load.b.sync.aligned.blayout.shape{{.ss}}.atype r, [p] {{, stride}};
+    wmma.load.c.sync.aligned.layout.shape{{.ss}}.ctype r, [p] {{, stride}};
+    .alayout = {{{a}}}; .blayout = {{{b}}}; .layout = {{.row, .col}};
+    .shape = {{{shapes}}};
+    .ss = {{.global, .shared{{::cta}}}};
+    .atype = {{{types}}};
+    .ctype = {{{accumulators}}};
+    """
+    for a, b, shapes, types, accumulators in LOAD_BLOCKS
+]
 
 # PTX ISA 9.7.14.4.4, Syntax.
-STORES = (
+STORES = [
+    f"""
+    wmma.store.d.sync.aligned.layout.shape{{.ss}}.type [p], r {{, stride}};
+    .layout = {{.row, .col}};
+    .shape = {{{shapes}}};
+    .ss = {{.global, .shared{{::cta}}}};
+    .type = {{{types}}};
     """
-    wmma.store.d.sync.aligned.layout.shape{.ss}.type [p], r {, stride};
-
-    .layout = {.row, .col};
-    .shape  = {.m16n16k16, .m8n32k16, .m32n8k16};
-    .ss     = {.global, .shared{::cta}};
-    .type   = {.f16, .f32, .s32};
-    """,
-    """
-    wmma.store.d.sync.aligned.layout.shape{.ss}.type [p], r {, stride}
-    .layout = {.row, .col};
-    .shape  = {.m8n8k32, .m8n8k128};
-    .ss     = {.global, .shared{::cta}};
-    .type   = {.s32};
-    """,
-    """
-    wmma.store.d.sync.aligned.layout.shape{.ss}.type [p], r {, stride}
-    .layout = {.row, .col};
-    .shape  = {.m16n16k8};
-    .ss     = {.global, .shared{::cta}};
-    .type   = {.f32};
-    """,
-    """
-    wmma.store.d.sync.aligned.layout.shape{.ss}.type [p], r {, stride}
-    .layout = {.row, .col};
-    .shape  = {.m8n8k4 };
-    .ss     = {.global, .shared{::cta}};
-    .type   = {.f64};
-    """,
-)
+    for shapes, types in (
+        (HALVES, ".f16, .f32, .s32"), (".m8n8k32, .m8n8k128", ".s32"),
+        (".m16n16k8", ".f32"), (".m8n8k4", ".f64"),
+    )
+]  # fmt: skip
 
 # PTX ISA 9.7.14.4.5, Syntax; the heading of each block, and how many variants stand under it where
 # .atype and .btype are the same ("the values for .atype and .btype must be the same").
 MMAS = {
-    "Floating point (.f16 multiplicands)": (
-        48,
-        """
-        wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d, a, b, c;
-        .alayout = {.row, .col};
-        .blayout = {.row, .col};
-        .shape  =  {.m16n16k16, .m8n32k16, .m32n8k16};
-        .dtype   = {.f16, .f32};
-        .ctype   = {.f16, .f32};
+    heading: (
+        count,
+        f"""
+        wmma.mma{syntax} d, a, b, c;
+        .alayout = {{.row, .col}};
+        .blayout = {{.row, .col}};
+        .shape = {{{shapes}}};
+        {qualifiers}
         """,
-    ),
-    "Integer (.u8/.s8 multiplicands)": (
-        48,
-        """
-        wmma.mma.sync.aligned.alayout.blayout.shape.s32.atype.btype.s32{.satfinite} d, a, b, c;
-        .alayout = {.row, .col};
-        .blayout = {.row, .col};
-        .shape  =  {.m16n16k16, .m8n32k16, .m32n8k16};
-        .atype   = {.s8, .u8};
-        .btype   = {.s8, .u8};
-        """,
-    ),
-    "Floating point format .bf16": (
-        12,
-        """
-        wmma.mma.sync.aligned.alayout.blayout.shape.f32.atype.btype.f32 d, a, b, c;
-        .alayout = {.row, .col};
-        .blayout = {.row, .col};
-        .shape   = {.m16n16k16, .m8n32k16, .m32n8k16};
-        .atype   = {.bf16 };
-        .btype   = {.bf16};
-        """,
-    ),
-    "Floating point format .tf32": (
-        4,
-        """
-        wmma.mma.sync.aligned.alayout.blayout.shape.f32.atype.btype.f32 d, a, b, c;
-        .alayout = {.row, .col};
-        .blayout = {.row, .col};
-        .shape   = {.m16n16k8 };
-        .atype   = {.tf32 };
-        .btype   = {.tf32};
-        """,
-    ),
-    "Floating point Double precision": (
-        20,
-        """
-        wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.f64.f64.f64.f64 d, a, b, c;
-        .alayout = {.row, .col};
-        .blayout = {.row, .col};
-        .shape   = {.m8n8k4 };
-        .rnd = { .rn, .rz, .rm, .rp };
-        """,
-    ),
-    "Sub-byte": (
-        4,
-        """
-        wmma.mma.sync.aligned.row.col.shape.s32.atype.btype.s32{.satfinite} d, a, b, c;
-        .shape  = {.m8n8k32};
-        .atype  = {.s4, .u4};
-        .btype  = {.s4, .u4};
-        """,
-    ),
-    "Single-bit": (
-        2,
-        """
-        wmma.mma.op.popc.sync.aligned.row.col.shape.s32.atype.btype.s32 d, a, b, c;
-        .shape  = {.m8n8k128};
-        .atype  = {.b1};
-        .btype  = {.b1};
-        .op     = {.xor, .and}
-        """,
-    ),
-}
+    )
+    for heading, count, syntax, shapes, qualifiers in (
+        (
+            "Floating point (.f16 multiplicands)", 48,
+            ".sync.aligned.alayout.blayout.shape.dtype.ctype", HALVES,
+            ".dtype = {.f16, .f32}; .ctype = {.f16, .f32};",
+        ),
+        (
+            "Integer (.u8/.s8 multiplicands)", 48,
+            ".sync.aligned.alayout.blayout.shape.s32.atype.btype.s32{.satfinite}", HALVES,
+            ".atype = {.s8, .u8}; .btype = {.s8, .u8};",
+        ),
+        (
+            "Floating point format .bf16", 12,
+            ".sync.aligned.alayout.blayout.shape.f32.bf16.bf16.f32", HALVES, "",
+        ),
+        (
+            "Floating point format .tf32", 4,
+            ".sync.aligned.alayout.blayout.shape.f32.tf32.tf32.f32", ".m16n16k8", "",
+        ),
+        (
+            "Floating point Double precision", 20,
+            ".sync.aligned.alayout.blayout.shape{.rnd}.f64.f64.f64.f64", ".m8n8k4",
+            ".rnd = { .rn, .rz, .rm, .rp };",
+        ),
+        (
+            "Sub-byte", 4, ".sync.aligned.row.col.shape.s32.atype.btype.s32{.satfinite}",
+            ".m8n8k32", ".atype = {.s4, .u4}; .btype = {.s4, .u4};",
+        ),
+        (
+            "Single-bit", 2, ".op.popc.sync.aligned.row.col.shape.s32.b1.b1.s32", ".m8n8k128",
+            ".op = {.xor, .and}",
+        ),
+    )
+}  # fmt: skip
 
 # "Support for .satfinite on floating point wmma.mma is deprecated in PTX ISA version 6.4 and is
 # removed from PTX ISA version 6.5" (9.7.14.4.5, PTX ISA Notes): older pages have it here.

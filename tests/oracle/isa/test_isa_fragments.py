@@ -6,8 +6,6 @@ import re
 from itertools import product
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from oracle.formats import FORMATS
 from oracle.forms import ROW_BYTES, Form
@@ -141,17 +139,6 @@ def test_default_strides_are_those_of_the_table(dimensions: str, expected: list[
             assert found == expected[at : at + 2]
 
 
-def test_the_table_of_strides_has_every_shape() -> None:
-    assert len(strides()) == len(SHAPES)
-
-
-@pytest.mark.parametrize("layout", ["row", "col"])
-def test_default_stride_times_leading_instances_is_the_whole_matrix(layout: str) -> None:
-    for matrix in matrices():
-        whole = matrix.default_stride(layout) * matrix.leading_instances(layout)
-        assert whole == matrix.rows * matrix.columns, matrix
-
-
 def test_the_fragment_of_the_example_of_alignment_has_32_bytes() -> None:
     # "Fragment size in bytes = 32 (eight elements of type .f16x2)" (9.7.14.4.2)
     form = form_of("wmma.load.a.sync.aligned.row.m16n16k16.f16")
@@ -194,8 +181,3 @@ def test_unpacked_rows_fill_the_16_bytes_that_an_address_points_to(form: Form) -
     if not form.texts["src_fmt"]:
         assert form.shape.n * form.element_bits == ROW_BYTES * 8
     assert form.addresses == form.number * form.shape.m <= LANES
-
-
-@given(st.sampled_from(FORMS), st.sampled_from(FORMS))
-def test_forms_are_equal_exactly_if_their_opcodes_are(one: object, other: object) -> None:
-    assert (one == other) == (one.opcode == other.opcode)  # type: ignore[attr-defined]

@@ -5,19 +5,17 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from page_notes import NOTES, SPECIFIC_TARGETS, PageNote, available
+from page_notes import NOTES, PageNote, available
 
 from oracle.forms import Form
 from oracle.isa import (
     FORMS,
-    LDMATRIX_FORMS,
     MMA_FORMS,
     deprecations,
     form_of,
     is_available,
     needs_aligned,
     notes_of,
-    refusals,
 )
 from oracle.legality import Explanation, Verdict, explain
 from oracle.reasons import Rule
@@ -116,14 +114,6 @@ def test_a_form_is_available_exactly_where_all_notes_of_the_page_are_satisfied(s
     assert not wrong
 
 
-def test_a_form_is_available_exactly_where_nothing_refuses_it() -> None:
-    for form, version in product(FORMS[::11], VERSIONS[::5]):
-        for target in TARGETS.values():
-            found = refusals(form, Module(target, version))
-            assert is_available(form, Module(target, version)) == (not found)
-            assert all(text and section == form.section for text, section in found)
-
-
 @pytest.mark.parametrize(
     ("section", "since", "target"),
     [
@@ -160,19 +150,6 @@ def test_aligned_may_be_left_out_of_wmma_before_6_3_and_of_nothing_else() -> Non
             assert reason.section == form.section
 
 
-@pytest.mark.parametrize("version", ["6.0", "6.1", "6.2"])
-def test_aligned_may_be_written_before_6_3_as_well(version: str) -> None:
-    assert judged(LOAD, version, "sm_70").legal
-    assert judged(LOAD.replace(".aligned", ""), version, "sm_70").legal
-
-
-def test_aligned_has_to_be_written_from_6_3_on() -> None:
-    for version in VERSIONS:
-        if version >= (6, 3):
-            assert judged(LOAD, version, "sm_90").legal
-            assert not judged(LOAD.replace(".aligned", ""), version, "sm_90").legal
-
-
 @pytest.mark.parametrize(
     ("version", "verdict", "remarked"),
     [("6.0", "legal", False), ("6.3", "legal", False), ("6.4", "legal", True),
@@ -197,17 +174,6 @@ def test_nothing_but_satfinite_of_floating_point_is_ever_deprecated() -> None:
             form for form in FORMS if deprecations(form, Module(parse_target("sm_90"), version))
         }
         assert found == (removed if version >= (6, 4) else set())
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_the_shapes_of_8_6_are_there_on_the_targets_of_the_page_alone(target: str) -> None:
-    packed = [form for form in LDMATRIX_FORMS if form.shape.name != "m8n8"]
-    packed = [form for form in packed if not form.opcode.endswith(".s8.s4")]
-    for version in VERSIONS:
-        since, until = SPECIFIC_TARGETS.get(target, ((99, 0), None))
-        expected = version >= since and (until is None or version < until)
-        found = {is_available(form, Module(parse_target(target), version)) for form in packed}
-        assert found == {expected}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import islice, product
+from itertools import product
 
 import pytest
 from hypothesis import assume, given
@@ -142,16 +142,6 @@ WHITE = st.text(" \t\n\r\f\v", max_size=3)
 COMMENT = st.sampled_from(["/* */", "/* a; b */", "/*// */", "// c\n", "/* [\n{ */"])
 
 
-@given(any_texts(), st.sampled_from(["9.3", "6.2"]))
-def test_the_final_semicolon_does_not_matter(text: str, version: str) -> None:
-    assume("//" not in text)
-    bare = text.rstrip(" \t\n\r\f\v")
-    assume(not bare.endswith(";") and not bare.endswith("/"))
-    verdict = verdict_of(bare, ptx_version=version)
-    assert verdict_of(bare + ";", ptx_version=version) is verdict
-    assert verdict_of(bare + " ;\n", ptx_version=version) is verdict
-
-
 @given(legal_texts(), st.data())
 def test_spaces_and_comments_between_the_parts_do_not_matter(
     text: str, data: st.DataObject
@@ -191,11 +181,6 @@ def test_a_malformed_guard_is_illegal(guard: str, text: str) -> None:
     assert verdict_of(guard + text) is Verdict.ILLEGAL
 
 
-@given(legal_texts(), legal_texts(), st.sampled_from(["", " ", "\n", "; "]))
-def test_two_instructions_are_not_one(one: str, other: str, gap: str) -> None:
-    assert explain(one + gap + other).verdict is Verdict.ILLEGAL
-
-
 @given(legal_texts(), st.characters(min_codepoint=128), st.data())
 def test_a_letter_or_space_beyond_ascii_is_illegal_outside_comments(
     text: str, letter: str, data: st.DataObject
@@ -207,12 +192,6 @@ def test_a_letter_or_space_beyond_ascii_is_illegal_outside_comments(
     assert verdict_of(commented) is verdict_of(text)
 
 
-def test_a_comment_to_the_end_of_the_line_ends_with_it() -> None:
-    load = "wmma.load.a.sync.aligned.row.m16n16k16.f16 // A\n {a,b,c,d,e,f,g,h}, // to\n [p];"
-    assert explain(load).legal
-    assert not explain(load + " // p\n garbage").legal
-
-
 @pytest.mark.parametrize("thing", [None, b"ldmatrix", 8.0])
 def test_what_is_no_text_is_an_error_of_the_project(thing: object) -> None:
     with pytest.raises(UsageError, match="give text"):
@@ -221,16 +200,6 @@ def test_what_is_no_text_is_an_error_of_the_project(thing: object) -> None:
         explain("", ptx_version=thing)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="no target"):
         explain("", target=thing)  # type: ignore[arg-type]
-
-
-def test_an_unknown_target_or_version_is_an_error_that_lists_what_is_allowed() -> None:
-    for function in (explain, verdict_of):
-        with pytest.raises(UsageError, match=r"sm_91.*sm_70, .*sm_121f"):
-            function(canonical(FORMS[0]).text, target="sm_91")
-        with pytest.raises(UsageError, match=r"'8\.9'.*1\.0 to 9\.\d"):
-            function(canonical(FORMS[0]).text, ptx_version="8.9")
-    with pytest.raises(UsageError):
-        list(explain_lines([], target="compute_90"))
 
 
 @given(st.text(max_size=12), st.text(max_size=8))
@@ -244,25 +213,6 @@ def test_a_target_or_version_is_known_or_an_error(target: str, version: str) -> 
         else:
             with pytest.raises(UsageError):
                 parse(text)
-
-
-def test_ten_thousand_lines_have_ten_thousand_verdicts() -> None:
-    texts = [draft.text for form in FORMS for draft in legal_drafts(form)]
-    damaged = [text.replace("sync", "sink") for text in texts]
-    lines = (texts * 9)[:5_000] + (damaged * 9)[:5_000]
-    found = explain_lines(iter(lines), target="sm_90", ptx_version="9.3")
-    verdicts = [one.verdict for one in found]
-    assert len(verdicts) == 10_000
-    assert Verdict.LEGAL in verdicts[:5_000]
-    assert set(verdicts[5_000:]) == {Verdict.ILLEGAL}
-
-
-def test_explanations_are_given_line_by_line_and_not_at_the_end() -> None:
-    def endless() -> object:
-        while True:
-            yield "ret;"
-
-    assert len(list(islice(explain_lines(endless()), 3))) == 3  # type: ignore[arg-type]
 
 
 # Each would take minutes if two parts of an expression could share its spaces, or raise an error
@@ -289,13 +239,6 @@ LOAD = "wmma.load.a.sync.aligned.row.m16n16k16.f16 {a,b,c,d,e,f,g,h}, [p]"
 def test_a_very_long_text_is_illegal_and_judged_at_once(text: str) -> None:
     assert explain(text).verdict is Verdict.ILLEGAL
     assert verdict_of(text) is Verdict.ILLEGAL
-
-
-def test_very_many_spaces_are_judged_at_once_as_one_is() -> None:
-    assert explain(LOAD.replace(" ", " " * LONG)).legal
-    assert explain(LOAD.replace("p", " " * LONG + "p" + " " * LONG)).legal
-    assert explain(LOAD + "// " * LONG).legal
-    assert explain(LOAD + "/* */" * LONG).legal
 
 
 def kinds(form: Form) -> tuple[str, ...]:
@@ -400,18 +343,6 @@ def test_what_is_no_vector_is_illegal_in_the_place_of_one(form: Form, operand: s
     assert (
         explain(f"{form.opcode} {', '.join(operands)};", **place(form)).verdict is Verdict.ILLEGAL
     )
-
-
-@pytest.mark.parametrize("mnemonic", INSTRUCTIONS)
-def test_too_few_and_too_many_operands_are_said_with_how_many_there_are(mnemonic: str) -> None:
-    form = next(form for form in FORMS if form.mnemonic == mnemonic)
-    kinds = INSTRUCTIONS[mnemonic].operands
-    wanted = f"{len(kinds) - 1} or {len(kinds)}" if "stride" in kinds else f"{len(kinds)}"
-    for given_ in (1, len(kinds) + 1):
-        text = f"{form.opcode} {', '.join(['%r1'] * given_)};"
-        (reason, *_) = explain(text, target="sm_100a", ptx_version="9.0").reasons
-        assert reason.text.startswith(f"{mnemonic} takes {wanted} operands (")
-        assert reason.text.endswith(f", not {given_}")
 
 
 RELEASES = {

@@ -190,14 +190,6 @@ def test_other_instructions_are_told_which_there_are(rest: str, head: str) -> No
     assert found.section == "9.7.14"
 
 
-@pytest.mark.parametrize("mnemonic", INSTRUCTIONS)
-def test_a_bare_mnemonic_lacks_qualifiers_and_has_no_empty_one(mnemonic: str) -> None:
-    rules = {fault.rule for fault in resolve(mnemonic).faults}
-    assert Rule.MISSING_QUALIFIER in rules
-    assert Rule.UNKNOWN_QUALIFIER not in rules
-    assert Rule.UNKNOWN_QUALIFIER in {fault.rule for fault in resolve(mnemonic + ".").faults}
-
-
 @pytest.mark.parametrize(
     ("opcode", "says"),
     [
@@ -223,12 +215,6 @@ def test_what_the_pages_exclude_is_illegal_for_the_reason_they_give(opcode: str,
     assert any(says in fault.text for fault in resolve(opcode).faults)
     with pytest.raises(UsageError, match="warpfuzz isa"):
         form_of(opcode)
-
-
-@pytest.mark.parametrize("opcode", [None, b"ldmatrix", 3, []])
-def test_what_is_no_text_is_no_form(opcode: object) -> None:
-    with pytest.raises(UsageError, match="is not a documented form"):
-        form_of(opcode)  # type: ignore[arg-type]
 
 
 def test_a_form_of_another_instruction_is_an_error() -> None:

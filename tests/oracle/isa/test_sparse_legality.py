@@ -9,7 +9,6 @@ from __future__ import annotations
 import pytest
 
 from oracle.forms import Form
-from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
 from oracle.legality import Verdict, explain
 from oracle.reasons import Rule
@@ -92,11 +91,3 @@ def test_types_that_the_page_does_not_have_together_are_illegal(types: str) -> N
         opcode = f"mma.sp.sync.aligned.{shape}.row.col.{types}"
         assert opcode not in {form.opcode for form in SPARSE}
         assert verdict(f"{opcode} {TWO}, {TWO}, {TWO}, {TWO}, %r9, 0;") is Verdict.ILLEGAL
-
-
-def test_what_the_page_says_is_said_of_each() -> None:
-    for name in ("mma.sp", "mma.sp::ordered_metadata"):
-        row = INSTRUCTIONS[name]
-        words = " ".join(text for _, text in row.quotes_of(row.forms[0]))
-        assert "metadata" in words
-        assert ("increasing order" in words) == (name != "mma.sp")

@@ -110,11 +110,6 @@ def test_what_is_neither_register_nor_integer_is_no_stride(stride: str, form: Fo
     assert [(r.rule, r.section) for r in found.reasons] == [(Rule.STRIDE, form.section)]
 
 
-@given(accesses, st.sampled_from(["%stride", "s", "%r1", "$s", "_s"]))
-def test_a_stride_in_a_register_is_taken_to_be_right(form: Form, stride: str) -> None:
-    assert with_stride(form, stride).legal
-
-
 ADDRESSED = st.one_of(accesses, ldmatrices)
 
 
@@ -175,18 +170,3 @@ def test_any_other_address_is_illegal_with_the_section_on_addresses(
     found = with_address(form, address)
     assert found.verdict is Verdict.ILLEGAL
     assert [(r.rule, r.section) for r in found.reasons] == [(Rule.ADDRESS, "6.4.1")]
-
-
-@given(accesses)
-def test_all_that_is_undefined_is_said_at_once(form: Form) -> None:
-    found = explain(canonical(form, address="[1]", stride="0").text, **PLACE)
-    assert found.verdict is Verdict.UNDEFINED
-    assert {r.rule for r in found.reasons} == {Rule.STRIDE_BELOW_DEFAULT, Rule.ALIGNMENT}
-
-
-@given(accesses)
-def test_what_is_illegal_is_not_called_undefined(form: Form) -> None:
-    text = canonical(form, stride="0").text
-    assert explain(text, **PLACE).verdict is Verdict.UNDEFINED
-    assert explain(text, target="sm_62", ptx_version="9.3").verdict is Verdict.ILLEGAL
-    assert explain(text.replace(".sync", ""), **PLACE).verdict is Verdict.ILLEGAL

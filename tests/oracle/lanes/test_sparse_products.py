@@ -18,13 +18,12 @@ from oracle import UsageError, mma_sp, mma_sync, permitted
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.mma_sp import legal_pairs, metadata_lanes, selectors
-from oracle.metadata import defined_rows, rows_met
+from oracle.lane_fragments import defined_rows, rows_met
 
 PLAIN = INSTRUCTIONS["mma.sp"].forms
 FORMS = [*PLAIN, *INSTRUCTIONS["mma.sp::ordered_metadata"].forms]
 LAYOUTS = {"f16": F16, "bf16": BF16, "tf32": TF32, "e4m3": F16, "e5m2": F16}
 F16_K32 = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
-DENSE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 FP8 = "mma.sp.sync.aligned.m16n8k64.row.col.f32.{}.{}.f32"
 # Types and K of the shapes: lanes of each group of four that hold metadata (9.7.14.6.1).
 CONTRIBUTORS = {
@@ -223,19 +222,6 @@ def test_the_model_is_permitted_and_rows_whose_metadata_mean_nothing_may_be_anyt
     assert outside > 32
 
 
-def test_permitted_names_what_a_form_takes() -> None:
-    given = registers(FORMS[0], 1, "bits")
-    words = [given[name] for name in "abc"]
-    with pytest.raises(UsageError, match=r"takes metadata and a selector"):
-        permitted(FORMS[0].opcode, *words)
-    with pytest.raises(UsageError, match=r"has no metadata"):
-        permitted(DENSE, *words, given["metadata"], 0)
-    with pytest.raises(UsageError, match=r"the sparsity selector is 9"):
-        permitted(FORMS[0].opcode, *words, given["metadata"], 9)
-    with pytest.raises(UsageError, match=r"a form of wmma.mma, mma or mma.sp is needed"):
-        permitted("ldmatrix.sync.aligned.m8n8.x1.shared.b16", *words)
-
-
 def test_the_forms_and_their_selectors_are_those_of_the_page() -> None:
     assert len(PLAIN) == 44
     assert len(FORMS) == 88
@@ -404,12 +390,3 @@ def arrays(**changes: Any) -> dict[str, Any]:
 def test_a_wrong_request_is_said_in_words(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         mma_sp(**arrays(**changes))
-
-
-def test_leading_dimensions_are_kept_also_without_any_or_with_none_of_a_kind() -> None:
-    given = arrays()
-    texts = {name: given.pop(name) for name in ("opcode", "selector")}
-    assert mma_sp(**{x: y[0] for x, y in given.items()}, **texts).shape == (32, 4)
-    assert mma_sp(**{x: y[:0] for x, y in given.items()}, **texts).shape == (0, 32, 4)
-    deep = {x: np.broadcast_to(y, (2, 5, *y.shape[1:])) for x, y in given.items()}
-    assert mma_sp(**deep, **texts).shape == (2, 5, 32, 4)

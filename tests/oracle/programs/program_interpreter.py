@@ -5,7 +5,7 @@ It shares no storage, layout or element-wise code with the oracle.
 
 from __future__ import annotations
 
-from fractions import Fraction
+from reference.numbers import F16, F32, F64, decode, encode
 
 from oracle.formats import Format
 from oracle.operations import Operation
@@ -74,48 +74,23 @@ def element(operation: Operation, type_: Format, x: int, constant: int) -> int:
 
 def _float(operation: Operation, type_: Format, x: int, y: int) -> int:
     """Multiply or add two floats, rounded to nearest even."""
-    p, top = type_.fraction_bits, (1 << type_.exponent_bits) - 1
-    sign_bit = 1 << (type_.bits - 1)
-    infinity = top << p
+    layout = {"f16": F16, "f32": F32, "f64": F64}[type_.name]
     nan = {"f16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0xFFF8 << 48}[type_.name]
-    for pattern in (x, y):
-        if pattern & (sign_bit - 1) > infinity:
-            return pattern | 1 << (p - 1) if type_.name == "f64" else nan
-    infinite = [pattern & (sign_bit - 1) == infinity for pattern in (x, y)]
+    left, right = decode(x, layout), decode(y, layout)
+    for pattern, number in ((x, left), (y, right)):
+        if number.kind == "nan":
+            return pattern | 1 << (type_.fraction_bits - 1) if type_.name == "f64" else nan
+    infinite = [number.kind == "inf" for number in (left, right)]
+    infinity = (2**layout.exponent_bits - 1) << layout.fraction_bits
     if operation is Operation.MULTIPLY:
-        sign = (x ^ y) & sign_bit
-        zero = [pattern & (sign_bit - 1) == 0 for pattern in (x, y)]
+        negative = left.negative != right.negative
         if any(infinite):
-            return nan if any(zero) else sign | infinity
-        exact = abs(_rational(type_, x) * _rational(type_, y))
-        return sign | _rounded(type_, exact)
+            zero = any(one.kind == "finite" and not one.value for one in (left, right))
+            return nan if zero else infinity | negative << (type_.bits - 1)
+        return encode(left.value * right.value, layout, "rn", negative_zero=negative)
     if any(infinite):
         if all(infinite):
             return x if x == y else nan
         return x if infinite[0] else y
-    exact = _rational(type_, x) + _rational(type_, y)
-    if exact == 0:
-        return x & y & sign_bit  # -0 only from two of them
-    return (sign_bit if exact < 0 else 0) | _rounded(type_, abs(exact))
-
-
-def _rational(type_: Format, pattern: int) -> Fraction:
-    p = type_.fraction_bits
-    field, fraction = (pattern >> p) & ((1 << type_.exponent_bits) - 1), pattern & ((1 << p) - 1)
-    significand = fraction + (1 << p if field else 0)
-    scale = max(field, 1) - ((1 << (type_.exponent_bits - 1)) - 1) - p
-    return Fraction(significand) * Fraction(2) ** scale * (-1) ** (pattern >> (type_.bits - 1))
-
-
-def _rounded(type_: Format, exact: Fraction) -> int:
-    """Return the pattern of the nearest float; the carry from fraction to exponent just works."""
-    if exact == 0:
-        return 0
-    p, bias = type_.fraction_bits, (1 << (type_.exponent_bits - 1)) - 1
-    exponent = exact.numerator.bit_length() - exact.denominator.bit_length()
-    if Fraction(2) ** exponent > exact:
-        exponent -= 1
-    exponent = max(exponent, 1 - bias)
-    significand = round(exact / Fraction(2) ** (exponent - p))  # Python rounds ties to even
-    pattern = ((exponent + bias - 1) << p) + significand
-    return min(pattern, ((1 << type_.exponent_bits) - 1) << p)
+    both = left.negative and right.negative
+    return encode(left.value + right.value, layout, "rn", negative_zero=both)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracle import isa
-from oracle.definedness import Cause, check_defined, undefined
-from oracle.errors import UndefinedProgramError, UsageError
+from oracle.definedness import Cause, undefined
+from oracle.errors import UsageError
 from oracle.formats import FORMATS
 from oracle.operations import Operation
 from oracle.ops import Op
@@ -63,10 +63,6 @@ D = "d.sync.aligned.row.m16n16k16.global.f32"
 LOADS = (load(A, "a", at()), load(B, "b", at(512)), load(C, "c", at(1024)))
 MMA = multiply("sync.aligned.row.col.m16n16k16.f32.f32")
 IN_ORDER = tuple(range(0, 512, 16))
-
-
-def test_the_smallest_product_is_defined() -> None:
-    assert reasons(*LOADS, MMA, store(D, "d", at(buffer="out"))) == []
 
 
 @pytest.mark.parametrize(("stride", "defined"), [(15, False), (0, False), (16, True), (32, True)])
@@ -157,17 +153,6 @@ def test_fragments_must_have_the_role_shape_type_and_layout_that_are_used(
     (found,) = reasons(*loads, MMA)
     assert what in found
     assert "must hold" in found
-
-
-@pytest.mark.parametrize("layout", ["row", "col"])
-def test_accumulators_have_no_layout(layout: str) -> None:
-    c = load(f"c.sync.aligned.{layout}.m16n16k16.global.f32", "c", at())
-    d = store(f"d.sync.aligned.{layout}.m16n16k16.global.f32", "d", at(buffer="out"))
-    assert reasons(*LOADS[:2], c, MMA, d) == []
-
-
-def test_the_result_can_be_the_next_accumulator() -> None:
-    assert reasons(*LOADS, MMA, MMA.changed(c="d"), MMA.changed(c="d", d="c")) == []
 
 
 def test_f16_and_f32_accumulators_do_not_mix() -> None:
@@ -270,14 +255,6 @@ def test_a_fragment_changed_at_the_end_of_a_loop_is_met_at_its_start() -> None:
     assert "multiplicand A .m16n16k16 .f16 .col" in found
 
 
-def test_arms_that_cannot_be_taken_may_be_anything() -> None:
-    wrong = (store(D, "d", at(1, "out")),)
-    assert reasons(Branch(condition=0, then=wrong)) == []
-    assert reasons(Branch(condition=Word(place=at(), mask=0), then=wrong)) == []
-    assert reasons(Loop(count=0, body=wrong)) == []
-    assert len(reasons(Branch(condition=0, then=(), otherwise=wrong))) == 2
-
-
 def test_words_must_be_aligned_inside_and_ordered() -> None:
     assert len(reasons(Branch(condition=Word(place=at(2), mask=1), then=()))) == 1
     assert len(reasons(Branch(condition=Word(place=at(4096), mask=1), then=()))) == 1
@@ -327,21 +304,6 @@ def test_addresses_of_unused_lanes_count_on_sm_75_only() -> None:
     assert len(reasons(*FILL, rows((*IN_ORDER[:31], 12345), number=4))) == 1
 
 
-def test_registers_are_stored_as_many_as_were_loaded_and_aligned() -> None:
-    loads = (*FILL, rows(IN_ORDER, number=2))
-
-    def stored(count: int, offset: int = 0) -> list[str]:
-        step = plain_store(registers="r", count=count, place=at(offset, "out"))
-        return reasons(*loads, step)
-
-    assert stored(2) == []
-    assert len(stored(1)) == 1
-    assert len(stored(2, 2)) == 1
-    assert len(stored(2, 4096 - 252)) == 1
-    assert len(reasons(plain_store(registers="r", count=1, place=at()))) == 1
-    assert len(reasons(*LOADS, plain_store(registers="c", count=1, place=at(2048)))) == 1
-
-
 def test_copies_stay_inside_and_do_not_overlap_themselves() -> None:
     def copy(source: Place, destination: Place, size: int) -> list[str]:
         return reasons(Copy(source=source, destination=destination, size=size))
@@ -351,17 +313,6 @@ def test_copies_stay_inside_and_do_not_overlap_themselves() -> None:
     assert copy(at(), at(buffer="tile"), 4096) == []
     assert len(copy(at(), at(buffer="out"), 4097)) == 2
     assert len(copy(at(1), at(buffer="out"), 4096)) == 1
-
-
-def test_a_program_is_judged_for_a_known_target_only() -> None:
-    with pytest.raises(UsageError, match="sm_91"):
-        reasons(Barrier(), target="sm_91")
-
-
-def test_the_exception_lists_every_reason_with_its_section() -> None:
-    program = Program(buffers=BUFFERS, steps=(load(A, "a", at(16)), store(D, "d", at())))
-    with pytest.raises(UndefinedProgramError, match=r"step 0: .*9\.7\.14\.4\.2.*step 1: .*9\.7"):
-        check_defined(program)
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from program_interpreter import element
 
-from oracle.elementwise import apply
-from oracle.errors import UsageError
 from oracle.formats import FORMATS, Format
-from oracle.isa import SHAPES
-from oracle.matrices import Matrix
-from oracle.operations import Operation, operations
-from oracle.steps import Elementwise
+from oracle.operations import Operation, apply, operations
 
 PAIRS = [(o, type_) for type_ in FORMATS.values() for o in operations(type_)]
 
@@ -73,18 +68,3 @@ def test_edges_of_floats_meet_every_edge(operation: Operation, type_: Format) ->
         result = apply(operation, type_, np.array(values, type_.raw), constant)
         expected = [element(operation, type_, x, constant) for x in values]
         assert result.tolist() == expected, hex(constant)
-
-
-def test_operations_a_type_does_not_have_are_refused() -> None:
-    matrix = Matrix(operand="a", shape=SHAPES["m16n16k16"], type=FORMATS["bf16"])
-    with pytest.raises(UsageError, match="copy, negate, absolute"):
-        Elementwise(operation=Operation.ADD, matrix=matrix, source="a", destination="a")
-
-
-@pytest.mark.parametrize("constant", [-1, 16])
-def test_constants_wider_than_an_element_are_refused(constant: int) -> None:
-    matrix = Matrix(operand="a", shape=SHAPES["m8n8k32"], type=FORMATS["u4"])
-    with pytest.raises(UsageError, match="0 to 15"):
-        Elementwise(
-            operation=Operation.XOR, matrix=matrix, source="a", destination="a", constant=constant
-        )

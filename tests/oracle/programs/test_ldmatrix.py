@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from program_interpreter import register
 
-from oracle.errors import UndefinedProgramError, UsageError
+from oracle.errors import UndefinedProgramError
 from oracle.forms import Form
 from oracle.isa import LDMATRIX_FORMS
 from oracle.matrix_moves import ldmatrix
@@ -34,25 +34,6 @@ def test_every_lane_gets_what_the_layout_says(form: Form, seed: int) -> None:
         for lane in range(32):
             for index in range(form.registers):
                 assert registers[image, lane, index] == register(step, rows, lane, index)
-
-
-@pytest.mark.parametrize("number", [1, 2, 4])
-def test_rows_in_order_come_out_as_they_lie_in_memory(number: int) -> None:
-    # Table of threads and addresses and figure 104: lane t of matrix i gets bytes 4 t of it.
-    shared = np.arange(128 * number // 4, dtype=np.uint32).view(np.uint8)
-    addresses = (16 * np.arange(32)).astype(np.uint32)
-    registers = ldmatrix(f"ldmatrix.sync.aligned.m8n8.x{number}.b16", shared, addresses)
-    for matrix in range(number):
-        assert registers[:, matrix].tolist() == list(range(32 * matrix, 32 * matrix + 32))
-
-
-def test_transposing_exchanges_rows_and_columns_of_halfwords() -> None:
-    shared = np.arange(64, dtype=np.uint16).view(np.uint8)
-    addresses = (16 * (np.arange(32) % 8)).astype(np.uint32)
-    opcode = "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16"
-    registers = ldmatrix(opcode, shared, addresses)
-    elements = np.ascontiguousarray(registers).view(np.uint16).reshape(8, 8)
-    assert np.array_equal(elements, np.arange(64).reshape(8, 8).T)
 
 
 def test_packed_elements_are_widened_to_bytes_with_zeros_above() -> None:
@@ -99,37 +80,6 @@ def test_leading_dimensions_broadcast() -> None:
     registers = ldmatrix(X1, shared, addresses)
     assert registers.shape == (2, 3, 32, 1)
     assert np.array_equal(registers[1, 2], ldmatrix(X1, shared[1, 0], addresses[2]))
-
-
-@pytest.mark.parametrize("leading", [((0,), (0,), (0,)), ((), (0,), (0,)), ((2, 0), (), (2, 0))])
-def test_no_images_give_no_registers(leading: tuple[tuple[int, ...], ...]) -> None:
-    of_shared, of_addresses, of_registers = leading
-    shared = np.zeros((*of_shared, 512), np.uint8)
-    registers = ldmatrix(X1, shared, np.zeros((*of_addresses, 32), np.uint32))
-    assert (registers.dtype, registers.shape) == (np.uint32, (*of_registers, 32, 1))
-
-
-@pytest.mark.parametrize(
-    ("shared", "addresses", "message"),
-    [
-        (np.zeros(512, np.int8), np.zeros(32, np.uint32), "shared is int8"),
-        (np.zeros(512, np.uint8), np.zeros(32, np.int64), "addresses is int64"),
-        (np.zeros(512, np.uint8), np.zeros(31, np.uint32), r"must be \(\.\.\., 32\)"),
-        (np.zeros((), np.uint8), np.zeros(32, np.uint32), r"must be \(\.\.\., bytes\)"),
-        (np.zeros((2, 512), np.uint8), np.zeros((3, 32), np.uint32), "broadcast"),
-        ([0] * 512, np.zeros(32, np.uint32), "shared is list"),
-    ],
-)
-def test_wrong_dtypes_and_shapes_are_refused(
-    shared: np.ndarray, addresses: np.ndarray, message: str
-) -> None:
-    with pytest.raises(UsageError, match=message):
-        ldmatrix(X1, shared, addresses)
-
-
-def test_other_instructions_are_refused() -> None:
-    with pytest.raises(UsageError):
-        ldmatrix("ldmatrix.sync.aligned.m8n8.x3.shared.b16", np.zeros(1), np.zeros(1))
 
 
 @pytest.mark.parametrize("address", [8, 512, 504])

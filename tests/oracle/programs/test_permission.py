@@ -10,18 +10,17 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from oracle import isa
-from oracle.elementwise import FLOATS
 from oracle.enclosure import enclosure
 from oracle.errors import UndefinedProgramError, UsageError
-from oracle.execution import execute, run
+from oracle.execution import Planes, Warps, execute, run
 from oracle.formats import Format
 from oracle.forms import Form
 from oracle.models import model_for
-from oracle.operations import Operation
+from oracle.operations import FLOATS, Operation
 from oracle.ops import Op
 from oracle.permission import permitted
 from oracle.places import Buffer, Place, Word
-from oracle.program import Program, requirements
+from oracle.program import Program
 from oracle.steps import (
     Barrier,
     Branch,
@@ -33,7 +32,6 @@ from oracle.steps import (
     plain_store,
 )
 from oracle.tracing import trace
-from oracle.warps import Planes, Warps
 
 QUIET = settings(
     max_examples=20,
@@ -157,21 +155,6 @@ def test_what_any_permitted_arithmetic_leads_to_is_permitted(program: Program, s
     assert allowed.all(), np.argwhere(~allowed)[:8].tolist()
 
 
-@QUIET
-@given(program=program_draws.programs(), seed=st.integers(0, 2**32 - 1))
-def test_programs_without_floating_point_have_one_permitted_result(
-    program: Program, seed: int
-) -> None:
-    products = [f for f in requirements(program) if f.mnemonic == "wmma.mma"]
-    assume(not any(form.d_type.is_float for form in products))
-    images = program_draws.images(program, seed, 2)
-    permission = permitted(program, images)
-    arithmetic = any(isinstance(s, Elementwise) and s.matrix.type.is_float for s in program.steps)
-    if not arithmetic:
-        assert permission.exact.all()
-        assert np.array_equal(permission.bits, execute(program, images).images)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_a_byte_changed_outside_of_the_stored_matrix_is_not_permitted(seed: int) -> None:
     program = _program(*_product(), _store(FORM, OUT))
@@ -206,16 +189,6 @@ def test_an_element_outside_of_its_bounds_is_not_permitted() -> None:
         if not good:
             wrong = [[1, byte] for byte in range(bound.byte, bound.byte + 4)]
             assert np.argwhere(~allowed).tolist() == wrong, "the element is wrong as a whole"
-
-
-def test_the_bounds_of_normal_data_are_narrow() -> None:
-    program = _program(*_product(), _store(FORM, OUT))
-    permission = permitted(program, _images())
-    bounds = list(permission.bounds())
-    assert len(bounds) + int(permission.exact[:, 4096:5120].sum()) // 4 == 2 * 256
-    widths = [bound.high - bound.low for bound in bounds]
-    assert max(widths) < 1e-4
-    assert not any(bound.nan_ok for bound in bounds)
 
 
 def test_bounds_survive_copies_shared_memory_and_loads() -> None:
@@ -283,31 +256,6 @@ def test_elements_torn_by_a_copy_are_unknown(offset: int) -> None:
     permission = permitted(program, _images())
     torn = permission.unknown[0, 6144 : 6144 + 8].tolist()
     assert torn == [True] * (4 - offset) + [False] * 4 + [True] * offset
-
-
-def test_elements_read_as_another_format_are_unknown() -> None:
-    half = isa.mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f16")
-    program = _program(
-        *_product(), _store(FORM, OUT), Barrier(), _load(half, "c", OUT),
-        Op.of(form=half, d="e", a="a", b="b", c="c"),
-        _store(half, Place(buffer="out", offset=2048), "e"),
-    )  # fmt: skip
-    permission = permitted(program, _images())
-    assert permission.unknown[:, 6144 : 6144 + 1024].all()
-
-
-def test_chained_accumulators_have_wider_bounds_that_hold_every_model() -> None:
-    more = Op.of(form=FORM, d="d", a="a", b="b", c="d")
-    once = _program(*_product(), _store(FORM, OUT))
-    often = _program(*_product(), more, more, more, _store(FORM, OUT))
-    images = _images(4)
-    widths = []
-    for program in (once, often):
-        permission = permitted(program, images)
-        for target in TARGETS:
-            assert permission.allows(execute(program, images, target=target).images).all()
-        widths.append(np.median([bound.high - bound.low for bound in permission.bounds()]))
-    assert widths[0] < widths[1] < 20 * widths[0]
 
 
 def test_products_with_inexact_multiplicands_are_unknown_where_they_reach() -> None:
@@ -399,28 +347,6 @@ def test_a_path_chosen_by_an_inexact_word_leaves_all_that_can_be_written_unknown
     assert not permission.unknown.any()
 
 
-def test_other_batches_are_refused() -> None:
-    program = _program(*_product(), _store(FORM, OUT))
-    permission = permitted(program, _images())
-    with pytest.raises(UsageError, match="1 images given; there are 2"):
-        permission.allows(_images(1))
-    with pytest.raises(UsageError, match="uint8"):
-        permission.allows(_images().astype(np.int16))
-
-
-def test_halves_of_two_elements_make_no_element() -> None:
-    copies = [
-        Copy(
-            source=Place(buffer="out", offset=first),
-            destination=Place(buffer="out", offset=2048 + half),
-            size=2,
-        )
-        for first, half in ((0, 0), (6, 2))
-    ]
-    program = _program(*_product(), _store(FORM, OUT), Barrier(), *copies)
-    assert permitted(program, _images()).unknown[:, 6144:6148].all()
-
-
 def _half_of(data: np.ndarray, start: int) -> np.ndarray:
     return data[:, start : start + 512].view(np.float16).reshape(-1, 16, 16)
 
@@ -433,17 +359,6 @@ def _cancelling() -> np.ndarray:
     b[:, :, 1::2] = -b[:, :, ::2]  # column-major: the last axis of memory is k
     images[:, 1024:2048] = 0
     return images
-
-
-def test_the_absolute_value_of_bounds_around_zero_starts_at_zero() -> None:
-    step = Elementwise(
-        operation=Operation.ABSOLUTE, matrix=FORM.matrix("d"), source="d", destination="d"
-    )
-    plain = permitted(_program(*_product(), _store(FORM, OUT)), _cancelling())
-    assert all(bound.low <= 0 <= bound.high for bound in plain.bounds())
-    assert any(bound.low < 0 < bound.high for bound in plain.bounds())
-    changed = permitted(_program(*_product(), step, _store(FORM, OUT)), _cancelling())
-    assert {bound.low for bound in changed.bounds()} == {0.0}
 
 
 @pytest.mark.parametrize("operation", [Operation.MULTIPLY, Operation.ADD])
@@ -512,30 +427,6 @@ def test_where_nan_alone_is_permitted_no_number_is() -> None:
     for pattern, good in ((0xFF800001, True), (0x7F800000, False), (0, False)):
         actual[0, 4096:5120].view(np.uint32)[:] = pattern
         assert permission.allows(actual)[0, 4096:5120].all() == good
-
-
-@pytest.mark.parametrize(
-    "opcode",
-    [
-        "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32",
-        "wmma.mma.sync.aligned.row.col.m8n8k32.s32.u4.u4.s32",
-        "wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32",
-        "wmma.mma.sync.aligned.row.col.m16n16k16.s32.u8.u8.s32",
-    ],
-)
-def test_integers_read_from_inexact_bytes_are_unknown(opcode: str) -> None:
-    form = isa.mma_form(opcode)
-    loads = (_load(form, "a", OUT), _load(form, "b", Place(buffer="data")),
-             _load(form, "c", Place(buffer="data")))  # fmt: skip
-    program = _program(
-        *_product(), _store(FORM, OUT), Barrier(), *loads,
-        Op.of(form=form, d="d", a="a", b="b", c="c"),
-        _store(form, Place(buffer="out", offset=2048)),
-    )  # fmt: skip
-    permission = permitted(program, _images())
-    size = form.shape.m * form.shape.n * 4
-    assert permission.unknown[:, 6144 : 6144 + size].all()
-    assert not permission.unknown[:, 6144 + size :].any()
 
 
 @pytest.mark.parametrize("layout", ["row", "col"])

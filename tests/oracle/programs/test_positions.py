@@ -158,19 +158,6 @@ def check_alike(first: Program, second: Program, images: np.ndarray) -> None:
     ]
 
 
-@pytest.mark.slow
-@given(every_step().flatmap(lambda p: st.tuples(st.just(p), moved(p))), st.integers(0, 2**32 - 1))
-def test_spare_buffers_in_front_change_nothing_of_bounds(
-    programs: tuple[Program, Program], seed: int
-) -> None:
-    first, second = programs
-    images = images_of(first, seed)
-    check_alike(first, second, images)
-    tags = permitted(first, images).tags[0, first.offset("out") :]
-    assert tags[:1024].any(), "there are bounds at all"
-    assert tags[1536:2048].any()
-
-
 @given(
     program_draws.programs().flatmap(lambda p: st.tuples(st.just(p), moved(p))),
     st.integers(0, 2**32 - 1),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,17 +12,14 @@ from oracle.definedness import Cause, undefined
 from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.isa import ldmatrix_form, mma_form, mma_sync_form
-from oracle.operations import Operation
 from oracle.ops import Op, multiplies, multiplies_registers
 from oracle.permission import permitted
 from oracle.places import Buffer, Place, Word
-from oracle.program import Program, by_register
+from oracle.program import Program
 from oracle.sharing import overlaps
 from oracle.steps import (
     Barrier,
     Branch,
-    Elementwise,
-    Scalar,
     Step,
     move_registers,
     plain_load,
@@ -140,17 +136,6 @@ def test_halves_of_a_register_that_differ_are_no_fragment() -> None:
         assert causes(program) == wanted
 
 
-def test_a_number_stays_one_where_it_is_copied() -> None:
-    set_ = set_registers(destination="z", count=1)
-    copy = Elementwise(
-        operation=Operation.COPY, matrix=WMMA.matrix("c"), source=ONE, destination="y"
-    )
-    program = wmma(set_, copy, c=" ".join(["y.5"] * 8))
-    assert not undefined(program)
-    changed = wmma(set_, replace(copy, operation=Operation.NEGATE), c=" ".join(["y.5"] * 8))
-    assert causes(changed) == {Cause.CONTENT}
-
-
 @pytest.mark.parametrize(
     ("vector", "places"),
     [("x.7 x.6 x.5 x.4", [7, 6, 5, 4]), ("x.1 x.1 x.1 x.1", [1] * 4), ("x.0 c.1 a.2 b.1", None)],
@@ -257,37 +242,6 @@ def test_a_vector_that_is_none_is_refused(text: str) -> None:
         lanes(c=text)
 
 
-def test_an_address_register_that_is_not_there_is_refused() -> None:
-    with pytest.raises(UsageError, match="must lie in 0 to 3"):
-        plain_load(registers="x", count=4, place=Place(buffer="x"), address=4)
-
-
-@pytest.mark.parametrize(
-    ("step", "said"),
-    [
-        (wmma().steps[3], ()),
-        (wmma(d="c").steps[3], ("D and C in the same registers",)),
-        (wmma(d=BACKWARDS).steps[3], ("D and C in the same registers reversed",)),
-        (wmma(d="c.4 c.5 c.6 c.7 d.0 d.1 d.2 d.3").steps[3],
-         ("D and C partly in the same registers",)),
-        (wmma(c=ONE).steps[3], ("C in one register, given for all of it",)),
-        (wmma(d="a").steps[3], ()),  # f32 over f16: names of two types stand apart
-        (wmma(d="a.1 a.0 a.2 a.3 a.4 a.5 a.6 a.7").steps[3],
-         ("D and A in the same registers in another order",)),
-        (replace(PLAIN.c, address=0),
-         ("FRAGMENT with the address of the load among its registers",)),
-        (lanes(b="a.0 a.1").steps[4], ("A and B partly in the same registers",)),
-    ],
-)  # fmt: skip
-def test_overlaps_in_words(step: Step, said: tuple[str, ...]) -> None:
-    shared = {
-        (one.bank, one.bits)
-        for use in step.uses if by_register(step, use)
-        for one in use.registers
-    }  # fmt: skip
-    assert tuple(map(str, overlaps(step, shared))) == said
-
-
 def test_names_of_two_types_share_registers_where_another_step_lists_some() -> None:
     """As on an H200: D, f32, lay over B, f16, since a load behind it listed registers of both."""
     program = wmma(d="b")
@@ -311,21 +265,3 @@ def test_a_trace_names_who_made_what_a_vector_holds() -> None:
     assert maker is not None
     assert maker.step.action == "set_registers"
     assert event.inputs["c"][0, 1] == 0
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"operation": "cvt", "source": "x"}, "there is no 'cvt'; there are set_registers"),
-        ({"operation": "set_registers", "source": "x"}, "set_registers has no source"),
-        ({"operation": "move_registers", "source": "x", "constant": 1}, "has no constant"),
-        ({"operation": "pack_registers", "source": "x", "type": "f16", "bits": 64}, "has no bits"),
-        ({"operation": "pack_registers", "source": "x"}, "packed as f16 or bf16, not as ''"),
-        ({"operation": "move_registers"}, "vector of registers"),
-    ],
-)
-def test_a_scalar_step_has_the_fields_of_its_instruction(
-    given: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(UsageError, match=message):
-        Scalar(destination="y", count=2, **given)

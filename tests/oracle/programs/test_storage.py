@@ -14,18 +14,6 @@ from oracle.storage import Tile, read, write
 
 MATRICES = sorted({form.matrix() for form in (*LOAD_FORMS, *STORE_FORMS)}, key=repr)
 
-# 9.7.14.4.2, "Default value for stride": shape, A row, A column, B row, B column, accumulator
-# row, accumulator column.
-DEFAULT_STRIDES = {
-    "m16n16k16": (16, 16, 16, 16, 16, 16),
-    "m8n32k16": (16, 8, 32, 16, 32, 8),
-    "m32n8k16": (16, 32, 8, 16, 8, 32),
-    "m8n8k32": (32, 8, 8, 32, 8, 8),
-    "m8n8k128": (128, 8, 8, 128, 8, 8),
-    "m16n16k8": (8, 16, 16, 8, 16, 16),
-    "m8n8k4": (4, 8, 8, 4, 8, 8),
-}
-
 
 @st.composite
 def tiles(draw: st.DrawFn) -> Tile:
@@ -74,16 +62,6 @@ def test_element_i_j_lies_at_line_times_stride_plus_position(
         for j in range(tile.matrix.columns):
             line, index = (i, j) if tile.layout == "row" else (j, i)
             assert patterns[i, j] == bytes_.get(8 * offset + (line * stride + index) * bits, bits)
-
-
-@pytest.mark.parametrize("shape", DEFAULT_STRIDES)
-@pytest.mark.parametrize("index", range(6))
-def test_the_default_stride_is_that_of_the_page(shape: str, index: int) -> None:
-    operand, layout = "abc"[index // 2], LAYOUTS[index % 2]
-    types = {form.type() for form in LOAD_FORMS if form.shape.name == shape}
-    for type_ in types:
-        matrix = Matrix(operand=operand, shape=SHAPES[shape], type=type_)
-        assert Tile(matrix=matrix, layout=layout).elements == DEFAULT_STRIDES[shape][index]
 
 
 def test_a_submatrix_of_a_larger_matrix_is_read_through_the_larger_ones_stride() -> None:

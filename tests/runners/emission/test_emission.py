@@ -17,7 +17,7 @@ from oracle.isa import mma_form
 from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Copy
+from oracle.steps import Barrier, Copy
 from oracle.targets import Module
 from runners.emission import emit, emit_all, emit_screening
 from runners.protocol import Compiled, Ran
@@ -28,7 +28,7 @@ _NO_HURRY = settings(deadline=None, max_examples=40, suppress_health_check=list(
 
 
 @_NO_HURRY
-@given(made=program_draws.programs(most=5))
+@given(made=program_draws.programs())
 def test_the_same_program_gives_the_same_text_with_every_step_under_a_comment(
     made: Program,
 ) -> None:
@@ -38,7 +38,7 @@ def test_the_same_program_gives_the_same_text_with_every_step_under_a_comment(
 
 
 @_NO_HURRY
-@given(made=program_draws.programs(most=5), screening=st.booleans())
+@given(made=program_draws.programs(), screening=st.booleans())
 def test_every_register_that_is_used_is_declared_once(made: Program, screening: bool) -> None:
     ptx = emit_screening({"screen": made}).ptx if screening else emit(made).ptx
     declared: set[str] = set()
@@ -164,7 +164,7 @@ def test_no_name_of_a_fragment_collides_with_a_register_of_the_kernel(
     steps.insert(1, Op.of(form=full, fragment=other, place=Place(buffer="gc")))
     store = store_forms()["row", "m16n16k16", "global", "f16"]
     steps[1:1] = [Op.of(form=store, fragment=other, place=Place(buffer="gb"))]
-    steps.insert(2, program_draws.Barrier())
+    steps.insert(2, Barrier())
     changed = Program(buffers=made.buffers, steps=tuple(steps))
     images = program_draws.images(changed, seed, 2)
     with SimulatedRunner() as runner:

@@ -122,7 +122,7 @@ _drawn: list[Program] = []
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-@given(made=program_draws.programs(most=6))
+@given(made=program_draws.programs())
 def _draw(made: Program) -> None:
     for form in requirements(made):
         assume(not (form.mnemonic == "wmma.mma" and form.satfinite and form.d_type.is_float))
