@@ -26,7 +26,6 @@ from corpus import Kind, durable
 from corpus.entry import EXPECTED, INPUT, MODULE
 from corpus.programs import pack
 from fuzz.campaign.status import check_tested, untested_words
-from fuzz.commands.conform_items import Item, forms_of, item, unjudged
 from fuzz.findings.case import ACTUAL
 from fuzz.findings.verdicts import differences, judge, worst_of
 from fuzz.kinds import BY_TROUBLE
@@ -62,6 +61,7 @@ from runners.faults import by_name
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Images, Ran, Runner, Trouble
 from strategies.draws import Selection
+from strategies.programs.conformance import Item, forms_of, item, unjudged
 
 MODEL = "bits as the model"
 PERMITTED = "inside the permitted enclosure"

@@ -21,14 +21,6 @@ from fuzz.campaign.rounds import parse_duration
 from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.compilers import Compilers
 from fuzz.checks.protocol import Facts
-from fuzz.commands.gate_result import (
-    SOURCES,
-    GateItem,
-    GateResult,
-    GateVerdict,
-    Standing,
-    write_report,
-)
 from fuzz.compilers.bisection import rate_of, repeats_for
 from fuzz.compilers.matrix import survey_programs
 from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, Place, placed
@@ -36,6 +28,14 @@ from fuzz.console import ended_by_signals, watching
 from fuzz.findings.families import FamilyState, asked_of
 from fuzz.findings.making import ReplayOptions, is_runnable
 from fuzz.findings.stored import Replayed, Replays, is_expansion
+from fuzz.gating import (
+    SOURCES,
+    GateItem,
+    GateResult,
+    GateVerdict,
+    Standing,
+    write_report,
+)
 from fuzz.kinds import KINDS, sentence
 from fuzz.options.testing import Gate
 from fuzz.output import (

@@ -232,10 +232,10 @@ WMMA_MMA = Instruction(
             where="atype: b1",
         ),
         Quote(
-            "The optional qualifier `.satfinite` indicates that the final values in the destination "
-            "register are saturated as follows: The output is clamped to the minimum or maximum "
-            "32-bit signed integer value. Otherwise, if the accumulation would overflow, the value "
-            "wraps.",
+            "The optional qualifier `.satfinite` indicates that the final values in the "
+            "destination register are saturated as follows: The output is clamped to the minimum "
+            "or maximum 32-bit signed integer value. Otherwise, if the accumulation would "
+            "overflow, the value wraps.",
             where="atype: s8|u8|s4|u4",
         ),
         *(Quote(text, where=f"atype: f64; rnd: {rounding}") for rounding, text in _ROUNDED.items()),

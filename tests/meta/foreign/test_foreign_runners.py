@@ -14,7 +14,6 @@ from fuzz.campaign.pool import pickled, unpickled
 from fuzz.checks.programs import Programs
 from fuzz.cli import _exit_code
 from fuzz.commands.conform import MODEL, PERMITTED, asked
-from fuzz.commands.conform_items import forms_of, item, unjudged
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa import FORMS, form_of, is_available
@@ -24,6 +23,7 @@ from runners.emission import emit
 from runners.foreign import ForeignRunner, identity_of
 from runners.processes import OUTPUT_LIMIT
 from runners.simulated_runner import SimulatedRunner
+from strategies.programs.conformance import forms_of, item, unjudged
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
