@@ -138,7 +138,8 @@ def test_a_qualifier_of_the_same_kind_makes_another_form_or_a_reason_that_says_w
 ) -> None:
     slots = [slot for slot in form.slots if slot.text]
     at = data.draw(st.integers(0, len(slots) - 1))
-    own = [w for w in documented(kind_of(slots[at].name)) if w in vocabulary(form.mnemonic)]
+    kind = kind_of(slots[at].name)
+    own = [w for w in documented(kind) if vocabulary(form.mnemonic).get(w) == kind]
     word = data.draw(st.sampled_from(own))
     words = [slot.text for slot in slots]
     words[at] = word
