@@ -100,14 +100,6 @@ def _store(operands: Operands, match: re.Match[str]) -> Operation:
     def run(warps: Warps, mask: Mask) -> None:
         starts, size = address(warps), warps.indices.size
         held = [source(warps) for source in sources]
-        if starts.size == 1 and mask is None:
-            found = warps.memory.everywhere(
-                space, starts.item(), count, width, width * count, size, True
-            )
-            if found is not None:
-                for i, value in enumerate(held):
-                    found[:, i] = value
-                return
         if count == 1 and held[0].dtype is dtype:
             values = held[0][:, None]
         else:
@@ -176,7 +168,7 @@ def _atomic(operands: Operands, match: re.Match[str]) -> Operation:
         for found in places(warps, space, starts, width, who, True, width):
             chosen = np.ones(whole, np.bool_) if found.chosen is None else found.chosen
             index = np.broadcast_to(found.offsets, whole).T[chosen.T] // width
-            words = found.segment.views(width)[0].view(seen)
+            words = found.segment.view(width).view(seen)
             given = [each[chosen.T] for each in operand]
             change = _ATOMIC[name]
             if of_floats:

@@ -6,7 +6,7 @@ for an address of another is out of bounds.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any, NamedTuple
@@ -75,7 +75,7 @@ class Segment:
     """A stretch of one state space that exists.
 
     `data` are flat bytes, padded beyond `size`, all owners' one after the other, `pitch` bytes
-    apart. Lanes and warps have `shares`, lane after lane of one warp; (1, 1) is the same for all.
+    apart.
     """
 
     base: int  # address in its space
@@ -84,8 +84,6 @@ class Segment:
     owner: Owner = Owner.LAUNCH
     pitch: int = 0
     read_only: bool = False
-    shares: tuple[int, int] = (1, 1)
-    _views: dict[int, tuple[NDArray[Any], NDArray[Any]]] = field(default_factory=dict)
 
     @classmethod
     def holding(
@@ -97,29 +95,18 @@ class Segment:
         return cls(base=base, size=len(content), data=data, read_only=read_only)
 
     @classmethod
-    def shared_out(
-        cls, base: int, size: int, owner: Owner, shares: tuple[int, int], garbage: int
-    ) -> "Segment":
+    def shared_out(cls, base: int, size: int, owner: Owner, owners: int, garbage: int) -> "Segment":
         """Return a segment of which so many have a share each, with garbage in it."""
         pitch = _padded(size)
-        data = np.full(pitch * shares[0] * shares[1], garbage, np.uint8)
+        data = np.full(pitch * owners, garbage, np.uint8)
         if garbage != MEMORY_GARBAGE:
             # No two places hold the same by rule, so that none cancels another.
             data += np.resize(_uneven(MEMORY_GARBAGE - garbage), data.size)
-        return cls(base=base, size=size, data=data, owner=owner, pitch=pitch, shares=shares)
+        return cls(base=base, size=size, data=data, owner=owner, pitch=pitch)
 
-    def views(self, width: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return elements of `width` bytes (1, 2, 4, 8 or 16): all of `data`, and by thread.
-
-        The second is (lanes or 1, elements, warps or 1), what each thread finds at an address.
-        """
-        found = self._views.get(width)
-        if found is None:
-            lanes, warps = self.shares
-            flat = self.data.view(ELEMENTS[width])
-            found = flat, flat.reshape(warps, lanes, -1).transpose(1, 2, 0)
-            self._views[width] = found
-        return found
+    def view(self, width: int) -> NDArray[Any]:
+        """Return all of `data` as elements of `width` bytes (1, 2, 4, 8 or 16)."""
+        return self.data.view(ELEMENTS[width])
 
     def indices(self, offset: Addresses, owners: Owners) -> NDArray[np.int64]:
         """Return the indices into `data` of byte offsets into each owner's share."""
@@ -194,13 +181,13 @@ class Memory:
         garbage: int = MEMORY_GARBAGE,
     ) -> None:
         base, out, holding = static.base, Segment.shared_out, Segment.holding
-        shared = [out(base, static.shared_bytes, Owner.BLOCK, (1, blocks), garbage)]
+        shared = [out(base, static.shared_bytes, Owner.BLOCK, blocks, garbage)]
         if dynamic_bytes:
-            shared.append(out(LARGEST_SHARED, dynamic_bytes, Owner.BLOCK, (1, blocks), garbage))
+            shared.append(out(LARGEST_SHARED, dynamic_bytes, Owner.BLOCK, blocks, garbage))
         found = {
             Space.GLOBAL: [*segments, holding(VARIABLES_BASE + base, static.variables)],
             Space.SHARED: shared,
-            Space.LOCAL: [out(base, static.local_bytes, Owner.THREAD, (WARP_SIZE, warps), garbage)],
+            Space.LOCAL: [out(base, static.local_bytes, Owner.THREAD, WARP_SIZE * warps, garbage)],
             Space.CONST: [holding(base, static.constants, read_only=True)],
             Space.PARAM: [holding(0, parameters, read_only=True)],
         }
@@ -217,31 +204,6 @@ class Memory:
 
     def synchronised(self, mask: Flags | None, *, waited: bool) -> None:
         """Take note that threads were at a barrier of their block, and whether they waited."""
-
-    def everywhere(
-        self, space: Space, address: int, count: int, width: int, alignment: int, warps: int,
-        writes: bool,
-    ) -> NDArray[Any] | None:  # fmt: skip
-        """Return the elements at one address for all threads of the warps that are alive.
-
-        They are (lanes or 1, count, warps or 1), each of a thread of its own, a view of memory;
-        None where that is not simply so, or the access traps: `places` says, with whose parameters
-        these are. The address has to be a multiple of `alignment` bytes.
-        """
-        for segment, base in self._candidates[space]:
-            start = address - int(base)
-            if 0 <= start <= segment.size - count * width:
-                break
-        else:
-            return None
-        owner = segment.owner
-        if (
-            start & (max(alignment, width) - 1)
-            or (writes and (owner is not Owner.THREAD or segment.read_only))
-            or (owner is not Owner.LAUNCH and segment.shares[1] != warps)
-        ):
-            return None
-        return segment.views(width)[1][:, start // width : start // width + count]
 
     def places(
         self, space: Space, address: Addresses, width: int, owners: Owners, mask: Flags | None,

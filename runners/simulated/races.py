@@ -432,10 +432,6 @@ class WatchedMemory(Memory):
         """Take note that threads were at a barrier of their block, and whether they waited."""
         self.watch.passed(mask, waited)
 
-    def everywhere(self, *_: object) -> None:
-        """Have every access go by `places`."""
-        return
-
     def places(self, space: Space, address: Any, width: int, *more: Any) -> Any:
         """Find the bytes that addresses stand for; traps at a race."""
         found = super().places(space, address, width, *more)

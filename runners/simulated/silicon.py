@@ -49,47 +49,33 @@ class FloatUnit:
 
     multiplicand: Binary
     accumulator: Binary  # format of the running sum between blocks
-    fraction: int
-    """Bits kept below the binary point at a block's largest exponent (F), 8 to 30."""
-    block: int
-    """Products added at once (L), 1 to 32."""
-    zero_exponent: int
-    """Exponent at which a term that is zero takes part (e_zero), if one does."""
-    rounding: Rounding
-    """Rounding of each block's sum to the accumulator's format."""
-    nan: int
-    """The word of every NaN result, in the accumulator's format."""
+    fraction: int  # bits kept below the binary point at a block's largest exponent (F), 8 to 30
+    block: int  # products added at once (L), 1 to 32
+    zero_exponent: int  # exponent at which a term that is zero takes part (e_zero), if one does
+    rounding: Rounding  # rounding of each block's sum to the accumulator's format
+    nan: int  # the word of every NaN result, in the accumulator's format
 
     # What follows never differs between generations; planted faults change it.
-    narrowing: Rounding = Rounding.NEAREST_EVEN
-    """From an f32 sum to an f16 result."""
-    descending: bool = False
-    """The block with the highest k comes first."""
+    narrowing: Rounding = Rounding.NEAREST_EVEN  # from an f32 sum to an f16 result
+    descending: bool = False  # the block with the highest k comes first
     run: int | None = None
     """Neighbouring products that go to one block, where runs of them are dealt out to the blocks
     in turn; None puts the products of a block next to each other."""
-    products: int | None = None
-    """How many products of each dot product are added; None is all."""
+    products: int | None = None  # how many products of each dot product are added; None is all
     normalised_products: bool = False
     """A product of 2 or more is brought below 2 before its exponent counts."""
-    flushed: frozenset[Matrix] = frozenset()
-    """Matrices whose subnormal elements become zero."""
-    zero_sign: bool = False
-    """A sum that is zero is negative."""
-    saturating: bool = False
-    """A sum beyond the largest finite value becomes that value."""
-    wide_products: bool = True
-    """A product too large for f32 is still finite inside a block."""
+    flushed: frozenset[Matrix] = frozenset()  # matrices whose subnormal elements become zero
+    zero_sign: bool = False  # a sum that is zero is negative
+    saturating: bool = False  # a sum beyond the largest finite value becomes that value
+    wide_products: bool = True  # a product too large for f32 is still finite inside a block
     invalid_is_nan: bool = True
     """Zero times infinity, and infinity minus infinity, are NaN; else they count as zero."""
     accumulator_last: bool = False
     """The accumulator is added to the rounded sum of the products, and rounded again."""
     blocks_apart: bool = False
     """Each block starts at zero, and the rounded sums of the blocks are added up."""
-    addition: Rounding | None = None
-    """Rounding of those additions; None: `rounding`."""
-    ignores_c: bool = False
-    """The accumulator starts as zero."""
+    addition: Rounding | None = None  # rounding of those additions; None: `rounding`
+    ignores_c: bool = False  # the accumulator starts as zero
     rounded_multiplicands: bool = False
     """tf32 multiplicands are rounded to nearest where they should be cut."""
 

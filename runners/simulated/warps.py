@@ -101,21 +101,14 @@ class Site(NamedTuple):
 class Warps:
     """The warps that are still alive."""
 
-    indices: NDArray[np.int64]
-    """(warps,) index of each warp in the launch."""
-    block: tuple[int, int, int]
-    """Threads of a block along x, y and z."""
-    sms: NDArray[np.uint32]
-    """(warps,) the multiprocessor that each warp runs on."""
-    slots: NDArray[np.uint32]
-    """(warps,) the place of each warp on its multiprocessor."""
-    launch: int
-    """How many launches the device made before this one."""
+    indices: NDArray[np.int64]  # (warps,) index of each warp in the launch
+    block: tuple[int, int, int]  # threads of a block along x, y and z
+    sms: NDArray[np.uint32]  # (warps,) the multiprocessor that each warp runs on
+    slots: NDArray[np.uint32]  # (warps,) the place of each warp on its multiprocessor
+    launch: int  # how many launches the device made before this one
     memory: Memory
-    grid: tuple[int, int, int]
-    """Blocks of the launch along x, y and z."""
-    dynamic_bytes: int = 0
-    """Dynamic shared memory of a block."""
+    grid: tuple[int, int, int]  # blocks of the launch along x, y and z
+    dynamic_bytes: int = 0  # dynamic shared memory of a block
     passes: int = 1
     """Most images that a warp takes, one after another: how often it goes through the kernel."""
     most_steps: int | None = None
@@ -125,10 +118,8 @@ class Warps:
     garbage: int = GARBAGE
     """What a register holds in the threads that never wrote it; other than usual where all that
     the ISA leaves open is."""
-    steps: int = 0
-    """Instructions that were executed in this launch so far."""
-    line: int = 0
-    """Line of the instruction that executes."""
+    steps: int = 0  # instructions that were executed in this launch so far
+    line: int = 0  # line of the instruction that executes
     registers: Registers = field(default_factory=Registers)
 
     def __post_init__(self) -> None:
@@ -271,17 +262,11 @@ def read_runs(
     and of `alignment` bytes; the mask has its shape. Return (rows, count, warps or 1), unsigned, 0
     where nobody reads.
     """
-    if starts.size == 1:
-        found = warps.memory.everywhere(
-            space, starts.item(), count, width, alignment, warps.indices.size, False
-        )
-        if found is not None:
-            return found.copy()
     values: Values | None = None
     for place in places(warps, space, starts, count * width, mask, False, alignment):
         chunk = _chunk(place, count, width)
         number = count * width // chunk
-        read: Values = place.segment.views(chunk)[0].take(_chunks(place, number, chunk))
+        read: Values = place.segment.view(chunk).take(_chunks(place, number, chunk))
         if chunk != width:
             # (rows, number, warps, elements of a chunk)
             parts = read[..., None].view(ELEMENTS[width]).swapaxes(2, 3)
@@ -315,7 +300,7 @@ def write_runs(
         if per_chunk > 1:
             parts = spread(values, everyone).reshape(everyone[0], number, per_chunk, everyone[2])
             moved = np.ascontiguousarray(parts.swapaxes(2, 3)).view(ELEMENTS[chunk])[..., 0]
-        target = place.segment.views(chunk)[0]
+        target = place.segment.view(chunk)
         index = spread(_chunks(place, number, chunk), shape)
         if place.chosen is None:
             target[index] = moved

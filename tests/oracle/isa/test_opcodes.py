@@ -17,8 +17,6 @@ from oracle.isa import (
     form_of,
     form_spelt,
     forms_by_opcode,
-    ldmatrix_form,
-    mma_form,
     vocabulary,
 )
 from oracle.legality import Explanation, Verdict, explain
@@ -215,12 +213,3 @@ def test_what_the_pages_exclude_is_illegal_for_the_reason_they_give(opcode: str,
     assert any(says in fault.text for fault in resolve(opcode).faults)
     with pytest.raises(UsageError, match="warpfuzz isa"):
         form_of(opcode)
-
-
-def test_a_form_of_another_instruction_is_an_error() -> None:
-    with pytest.raises(UsageError, match=r"wmma\.mma is needed"):
-        mma_form("ldmatrix.sync.aligned.m8n8.x1.shared.b16")
-    with pytest.raises(UsageError, match="ldmatrix is needed"):
-        ldmatrix_form("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32")
-    assert mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32").opcode.endswith("f32.f32")
-    assert ldmatrix_form("ldmatrix.sync.aligned.m8n8.x1.shared.b16").registers == 1
