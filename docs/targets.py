@@ -36,8 +36,8 @@ the column *figures*:
 - *measured*: this project measured it on that architecture. Results are compared bit for bit.
 - *published*, *inferred*: taken from others' measurements, or from a related GPU. Results are
   compared bit for bit, too; where a figure is wrong, sound results are reported as deviations.
-- Where there is no figure (fp8 and sparse floats outside of sm_90), results have to lie within
-  what the ISA permits.
+- Where there is no figure (fp8 outside of sm_89, sm_90 and sm_120, sparse floats outside of
+  sm_90), results have to lie within what the ISA permits.
 
 `warpfuzz measure` finds the figures of your GPU ([measuring](measuring.md)).
 

@@ -249,13 +249,10 @@ def described(members: Sequence[Named], among: Sequence[Named]) -> str:
     return ", ".join(
         f"{span} {' '.join(f'-O{level}' for level in sorted(own))}"
         for ptxas in (True, False)  # what is no ptxas is nobody's neighbour
-        for span, own in _spans(levels, [one for one in among if is_ptxas(one) is ptxas])
+        for span, own in _spans(
+            levels, [one for one in among if one.version.startswith("V") is ptxas]
+        )
     )
-
-
-def is_ptxas(one: Named) -> bool:
-    """Whether it is a version of ptxas, not a driver."""
-    return one.version.startswith("V")
 
 
 def _spans(

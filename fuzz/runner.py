@@ -194,16 +194,15 @@ def _without_folders(command: str) -> str:
     except ValueError:  # no command, or one whose quotes do not match
         return command
     shown, left = "", command
-    files = [word for word in words if _PATH.fullmatch(word) and _is_file(word)]
+    files = [
+        word for word in words
+        if _PATH.fullmatch(word) and (Path(word).suffix or Path(word).exists())
+    ]  # fmt: skip
     for word in (program, *files):
         # In place, so that quotes stay as they were typed.
         before, found, left = left.partition(word)
         shown += before + (found.rpartition("/")[2] or found)
     return shown + left
-
-
-def _is_file(word: str) -> bool:
-    return bool(Path(word).suffix) or Path(word).exists()
 
 
 def best_runner(*, planted: bool, device_faults: bool, has_assembler: Callable[[], bool]) -> str:

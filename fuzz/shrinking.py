@@ -1,14 +1,11 @@
 """Making failing cases small enough to read.
 
 `shrink` takes steps out of the program and values out of its image while the case fails in the
-same way, and says how far it came.
+same way, and says how far it came. `strategies.simplification` proposes what may be simpler.
 
-Hypothesis drew the program, and its shrinker could make the drawn choices smaller. It is not used
-here: what is shrunk is the program itself, its steps, strides, offsets and bytes, so that a
-program read from a corpus or written by hand shrinks as well, there is no cap on the number of
-reductions or the time other than the caller's, many candidates go to the device in one batch, and
-"nothing can be taken away" is a statement about the case that a person reads and not about the
-choices behind it. What may be simpler is proposed by `strategies.simplification`.
+Hypothesis' shrinker makes drawn choices smaller, with a cap of its own. Here the program itself is
+made smaller, so that one from a corpus or written by hand shrinks as well, many candidates go to
+the device in one batch, and "nothing can be taken away" is a statement about the case.
 """
 
 from __future__ import annotations
@@ -417,7 +414,7 @@ _MODULES = 256
 
 
 class StoppedFailingError(Exception):
-    """The smallest example failed before, and does not any more. Never leaves `shrink`."""
+    """The smallest example does not fail any more. Never leaves `shrink`."""
 
 
 class Trials:

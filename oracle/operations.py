@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
+from operator import add, and_, mul, or_, xor
 from typing import Any
 
 import numpy as np
@@ -90,49 +92,25 @@ def apply(
         return values
     if operation in (Operation.MULTIPLY, Operation.ADD) and type_.is_float:
         return _arithmetic(operation, type_, values, constant)
-    return _extend(_patterns(operation, type_, _unsigned(values), constant), type_)
-
-
-def _patterns(
-    operation: Operation, type_: Format, bits: NDArray[Any], constant: int
-) -> NDArray[Any]:
-    """Operate on unsigned patterns, leaving garbage above the bits of an element."""
-    operand = bits.dtype.type(constant)
-    sign = bits.dtype.type(1 << (type_.bits - 1))
-    result: NDArray[Any]
-    match operation:
-        case Operation.NEGATE:
-            result = bits ^ sign if type_.is_float else bits.dtype.type(0) - bits
-        case Operation.ABSOLUTE:
-            result = bits & ~sign
-        case Operation.MULTIPLY:
-            result = bits * operand
-        case Operation.ADD:
-            result = bits + operand
-        case Operation.AND:
-            result = bits & operand
-        case Operation.OR:
-            result = bits | operand
-        case Operation.XOR:
-            result = bits ^ operand
-        case _:
-            result = ~bits
-    return result
-
-
-def _unsigned(values: NDArray[Any]) -> NDArray[Any]:
-    return values.view(f"u{values.dtype.itemsize}")
-
-
-def _extend(bits: NDArray[Any], type_: Format) -> NDArray[Any]:
-    """Bring patterns into the form of the interface: sign- or zero-extended."""
-    unused = bits.dtype.itemsize * 8 - type_.bits
-    if unused:
-        bits = bits & bits.dtype.type((1 << type_.bits) - 1)
+    bits = values.view(f"u{values.dtype.itemsize}")
+    kind, unused = bits.dtype.type, bits.dtype.itemsize * 8 - type_.bits
+    sign = kind(1 << (type_.bits - 1))
+    if operation in _BINARY:
+        bits = _BINARY[operation](bits, kind(constant))
+    elif operation is Operation.NEGATE:
+        bits = bits ^ sign if type_.is_float else kind(0) - bits
+    else:
+        bits = bits & ~sign if operation is Operation.ABSOLUTE else ~bits
+    if unused:  # sign- or zero-extended
+        bits = bits & kind((1 << type_.bits) - 1)
     raw: NDArray[Any] = bits.view(type_.raw)
-    if unused and type_.kind is Kind.SIGNED:
-        raw = (raw << unused) >> unused
-    return raw
+    return (raw << unused) >> unused if unused and type_.kind is Kind.SIGNED else raw
+
+
+_BINARY: dict[Operation, Callable[[Any, Any], Any]] = {
+    Operation.MULTIPLY: mul, Operation.ADD: add, Operation.AND: and_, Operation.OR: or_,
+    Operation.XOR: xor,
+}  # fmt: skip
 
 
 def _arithmetic(

@@ -104,8 +104,7 @@ class LinesTask:
     """One campaign with one thing wrong. It goes to other processes."""
 
     name: str
-    guilty: tuple[str, ...]
-    """Instructions, or other steps, of which a line has to name one."""
+    guilty: tuple[str, ...]  # instructions, or other steps, of which a line has to name one
     choice: RunnerChoice
     seed: int
     images: int

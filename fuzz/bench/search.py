@@ -97,8 +97,7 @@ class PlantedSubject:
     """A fault that a campaign should find. It goes to other processes by its name."""
 
     name: str
-    unobservable: str = ""
-    """Why no program can show it; empty where one can."""
+    unobservable: str = ""  # why no program can show it; empty where one can
 
     @property
     def fault(self) -> Fault:
@@ -371,10 +370,8 @@ class Measurement:
 
     rows: Sequence[tuple[PlantedSubject, Mapping[Contents, SeedFigures]]]
     """Each fault, and how each sort of contents did."""
-    cases: int
-    """Images drawn by all seeds, over all columns."""
-    seconds: float
-    """Wall time."""
+    cases: int  # images drawn by all seeds, over all columns
+    seconds: float  # wall time
 
     def median(self, contents: Contents) -> int | None:
         """Return the median, over the observable faults of the catalogue, of their cases.

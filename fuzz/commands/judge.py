@@ -42,16 +42,7 @@ def judge_kernel(options: Judge) -> bool:
     with starting(lines=False) as tell, brought(options) as case:
         came = compare(case, count=options.images, seed=options.seed, tell=tell)
         found = made_smaller(case, came.verdicts, corpus, known, tell)
-    _report(options, came, found, case, time.monotonic() - started)
-    report_expired(known)
-    if not came.codes and not found:
-        raise InfrastructureError(
-            f"nothing was compared: {'; '.join((*came.unasked, *case.skipped))}"
-        )
-    return any(not row["known"] and one.kind is not Kind.NOTE for one, row in found)
-
-
-def _report(options: Judge, came: Compared, found: _Found, case: Brought, seconds: float) -> None:
+    seconds = time.monotonic() - started
     # Each has an address of its own.
     left = Counter(re.sub(r"0x[\da-f]+", "…", one.why) for one in came.left.values())
     rows = [
@@ -94,6 +85,12 @@ def _report(options: Judge, came: Compared, found: _Found, case: Brought, second
             Test("warpfuzz.judge", f"{options.kernel.name} {one}", 0.0) for one in came.agreeing
         ],
     ).write(json=options.json, junit=options.junit)
+    report_expired(known)
+    if not came.codes and not found:
+        raise InfrastructureError(
+            f"nothing was compared: {'; '.join((*came.unasked, *case.skipped))}"
+        )
+    return any(not row["known"] and one.kind is not Kind.NOTE for one, row in found)
 
 
 _COLUMNS = (

@@ -77,8 +77,7 @@ class LevelColumn:
     """What the versions do at one level."""
 
     level: int
-    cells: dict[int, Answer]
-    """By the index of the version; those that were asked."""
+    cells: dict[int, Answer]  # by the index of the version; those that were asked
 
     @property
     def known(self) -> list[int]:
@@ -129,14 +128,8 @@ def bisect(
 
     The oldest and the newest version are asked, and those at hand; then, wherever two neighbours
     differ, the one in the middle between them, until none is left between. What lies on both sides
-    of a change is asked as often again.
-
-    Parameters
-    ----------
-    versions
-        How many there are; index 0 is the oldest.
-    at_hand
-        Those that cost nothing to ask.
+    of a change is asked as often again. There are so many `versions`, of which 0 is the oldest, and
+    those `at_hand` cost nothing to ask.
     """
     column = LevelColumn(level, {})
 
@@ -171,10 +164,8 @@ class First(NamedTuple):
 class Conclusion:
     """What several columns say together."""
 
-    names: Sequence[str]
-    """Versions, oldest first."""
-    columns: Sequence[LevelColumn]
-    """One for each level, lowest first."""
+    names: Sequence[str]  # versions, oldest first
+    columns: Sequence[LevelColumn]  # one for each level, lowest first
     driver: Mapping[int, Answer] = field(default_factory=dict)
     """What the driver's compiler does, by level; empty where it was not asked."""
 

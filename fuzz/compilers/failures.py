@@ -22,16 +22,10 @@ _LONGEST = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class CompilerFailure:
-    """How a compiler fails on a module.
-
-    Parameters
-    ----------
-    said
-        Only messages that contain this count.
-    """
+    """How a compiler fails on a module."""
 
     verdict: Verdict
-    said: str = ""
+    said: str = ""  # only messages that contain this count
     _keys: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -70,17 +64,9 @@ class CompilerFailure:
     ) -> Reducer:
         """Return what makes the module smaller on which it fails.
 
-        Parameters
-        ----------
-        guilty
-            The compiler.
-        innocent
-            One that accepts the module, and has to accept what is left of it: so that stays PTX.
-            None: nobody does.
-        took
-            Seconds that the compiler took over the module.
-        end
-            Value of `time.monotonic()` at which it ends.
+        `guilty` is the compiler, and took so many seconds over the module; `innocent` accepts it,
+        if anybody does, and has to accept what is left of it: so that stays PTX. It ends where
+        `time.monotonic()` is `end`.
         """
         hung = self.verdict.outcome is Outcome.HUNG
         deadline = DEADLINE_SECONDS if hung else max(DEADLINE_SECONDS, _LONGEST * took)

@@ -44,8 +44,7 @@ class Built:
     """One module as every member compiled it."""
 
     module: KernelModule
-    made: Mapping[Member, Compiled | Failure]
-    """In the order of the members."""
+    made: Mapping[Member, Compiled | Failure]  # in the order of the members
 
     @property
     def failed(self) -> Mapping[Member, Failure]:
@@ -58,8 +57,7 @@ class Variant:
     """One binary of a kernel, and who made it."""
 
     members: tuple[Member, ...]
-    compiled: Compiled
-    """Compiled code of the first member."""
+    compiled: Compiled  # code of the first member
 
 
 @dataclass(kw_only=True)

@@ -233,12 +233,10 @@ class Place:
     """Where binaries run, and what is compiled for it."""
 
     device: Device
-    opened: OpenRunner | None
-    """None where nothing runs."""
+    opened: OpenRunner | None  # None where nothing runs
     target: str
     ptx_version: str
-    architecture: str
-    """Whose machine code is made."""
+    architecture: str  # whose machine code is made
     drawn: bool = False
     """Whether nobody asked for a version, so that rounds draw it from what members read."""
 
@@ -255,13 +253,7 @@ class Place:
 
 @contextmanager
 def placed(choice: RunnerChoice) -> Iterator[Place]:
-    """Open the device of a matrix.
-
-    Parameters
-    ----------
-    choice
-        The runner by its name, NOWHERE for compilers alone, with target and PTX ISA version.
-    """
+    """Open the device of a matrix; a runner of the name NOWHERE is for compilers alone."""
     with ExitStack() as stack:
         device: Device
         if choice.name == NOWHERE:
@@ -285,13 +277,11 @@ class Fitting:
     """The members that can compile for a place."""
 
     members: tuple[Member, ...]
-    skipped: tuple[str, ...]
-    """Sentences about the others."""
+    skipped: tuple[str, ...]  # sentences about the others
     versions: Versions
     """PTX ISA versions that rounds draw from: those that some member reads (or all), and most
     often one that all of them do."""
-    newest: Mapping[Member, PtxVersion]
-    """The newest that a member reads, of each."""
+    newest: Mapping[Member, PtxVersion]  # the newest that each member reads
 
 
 def fitting(members: Sequence[Member], place: Place, *, read_by_all: bool = False) -> Fitting:

@@ -158,20 +158,21 @@ def instruction_alone(
     names = [f"{name[0]}{50 + index}" for index, name in enumerate(one.destinations)]
     guard = ""
     if guarded:
-        # What it does not write must not look like what it writes.
-        pairs = zip(time.results, one.row.destinations, strict=False)
-        names = [trial.given(_unlike(held[0], kind), kind) for held, kind in pairs]
+        # What it does not write must not look like what it writes, nor like what any conversion of
+        # that leaves as it is.
+        names = [
+            trial.given(
+                ~held[0] if kind == "pred" else held[0] ^ held.dtype.type(_MIXED & most_of(kind)),
+                kind,
+            )
+            for held, kind in zip(time.results, one.row.destinations, strict=False)
+        ]
         guard = predicate_like(one.guard, trial.given(ODD, "pred"))
     # NaNs whose bits PTX leaves open are no fault.
     trial.code += settled(replace(one, destinations=tuple(names), sources=sources, guard=guard))
     for name in names:
         trial.seen(name)
     return trial
-
-
-def _unlike(held: NDArray[Any], kind: str) -> NDArray[Any]:
-    """Return contents that are neither these nor what any conversion of them leaves as it is."""
-    return ~held if kind == "pred" else held ^ held.dtype.type(_MIXED & most_of(kind))
 
 
 def drawn_alone(row: ScalarInstruction, guard: str = "") -> list[Trial]:

@@ -92,22 +92,17 @@ class _Spectrum:
         self._contents, self._met = [*contents, *drawn], len(contents)
         """The first of them were met, the rest drawn."""
         self._runs = [(number, run) for number in range(len(self._contents)) for run in _HIDDEN]
-        self._images = np.stack(
-            [
-                image_of(
-                    base.program, {**self._contents[number], **self._constants(run)}, noise=number
-                )
-                for number, run in self._runs
-            ]
-        )
+        images = []
+        for number, run in self._runs:
+            constants: dict[str, Content] = {
+                operand: one(base.form.matrix(operand).type) if value else 0
+                for operand, value in _HIDDEN[run].items()
+            }
+            held = {**self._contents[number], **constants}
+            images.append(image_of(base.program, held, noise=number))
+        self._images = np.stack(images)
         self._results = device.results(base.program, self._images)
         self.wrong = self._results is not None and bool(self._results.wrong.any())
-
-    def _constants(self, run: str) -> Mapping[str, Content]:
-        return {
-            operand: one(self._form.matrix(operand).type) if number else 0
-            for operand, number in _HIDDEN[run].items()
-        }
 
     def _wrong_runs(self, *, drawn: bool = False) -> set[str]:
         """Return what comes out wrong; of the contents that were drawn alone, on demand."""

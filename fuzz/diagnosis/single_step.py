@@ -90,7 +90,9 @@ def wrong_register_step(
     """Find out which step on registers is wrong by itself; None if all are right."""
     tried: dict[_Alone, list[Event]] = {}
     for event in traced.events:
-        if works_on_registers(event.step):
+        uses = event.step.uses
+        # Of a fragment nobody knows in which lane an element of it stands.
+        if uses and not any(use.is_fragment for use in uses):
             tried.setdefault(_Alone.of(event.step, program), []).append(event)
     rest = iter(sorted(tried, key=lambda one: _order(one.step)))
     while some := [*islice(rest, _AT_ONCE)]:
@@ -102,11 +104,6 @@ def wrong_register_step(
                 if found is not None:
                     return found
     return None
-
-
-def works_on_registers(step: Step) -> bool:
-    """Whether a step has operands, and knows of each in which lane an element of it stands."""
-    return bool(step.uses) and not any(use.is_fragment for use in step.uses)
 
 
 def name_of(step: Step) -> str:

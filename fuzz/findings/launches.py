@@ -101,19 +101,18 @@ class Setup:
     arguments: Mapping[str, int | float | BufferRow]
 
     @cached_property
-    def offsets(self) -> Mapping[str, int]:
-        """Where in the image each buffer lies, by its argument."""
-        found, end = {}, _ALIGNMENT
-        for name, row in self.arguments.items():
-            if isinstance(row, BufferRow):
-                found[name] = end
-                end = (-(-(end + row.bytes) // _ALIGNMENT) + 1) * _ALIGNMENT
-        return found
-
-    @property
     def buffers(self) -> Mapping[str, BufferRow]:
         """The buffers by their arguments."""
         return {name: row for name, row in self.arguments.items() if isinstance(row, BufferRow)}
+
+    @cached_property
+    def offsets(self) -> Mapping[str, int]:
+        """Where in the image each buffer lies, by its argument."""
+        found, end = {}, _ALIGNMENT
+        for name, row in self.buffers.items():
+            found[name] = end
+            end = (-(-(end + row.bytes) // _ALIGNMENT) + 1) * _ALIGNMENT
+        return found
 
     @property
     def image_bytes(self) -> int:
@@ -129,14 +128,12 @@ class Setup:
     @cached_property
     def launch(self) -> Launch:
         """As runners take it."""
-        size = max((one.offset + one.size for one in self.parameters), default=0)
-        block, pointers = bytearray(size), []
+        block = bytearray(max((one.offset + one.size for one in self.parameters), default=0))
         placed = [(*self._place(name), name, value) for name, value in self.arguments.items()]
         # Of two that overlap in a structure, the one that begins later is what was meant there.
-        for place, type_, name, value in sorted(placed, key=lambda one: one[0]):
-            if isinstance(value, BufferRow):
-                pointers.append((place, self.offsets[name]))
-            else:
+        placed.sort(key=lambda one: one[0])
+        for place, type_, name, value in placed:
+            if not isinstance(value, BufferRow):
                 raw = _raw(name, type_, value)
                 block[place : place + len(raw)] = raw
         return Launch(
@@ -144,18 +141,20 @@ class Setup:
             block=self.block,
             shared_bytes=self.shared,
             parameters=bytes(block),
-            pointers=tuple(pointers),
+            pointers=tuple(
+                (place, self.offsets[name]) for place, _, name, _ in placed if name in self.buffers
+            ),
             buffers=tuple((self.offsets[name], row.bytes) for name, row in self.buffers.items()),
         )
 
     def _place(self, name: str) -> tuple[int, str]:
+        """Return where an argument lies among the parameters, and the type of a number there."""
         stem, _, inside = name.partition("+")
         found = next((one for one in self.parameters if one.name == stem), None)
-        extent = 8 if isinstance(self.arguments[name], BufferRow) else 1
         if found is None or (inside and not inside.isdecimal()):
             names = ", ".join(one.name for one in self.parameters) or "none"
             raise UsageError(f"the entry {self.entry} has no parameter {name}; it has {names}")
-        at = int(inside or 0)
+        at, extent = int(inside or 0), 8 if name in self.buffers else 1
         if at + extent > found.size:
             raise UsageError(
                 f"the parameter {stem} of {self.entry} has {found.size} bytes, and {name} needs "
@@ -220,24 +219,23 @@ def setup_of(ptx: str, rows: LaunchRows) -> Setup:
     Raises UsageError if something is left out, or does not fit the module.
     """
     entry = entry_of(ptx, rows.entry)
-    for name, value in (("grid", rows.grid), ("block", rows.block)):
-        if value is None:
-            raise UsageError(f"the launch of {entry} says nothing of its {name}; add `{name} = 32`")
+    parameters = parameters_of(ptx, entry)
+    stems = {name.partition("+")[0] for name in rows.arguments}
+    missing = [one.name for one in parameters if one.name not in stems]
+    missing += [f"its {name}" for name in ("block", "grid") if getattr(rows, name) is None]
+    if missing:
+        raise UsageError(
+            f"the launch of {entry} says nothing of {', '.join(missing)}; a grid and a block are "
+            "numbers, as `grid = 32`"
+        )
     found = Setup(
         entry=entry,
         grid=shape_of(rows.grid),
         block=shape_of(rows.block),
         shared=rows.shared or 0,
-        parameters=parameters_of(ptx, entry),
+        parameters=parameters,
         arguments=rows.arguments,
     )
-    missing = [
-        one.name
-        for one in found.parameters
-        if not any(name.partition("+")[0] == one.name for name in rows.arguments)
-    ]
-    if missing:
-        raise UsageError(f"the launch of {entry} says nothing of {', '.join(missing)}")
     threads, blocks = math.prod(found.block), math.prod(found.grid)
     if threads > _LARGEST_BLOCK or blocks > _LARGEST_GRID or found.image_bytes > MOST_BYTES:
         raise UsageError(

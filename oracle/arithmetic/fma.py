@@ -209,13 +209,6 @@ def two_product(a: Decoded, b: Decoded) -> tuple[Floats, Floats]:
     return product, product_error(product, (a.high, a.low), (b.high, b.low))
 
 
-def _fused(product: Floats, error: Floats, addend: Floats) -> tuple[Floats, Floats]:
-    """Return two doubles whose rounded sum is that of all three (Boldo, Melquiond 2008, fig. 3)."""
-    upper, lower = two_sum(addend, error)
-    head, rest = two_sum(product, upper)
-    return head, odd_sum(lower, rest)
-
-
 def _finite(
     a: Decoded, b: Decoded, addend: Floats, addend_exponent: Ints, c: Bits, rounding: str
 ) -> Bits:
@@ -231,7 +224,10 @@ def _finite(
     np.subtract(addend_exponent, frame, out=exponent)
     scaled = _power(np.maximum(exponent, -_SPAN, out=exponent))
     scaled *= addend
-    head, tail = _fused(product, error, scaled)
+    # Two doubles whose rounded sum is that of all three (Boldo, Melquiond 2008, fig. 3).
+    upper, lower = two_sum(scaled, error)
+    head, rest = two_sum(product, upper)
+    tail = odd_sum(lower, rest)
     total = rounded_sum(head, tail, rounding)
     result = _scaled_up(total, frame)
     # Within one step of the least normal number, one rounding to 53 bits may be one too many.

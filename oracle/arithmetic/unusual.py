@@ -101,7 +101,10 @@ def _add_block(a: _Factors, b: _Factors, c: Array, block: slice, rule: Truncated
     result = np.where(magnitude == 0, signed_zero, result)
     limited = rule.product_range.value == "f32"
     if limited or not (a.finite and b.finite and addend.finite):
-        _put_special(result, _plain_sum(a, b, addend, block, limited=limited), fmt)
+        plain = _plain_sum(a, b, addend, block, limited=limited)
+        result[plain == np.inf] = fmt.infinity
+        result[plain == -np.inf] = fmt.infinity | (fmt.magnitude + 1)
+        result[np.isnan(plain)] = CANONICAL_NAN[fmt.name]
     return result
 
 
@@ -124,9 +127,3 @@ def _plain_sum(
             product = np.where(over, np.copysign(np.inf, product), product)
         total += product
     return total
-
-
-def _put_special(result: Array, plain: Floats, fmt: Format) -> None:
-    result[plain == np.inf] = fmt.infinity
-    result[plain == -np.inf] = fmt.infinity | (fmt.magnitude + 1)
-    result[np.isnan(plain)] = CANONICAL_NAN[fmt.name]

@@ -95,39 +95,35 @@ def _fields(key: str) -> dict[str, tuple[str, str]]:
         "source": (_TEXT, "who says so of its figures"),
     }
     for name, allowed in allowed_of(any_kind).items():
-        type_ = _TEXT
-        if isinstance(allowed, Whole):
-            type_ = _BITS if allowed.hexadecimal else _NUMBER
-        found[name] = (type_, allowed.allowed)
+        number = _BITS if isinstance(allowed, Whole) and allowed.hexadecimal else _NUMBER
+        found[name] = (number if isinstance(allowed, Whole) else _TEXT, allowed.allowed)
     return found
 
 
 def _row(key: str, unit: Unit) -> Sequence[str]:
     """Return the initialisers of a unit, in the order of the fields; what it lacks is left out."""
     values: dict[str, Any] = {
+        **unit.values,
         "confidence": weakest(one.confidence for one in unit.figures),
         "source": "; ".join(dict.fromkeys(one.source for one in unit.figures)),
     }
     if isinstance(unit, DotUnit):
-        values |= {"instruction": unit.instruction, "types": unit.types}
-        values |= {"shapes": " ".join(unit.shapes), "compilers": str(unit.compilers or "")}
-    for name, value in unit.values.items():
-        if isinstance(value, NanRule):
-            values |= {"nan_order": "".join(value.order), "nan_invalid": value.invalid}
-            values |= {"nan_canonical": value.canonical}
-        else:
-            values[name] = value
+        values |= {
+            "instruction": unit.instruction, "types": unit.types,
+            "shapes": " ".join(unit.shapes), "compilers": str(unit.compilers or ""),
+        }  # fmt: skip
+    nan = values.get("nan")
+    if isinstance(nan, NanRule):
+        values |= {"nan_order": "".join(nan.order), "nan_invalid": nan.invalid}
+        values["nan_canonical"] = nan.canonical
+    written: dict[str, Callable[[Any], str]] = {
+        _TEXT: lambda value: json.dumps(str(value)), _BITS: "UINT64_C({:#x})".format, _NUMBER: str,
+    }  # fmt: skip
     return [
-        f".{name} = {_written(type_, values[name])}"
+        f".{name} = {written[type_](values[name])}"
         for name, (type_, _) in _fields(key).items()
         if name in values
     ]
-
-
-def _written(type_: str, value: object) -> str:
-    if type_ == _TEXT:
-        return json.dumps(str(value))
-    return f"UINT64_C({value:#x})" if type_ == _BITS else str(value)
 
 
 EXPORTS: Mapping[str, Callable[[Model], str]] = {

@@ -97,21 +97,16 @@ class Model:
 
     def figures_for(self, form: Form) -> dict[str, Figure[Any]]:
         """Return the figures of one form, by name; UsageError if the target does not have it."""
-        self._require(form)
+        number = parse_target(self.target).number
+        for note in notes_of(form):
+            if note.target is not None and number < note.target:
+                text = f"{self.target} does not have {form.opcode}. {note.text} Choose sm_"
+                raise UsageError(f"{text}{note.target} or higher")
         if not form.a_type.is_float:
             return {exact_name(form): self.exact_for(form)}
         if form.a_type.name == "f64":
             return dict(self.double_chain.named)
         return dict((self.scalar_for(form) or self.dot_for(form)).named)
-
-    def _require(self, form: Form) -> None:
-        number = parse_target(self.target).number
-        for note in notes_of(form):
-            if note.target is not None and number < note.target:
-                raise UsageError(
-                    f"{self.target} does not have {form.opcode}. {note.text} Choose sm_"
-                    f"{note.target} or higher"
-                )
 
     def confidence_for(self, form: Form) -> Confidence:
         """Least sure of the figures that decide the results of one form."""

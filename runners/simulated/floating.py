@@ -102,6 +102,19 @@ def add(q: Qualifiers, a: Words, b: Words) -> Words:
     return fuse(q, a, one_of(q, a), b)
 
 
+def widening(compute: Compute) -> Compute:
+    """Return a computation in f32 that takes f16 and bf16, too (PTX ISA 9.0, 9.7.5)."""
+
+    def wide(q: Qualifiers, word: Words) -> Words:
+        if word.dtype != np.uint16:
+            return word
+        if q["origin"] == "bf16":
+            return word.astype(np.uint32) << np.uint32(16)
+        return np.ascontiguousarray(word).view(np.float16).astype(np.float32).view(np.uint32)
+
+    return lambda q, *words: compute(q, *(wide(q, word) for word in words))
+
+
 def _nan_kept(words: Words, changed: Words, kind: str) -> Any:
     """Return the changed words, but for NaN the NaN that the format gives.
 

@@ -41,6 +41,7 @@ _WORD = "u32 s32"
 _ANY = f"{_RAW} {_WORDS} f32 f64"
 _HALF, _BHALF = "f16 f16x2", "bf16 bf16x2"
 _SM_80 = {"f16": 80, "bf16": 80}
+_MIXED: dict[str, Any] = {"type": "f32", "origin": "f16 bf16", "needs": {"f32": 100}}
 _COMPARE = " ".join(integers.COMPARE)
 _VIDEO: dict[str, Any] = {
     "dtype": _WORD, "second": "add min max", "cmp": _COMPARE, "scale": "shr7 shr15",
@@ -183,6 +184,10 @@ ROWS = (
     *_rows("{.rnd}.f64 d, a, b", _SUMS),
     *_rows("{.rnd}{.ftz}.type d, a, b", _SUMS, type="f32x2", needs={"f32": 100}),
     Op("fma.rnd{.ftz}.type d, a, b, c", _FUSED["fma"], type="f32x2", needs={"f32": 100}),
+    *_rows("{.rnd}{.sat}.type.origin d, a:origin, b", {
+        name: floating.widening(_SUMS[name]) for name in ("add", "sub")}, **_MIXED),
+    Op("fma.rnd{.sat}.type.origin d, a:origin, b:origin, c", floating.widening(_FUSED["fma"]),
+       **_MIXED),
     *_rows("{.rnd}{.ftz}{.sat}.type d, a, b", _SUMS, rnd="rn", type=_HALF),
     *_rows("{.rnd}.type d, a, b", _SUMS, rnd="rn", type=_BHALF, needs={"bf16": 90}),
     *_rows(".rnd{.ftz}{.sat}.f32 d, a, b, c", _FUSED),

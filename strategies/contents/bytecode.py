@@ -369,11 +369,7 @@ Name = tuple[int, int, Symbol]
 
 
 def packed(
-    fields: Sequence[int | Symbol],
-    place: int,
-    names: list[Name],
-    *,
-    names_start: bool = False,
+    fields: Sequence[int | Symbol], place: int, names: list[Name], *, names_start: bool = False
 ) -> int:
     """Return the word of a place, of numbers of 16 bits, low ones first, and note its `names`.
 

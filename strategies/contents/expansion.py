@@ -86,11 +86,7 @@ def expand_by_class(
 
 
 def _expand(
-    recipe: Recipe,
-    program: Program,
-    images: NDArray[np.uint8],
-    first: int,
-    places: Sequence[slice],
+    recipe: Recipe, program: Program, images: NDArray[np.uint8], first: int, places: Sequence[slice]
 ) -> None:
     """Fill images; `places` says, for each class of the recipe, which rows are its images."""
     if first < 0:

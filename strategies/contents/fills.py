@@ -36,15 +36,7 @@ from strategies.contents.expressions import (
     wide,
 )
 from strategies.contents.float_fills import ZERO
-from strategies.contents.operands import (
-    DEPTH,
-    EXPONENT,
-    OFFSET,
-    SPOTS,
-    VARIANT,
-    Operand,
-    Types,
-)
+from strategies.contents.operands import DEPTH, EXPONENT, OFFSET, SPOTS, VARIANT, Operand, Types
 from strategies.contents.recipes import ValueClass as V
 
 _HIGHEST = (1 << 31) - 1

@@ -69,11 +69,7 @@ def sharing(period: int) -> int:
 
 
 def words_of(
-    seed: int,
-    streams: NDArray[np.uint64],
-    blocks: NDArray[np.uint64],
-    first: int,
-    count: int,
+    seed: int, streams: NDArray[np.uint64], blocks: NDArray[np.uint64], first: int, count: int
 ) -> Words:
     """Return words of blocks of streams, for groups from the first: uint32 (count, 4 x blocks)."""
     groups = np.uint64(first) + np.arange(count, dtype=np.uint64)

@@ -1,27 +1,245 @@
-"""Plans: which parts of a program's images are filled, and with what."""
+"""Plans: where a program reads bytes of its image, and what these are filled with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracle.formats import FORMATS, Format
+from oracle.forms import Form
+from oracle.image import position
+from oracle.isa import chunks_of
+from oracle.lane_code import LaneCode
+from oracle.lane_fragments import places as fragment_places
+from oracle.matrices import LANES
+from oracle.matrix_moves import is_packed, moves
+from oracle.operands import Use
+from oracle.ops import AnyOp, Op, accesses_matrix, accesses_rows, multiplies
+from oracle.places import Word
 from oracle.program import Program
+from oracle.registers import Register
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
+from oracle.storage import Tile
 from strategies.contents.expressions import NOISE, Fill, Raw, pattern, wide
 from strategies.contents.fills import fills_of, of_registers, of_rows, word
 from strategies.contents.operands import Operand, Types
-from strategies.contents.provenance import Product, Provenance, Readings, Source, readings
 from strategies.contents.recipes import ValueClass
 
+Provenance = NDArray[np.int64]
+"""For each byte the byte of the image from which it comes; -1 where a step computed it."""
 BLOCK = 16
 """Bytes of an image that one value of a counter fills."""
 _PLANS = 64
 """Plans that are kept; one has a number for every byte that is loaded."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A matrix that is loaded: its bytes in the image, line by line."""
+
+    tile: Tile
+    provenance: Provenance
+    """(lines, line_bytes); none is -1."""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What is equal for sources that are one matrix in the image."""
+        matrix, layout = self.tile.matrix, self.tile.layout
+        return matrix.type.name, layout, self.provenance.shape, self.provenance.tobytes()
+
+
+_Product = tuple[Form, tuple[Source | None, Source | None, Source | None]]
+"""A multiplication, and where A, B and C come from; None where a step computed them."""
+
+
+class Readings:
+    """What a program reads from its image, followed through copies.
+
+    Loop bodies are followed once, and both arms of a branch one after the other: what is loaded
+    behind them may come from elsewhere on another path.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.loads: list[Source] = []
+        self.products: list[_Product] = []
+        self.words: list[tuple[int, int]] = []
+        """First byte and mask of each control word."""
+        self.rows: list[Provenance] = []
+        """Bytes that ldmatrix, and loads of registers, read."""
+        self.registers: list[tuple[int, Provenance]] = []
+        """Bits of the registers that scalar code reads, and their bytes."""
+        self.metadata: list[tuple[tuple[int, ...], Provenance]] = []
+        """What 4 bits of metadata may be, and their bytes."""
+        self._program = program
+        self._lanes: dict[Register, Provenance] = {}
+        """Where the bytes of each register that is known by lane come from, (32, bytes)."""
+        # Behind the last byte stands one for all that do not exist.
+        image = np.arange(program.image_bytes + 1, dtype=np.int64)
+        image[-1] = -1
+        shared = np.full(program.shared_bytes + 1, -1, np.int64)
+        self._memory = {"global": image, "shared": shared}
+        self._fragments: dict[tuple[Register, ...], Source] = {}
+        """Fragments that come from the image, by their registers in order."""
+        self._walk(program.steps)
+
+    def _walk(self, steps: tuple[Step, ...]) -> None:
+        for step in steps:
+            self._step(step)
+
+    def _forget(self, step: Step) -> tuple[Register, ...]:
+        """Forget what the destination of a step held; return its registers."""
+        registers = () if step.writes is None else step.writes.registers
+        for register in registers:
+            self._lanes.pop(register, None)
+        for vector in [one for one in self._fragments if not set(registers).isdisjoint(one)]:
+            del self._fragments[vector]
+        return registers
+
+    def _keep(self, step: Step, provenance: Provenance | None) -> None:
+        """Keep where the bytes of the registers that a step writes come from, (32, bytes)."""
+        registers = self._forget(step)
+        if provenance is not None:
+            parts = np.split(provenance, len(registers), axis=1)
+            self._lanes.update(zip(registers, parts, strict=True))
+
+    def _held(self, use: Use) -> Provenance | None:
+        """Return where the bytes of registers come from, (32, bytes); None if that is not known."""
+        known = [self._lanes[one] for one in use.registers if one in self._lanes]
+        return np.concatenate(known, axis=1) if len(known) == len(use.registers) else None
+
+    def _step(self, step: Step) -> None:
+        match step:
+            case Op():
+                self._op(step)
+            case Elementwise():
+                moved = self._fragments.get(step.reads[0].registers)
+                registers = self._forget(step)
+                if moved is not None:
+                    self._fragments[registers] = moved
+            case PlainAccess() if step.stores:
+                self._store(step)
+            case Copy():
+                (before,), (after,) = step.bytes_read, step.bytes_written
+                bytes_ = self._read(before.buffer, before.offsets)
+                self._write(after.buffer, after.offsets, bytes_)
+            case PlainAccess():
+                (span,) = step.bytes_read
+                provenance = self._read(span.buffer, span.offsets.ravel())
+                self.rows.append(provenance[provenance >= 0])
+                self._keep(step, provenance.reshape(LANES, -1))
+            case LaneCode():
+                held = self._held(step.reads[0]) if step.count else None
+                if held is not None:
+                    self.registers.append((step.bits, held))
+                self._forget(step)
+            case Scalar():
+                self._keep(step, self._held(step.reads[0]) if step.copies else None)
+            case Branch() | Loop():
+                if isinstance(step.uniform, Word):
+                    start = position(self._program, step.uniform.place)
+                    if 0 <= start <= self._program.image_bytes - 4:
+                        self.words.append((start, step.uniform.mask))
+                for inside in step.blocks.values():
+                    self._walk(inside)
+            case Barrier():
+                pass
+            case _:
+                assert_never(step)
+
+    def _op(self, step: AnyOp) -> None:
+        if step.stores:
+            self._store(step)
+        elif accesses_matrix(step):
+            (span,) = step.bytes_read
+            provenance = self._read(span.buffer, span.offsets)
+            registers = self._forget(step)
+            if (provenance >= 0).all():
+                source = self._fragments[registers] = Source(step.tile, provenance)
+                self.loads.append(source)
+        elif accesses_rows(step):
+            rows = self._read(step.memory.buffer, step.memory.offsets(step.form))
+            self.rows.append(rows[rows >= 0])
+            # What is widened is no byte of the rows.
+            packed = is_packed(step.form)
+            self._keep(step, None if packed else rows.ravel()[moves(step.form)])
+        elif multiplies(step):
+            form = step.form
+            if form.opaque:
+                operands = {use.field: [self._fragments.get(use.registers)] for use in step.reads}
+            else:
+                operands = {use.field: self._matrices(form, use) for use in step.reads[:3]}
+            for use in step.reads[3:]:
+                metadata = self._held(use)
+                if metadata is not None:
+                    self.metadata.append((chunks_of(form), metadata[metadata >= 0]))
+            for sources in zip(*(operands[operand] for operand in "abc"), strict=True):
+                self.products.append((form, sources))
+            self._forget(step)
+        else:
+            held = self._held(step.reads[0])
+            turned = None if held is None else held.ravel()[moves(step.form, step.count)]
+            self._keep(step, turned)
+
+    def _store(self, step: Step) -> None:
+        for span in step.bytes_written:
+            self._write(span.buffer, span.offsets, -1)
+
+    def _matrices(self, form: Form, use: Use) -> list[Source | None]:
+        """Return the matrices of an operand, one for each multiplication of the instruction."""
+        provenance = self._held(use)
+        if provenance is None or (provenance < 0).any():
+            return [None] * form.groups
+        lines = provenance.ravel()[_gathered(form, use.field)]
+        return [Source(_tile(form, use.field), one) for one in lines]
+
+    def _places(
+        self, buffer: str, offsets: NDArray[np.int64]
+    ) -> tuple[Provenance, NDArray[np.int64]]:
+        """Return the memory of a buffer, and bytes in it."""
+        memory = self._memory[self._program.buffer(buffer).space]
+        places, last = self._program.offset(buffer) + offsets, memory.size - 1
+        return memory, np.where((places >= 0) & (places < last), places, last)
+
+    def _read(self, buffer: str, offsets: NDArray[np.int64]) -> Provenance:
+        memory, places = self._places(buffer, offsets)
+        return memory[places]
+
+    def _write(self, buffer: str, offsets: NDArray[np.int64], bytes_: Provenance | int) -> None:
+        memory, places = self._places(buffer, offsets)
+        memory[places] = bytes_
+        memory[-1] = -1
+
+
+@cache
+def _tile(form: Form, operand: str) -> Tile:
+    """Return an operand as if it lay in memory."""
+    # Neighbours in a byte are neighbours along k, so that lines run along k.
+    return Tile(matrix=form.matrix(operand), layout="col" if operand == "b" else "row")
+
+
+@cache
+def _gathered(form: Form, operand: str) -> NDArray[np.int64]:
+    """Return which bytes of all lanes' registers are the matrices of an operand.
+
+    They are numbers of bytes, those of a lane's registers one after the other, lane by lane: int64
+    (form.groups, lines, line_bytes).
+    """
+    tile = _tile(form, operand)
+    bits = tile.matrix.type.bits
+    where = fragment_places(form, operand)  # (32, elements, 3): multiplication, row, column
+    group, row, column = where.reshape(-1, 3).T
+    line, along = (column, row) if tile.layout == "col" else (row, column)
+    numbers = np.arange(LANES * 4 * form.words(operand)).reshape(LANES, -1)
+    held = np.arange(where.shape[1]) * bits // 8  # first byte of each element in its lane
+    found = np.full((form.groups, tile.lines, tile.line_bytes), -1, np.int64)
+    for byte in range(max(1, bits // 8)):
+        found[group, line, along * bits // 8 + byte] = numbers[:, held + byte].ravel()
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +395,7 @@ class Plan:
 @lru_cache(maxsize=_PLANS)
 def plan_of(program: Program) -> Plan:
     """Find what to fill in the images of a program."""
-    found = readings(program)
+    found = Readings(program)
     uses = np.zeros(program.image_bytes, np.bool_)
     for provenance in found.rows:
         uses[provenance] = True
@@ -261,18 +479,20 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
         turned = (tile.layout == "col") != (tile.matrix.operand == "b")
         return windows.setdefault(source.key, Window(tile.matrix.type.bits, lines, turned))
 
-    def fill(source: Source, operand: str, types: Types, product: Product | None = None) -> None:
+    def fill(source: Source, operand: str, types: Types, product: _Product | None = None) -> None:
         if source.key in filled:
             return
         here, both, run = window(source), None, 0
-        if product is not None and "e" in product.form.operands:
-            # How many elements of B metadata choose together.
-            run = 2 if product.form.b_type.bits == 4 else 1
-        if product is not None and operand == "c" and product.a and product.b:
-            a, b = window(product.a), window(product.b)
-            apart = not any(np.isin(here.places, one.places).any() for one in (a, b))
-            if apart and _fits(product.a, product, "a") and _fits(product.b, product, "b"):
-                both = a, b
+        if product is not None:
+            form, (of_a, of_b, _) = product
+            if "e" in form.operands:
+                # How many elements of B metadata choose together.
+                run = 2 if form.b_type.bits == 4 else 1
+            if operand == "c" and of_a and of_b:
+                a, b = window(of_a), window(of_b)
+                apart = not any(np.isin(here.places, one.places).any() for one in (a, b))
+                if apart and _fits(of_a, form, "a") and _fits(of_b, form, "b"):
+                    both = a, b
         lines, positions = here.shape
         x = Operand(
             name=operand, types=types, lines=lines,
@@ -282,16 +502,14 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
         filled[source.key] = Filling(here, fills_of(x), both, operand == "c")
 
     for operands in ("ab", "c"):
-        for product in found.products:
-            form = product.form
+        for form, sources in found.products:
             types = Types(
                 a=form.a_type, b=form.b_type, c=form.c_type, d=form.d_type,
                 depth=form.matrix("a").columns, operation=form.op,
             )  # fmt: skip
-            for operand in operands:
-                source: Source | None = getattr(product, operand)
-                if source is not None and _fits(source, product, operand):
-                    fill(source, operand, types, product)
+            for operand, own in zip("abc", sources, strict=True):
+                if operand in operands and own is not None and _fits(own, form, operand):
+                    fill(own, operand, types, (form, sources))
     for source in found.loads:
         # A matrix that is loaded and not multiplied.
         matrix = source.tile.matrix
@@ -303,12 +521,12 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
     return sorted(filled.values(), key=lambda one: one.is_c)
 
 
-def _fits(source: Source, product: Product, operand: str) -> bool:
+def _fits(source: Source, form: Form, operand: str) -> bool:
     """Whether what is loaded is the matrix that is multiplied.
 
     It is not where a name is loaded anew on a path that is not taken before the product.
     """
-    return source.tile.matrix == product.form.matrix(operand)
+    return source.tile.matrix == form.matrix(operand)
 
 
 # Where nothing says what a fragment is multiplied with: types of some form (PTX ISA 9.7.14.4.5).

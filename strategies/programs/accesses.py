@@ -44,10 +44,7 @@ _IN_GLOBAL = (
     Has.STORED_AND_LOADED, Has.OVERLAPPING_READS, Has.TILES, Has.STRIDE_HUGE, Has.ROWS_LOADED,
 )  # fmt: skip
 """What needs accesses in one space, or much of it."""
-STORES = (
-    *(one for one in FEATURES.values() if one.value.startswith("store: ")),
-    Has.ROWS_OF_STORE,
-)
+STORES = (*(one for one in FEATURES.values() if one.value.startswith("store: ")), Has.ROWS_OF_STORE)
 """What asks for the memory of a store."""
 
 

@@ -44,54 +44,40 @@ _words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
 _counts = st.integers(0, 2**63 - 1)
 
 
+def several(one: st.SearchStrategy[Any], *, least: int = 0) -> st.SearchStrategy[tuple[Any, ...]]:
+    """A few of something."""
+    return st.lists(one, min_size=least, max_size=2).map(tuple)
+
+
 def cases() -> st.SearchStrategy[Case]:
     """Cases of every kind; they shrink towards short texts and the first kind."""
+    reasons = st.builds(Reason, text=_words, section=_texts)
+    numbers = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
     return st.builds(
         Case,
         kind=st.sampled_from(Kind),
         identity=st.builds(
-            Identity,
-            failure=_words,
-            instructions=st.lists(_words, max_size=2).map(tuple),
-            condition=_texts,
-            message=_texts,
+            Identity, failure=_words, instructions=several(_words), condition=_texts, message=_texts
         ),
-        instructions=st.lists(_words, min_size=1, max_size=3).map(tuple),
+        instructions=several(_words, least=1),
         target=st.sampled_from(["sm_70", "sm_90a", "sm_100f"]),
         ptx_version=st.sampled_from(["6.0", "8.0", "9.4"]),
-        oracle=st.builds(
-            OracleVerdict,
-            verdict=_words,
-            reasons=st.lists(st.builds(Reason, text=_words, section=_texts), max_size=2).map(tuple),
-        ),
-        runners=st.lists(
+        oracle=st.builds(OracleVerdict, verdict=_words, reasons=several(reasons)),
+        runners=several(
             st.builds(
-                RunnerVerdict,
-                runner=_words,
-                version=_words,
-                options=_texts,
-                outcome=_words,
-                message=_texts,
-                device=_texts,
-            ),
-            max_size=2,
-        ).map(tuple),
+                RunnerVerdict, runner=_words, version=_words, options=_texts, outcome=_words,
+                message=_texts, device=_texts,
+            )
+        ),
         versions=st.builds(Versions, warpfuzz=_texts, generator=_counts),
         origin=st.none()
         | st.builds(Origin, seed=_counts, round=_counts, image=st.none() | _counts),
         shrink=st.sampled_from(ShrinkStatus),
         complexity=_counts,
         comment=_texts,
-        details=st.dictionaries(
-            _texts,
-            _texts
-            | st.booleans()
-            | st.integers(-(2**63), 2**63 - 1)
-            | st.floats(allow_nan=False, allow_infinity=False),
-            max_size=2,
-        ),
+        details=st.dictionaries(_texts, _texts | st.booleans() | numbers, max_size=2),
         created=moments(),
-    )
+    )  # fmt: skip
 
 
 def moments() -> st.SearchStrategy[datetime]:

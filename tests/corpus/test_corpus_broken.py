@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from corpus import BrokenEntryError, Cause, Corpus, Entry, Problem, durable
 from corpus.finding import SCHEMA, decode
 from corpus.store import verify
-from oracle.errors import InfrastructureError
 
 
 @pytest.fixture(scope="module")
@@ -224,10 +223,3 @@ def test_an_entry_that_goes_while_it_is_read_is_no_problem(
 
     monkeypatch.setattr(Path, "lstat", removed_before)
     assert list(corpus.scan()) == []
-
-
-def test_a_file_that_changes_after_it_was_listed_is_not_handed_out(corpus: Corpus) -> None:
-    entry = corpus.get(corpus.add(CASE, FILES).id)
-    (entry.path / "module.ptx").write_bytes(b"other")
-    with pytest.raises(InfrastructureError, match="cut off or changed"):
-        entry.read("module.ptx")

@@ -1,7 +1,5 @@
 """A folder is a corpus, becomes one, or is refused with a sentence."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -92,11 +90,3 @@ def test_a_lock_that_is_not_released_is_said(
         with pytest.raises(InfrastructureError, match="another process keeps it locked; wait"):
             settle(open_corpus(corpus.path))
         assert corpus.add(CASE, FILES).new
-
-
-def test_importing_the_package_imports_nothing_heavy() -> None:
-    code = "import sys, corpus; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert {"numpy", "hypothesis", "rich", "zipfile", "tomllib", "hashlib", "shutil"}.isdisjoint(
-        done.stdout.split()
-    )

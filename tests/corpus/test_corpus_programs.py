@@ -42,10 +42,6 @@ def refused(data: bytes) -> str:
     return str(raised.value)
 
 
-def test_a_load_is_read() -> None:
-    assert len(decode_program(document(LOAD), "here.json").steps) == 1
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [

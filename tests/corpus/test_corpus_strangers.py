@@ -20,7 +20,6 @@ from corpus import Corpus, Problem, create_corpus, durable, open_corpus
 from corpus.durable import FILE_BYTES
 from corpus.exchange import DIRECTORY_BYTES, opened_archive, read_case
 from corpus.finding import encode
-from corpus.known import load_known
 from corpus.programs import pack, unpack
 from corpus.store import merge, prune
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
@@ -269,15 +268,6 @@ def test_a_written_output_replaces_what_was_there_only_when_it_is_whole(
     assert (path.read_text(), link.is_symlink()) == ("after", True)
     durable.write_output(Path("/dev/null"), b"after")
     assert {one.name for one in tmp_path.iterdir()} == {"report.xml", "link.xml"}
-
-
-@pytest.mark.parametrize("text", ["schema = " + DIGITS, "a = " + "[" * 100_000, "a" * 100_000])
-def test_known_discrepancies_that_are_none_are_a_short_sentence(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "known.toml"
-    path.write_text(text)
-    with pytest.raises(UsageError) as raised:
-        load_known(path)
-    assert len(str(raised.value)) < 1000
 
 
 @pytest.mark.parametrize("text", ["/*" * 200_000, "wmma." * 200_000, ".version " + DIGITS])

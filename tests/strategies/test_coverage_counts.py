@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from oracle.errors import InfrastructureError
 from oracle.isa import FORMS
-from strategies.contents import ValueClass
 from strategies.coverage import Batch, ProgramCoverage, family_of
 from strategies.draws import Selection
-from strategies.features import FEATURES, WISHED, Dimension, features_of, possible_features
+from strategies.features import WISHED, Dimension, possible_features
 from strategies.rounds import round_batches, selected_forms
 
 TARGET, VERSION = "sm_100a", "8.6"
@@ -70,19 +69,6 @@ def test_counts_come_back_from_json(key: int) -> None:
 def test_what_are_no_counts_is_said_with_a_remedy(state: dict[str, object]) -> None:
     with pytest.raises(InfrastructureError, match="start it anew"):
         ProgramCoverage.from_state(state)
-
-
-@settings(NESTED, max_examples=10)
-@given(ROUNDS)
-def test_every_form_feature_and_class_of_a_program_is_counted_once(key: int) -> None:
-    batch = batches_of(key)[0]
-    coverage = counted(batch)
-    assert coverage.programs == 1
-    have = features_of(batch.program)
-    assert all(coverage.counts["features"][one.value] == (one in have) for one in FEATURES.values())
-    shown = batch.recipe.classes[: batch.count]
-    assert all(coverage.counts["classes"][one] == (one in shown) for one in ValueClass)
-    assert coverage.counts["forms"][batch.form.opcode] == 1
 
 
 @given(KEYS, st.integers(0, 1000))

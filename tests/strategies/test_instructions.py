@@ -1,28 +1,107 @@
-"""Strategies for instructions: what they give is one line, from the seed alone, and near."""
+"""Instructions as text: what is drawn is one line, from the seed alone, and near what is legal."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from math import prod
+from pathlib import Path
 
 import pytest
 from draft_strategies import any_drafts, legal
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from oracle.forms import Form, kind_of
 from oracle.instructions import INSTRUCTIONS
-from oracle.isa import FORMS, spellings
-from oracle.legality import verdict_of
+from oracle.isa import FORMS, form_of, is_available, spellings
+from oracle.legality import Verdict, verdict_of
+from oracle.matrices import Matrix
+from oracle.targets import Module, parse_target, parse_version
 from runners.instruction_modules import checked
-from strategies.drafts import Draft, canonical, documented, foreign
+from strategies.drafts import (
+    Draft,
+    as_operands,
+    canonical,
+    dealt_once,
+    described,
+    documented,
+    fits_declarations,
+    foreign,
+)
+from strategies.draws import Selection, draw
 from strategies.instructions import (
     Neighbourhood,
     damaged_drafts,
     legal_drafts,
     neighbourhoods,
+    round_drafts,
 )
+
+ACCESSES = st.sampled_from([f for f in FORMS if "p" in f.operands])
+
+
+@given(any_drafts())
+def test_a_draft_that_describes_no_matrices_has_none_and_raises_nothing(draft: Draft) -> None:
+    for name, matrix in described(draft).items():
+        if isinstance(matrix, Matrix):
+            assert matrix.operand == name
+            assert dealt_once(matrix) >= 1
+            assert matrix.shape.name == draft.qualifier("shape")
+        else:
+            assert not INSTRUCTIONS[draft.mnemonic].opaque
+
+
+@given(legal())
+def test_legal_drafts_fit_their_declarations(draft: Draft) -> None:
+    assert fits_declarations(draft, form_of(draft.opcode))
+
+
+@given(legal(), st.data())
+def test_a_register_of_another_type_does_not_fit(draft: Draft, data: st.DataObject) -> None:
+    form = form_of(draft.opcode)
+    vectors = [i for i, operand in enumerate(draft.operands) if operand[0] == "{"]
+    assume(vectors)
+    at = data.draw(st.sampled_from(vectors))
+    names = draft.operands[at].strip("{}").split(", ")
+    wrong = {"%r": ("%d0", "%h0", "%p0", "%f0"), "%f": ("%d0", "%h0"), "%d": ("%r0", "%f0", "%h0")}
+    names[-1] = data.draw(st.sampled_from(wrong[names[-1][:2]]))
+    operands = (*draft.operands[:at], "{" + ", ".join(names) + "}", *draft.operands[at + 1 :])
+    assert not fits_declarations(replace(draft, operands=operands), form)
+
+
+STORES = [form for form in FORMS if form.mnemonic == "wmma.store"]
+ANY = st.sampled_from(FORMS).map(canonical)
+WRONG = [
+    *((ANY, {"predicate": one}) for one in ("%r0", "p", "!!%p0", "%p", "!%r0")),
+    *((ACCESSES.map(lambda form, one=one: canonical(form, address=one)), {})
+      for one in ("[%r0]", "[%stride]", "[undeclared]", "[0]", "[%f0+4]")),
+    *((st.sampled_from(STORES).map(lambda form, one=one: canonical(form, stride=one)), {})
+      for one in ("%addr", "%f0", "tile", "%r0", "s", "_")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("drafts", "changes"), WRONG)
+@given(data=st.data())
+def test_a_guard_address_or_stride_that_is_not_declared_so_does_not_fit(
+    drafts: st.SearchStrategy[Draft], changes: dict[str, str], data: st.DataObject
+) -> None:
+    draft = replace(data.draw(drafts), **changes)
+    assert not fits_declarations(draft, form_of(draft.opcode))
+
+
+@given(st.sampled_from([form for form in FORMS if form.mnemonic == "wmma.mma"]))
+def test_the_registers_of_a_b_and_of_the_accumulators_are_apart(form: Form) -> None:
+    operands = as_operands({name: form.matrix(name) for name in "dabc"})
+    _, a, b, c = (set(re.findall(r"%\w+", operand)) for operand in operands)
+    assert not a & b
+    assert not c & (a | b)
+
 
 CANONICAL = {canonical(form): (form.mnemonic, form.page_family) for form in FORMS}
 LIMIT = 2 * 800
@@ -79,16 +158,7 @@ def test_a_neighbour_differs_from_its_origin_along_the_axes_alone(some: Neighbou
 
 
 def test_every_instruction_and_block_of_the_page_is_left_often() -> None:
-    origins: list[Draft] = []
-
-    @seed(1)
-    @settings(max_examples=1200, database=None, deadline=None, phases=[Phase.generate],
-              suppress_health_check=list(HealthCheck))  # fmt: skip
-    @given(neighbourhoods(FORMS))
-    def draw(some: Neighbourhood) -> None:
-        origins.append(some.origin)
-
-    draw()
+    origins = [some.origin for some in draw(neighbourhoods(FORMS), 1200, 1)]
     counts = Counter(CANONICAL[origin] for origin in origins)
     assert set(counts) == set(CANONICAL.values())
     assert min(Counter(origin.mnemonic for origin in origins).values()) > 20
@@ -106,12 +176,7 @@ def test_a_damaged_draft_is_at_most_one_damage_from_a_legal_one(draft: Draft) ->
 def test_damage_of_every_sort_is_drawn() -> None:
     orders = {tuple(slot.name for slot in slots) for form in FORMS for slots in spellings(form)}
     seen: set[str] = set()
-
-    @seed(3)
-    @settings(max_examples=200, database=None, deadline=None, phases=[Phase.generate],
-              suppress_health_check=list(HealthCheck))  # fmt: skip
-    @given(damaged_drafts(FORMS))
-    def draw(draft: Draft) -> None:
+    for draft in draw(damaged_drafts(FORMS), 200, 3):
         names = [name for name, _ in draft.qualifiers]
         fewest = 4 if draft.mnemonic == "wmma.mma" else 2
         strides = ("-8", "0x100000000", "1.0", "{%stride}")
@@ -126,8 +191,6 @@ def test_damage_of_every_sort_is_drawn() -> None:
             "bare register": any(re.fullmatch(r"%[rfd]\d+", o) for o in draft.operands),
         }
         seen.update(name for name, is_there in shown.items() if is_there)
-
-    draw()
     assert seen == {"order", "doubled", "guard", "few operands", "many operands", "stride",
                     "address", "bare register"}  # fmt: skip
 
@@ -150,3 +213,79 @@ def test_all_forms_of_an_instruction_have_the_same_slots(mnemonic: str) -> None:
     for form in FORMS:
         if form.mnemonic == mnemonic:
             assert tuple(slot.name for slot in form.slots) == INSTRUCTIONS[mnemonic].slots
+
+
+ROOT = Path(__file__).parents[2]
+TARGET, VERSION = parse_target("sm_90"), parse_version("8.0")
+
+PRINTED = """
+import hashlib
+from strategies.instructions import round_drafts
+from oracle.isa import FORMS
+from oracle.targets import parse_target, parse_version
+drafts = round_drafts(
+    FORMS, parse_target("sm_90"), parse_version("8.0"), seed=5, number=0
+)
+print(hashlib.sha256("\\n".join(draft.text for draft in drafts).encode()).hexdigest())
+"""
+
+
+def test_a_seed_draws_the_same_beside_any_other_modules(tmp_path):
+    # Hypothesis draws integers that stand in modules outside of site-packages.
+    constants = ", ".join(map(str, range(1, 700)))
+    (tmp_path / "neighbour.py").write_text(f"NUMBERS = [{constants}]\n")
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", extra + PRINTED],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": f"{ROOT}:{tmp_path}", "PYTHONHASHSEED": number},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for extra, number in (("", "1"), ("import neighbour", "2"))
+    }
+    assert len(printed) == 1
+    # Nor does drawing leave a folder of its own where a person happens to be.
+    assert not (tmp_path / ".hypothesis").exists()
+
+
+def test_integers_are_drawn_uniformly():
+    drawn = draw(st.lists(st.integers(0, 599), min_size=500, max_size=500), 7, 7)
+    drawn = [number for numbers in drawn[1:] for number in numbers]
+    counts = Counter(number // 100 for number in drawn)
+    # 500 each; the standard deviation is 20.
+    assert all(380 < counts[part] < 620 for part in range(6)), counts
+    assert max(Counter(drawn).values()) < 20  # 5 each
+
+
+@pytest.mark.parametrize("key", [0, 2**64 - 1])
+def test_a_round_holds_legal_and_illegal_instructions_and_the_same_for_the_same_key(key):
+    drafts = round_drafts(FORMS, TARGET, VERSION, seed=key, number=3)
+    round_drafts.cache_clear()
+    assert drafts == round_drafts(FORMS, TARGET, VERSION, seed=key, number=3)
+    assert len({draft.text for draft in drafts}) == len(drafts)
+    where = {"target": "sm_90", "ptx_version": "8.0"}
+    verdicts = Counter(verdict_of(draft.text, **where) for draft in drafts)
+    assert verdicts[Verdict.LEGAL] > 200  # of about 300 in every round
+    assert verdicts[Verdict.ILLEGAL] > len(drafts) // 3
+    mnemonics = {draft.mnemonic for draft in drafts}
+    assert mnemonics >= {"wmma.load", "wmma.mma", "wmma.store", "ldmatrix"}
+
+
+def test_every_form_is_dealt_before_any_comes_again():
+    ldmatrix = Selection(pattern="ldmatrix").forms()
+    drafts = round_drafts(ldmatrix, TARGET, VERSION, seed=1, number=0)
+    known = {form.opcode for form in ldmatrix if is_available(form, Module(TARGET, VERSION))}
+    assert known <= {draft.opcode for draft in drafts}
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["*", "wmma.mma*", "*.tf32", "wmma.load.?.sync*", "[wl]*x4*", "ldmatrix", "f64", "zz"],
+)
+def test_a_selection_holds_the_forms_that_fit_its_pattern(pattern):
+    chosen = set(Selection(pattern=pattern).forms())
+    for form in FORMS:
+        fits = fnmatchcase(form.opcode, pattern) or (pattern.isalnum() and pattern in form.opcode)
+        assert (form in chosen) == fits, form.opcode

@@ -13,7 +13,7 @@ from oracle.isa import is_available
 from oracle.program import requirements
 from oracle.targets import Module, PtxVersion
 from strategies import coverage
-from strategies.coverage import EPOCH, ProgramCoverage, epoch_known, family_of
+from strategies.coverage import EPOCH, ProgramCoverage, epoch_known
 from strategies.draws import Selection
 from strategies.features import Focus
 from strategies.rounds import (
@@ -81,35 +81,6 @@ def test_the_focuses_of_a_round_know_nothing_of_its_own_epoch_and_the_last() -> 
     # As many can be run at once as a thousand GPUs ask for, but no more late in a long campaign.
     late = range(1 << 16, 1 << 20, 977)
     assert all(1 << 14 <= number - epoch_known(number) < 1 << 15 for number in late)
-
-
-@settings(NESTED, max_examples=2)
-@given(SEEDS, st.integers(0, PROGRAMS - 1))
-def test_a_program_depends_on_its_own_place_and_focus_alone(seed: int, place: int) -> None:
-    focuses = ProgramCoverage().focuses(seed, PROGRAMS, SELECTED)
-    others = ProgramCoverage().focuses(seed + 1, PROGRAMS, SELECTED)
-    others[place] = focuses[place]
-    made = [
-        list(round_batches(SELECTED, target=TARGET, version=VERSION, key=seed, focuses=chosen))
-        for chosen in (focuses, others)
-    ]
-    one, other = (
-        next(batch for batch in batches if batch.entry == f"kernel_{place}") for batches in made
-    )
-    assert one == other
-
-
-@settings(NESTED, max_examples=1)
-@given(SEEDS)
-def test_first_rounds_are_about_different_families(seed: int) -> None:
-    families = {family_of(form) for form in SELECTED}
-    seen = [
-        family_of(batch.form)
-        for batches in rounds(seed, 3)
-        for batch in batches
-        if batch.form is not None
-    ]
-    assert len(set(seen)) == min(len(seen), len(families))
 
 
 @pytest.mark.parametrize("speed", Speed)
@@ -186,9 +157,3 @@ def test_programs_have_the_version_of_their_round_or_the_oldest_that_has_their_f
             count=8,
         )
         assert batch in list(alone)
-
-
-def test_half_of_the_rounds_have_the_main_version_and_the_others_any() -> None:
-    drawn = [DRAWN.of_round(round_key(1, number)) for number in range(600)]
-    assert set(drawn) == set(DRAWN.every)
-    assert 270 < drawn.count(DRAWN.main) < 400

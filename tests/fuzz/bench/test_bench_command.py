@@ -75,22 +75,13 @@ def test_coverage_counts_what_programs_reach_and_names_what_is_missing(tmp_path:
 
 
 def test_what_no_program_is_about_is_not_missing(tmp_path: Path) -> None:
-    options = ("bench", "--coverage", "--programs", 24, "--jobs", 1)
-    ended = warpfuzz(tmp_path, *options, "--json")
+    ended = warpfuzz(tmp_path, "bench", "--coverage", "--programs", 24, "--jobs", 1, "--json")
     undrawn = set(ended.summary["not_drawn"])
     # Of rows of bytes that are stored, nobody says which byte goes where.
     bytes_ = {form.opcode for form in FORMS if form.texts.get("type") == "b8" and form.is_store}
     assert bytes_
     assert bytes_ <= undrawn
     assert undrawn.isdisjoint(row["name"] for row in ended.rows[:-1])
-    shown = warpfuzz(tmp_path, *options)
-    assert sum("missing:" in line for line in shown.out.splitlines()) < 20
-    # A person is told why it ends with 1: nothing went wrong.
-    reached, every = len(ended.rows[:-1]) - len(ended.summary["missing"]), len(ended.rows[:-1])
-    last = " ".join(shown.out.split())
-    assert f"{reached:,} of {every:,} features reached; {every - reached:,} missing" in last
-    assert "missing (exit code 1). More programs reach more (--programs)" in last
-    assert f"{len(undrawn)} forms of the target left out" in shown.out
 
 
 def test_all_faults_are_listed(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """`warpfuzz bisect` of what assemblers accept, as a person types it."""
 
-import re
-
 import pytest
 from campaign_fakes import fake_ptxas
 from command_line import warpfuzz
@@ -50,17 +48,6 @@ def test_the_first_version_that_crashes_is_named(finding, compilers):
     assert row["first"] == {"version": "V12.1.1", "level": 0, "before": "V12.0.1"}
     assert [level["level"] for level in row["levels"]] == [0, 3]
     assert row["levels"][0]["versions"]["V12.0.1"]["outcome"] == "rejected"
-
-
-def test_a_person_reads_a_table_and_a_sentence(finding, compilers):
-    home, crash = finding
-    ended = warpfuzz(home, "bisect", crash, "--compilers", compilers, "--opt", "3")
-    assert "wrong (crash) from 12.1.1" in ended.out
-    assert "ptxas 11.8.1 " in ended.out
-    assert re.search(r"^ *compiler +-O3 +module *$", ended.out, re.MULTILINE)
-    for label in ("rejected (0/4 failed)", "crash (4/4 failed)"):
-        assert label in ended.out.partition("at all levels")[0]
-    assert "not asked" not in ended.out
 
 
 def test_versions_that_cannot_be_asked_are_no_change(finding, compilers):

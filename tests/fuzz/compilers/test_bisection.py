@@ -2,7 +2,6 @@
 
 from collections import Counter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,14 +89,6 @@ def test_both_sides_of_a_change_are_asked_as_often_again():
     versions = Versions([GOOD] * 4 + [BAD] * 4)
     versions.column(times=3)
     assert versions.asked[3] == versions.asked[4] == 6
-
-
-@pytest.mark.parametrize(
-    ("sample", "course"),
-    [(GOOD, Progression.NEVER), (BAD, Progression.ALWAYS), (None, Progression.UNKNOWN)],
-)
-def test_without_a_change_it_never_or_always_was_so(sample, course):
-    assert Versions([sample] * 7).column(range(7)).progression is course
 
 
 def test_what_fails_now_and_then_is_flaky_and_still_has_a_first_version():

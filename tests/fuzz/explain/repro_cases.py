@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import ROOT
 
 from corpus import Entry, Origin, ShrinkStatus, create_corpus
 from fuzz.findings.case import Evidence, case_of, files_of
@@ -31,6 +30,7 @@ from runners.emission import emit
 from strategies.contents import Recipe, ValueClass, expand
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
 VALUED = tuple(form for form in MMA_FORMS if not (form.satfinite and form.d_type.is_float))
 """The forms whose results are documented (9.7.14.4.5)."""
 HALF = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"

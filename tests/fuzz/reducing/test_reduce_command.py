@@ -149,14 +149,6 @@ def test_bad_input_is_a_sentence(folder: Path, what: str) -> None:
     assert says in ended.err
 
 
-def test_a_file_that_is_no_module_is_a_sentence(folder: Path) -> None:
-    (folder / "text.ptx").write_text("text")
-    for name, says in (("text.ptx", "no .target"), ("none.ptx", "module none.ptx cannot be read")):
-        words = ("--crash", "--compiler", folder / "bin" / "ptxas")
-        ended = warpfuzz(folder, "reduce", name, *words)
-        assert (ended.code, says in ended.err) == (2, True), ended.err
-
-
 def test_a_signal_writes_the_smallest_so_far(folder: Path) -> None:
     words = ("--message", "C1234", "--compiler", folder / "bin" / "ptxas", "--json")
     with started(folder, "reduce", "module.ptx", *words, PACE="0.3") as command:
@@ -168,14 +160,6 @@ def test_a_signal_writes_the_smallest_so_far(folder: Path) -> None:
     left = (folder / "module.small.ptx").read_text()
     assert "prmt.b32" in left
     assert len(left.splitlines()) == ended.summary["lines"] < len(MODULE.splitlines())
-
-
-def test_time_that_is_over_ends_it_with_what_was_reached(folder: Path) -> None:
-    words = ("--message", "C1234", "--compiler", folder / "bin" / "ptxas", "--time", 2)
-    ended = warpfuzz(folder, "reduce", "module.ptx", *words, PACE="0.2")
-    assert ended.code == 0, ended.err
-    assert "the time was over; --time gives it longer" in ended.out
-    assert "prmt.b32" in (folder / "module.small.ptx").read_text()
 
 
 DIFFERING = f"""{HEAD}.visible .entry k(.param .u64 out)

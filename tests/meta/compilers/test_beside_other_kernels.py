@@ -28,7 +28,7 @@ def test_a_campaign_keeps_the_kernels_without_which_a_program_is_right(tmp_path:
     exchange = shlex.join([sys.executable, str(script)])
     ended = warpfuzz(
         tmp_path, "run", "--runner", "sim", "--only", OPCODE, "--ptx-pass", exchange,
-        "--seed", 1, "--cases", 40, "--workers", 1, "--corpus", "c", "--json",
+        "--seed", 1, "--cases", 24, "--workers", 1, "--corpus", "c", "--json",
     )  # fmt: skip
     assert ended.code == 1, ended.err
     assert ended.findings

@@ -266,7 +266,7 @@ def scripts(mark: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("mark", "fault"),
-    [("github", FAULT), pytest.param("gitlab", "", marks=pytest.mark.slow)],
+    [pytest.param("github", FAULT, marks=pytest.mark.slow), ("gitlab", "")],
 )
 def test_a_job_of_the_page_ends_as_the_gate_does_and_leaves_its_files(
     home: Path, mark: str, fault: str

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -107,8 +107,7 @@ def forked(act: Callable[[], object]) -> int:
     return child
 
 
-@dataclass(frozen=True, kw_only=True)
-class Deed:
+class Deed(NamedTuple):
     """Something that changes a corpus, and that can be done again after it failed."""
 
     name: str
@@ -123,12 +122,8 @@ def _filled(folder: Path) -> Corpus:
     return corpus
 
 
-def _create(path: Path) -> None:
-    create_corpus(path, generator="test")
-
-
-def _add(path: Path) -> None:
-    create_corpus(path, generator="test").add(case(7), FILES)
+def _opened(path: Path) -> Corpus:
+    return create_corpus(path, generator="test")
 
 
 def _replace(path: Path) -> None:
@@ -136,27 +131,19 @@ def _replace(path: Path) -> None:
     corpus.replace(corpus.add(case(7), FILES).id, case(7, small=True), FILES)
 
 
-def _merge(path: Path) -> None:
-    merge(create_corpus(path, generator="test"), [open_corpus(path.parent / "other")])
-
-
-def _prune(path: Path) -> None:
-    prune(open_corpus(path))
-
-
 def _mend(path: Path) -> None:
-    corpus = create_corpus(path, generator="test")
+    corpus = _opened(path)
     for entry in corpus.entries():
         corpus.rewrite(entry, msgspec.structs.replace(entry.finding, comment="mended"))
 
 
 DEEDS = [
-    Deed(name="create", do=_create),
-    Deed(name="add", do=_add),
-    Deed(name="replace", do=_replace),
-    Deed(name="merge", do=_merge),
-    Deed(name="prune", do=_prune),
-    Deed(name="rewrite", do=_mend),
+    Deed("create", _opened),
+    Deed("add", lambda path: _opened(path).add(case(7), FILES)),
+    Deed("replace", _replace),
+    Deed("merge", lambda path: merge(_opened(path), [open_corpus(path.parent / "other")])),
+    Deed("prune", lambda path: prune(open_corpus(path))),
+    Deed("rewrite", _mend),
 ]
 
 

@@ -2,7 +2,6 @@ import pytest
 
 from oracle import isa
 from oracle.errors import UsageError
-from oracle.isa import mma_form
 from oracle.models import (
     Confidence,
     model_for,
@@ -16,7 +15,6 @@ PUBLISHED = {
     "sm_120": (25, 16, -133, -21),
 }  # fmt: skip
 MODELLED = [name for name, row in TARGETS.items() if row.number >= 70]
-F64 = "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64"
 
 
 @pytest.mark.parametrize("target", PUBLISHED)
@@ -85,18 +83,3 @@ def test_only_sm_90_is_measured_and_relatives_are_inferred(target):
     else:
         assert Confidence.MEASURED not in dots
         assert model.confidence is Confidence.INFERRED
-
-
-@pytest.mark.parametrize(
-    ("target", "opcode"),
-    [
-        ("sm_75", F64),
-        ("sm_70", "wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32"),
-        ("sm_72", "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32"),
-        ("sm_75", "wmma.mma.sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32"),
-        ("sm_75", "wmma.mma.and.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32"),
-    ],
-)
-def test_forms_that_a_target_lacks_are_refused_with_the_note(target, opcode):
-    with pytest.raises(UsageError, match="or higher"):
-        model_for(target).figures_for(mma_form(opcode))

@@ -1,7 +1,5 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from reference import dot_products
 from reference.numbers import BF16, F16, F32, TF32, decode, encode
 
@@ -80,14 +78,6 @@ def test_every_tensor_variant_is_that_of_the_reference_on_random_bits(form):
             if form.d_type.name == "f16" and not half:
                 expected = _narrowed(expected)
             assert int(d[0, i, j]) == expected
-
-
-@given(st.sampled_from(FORMS), st.integers(0, 2**32), st.sampled_from([(7,), (2, 3), (1, 2, 2)]))
-def test_each_tile_of_a_batch_is_computed_alone(form, seed, leading):
-    a, b, c = random_operands(form, leading, seed)
-    together = mma(form.opcode, a, b, c)
-    for index in np.ndindex(*leading):
-        assert np.array_equal(mma(form.opcode, a[index], b[index], c[index]), together[index])
 
 
 @pytest.mark.parametrize("opcode", [F16_F32, F64])

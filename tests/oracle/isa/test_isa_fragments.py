@@ -9,7 +9,7 @@ import pytest
 
 from oracle.formats import FORMATS
 from oracle.forms import ROW_BYTES, Form
-from oracle.isa import FORMS, LDMATRIX_FORMS, SHAPES, form_of
+from oracle.isa import FORMS, LDMATRIX_FORMS, SHAPES
 from oracle.matrices import LANES, Matrix
 
 # PTX ISA 9.7.14.4.1: types, shapes, matrices, and what stands in the table behind "A vector
@@ -38,11 +38,6 @@ b1 | m8n8k128 | ab | a single `.b32` register, containing 32 elements
 s32 | m8n8k32 | cd | two `.s32` registers
 s32 | m8n8k128 | cd | two `.s32` registers
 """
-# The table gives the f64 accumulator "a vector expression containing single `.f64` register"; the
-# examples of 9.7.14.4.4 and .5 use two, every ptxas wants two, and one could not hold the 64
-# elements of D in 32 lanes.
-F64_ACCUMULATOR = "{d0, d1}"
-
 WORDS = {"single": 1, "two": 2, "four": 4, "eight": 8, "32": 32}
 BITS = {"b32": 32, "s32": 32, "f16x2": 32, "f32": 32, "f64": 64}
 
@@ -74,16 +69,6 @@ def test_a_fragment_has_the_registers_of_the_table(matrix: Matrix, sentence: str
     holding = re.search(r"containing (two|four|eight|32) elements", sentence)
     if holding is not None:
         assert matrix.register_bits == WORDS[holding[1]] * matrix.type.bits
-
-
-@pytest.mark.parametrize("operand", ["c", "d"])
-def test_the_accumulator_of_double_precision_has_the_two_registers_of_the_examples(
-    operand: str,
-) -> None:
-    matrix = Matrix(operand=operand, shape=SHAPES["m8n8k4"], type=FORMATS["f64"])
-    assert matrix.registers == len(F64_ACCUMULATOR.split(",")) == 2
-    assert (matrix.register_bits, matrix.register_type) == (64, "f64")
-    assert matrix.fragment_bytes == 16
 
 
 def matrices() -> list[Matrix]:
@@ -137,23 +122,6 @@ def test_default_strides_are_those_of_the_table(dimensions: str, expected: list[
             matrix = Matrix(operand=operand, shape=shape, type=type_)
             found = [matrix.default_stride("row"), matrix.default_stride("col")]
             assert found == expected[at : at + 2]
-
-
-def test_the_fragment_of_the_example_of_alignment_has_32_bytes() -> None:
-    # "Fragment size in bytes = 32 (eight elements of type .f16x2)" (9.7.14.4.2)
-    form = form_of("wmma.load.a.sync.aligned.row.m16n16k16.f16")
-    assert form.mnemonic == "wmma.load"
-    assert form.matrix().fragment_bytes == 32
-
-
-# PTX ISA 9.7.14.5.15: "The destination operand r is a brace-enclosed vector expression consisting
-# of 1, 2, or 4 32-bit registers as per the value of .num"; "for matrix shape 16x16, two destination
-# registers r0 and r1"; "for matrix shape 8x16, one destination register r0".
-@pytest.mark.parametrize("form", LDMATRIX_FORMS, ids=lambda form: form.opcode)
-def test_ldmatrix_has_the_registers_of_its_number_and_shape(form: Form) -> None:
-    number = int(re.search(r"\.x(\d)", form.opcode)[1])  # type: ignore[index]
-    assert form.registers == number * (2 if "m16n16" in form.opcode else 1)
-    assert form.registers in (1, 2, 4)
 
 
 @pytest.mark.parametrize("form", LDMATRIX_FORMS, ids=lambda form: form.opcode)

@@ -10,8 +10,6 @@ from page_notes import NOTES, PageNote, available
 from oracle.forms import Form
 from oracle.isa import (
     FORMS,
-    MMA_FORMS,
-    deprecations,
     form_of,
     is_available,
     needs_aligned,
@@ -23,7 +21,6 @@ from oracle.targets import TARGETS, VERSIONS, Module, PtxVersion, parse_target
 from strategies.drafts import canonical
 
 NOTE_ROWS = [(mnemonic, note) for mnemonic, (_, notes) in NOTES.items() for note in notes]
-LOAD = "wmma.load.a.sync.aligned.row.m16n16k16.f16"
 SATFINITE = "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16.satfinite"
 PACKED = "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64"
 
@@ -167,15 +164,6 @@ def test_satfinite_of_floating_point_is_legal_then_deprecated_then_removed(
         assert reason.section == "9.7.14.4.5"
 
 
-def test_nothing_but_satfinite_of_floating_point_is_ever_deprecated() -> None:
-    removed = {f for f in MMA_FORMS if f.satfinite and f.a_type.is_float}
-    for version in VERSIONS:
-        found = {
-            form for form in FORMS if deprecations(form, Module(parse_target("sm_90"), version))
-        }
-        assert found == (removed if version >= (6, 4) else set())
-
-
 @pytest.mark.parametrize(
     ("version", "target", "legal"),
     [
@@ -223,12 +211,3 @@ def test_short_sums_of_ada_are_remarked_on_and_no_others() -> None:
         found = judged(opcode, "8.7", target)
         assert found.legal
         assert [one.rule for one in found.remarks] == [Rule.PRECISION] * said
-
-
-def test_a_target_that_the_version_does_not_know_is_remarked_on() -> None:
-    found = judged(LOAD, "7.0", "sm_90")
-    assert found.legal
-    assert [remark.rule for remark in found.remarks] == [Rule.AVAILABILITY]
-    assert "sm_90" in found.remarks[0].text
-    assert "7.0" in found.remarks[0].text
-    assert not judged(LOAD, "7.8", "sm_90").remarks

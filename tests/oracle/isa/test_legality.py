@@ -14,7 +14,7 @@ from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS, is_available
-from oracle.legality import Verdict, explain, explain_lines, verdict_of
+from oracle.legality import Verdict, explain, verdict_of
 from oracle.reasons import Rule
 from oracle.targets import TARGETS, VERSIONS, Module, newest_for_cuda, parse_target, parse_version
 from strategies.drafts import canonical
@@ -47,17 +47,6 @@ def test_any_text_has_a_verdict_with_reasons_and_sections(
 def test_the_quick_verdict_is_that_of_the_explanation(text: str, version: str, target: str) -> None:
     expected = explain(text, target=target, ptx_version=version).verdict
     assert verdict_of(text, target=target, ptx_version=version) is expected
-
-
-@given(st.lists(any_texts(), max_size=5), versions, targets)
-def test_lines_are_explained_one_by_one_in_their_order(
-    texts: list[str], version: str, target: str
-) -> None:
-    found = list(explain_lines(texts, target=target, ptx_version=version))
-    assert [one.verdict for one in found] == [
-        explain(text.rstrip("\n"), target=target, ptx_version=version).verdict for text in texts
-    ]
-    assert [one.instruction for one in found] == [text.rstrip("\n") for text in texts]
 
 
 UNJUDGED = (
@@ -190,16 +179,6 @@ def test_a_letter_or_space_beyond_ascii_is_illegal_outside_comments(
     assert verdict_of(text[:at] + letter + text[at:], ptx_version="9.3") is Verdict.ILLEGAL
     commented = f"{text} // {letter}"
     assert verdict_of(commented) is verdict_of(text)
-
-
-@pytest.mark.parametrize("thing", [None, b"ldmatrix", 8.0])
-def test_what_is_no_text_is_an_error_of_the_project(thing: object) -> None:
-    with pytest.raises(UsageError, match="give text"):
-        explain(thing)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="no PTX ISA version"):
-        explain("", ptx_version=thing)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="no target"):
-        explain("", target=thing)  # type: ignore[arg-type]
 
 
 @given(st.text(max_size=12), st.text(max_size=8))

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from oracle import isa
 from oracle.definedness import Cause, undefined
 from oracle.errors import UsageError
-from oracle.formats import FORMATS
-from oracle.operations import Operation
 from oracle.ops import Op
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, Step, plain_store
+from oracle.steps import Barrier, Branch, Copy, Loop, Step, plain_store
 
 BUFFERS = (
     Buffer(name="data", space="global", size=4096),
@@ -105,14 +103,6 @@ def test_base_addresses_must_be_multiples_of_the_fragment_size(offset: int, defi
     assert all("not a multiple of 32 bytes" in text for text in found)
 
 
-def test_the_alignment_that_counts_is_that_of_the_address_not_of_the_buffer() -> None:
-    odd = Buffer(name="odd", space="global", size=16, alignment=1)
-    step = load(A, "a", Place(buffer="data", offset=16))
-    low = replace(BUFFERS[0], alignment=16)
-    assert undefined(Program(buffers=(odd, low), steps=(step,))) == ()
-    assert len(undefined(Program(buffers=(odd, BUFFERS[0]), steps=(step,)))) == 1
-
-
 @pytest.mark.parametrize(
     ("offset", "stride", "defined"),
     [(3584, None, True), (3616, None, False), (3104, 32, True), (3136, 32, False),
@@ -163,24 +153,6 @@ def test_f16_and_f32_accumulators_do_not_mix() -> None:
     assert reasons(*LOADS[:2], half, mixed) == []
     (found,) = reasons(*LOADS, MMA, store(D.replace("f32", "f16"), "d", at(buffer="out")))
     assert "no conversion between .f16 and .f32" in found
-
-
-def test_elementwise_operations_need_the_fragment_they_name() -> None:
-    matrix = MMA.form.matrix("c")
-    step = Elementwise(operation=Operation.NEGATE, matrix=matrix, source="c", destination="c")
-    assert reasons(*LOADS, step, MMA) == []
-    (found,) = reasons(step)
-    assert "c is used before" in found
-    wrong = replace(step, matrix=replace(matrix, type=FORMATS["f16"]))
-    assert any("no conversion" in text for text in reasons(*LOADS, wrong))
-    keeps = Elementwise(
-        operation=Operation.COPY, matrix=MMA.form.matrix("a"), source="a", destination="a"
-    )
-    assert reasons(*LOADS, keeps, MMA) == [], "the layout of a multiplicand stays"
-    col = load(A.replace("row", "col"), "a", at())
-    (found,) = reasons(*LOADS, col, keeps, MMA)
-    assert "holds multiplicand A .m16n16k16 .f16 .col" in found
-    assert reasons(*LOADS, col, keeps, multiply("sync.aligned.col.col.m16n16k16.f32.f32")) == []
 
 
 def test_reading_what_was_written_needs_a_barrier() -> None:
@@ -353,19 +325,6 @@ def test_what_cannot_be_written_down_is_refused_when_it_is_made(make: object) ->
         make()
 
 
-def test_buffers_lie_back_to_back_at_their_alignment() -> None:
-    sizes = ((5, 1), (3, 4), (10, 64), (1, 2))
-    buffers = [
-        Buffer(name=f"b{index}", space=space, size=size, alignment=alignment)
-        for space in ("global", "shared")
-        for index, (size, alignment) in enumerate(sizes, start=10 * (space == "shared"))
-    ]
-    program = Program(buffers=tuple(buffers[i // 2 + 4 * (i % 2)] for i in range(8)), steps=())
-    for first in (0, 10):
-        assert [program.offset(f"b{first + i}") for i in range(4)] == [0, 8, 64, 74]
-    assert (program.image_bytes, program.shared_bytes) == (256, 256)
-
-
 @given(st.integers(0, 3000), st.integers(0, 3000), st.integers(1, 1000))
 def test_a_copy_overlaps_itself_where_its_bytes_meet(first: int, second: int, size: int) -> None:
     meet = set(range(first, first + size)) & set(range(second, second + size))
@@ -373,21 +332,3 @@ def test_a_copy_overlaps_itself_where_its_bytes_meet(first: int, second: int, si
         step = Copy(source=at(first, source), destination=at(second, "out"), size=size)
         found = undefined(Program(buffers=BUFFERS, steps=(step,)))
         assert (Cause.OVERLAP in {reason.cause for reason in found}) == overlaps
-
-
-@given(st.integers(0, 1000), st.integers(1, 1000), st.integers(0, 500), st.integers(1, 1000))
-def test_the_first_byte_that_is_unwritten_or_races_is_named(
-    start: int, size: int, before: int, after: int
-) -> None:
-    """Behind a buffer in front, and by its place in its own."""
-    spare = Buffer(name="spare", space="shared", size=768)
-    middle = start + size + before
-    fill = Copy(source=at(0), destination=at(start + size, "tile"), size=1024)
-    steps = (fill, Barrier(), Copy(source=at(start, "tile"), destination=at(), size=size + 1))
-    program = Program(buffers=(spare, *BUFFERS), steps=steps)
-    (reason,) = undefined(program)
-    assert f"byte {start} of shared tile is read" in reason.text
-    write = Copy(source=at(0), destination=at(middle, "tile"), size=after)
-    read = Copy(source=at(start + size, "tile"), destination=at(2048), size=before + 1)
-    (reason,) = undefined(replace(program, steps=(fill, Barrier(), write, read)))
-    assert f"byte {middle} of tile was accessed" in reason.text

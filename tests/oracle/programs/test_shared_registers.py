@@ -12,7 +12,7 @@ from oracle.definedness import Cause, undefined
 from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.isa import ldmatrix_form, mma_form, mma_sync_form
-from oracle.ops import Op, multiplies, multiplies_registers
+from oracle.ops import Op
 from oracle.permission import permitted
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
@@ -26,7 +26,6 @@ from oracle.steps import (
     plain_store,
     set_registers,
 )
-from oracle.tracing import trace
 from runners.emission.registers import operand_registers
 from strategies.programs.single_instruction import single_product
 
@@ -254,14 +253,3 @@ def test_names_of_two_types_share_registers_where_another_step_lists_some() -> N
     assert set(operand_registers(program).of(multiply.uses[0])) & set(
         operand_registers(program).of(multiply.uses[2])
     )
-
-
-def test_a_trace_names_who_made_what_a_vector_holds() -> None:
-    program = lanes(set_registers(destination="y", count=2), c="x.0 y.1 y.0 x.3")
-    found = trace(program, images(program)[0], target="sm_90")
-    event = next(one for one in found.events if multiplies(one.step))
-    assert multiplies_registers(event.step)
-    maker = found.maker(event, event.step.names["c"])
-    assert maker is not None
-    assert maker.step.action == "set_registers"
-    assert event.inputs["c"][0, 1] == 0

@@ -64,16 +64,6 @@ def test_element_i_j_lies_at_line_times_stride_plus_position(
             assert patterns[i, j] == bytes_.get(8 * offset + (line * stride + index) * bits, bits)
 
 
-def test_a_submatrix_of_a_larger_matrix_is_read_through_the_larger_ones_stride() -> None:
-    large = np.arange(64 * 48, dtype=np.uint16).reshape(64, 48)
-    matrix = Matrix(operand="a", shape=SHAPES["m16n16k16"], type=FORMATS["f16"])
-    memory = large.reshape(1, -1).view(np.uint8)
-    part = read(memory, 2 * (3 * 48 + 5), Tile(matrix=matrix, layout="row", stride=48))
-    assert np.array_equal(part[0], large[3:19, 5:21])
-    part = read(memory, 2 * (3 * 48 + 5), Tile(matrix=matrix, layout="col", stride=48))
-    assert np.array_equal(part[0], large[3:19, 5:21].T)
-
-
 def test_packed_elements_start_in_the_low_bits() -> None:
     s4 = Tile(matrix=Matrix(operand="a", shape=SHAPES["m8n8k32"], type=FORMATS["s4"]), layout="row")
     memory = np.zeros((1, s4.extent), dtype=np.uint8)

@@ -8,7 +8,7 @@ from scalar_operands import operands
 
 from oracle.arithmetic.conversions import is_nan
 from oracle.formats import FORMATS
-from oracle.scalar import SCALARS, warp
+from oracle.scalar import SCALARS
 from oracle.scalar.floats import NANS
 from oracle.targets import Module
 
@@ -156,12 +156,3 @@ def test_carries_chain_to_sums_of_twice_the_size() -> None:
         low, carry = SCALARS[f"{name}.cc.u32"].evaluate(halves[0], halves[2])
         (high,) = SCALARS[f"{name}c.u32"].evaluate(halves[1], halves[3], carry)
         assert (high.astype(np.uint64) << np.uint64(32) | low == wide(a, b)).all()
-
-
-def test_every_lane_takes_part() -> None:
-    rows = [row for row in SCALARS.values() if row.warp]
-    assert rows == list(warp.ROWS)
-    for row in rows:
-        last = row.immediates[len(row.sources) - 1]
-        assert (last.low, last.high, last.required) == (0xFFFFFFFF, 0xFFFFFFFF, True)
-        assert all((one == 0xFFFFFFFF).all() for one in operands(row, 3)[-1:])

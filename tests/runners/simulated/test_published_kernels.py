@@ -103,6 +103,13 @@ KERNELS: dict[str, tuple[str, str, Callable[[int], int]]] = {
         "%d2, %d2, %d1; mul.f32x2 %d2, %d2, %d1; st.global.b64 [%o], %d2;",
         lambda _: single(16.0),
     ),
+    "single precision of halves": (
+        "sm_100",
+        "cvt.rn.f32.u32 %f1, %t; cvt.rn.f16.u32 %h1, %t; mov.b16 %h2, 0x4000; add.rz.f32.f16 %f1, "
+        "%h1, %f1; fma.rn.f32.f16 %f1, %h1, %h2, %f1; cvt.rn.bf16.u32 %h1, %t; sub.f32.bf16 %f1, "
+        "%h1, %f1; add.sat.f32.bf16 %f2, %h1, %f1; st.global.v2.f32 [%o], {%f1, %f2};",
+        lambda i: single(-3.0 * i if i else 0.0),
+    ),
     "the greatest of a warp": (
         "sm_100", "cvt.rn.f32.u32 %f1, %t; neg.f32 %f1, %f1; redux.sync.max.abs.f32 %f2, %f1, -1;"
         "st.global.f32 [%o], %f2;",

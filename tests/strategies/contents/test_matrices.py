@@ -32,7 +32,7 @@ def moved(opcode: str, size: int) -> Program:
         step.changed(
             place=Place(buffer=step.memory.place.buffer.replace("g", "t"), offset=32)
             if loads_fragment(step)
-            else Place(buffer="td", offset=64),
+            else Place(buffer="td", offset=64)
         )
         if accesses_matrix(step)
         else step

@@ -18,9 +18,7 @@ from strategies.features import Focus, Has
 from strategies.programs import lane_code, programs
 
 ALONE = programs(
-    Focus(features=frozenset({Has.LANES_ALONE})),
-    module=Module.named("sm_90", "8.7"),
-    forms=FORMS,
+    Focus(features=frozenset({Has.LANES_ALONE})), module=Module.named("sm_90", "8.7"), forms=FORMS
 )
 PROGRAMS = 300
 

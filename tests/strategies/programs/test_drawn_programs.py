@@ -15,7 +15,7 @@ from oracle.definedness import undefined
 from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
-from oracle.isa import FORMS, LDMATRIX_FORMS, LOAD_FORMS, MMA_FORMS, STORE_FORMS, is_available
+from oracle.isa import FORMS, LDMATRIX_FORMS, MMA_FORMS, is_available
 from oracle.legality import Verdict, explain
 from oracle.ops import (
     Lines,
@@ -161,20 +161,6 @@ def test_an_ldmatrix_shrinks_to_itself(form: Form) -> None:
     assert isinstance(store, PlainAccess)
     assert store.stores
     assert rows.memory.addresses == tuple(range(0, 512, 16))
-
-
-def test_what_is_forbidden_is_not_used() -> None:
-    integers = tuple(form for form in VALUED_FORMS if form.d_type.name == "s32")
-    for program in drawn(count=30, key=15, forms=integers):
-        used = requirements(program)
-        assert not any(form.mnemonic == "ldmatrix" for form in used)
-        assert {form for form in used if form.mnemonic == "wmma.mma"} <= set(integers)
-
-
-def test_selected_loads_and_stores_are_multiplied_with_anything() -> None:
-    for form in (LOAD_FORMS[40], STORE_FORMS[20]):
-        for program in drawn(Focus(form=form), count=10, key=16, forms=(form,)):
-            assert form in requirements(program)
 
 
 def test_a_form_that_the_target_lacks_is_refused() -> None:

@@ -114,6 +114,11 @@ COPIED = Elementwise(operation=Operation.COPY, matrix=FORM.matrix("a"), source="
          {Has.OVERLAPPING_READS}),
         ((*LOADS, product(), store(), load("c", buffer="gd")), {Has.STORED_AND_LOADED}, set()),
         ((load("c", buffer="gd"), *LOADS, product(), store()), set(), {Has.STORED_AND_LOADED}),
+        ((product(), product(form=FORM.varied(shape="m8n32k16"))), {Has.SEVERAL_SHAPES},
+         {Has.SEVERAL_TYPES}),
+        ((product(), product(form=FORM.varied(atype="bf16", btype="bf16"))),
+         {Has.SEVERAL_TYPES}, {Has.SEVERAL_SHAPES}),
+        ((product(), product()), set(), {Has.SEVERAL_TYPES, Has.SEVERAL_SHAPES}),
         ((load("a"), COPIED), {Has.CHANGED_MULTIPLICAND, FEATURES["elements: copy"]},
          {Has.CHANGED_ACCUMULATOR}),
         ((Loop(count=Word(place=Place(buffer="gn"), mask=3), body=(
@@ -142,15 +147,6 @@ def test_live_fragments_are_those_that_are_stored_later(count: int) -> None:
     assert most_live(paired)[0] == 1
 
 
-def test_types_and_shapes_count_where_they_differ() -> None:
-    shape = FORM.varied(shape="m8n32k16")
-    type_ = FORM.varied(atype="bf16", btype="bf16")
-    assert Has.SEVERAL_SHAPES in features_of(program(product(), product(form=shape)))
-    assert Has.SEVERAL_TYPES in features_of(program(product(), product(form=type_)))
-    both = {Has.SEVERAL_SHAPES, Has.SEVERAL_TYPES}
-    assert not both & features_of(program(product(), product()))
-
-
 def _renamed(step: Step) -> Step:
     inside = {field: tuple(map(_renamed, block)) for field, block in step.blocks.items()}
     names = {use.field: " ".join("z" + name for name in use.name.split(" ")) for use in step.uses}
@@ -161,15 +157,3 @@ def test_names_make_no_difference() -> None:
     for one in drawn(count=100, key=31):
         other = replace(one, steps=tuple(map(_renamed, one.steps)))
         assert features_of(other) == features_of(one)
-
-
-@pytest.mark.parametrize("beyond", [0, 512, 1024, 2048])
-def test_tiles_of_a_larger_matrix_are_that_wherever_they_lie(beyond: int) -> None:
-    """Rows of 16 elements of f16 at a stride of 32: the second tile lies in the gaps."""
-    for other, together in ((32, True), (1024, False)):
-        tiles = [
-            load("a", at=beyond + at, stride=32, name=name, buffer="ga")
-            for name, at in (("a", 0), ("n", other))
-        ]
-        features = features_of(program(*tiles, *LOADS[1:], product(), store()))
-        assert (Has.TILES in features) == together

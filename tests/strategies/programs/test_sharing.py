@@ -26,8 +26,8 @@ from runners.front_ends.llvm import llvm_text
 from runners.front_ends.protocol import is_named
 from runners.protocol import Compiled, Ran
 from runners.simulated_runner import SimulatedRunner
-from strategies.contents.provenance import readings
-from strategies.features import FEATURES, WISHED, Feature, Focus, Has, features_of
+from strategies.contents.plans import Readings
+from strategies.features import FEATURES, WISHED, Feature, Focus, Has
 from strategies.programs import is_valued
 from strategies.programs.sharing import SHARING
 from strategies.simplification.examples import Example, Site, edited, visit
@@ -86,7 +86,7 @@ def test_a_program_is_read_as_it_was_written_judged_and_not_said_without_registe
 ) -> None:
     for program in _programs(feature):
         assert decode_program(encode_program(program), "program.json") == program
-        readings(program)
+        Readings(program)
         start = _images(program)
         assert permitted(program, start).allows(execute(program, start).images).all()
     with pytest.raises(UsageError, match="only PTX can"):
@@ -114,15 +114,6 @@ def _measure(program: Program) -> int:
         bool(step.constant) for step in walk(program.steps) if step.action == "set_registers"
     )
     return 2 * _shared(program) + constants
-
-
-@pytest.mark.slow
-def test_one_multiplication_of_eight_or_so_shares_registers() -> None:
-    programs = drawn(count=500, key=45)
-    products = [step for program in programs for step in walk(program.steps) if multiplies(step)]
-    share = sum(any("." in use.name for use in step.uses) for step in products) / len(products)
-    assert 0.05 < share < 0.2
-    assert {feature for program in programs for feature in features_of(program)} >= set(SHARING)
 
 
 def test_a_program_has_nothing_that_only_ptx_says_where_a_language_has_no_registers() -> None:
