@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fuzz.checks.protocol import DeviceStatus, Facts, Heartbeat, Report, Stage
+from fuzz.checks.protocol import DeviceStatus, Heartbeat, Stage
 from fuzz.runner import OpenRunner
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.cuda.messages import DeviceHealth
@@ -194,6 +194,3 @@ class Broken:
     def error(self) -> WarpfuzzError:
         """Return the exception that it met."""
         return self.cause(self.message)
-
-
-Message = Facts | Report | Broken  # what a worker sends: Facts once, at its start

@@ -184,8 +184,6 @@ class Frame:
     prefix: str
     base: int
     locations: dict[Variable, Location]
-    known: dict[tuple[Scope, str, int], str] = field(default_factory=dict)
-    """Keys of registers that were found to have so many bits, by scope and name."""
     meanings: dict[Scope, dict[str, str]] = field(default_factory=dict)
     """What names were found to mean, by scope."""
 
@@ -326,8 +324,7 @@ class Operands:
         if not isinstance(operand, Name) or operand.negated or operand.offset:
             self.unsupported("the destination is no register")
         name = operand.text
-        known = SINK if name == SINK else self.frame.known.get((self.instruction.scope, name, bits))
-        return known or self._key(name, self.register(name), bits, wider)
+        return SINK if name == SINK else self._key(name, self.register(name), bits, wider)
 
     def _key(self, name: str, register: Register, bits: int, wider: bool) -> str:
         """Return the key of a register that has so many bits; refuse others."""
@@ -336,10 +333,7 @@ class Operands:
             self.unsupported(f"{name} is declared .{register.type}; {bits} bits are needed")
         if register.parts > 1:
             self.unsupported(f"{name} is a vector of {register.parts} registers")
-        key = self.frame.prefix + register.key
-        if has == bits:
-            self.frame.known[self.instruction.scope, name, bits] = key
-        return key
+        return self.frame.prefix + register.key
 
     def registers(self, operand: Operand, count: int, bits: int) -> tuple[str, ...]:
         """Return the keys of a vector of `count` registers of this width."""
@@ -390,9 +384,6 @@ class Operands:
         if not isinstance(operand, Name):
             self.unsupported("an operand is neither register nor constant")
         name, scope = operand.text, self.instruction.scope
-        plain = not (operand.negated or operand.offset or copied)
-        if plain and (known := self.frame.known.get((scope, name, bits))):
-            return FromRegister(known)
         if name in SPECIAL:
             has, given = SPECIAL[name]
             if bits != has and 1 in (bits, has):

@@ -57,7 +57,7 @@ def test_a_signal_ends_a_campaign_cleanly_and_soon(tmp_path: Path, number: int) 
     assert took < 120
 
 
-@pytest.mark.parametrize("part", ["", "corpus.json", "findings"])
+@pytest.mark.parametrize("part", ["", "findings"])
 def test_a_corpus_that_is_removed_under_a_campaign_is_no_clean_end(
     tmp_path: Path, part: str
 ) -> None:
@@ -65,12 +65,9 @@ def test_a_corpus_that_is_removed_under_a_campaign_is_no_clean_end(
     with started(tmp_path, "--cases", 10**9, "--workers", 1, *CALM) as process:
         wait_for_cases(tmp_path, process, 8)
         gone = tmp_path / CORPUS / part
-        if gone.is_dir():
-            # What is written meanwhile may have to be removed again.
-            while gone.exists():
-                shutil.rmtree(gone, ignore_errors=True)
-        else:
-            gone.unlink()
+        # What is written meanwhile may have to be removed again.
+        while gone.exists():
+            shutil.rmtree(gone, ignore_errors=True)
         # One whose state cannot be kept may have ended already.
         with suppress(ProcessLookupError):
             process.send_signal(signal.SIGINT)
@@ -153,17 +150,14 @@ def campaign(home: Path, cases: int, *more: object, prepare: Any = None) -> Ende
     return warpfuzz(home, "run", "--runner", "sim", *words, prepare=prepare)
 
 
-@pytest.mark.parametrize(("kept", "how"), [(-40, "it is not whole"), (0, "it is empty")])
-def test_a_half_written_state_is_replaced_by_the_one_before(
-    tmp_path: Path, kept: int, how: str
-) -> None:
+def test_a_half_written_state_is_replaced_by_the_one_before(tmp_path: Path) -> None:
     campaign(tmp_path, 64)
     path = tmp_path / CORPUS / "campaign" / "state.json"
-    path.write_bytes(path.read_bytes()[:kept])
+    path.write_bytes(path.read_bytes()[:-40])
     resumed = campaign(tmp_path, 128, "--resume")
     assert (resumed.code, resumed.summary["cases"]) == (0, 128)
-    assert f"cannot be used: {how}" in " ".join(resumed.err.split())
-    path.write_bytes(path.read_bytes()[:kept])
+    assert "cannot be used: it is not whole" in " ".join(resumed.err.split())
+    path.write_bytes(b"")
     # That the one before has reached its limit is no news beside this.
     assert "has reached its limit" not in campaign(tmp_path, 128, "--resume").err
     assert "the state saved before it is used" in " ".join(resumed.err.split())
