@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from oracle.matrices import LANES
-from runners.reference.encoding import Code, Encoded
+from runners.reference.encoding import Encoded
+from runners.reference.memory import Code
 
 NANOSECONDS = {
     "image": 13.0,

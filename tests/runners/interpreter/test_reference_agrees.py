@@ -27,7 +27,8 @@ from oracle.ops import product_of
 from oracle.program import Program
 from oracle.steps import Elementwise
 from oracle.targets import Module
-from runners.reference.encoding import NotEncodedError, encode
+from runners.reference.encoding import encode
+from runners.reference.parts import NotEncodedError
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import draw
 from strategies.features import Focus

@@ -1,47 +1,26 @@
-"""Code of lanes as words for the interpreter: what scalar instructions are made of there.
-
-The interpreter knows few operations, each on numbers of 64 bits of which a source is a part, signed
-or not. An instruction of PTX becomes one or several of them, by the words of its opcode.
-"""
+"""Instructions of scalar code as operations of the interpreter, by the words of their opcodes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import IntEnum
-from typing import Any, TypeAlias
 
-from oracle.errors import UsageError
 from oracle.formats import Format, format_named
-from oracle.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat, Statement, class_of
-from oracle.matrices import LANES
 from oracle.models.figures import ROUNDINGS
+from runners.reference.parts import (
+    RELATIONS,
+    Do,
+    Made,
+    Part,
+    PartWriter,
+    Value,
+    format_word,
+)
 
-Do = IntEnum(
-    "Do",
-    [
-        "STOP", "GO", "UNLESS", "WHEN", "COPY", "LANE_NUMBER", "SUM", "DIFFERENCE", "PRODUCT",
-        "UPPER_PRODUCT", "QUOTIENT", "REMAINDER", "LEAST", "GREATEST", "CLAMPED", "BOTH",
-        "EITHER", "ONE_OF", "LEFT", "RIGHT", "JOINED", "COMPARED", "CHOSEN", "CARRIED",
-        "BORROWED", "POPULATION", "HIGHEST_BIT", "REVERSED", "NTH_BIT", "TABLE", "PERMUTED",
-        "FIELD", "FUSED", "FLUSHED", "CONVERTED", "SATURATED", "RECTIFIED", "EXTREME",
-        "COMPARED_FLOATS", "TO_INTEGER", "FROM_INTEGER", "FROM_E4M3", "INTEGRAL",
-    ],
-    start=0,
-)  # fmt: skip
-"""Operations, numbered as in the interpreter."""
 _TOGETHER = {"up": 0, "down": 1, "bfly": 2, "idx": 3}
 """Modes of shfl, and what else lanes do together, as in the interpreter."""
 _IN_RANGE, _BALLOT, _MATCH = 4, 8, 9
 _REDUCED = {"add": 10, "min": 11, "max": 12, "and": 13, "or": 14, "xor": 15}
-_CLASSES = {"pred": 0, "b16": 1, "b32": 2, "b64": 3}
-_BITS = {"pred": 1, "b16": 16, "b32": 32, "b64": 64}
-_CONSTANT = 8
 _ALL = (1 << 64) - 1
-_RELATIONS = {
-    "eq": 2, "ne": 5, "lt": 1, "le": 3, "gt": 4, "ge": 6, "lo": 1, "ls": 3, "hi": 4, "hs": 6,
-}  # fmt: skip
-"""Outcomes of a comparison that make it true: 1 less, 2 equal, 4 greater."""
 _UNORDERED = 8
 _MODES = {
     "f4e": 0x6543_5432_4321_3210, "b4e": 0x0123_7012_6701_5670, "rc8": 0x3333_2222_1111_0000,
@@ -49,36 +28,6 @@ _MODES = {
 }  # fmt: skip
 """Selectors that the modes of prmt stand for, 16 bits for each value of c (9.7.9.7)."""
 _LOGIC = {"and": Do.BOTH, "or": Do.EITHER, "xor": Do.ONE_OF}
-
-
-class NotEncodedError(UsageError):
-    """The interpreter cannot do what a program does; the message says what that is."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """Some bits of a register or of a constant, as a number of 64 bits."""
-
-    at: int
-    """Address and class of a register; a constant itself."""
-    bits: int
-    signed: bool = False
-    shift: int = 0
-    constant: bool = False
-
-    def of(self, bits: int, signed: bool = False, shift: int = 0) -> Part:
-        """Return other bits of the same."""
-        return replace(self, bits=bits, signed=signed, shift=shift)
-
-
-Value: TypeAlias = Part | int
-Made: TypeAlias = tuple[Any, ...]
-"""An operation, its parameter, and its sources."""
-
-
-def format_word(fmt: Format) -> int:
-    """Return a float format as the interpreter has it."""
-    return fmt.bits << 16 | fmt.exponent_bits << 8 | fmt.fraction_bits
 
 
 def _integer(name: str) -> tuple[int, bool]:
@@ -90,256 +39,8 @@ def _is_float(name: str) -> bool:
     return name[0] == "f" or name.startswith(("bf", "e4m3", "e5m2", "tf"))
 
 
-class LaneWriter:
-    """Writes code of lanes.
-
-    Parameters
-    ----------
-    words
-        Those of the program, which are added to.
-    take
-        Returns working memory of so many bytes.
-    alone, together
-        Numbers of the interpreter's instructions for what each lane does, and what all do.
-    """
-
-    def __init__(
-        self, words: list[int], take: Callable[[int], int], alone: int, together: int
-    ) -> None:
-        self._words, self._take = words, take
-        self._alone, self._together = alone, together
-        self._registers: dict[str, Part] = {}
-        self._spare: list[Part] = []
-        self._spared = 0
-        self._start = 0
-        self._ends: list[tuple[list[int], list[int]]] = []
-        """Of the loops around: where jumps to the end of the turn, and of the loop, stand."""
-
-    def write(self, step: LaneCode) -> None:
-        """Write a step; `place` says where its registers are."""
-        self._open()
-        self._do(self.register(LANE), Do.LANE_NUMBER)
-        self._do(self.register(ZERO), Do.COPY, 0, 0)
-        for statement in step.code:
-            self._statement(statement)
-        self._close()
-
-    def register(self, name: str) -> Part:
-        """Return a register of the code."""
-        if name not in self._registers:
-            kind = "pred" if name == "carry" else class_of(name)
-            self._registers[name] = self._new(kind)
-        return self._registers[name]
-
-    def place(self, name: str) -> int:
-        """Return where a register of the code begins."""
-        return self.register(name).at & ~15
-
-    def _new(self, kind: str) -> Part:
-        size = 8 if kind == "b64" else 4
-        return Part(self._take(LANES * size) | _CLASSES[kind], _BITS[kind])
-
-    def _source(self, one: str | int) -> Value:
-        return one if isinstance(one, int) else self.register(one)
-
-    # Words
-
-    def _open(self) -> None:
-        self._start = len(self._words)
-        self._words += [self._alone, 0]
-
-    def _close(self) -> None:
-        self._words.append(Do.STOP | 3 << 16)
-        self._words += [0, 0]
-        self._words[self._start + 1] = len(self._words) - self._start
-
-    def _do(self, to: Part | None, what: int, p: int = 0, *sources: Value) -> int:
-        """Write an operation; return the place of its parameter."""
-        start, constants = len(self._words), list[int]()
-        count = 3 + 2 * len(sources)
-        self._words += [0, p, 0 if to is None else to.at]
-        for one in sources:
-            if isinstance(one, int):
-                one = Part(one, 64, constant=True)
-            at = one.at
-            if one.constant:
-                at = start + count + len(constants) << 4 | _CONSTANT
-                constants += [one.at & 0xFFFF_FFFF, one.at >> 32 & 0xFFFF_FFFF]
-            self._words += [at, one.shift | one.bits << 8 | one.signed << 16]
-        self._words += constants
-        self._words[start] = what | len(sources) << 8 | len(self._words) - start << 16
-        return start + 1
-
-    def made(self, *made: Any, kind: str = "b64") -> Part:
-        """Compute something; it stays until the statement ends, and has as many bits as a class."""
-        if self._spared == len(self._spare):
-            self._spare.append(self._new("b64"))
-        part = replace(self._spare[self._spared], bits=_BITS[kind])
-        self._spared += 1
-        self._do(part, *made)
-        return part
-
-    def _here(self, place: int) -> None:
-        """Let a jump go to what is written next."""
-        self._words[place] = len(self._words)
-
-    def _jump(self, predicate: str, *, when: bool) -> int:
-        """Write a jump of lanes with a predicate, or without it; return where it goes."""
-        holds = when != predicate.startswith("!")
-        source = self.register(predicate.removeprefix("!"))
-        return self._do(None, Do.WHEN if holds else Do.UNLESS, 0, source)
-
-    # Statements
-
-    def _block(self, statements: Sequence[Statement]) -> None:
-        for one in statements:
-            self._statement(one)
-
-    def _statement(self, one: Statement) -> None:
-        self._spared = 0
-        match one:
-            case Assign():
-                self._assign(one)
-            case If():
-                other = self._jump(one.predicate, when=False)
-                self._block(one.then)
-                if one.otherwise:
-                    end = self._do(None, Do.GO)
-                    self._here(other)
-                    self._block(one.otherwise)
-                    other = end
-                self._here(other)
-            case Repeat():
-                self._repeat(one)
-            case Leave():
-                self._ends[-1][0 if one.turn else 1].append(self._jump(one.predicate, when=True))
-
-    def _repeat(self, one: Repeat) -> None:
-        counter, count = self.register(one.counter), self._source(one.count)
-        if not isinstance(count, int):
-            # Kept apart: the body may write the register.
-            kept = self._new("b32")
-            self._do(kept, Do.BOTH, 0, count, one.mask)
-            count = kept
-        self._do(counter, Do.COPY, 0, count if one.down else 0)
-        entry = self._jump(one.entry, when=True) if one.entry else None
-        first = self._do(None, Do.GO) if one.late else None
-        again = len(self._words)
-        relation = _RELATIONS["gt" if one.down else "lt"]
-        sources = (counter.of(32, True), 0) if one.down else (counter, count)
-        going = self.made(Do.COMPARED, relation, *sources)
-        out = self._do(None, Do.UNLESS, 0, going)
-        if first is not None:
-            self._here(first)
-        self._ends.append(([], []))
-        for index, statement in enumerate(one.body):
-            if entry is not None and index == one.skipped:
-                self._here(entry)
-                entry = None
-            self._statement(statement)
-        if entry is not None:
-            self._here(entry)
-        turns, loops = self._ends.pop()
-        for place in turns:
-            self._here(place)
-        self._do(counter, Do.DIFFERENCE if one.down else Do.SUM, 0, counter, 1)
-        self._do(None, Do.GO, again)
-        for place in (out, *loops):
-            self._here(place)
-
-    def _assign(self, one: Assign) -> None:
-        row, words = one.row, one.opcode.split(".")
-        given = zip(map(self._source, one.sources), row.sources, strict=True)
-        sources = [
-            Part(some, _BITS[kind], constant=True) if isinstance(some, int) else some
-            for some, kind in given
-        ]
-        if row.warp:
-            made = self._shared(words, sources)
-            past = None
-        else:
-            past = self._jump(one.guard, when=False) if one.guard else None
-            packed = row.family[0] == "v" and row.family[-1] in "24"
-            family = _FAMILIES.get(row.family) or (_video if packed else None)
-            if family is None:
-                raise NotEncodedError(f"the reference on the device does not do {one.opcode}")
-            made = family(self, words, *sources)
-        names = (*one.destinations, *(["carry"] if row.carry_out else []))
-        if len(names) > 1:
-            # All sources are read before anything is written.
-            made = [(Do.COPY, 0, self.made(*some)) for some in made]
-        for name, some in zip(names, made, strict=True):
-            self._do(self.register(name), *some)
-        if past is not None:
-            self._here(past)
-
-    # What lanes do together
-
-    def _shared(self, words: list[str], sources: list[Part]) -> list[Made]:
-        """Return what a lane makes of what lanes have made together."""
-        mode, own = words[2], sources[0]
-        if words[0] == "shfl":
-            b, c = sources[1:3]
-            kind = _TOGETHER[mode]
-            return [(Do.COPY, 0, self._of_all(kind + part, own, b, c)) for part in (0, _IN_RANGE)]
-        if words[0] == "redux":
-            signed = words[3] == "s32"
-            return [(Do.COPY, 0, self._of_all(_REDUCED[mode], own, 32 << 8 | signed << 16))]
-        if words[0] == "match":
-            same = self._of_all(_MATCH, own)
-            if words[1] == "any":
-                return [(Do.COPY, 0, same)]
-            every = self.made(*_compared("eq", same, 0xFFFF_FFFF))
-            return [(Do.CHOSEN, 0, 0xFFFF_FFFF, 0, every), (Do.COPY, 0, every)]
-        votes = self._of_all(_BALLOT, own)
-        if mode == "uni":
-            ends = (self.made(*_compared("eq", votes, one)) for one in (0, 0xFFFF_FFFF))
-            return [(Do.EITHER, 0, *ends)]
-        relations = {"all": ("eq", 0xFFFF_FFFF), "any": ("ne", 0)}
-        if mode in relations:
-            name, bound = relations[mode]
-            return [_compared(name, votes, bound)]
-        return [(Do.COPY, 0, votes)]
-
-    def _of_all(self, what: int, *sources: Part | int) -> Part:
-        parts = []
-        for one in sources:
-            if isinstance(one, Part) and one.constant:
-                one = self.made(Do.COPY, 0, one)
-            parts.append(one.at if isinstance(one, Part) else one)
-        to = self.made(Do.COPY, 0, 0)
-        self._close()
-        parts = [*parts, 0, 0]
-        self._words += [self._together, 7, what, to.at, *parts[:3]]
-        self._open()
-        return to
-
-    # Floats
-
-    def flushed(self, fmt: Format, ftz: bool, *values: Part) -> list[Part]:
-        """Return numbers, subnormals as zeros where that is asked for."""
-        if not ftz:
-            return list(values)
-        return [self.made(Do.FLUSHED, format_word(fmt), one) for one in values]
-
-    def finished(self, fmt: Format, words: Sequence[str], made: Made) -> Made:
-        """Return a result as `.ftz`, `.sat` and `.relu` have it."""
-        for word, what in (("ftz", Do.FLUSHED), ("sat", Do.SATURATED), ("relu", Do.RECTIFIED)):
-            if word in words:
-                made = what, format_word(fmt), self.made(*made)
-        return made
-
-    def joined(self, size: int, made: Sequence[Made]) -> Made:
-        """Return elements of a register, the first lowest."""
-        parts = [self.made(*one).of(size) for one in made]
-        result: Value = parts[0]
-        for index, one in enumerate(parts[1:-1], 1):
-            result = self.made(Do.JOINED, size * index, result, one)
-        return Do.JOINED, size * (len(parts) - 1), result, parts[-1]
-
-
 def _compared(name: str, x: Value, y: Value, *, unsigned: bool = False) -> Made:
-    return Do.COMPARED, _RELATIONS[name] | unsigned << 8, x, y
+    return Do.COMPARED, RELATIONS[name] | unsigned << 8, x, y
 
 
 def _elements(name: str) -> tuple[str, int]:
@@ -348,7 +49,7 @@ def _elements(name: str) -> tuple[str, int]:
 
 
 def _each(
-    lanes: LaneWriter, count: int, size: int, sources: Sequence[Part],
+    lanes: PartWriter, count: int, size: int, sources: Sequence[Part],
     function: Callable[..., Made],
 ) -> list[Made]:  # fmt: skip
     """Do something with each element of registers."""
@@ -368,7 +69,7 @@ def _taken(one: Part, bits: int, signed: bool) -> Part:
 # Instructions, by their first words: what each destination gets.
 
 
-def _arithmetic(lanes: LaneWriter, words: list[str], *sources: Part) -> list[Made]:
+def _arithmetic(lanes: PartWriter, words: list[str], *sources: Part) -> list[Made]:
     """Make add, sub, mul, mad, fma, min, max and those with a carry."""
     name, fmt_name = words[0], words[-1]
     element, count = _elements(fmt_name)
@@ -411,7 +112,7 @@ def _arithmetic(lanes: LaneWriter, words: list[str], *sources: Part) -> list[Mad
     return results
 
 
-def _small(lanes: LaneWriter, words: list[str], bits: int, signed: bool, a: Part, b: Part) -> Made:
+def _small(lanes: PartWriter, words: list[str], bits: int, signed: bool, a: Part, b: Part) -> Made:
     a, b = _taken(a, bits, signed), _taken(b, bits, signed)
     if words[0] == "add":
         return Do.SUM, 0, a, b
@@ -421,7 +122,7 @@ def _small(lanes: LaneWriter, words: list[str], bits: int, signed: bool, a: Part
 
 
 def _product(
-    lanes: LaneWriter, words: list[str], bits: int, signed: bool, a: Part, b: Part
+    lanes: PartWriter, words: list[str], bits: int, signed: bool, a: Part, b: Part
 ) -> Made:
     a, b = _taken(a, bits, signed), _taken(b, bits, signed)
     if "hi" not in words:
@@ -431,7 +132,7 @@ def _product(
     return Do.COPY, 0, lanes.made(Do.PRODUCT, 0, a, b).of(bits, shift=bits)
 
 
-def _product24(lanes: LaneWriter, words: list[str], *sources: Part) -> list[Made]:
+def _product24(lanes: PartWriter, words: list[str], *sources: Part) -> list[Made]:
     signed = words[-1] == "s32"
     a, b = (one.of(24, signed) for one in sources[:2])
     product = lanes.made(Do.PRODUCT, 0, a, b).of(32, True, 16 if words[1] == "hi" else 0)
@@ -441,7 +142,7 @@ def _product24(lanes: LaneWriter, words: list[str], *sources: Part) -> list[Made
     return [(Do.CLAMPED, 32 | 1 << 8, lanes.made(*sum_)) if "sat" in words else sum_]
 
 
-def _float_arithmetic(lanes: LaneWriter, words: list[str], fmt: Format, *sources: Part) -> Made:
+def _float_arithmetic(lanes: PartWriter, words: list[str], fmt: Format, *sources: Part) -> Made:
     a, b, *rest = lanes.flushed(fmt, "ftz" in words, *sources)
     rounding = next(word for word in words if word in ROUNDINGS)
     sign = 1 << (fmt.bits - 1)
@@ -459,7 +160,7 @@ def _float_arithmetic(lanes: LaneWriter, words: list[str], fmt: Format, *sources
     return lanes.finished(fmt, words, made)
 
 
-def _float_extreme(lanes: LaneWriter, words: list[str], fmt: Format, *sources: Part) -> Made:
+def _float_extreme(lanes: PartWriter, words: list[str], fmt: Format, *sources: Part) -> Made:
     a, b = lanes.flushed(fmt, "ftz" in words, *sources)
     what = format_word(fmt) | (words[0] == "max") << 24 | ("NaN" in words) << 25
     sign = 1 << (fmt.bits - 1)
@@ -472,7 +173,7 @@ def _float_extreme(lanes: LaneWriter, words: list[str], fmt: Format, *sources: P
     return Do.CHOSEN, 0, sign - 1, lanes.made(Do.EITHER, 0, found, signs), nan
 
 
-def _distance(lanes: LaneWriter, words: list[str], a: Part, b: Part, c: Part) -> list[Made]:
+def _distance(lanes: PartWriter, words: list[str], a: Part, b: Part, c: Part) -> list[Made]:
     bits, signed = _integer(words[-1])
     a, b = _taken(a, bits, signed), _taken(b, bits, signed)
     unsigned = int(bits == 64 and not signed)
@@ -480,7 +181,7 @@ def _distance(lanes: LaneWriter, words: list[str], a: Part, b: Part, c: Part) ->
     return [(Do.SUM, 0, lanes.made(Do.DIFFERENCE, 0, *ends), c)]
 
 
-def _signed(lanes: LaneWriter, words: list[str], a: Part) -> list[Made]:
+def _signed(lanes: PartWriter, words: list[str], a: Part) -> list[Made]:
     """Make neg and abs."""
     element, count = _elements(words[-1])
     if not _is_float(element):
@@ -497,13 +198,13 @@ def _signed(lanes: LaneWriter, words: list[str], a: Part) -> list[Made]:
     return _each(lanes, count, fmt.bits, (a,), make)
 
 
-def _divided(lanes: LaneWriter, words: list[str], a: Part, b: Part) -> list[Made]:
+def _divided(lanes: PartWriter, words: list[str], a: Part, b: Part) -> list[Made]:
     bits, signed = _integer(words[-1])
     what = Do.QUOTIENT if words[0] == "div" else Do.REMAINDER
     return [(what, int(signed), a.of(bits, signed), b.of(bits, signed))]
 
 
-def _dots(lanes: LaneWriter, words: list[str], a: Part, b: Part, c: Part) -> list[Made]:
+def _dots(lanes: PartWriter, words: list[str], a: Part, b: Part, c: Part) -> list[Made]:
     (_, a_signed), (_, b_signed) = map(_integer, words[-2:])
     count, size = (4, 8) if words[0] == "dp4a" else (2, 16)
     first = 2 if words[1] == "hi" else 0
@@ -513,7 +214,7 @@ def _dots(lanes: LaneWriter, words: list[str], a: Part, b: Part, c: Part) -> lis
     return [(Do.COPY, 0, c)]
 
 
-def _video(lanes: LaneWriter, words: list[str], a: Part, b: Part, c: Part) -> list[Made]:
+def _video(lanes: PartWriter, words: list[str], a: Part, b: Part, c: Part) -> list[Made]:
     name, count = words[0][1:-1], int(words[0][-1])
     size, types = 32 // count, [_integer(one)[1] for one in words[1:] if one in ("u32", "s32")]
     made = []
@@ -533,7 +234,7 @@ def _video(lanes: LaneWriter, words: list[str], a: Part, b: Part, c: Part) -> li
     return [(Do.COPY, 0, c)]
 
 
-def _video_element(lanes: LaneWriter, name: str, words: list[str], x: Part, y: Part) -> Made:
+def _video_element(lanes: PartWriter, name: str, words: list[str], x: Part, y: Part) -> Made:
     if name == "set":
         return _compared(words[3], x, y)
     if name == "avrg":
@@ -547,7 +248,7 @@ def _video_element(lanes: LaneWriter, name: str, words: list[str], x: Part, y: P
     return what, 0, x, y
 
 
-def _logic(lanes: LaneWriter, words: list[str], *sources: Part) -> list[Made]:
+def _logic(lanes: PartWriter, words: list[str], *sources: Part) -> list[Made]:
     if words[0] == "not":
         return [(Do.ONE_OF, 0, sources[0], _ALL)]
     if words[0] == "cnot":
@@ -556,7 +257,7 @@ def _logic(lanes: LaneWriter, words: list[str], *sources: Part) -> list[Made]:
 
 
 def _looked_up(
-    lanes: LaneWriter, words: list[str], a: Part, b: Part, c: Part, table: Part, *rest: Part
+    lanes: PartWriter, words: list[str], a: Part, b: Part, c: Part, table: Part, *rest: Part
 ) -> list[Made]:
     made = Do.TABLE, table.at, a, b, c
     if not rest:
@@ -566,7 +267,7 @@ def _looked_up(
     return [(Do.COPY, 0, found), (_LOGIC[words[1]], 0, some, *rest)]
 
 
-def _funnel(lanes: LaneWriter, words: list[str], a: Part, b: Part, c: Part) -> list[Made]:
+def _funnel(lanes: PartWriter, words: list[str], a: Part, b: Part, c: Part) -> list[Made]:
     both = lanes.made(Do.JOINED, 32, a, b)
     by = lanes.made(Do.BOTH, 0, c, 31) if words[2] == "wrap" else lanes.made(Do.LEAST, 0, c, 32)
     if words[1] == "r":
@@ -574,19 +275,19 @@ def _funnel(lanes: LaneWriter, words: list[str], a: Part, b: Part, c: Part) -> l
     return [(Do.COPY, 0, lanes.made(Do.LEFT, 0, both, by).of(32, shift=32))]
 
 
-def _shifted(lanes: LaneWriter, words: list[str], a: Part, b: Part) -> list[Made]:
+def _shifted(lanes: PartWriter, words: list[str], a: Part, b: Part) -> list[Made]:
     bits, signed = _integer(words[1])
     what = Do.LEFT if words[0] == "shl" else Do.RIGHT
     return [(what, int(signed), a.of(bits, signed), b)]
 
 
-def _field(lanes: LaneWriter, words: list[str], a: Part, b: Part, c: Part) -> list[Made]:
+def _field(lanes: PartWriter, words: list[str], a: Part, b: Part, c: Part) -> list[Made]:
     bits, signed = _integer(words[1])
     return [(Do.FIELD, bits | signed << 8, a, b.of(8), c.of(8))]
 
 
 def _inserted(
-    lanes: LaneWriter, words: list[str], a: Part, b: Part, position: Part, length: Part
+    lanes: PartWriter, words: list[str], a: Part, b: Part, position: Part, length: Part
 ) -> list[Made]:
     above = lanes.made(Do.LEFT, 0, _ALL, length.of(8))
     mask = lanes.made(Do.LEFT, 0, lanes.made(Do.ONE_OF, 0, above, _ALL), position.of(8))
@@ -595,13 +296,13 @@ def _inserted(
     return [(Do.EITHER, 0, moved, rest)]
 
 
-def _extended(lanes: LaneWriter, words: list[str], a: Part, b: Part) -> list[Made]:
+def _extended(lanes: PartWriter, words: list[str], a: Part, b: Part) -> list[Made]:
     bits, signed = _integer(words[2])
     length = lanes.made(Do.LEAST, 0, b, 32) if words[1] == "clamp" else b.of(5)
     return [(Do.FIELD, bits | signed << 8, a, 0, length)]
 
 
-def _mask(lanes: LaneWriter, words: list[str], a: Part, b: Part) -> list[Made]:
+def _mask(lanes: PartWriter, words: list[str], a: Part, b: Part) -> list[Made]:
     if words[1] == "clamp":
         a, b = (lanes.made(Do.LEAST, 0, one, 32) for one in (a, b))
     else:
@@ -610,7 +311,7 @@ def _mask(lanes: LaneWriter, words: list[str], a: Part, b: Part) -> list[Made]:
     return [(Do.LEFT, 0, every, a)]
 
 
-def _found(lanes: LaneWriter, words: list[str], a: Part) -> list[Made]:
+def _found(lanes: PartWriter, words: list[str], a: Part) -> list[Made]:
     """Make bfind and clz."""
     bits, signed = _integer(words[-1])
     if signed:
@@ -625,19 +326,19 @@ def _found(lanes: LaneWriter, words: list[str], a: Part) -> list[Made]:
     return [(Do.CHOSEN, 0, lanes.made(*above), _ALL, lanes.made(*_compared("ne", a, 0)))]
 
 
-def _counted(lanes: LaneWriter, words: list[str], *sources: Part) -> list[Made]:
+def _counted(lanes: PartWriter, words: list[str], *sources: Part) -> list[Made]:
     what = {"popc": Do.POPULATION, "brev": Do.REVERSED, "fns": Do.NTH_BIT}[words[0]]
     return [(what, _integer(words[1])[0], *sources)]
 
 
-def _permuted(lanes: LaneWriter, words: list[str], a: Part, b: Part, c: Part) -> list[Made]:
+def _permuted(lanes: PartWriter, words: list[str], a: Part, b: Part, c: Part) -> list[Made]:
     if len(words) > 2:
         by = lanes.made(Do.LEFT, 0, c.of(2), 4)
         c = lanes.made(Do.RIGHT, 0, _MODES[words[2]], by)
     return [(Do.PERMUTED, 0, a, b, c.of(16))]
 
 
-def _moved(lanes: LaneWriter, words: list[str], *sources: Part) -> list[Made]:
+def _moved(lanes: PartWriter, words: list[str], *sources: Part) -> list[Made]:
     a = sources[0]
     if len(sources) > 1:
         return [lanes.joined(a.bits, [(Do.COPY, 0, one) for one in sources])]
@@ -648,7 +349,7 @@ def _moved(lanes: LaneWriter, words: list[str], *sources: Part) -> list[Made]:
     return [(Do.COPY, 0, a.of(size, shift=size * index)) for index in range(count)]
 
 
-def _truths(lanes: LaneWriter, name: str, ftz: bool, type_: str, a: Part, b: Part) -> list[Part]:
+def _truths(lanes: PartWriter, name: str, ftz: bool, type_: str, a: Part, b: Part) -> list[Part]:
     """Return what a comparison says, of each element."""
     element, count = _elements(type_)
     if not _is_float(element):
@@ -657,7 +358,7 @@ def _truths(lanes: LaneWriter, name: str, ftz: bool, type_: str, a: Part, b: Par
         a, b = a.of(bits, signed), b.of(bits, signed)
         return [lanes.made(*_compared(name, a, b, unsigned=unsigned))]
     fmt = format_named(element)
-    outcomes = {"num": 7, "nan": _UNORDERED}.get(name) or _RELATIONS[name[:2]]
+    outcomes = {"num": 7, "nan": _UNORDERED}.get(name) or RELATIONS[name[:2]]
     if name not in ("num", "nan") and name.endswith("u"):
         outcomes |= _UNORDERED
     found = []
@@ -669,7 +370,7 @@ def _truths(lanes: LaneWriter, name: str, ftz: bool, type_: str, a: Part, b: Par
 
 
 def _with_predicate(
-    lanes: LaneWriter, words: list[str], truths: list[Part], rest: tuple[Part, ...]
+    lanes: PartWriter, words: list[str], truths: list[Part], rest: tuple[Part, ...]
 ) -> list[Part]:
     if not rest:
         return truths
@@ -677,7 +378,7 @@ def _with_predicate(
     return [lanes.made(what, 0, truth, *rest) for truth in truths]
 
 
-def _tested(lanes: LaneWriter, words: list[str], a: Part, b: Part, *rest: Part) -> list[Made]:
+def _tested(lanes: PartWriter, words: list[str], a: Part, b: Part, *rest: Part) -> list[Made]:
     """Make setp."""
     truths = _truths(lanes, words[1], "ftz" in words, words[-1], a, b)
     if rest and len(truths) < 2 and words[-1] not in ("f16", "bf16"):
@@ -685,7 +386,7 @@ def _tested(lanes: LaneWriter, words: list[str], a: Part, b: Part, *rest: Part) 
     return [(Do.COPY, 0, one) for one in _with_predicate(lanes, words, truths, rest)]
 
 
-def _set(lanes: LaneWriter, words: list[str], a: Part, b: Part, *rest: Part) -> list[Made]:
+def _set(lanes: PartWriter, words: list[str], a: Part, b: Part, *rest: Part) -> list[Made]:
     truths = _truths(lanes, words[1], "ftz" in words, words[-1], a, b)
     truths = _with_predicate(lanes, words, truths, rest)
     element, _ = _elements(words[-2])
@@ -698,7 +399,7 @@ def _set(lanes: LaneWriter, words: list[str], a: Part, b: Part, *rest: Part) -> 
     return made if len(made) == 1 else [lanes.joined(16, made)]
 
 
-def _selected(lanes: LaneWriter, words: list[str], a: Part, b: Part, c: Part) -> list[Made]:
+def _selected(lanes: PartWriter, words: list[str], a: Part, b: Part, c: Part) -> list[Made]:
     """Make selp and slct."""
     if words[0] == "slct":
         (truth,) = _truths(lanes, "ge", "ftz" in words, words[-1], c, Part(0, 32, constant=True))
@@ -706,7 +407,7 @@ def _selected(lanes: LaneWriter, words: list[str], a: Part, b: Part, c: Part) ->
     return [(Do.CHOSEN, 0, a, b, c)]
 
 
-def _kind(lanes: LaneWriter, words: list[str], a: Part) -> list[Made]:
+def _kind(lanes: PartWriter, words: list[str], a: Part) -> list[Made]:
     """Make testp."""
     fmt = format_named(words[-1])
     magnitude = a.of(fmt.bits - 1)
@@ -724,12 +425,12 @@ def _kind(lanes: LaneWriter, words: list[str], a: Part) -> list[Made]:
     return [_compared(relation, magnitude, infinity)]
 
 
-def _with_sign(lanes: LaneWriter, words: list[str], a: Part, b: Part) -> list[Made]:
+def _with_sign(lanes: PartWriter, words: list[str], a: Part, b: Part) -> list[Made]:
     below = a.bits - 1
     return [(Do.JOINED, below, b.of(below), a.of(1, shift=below))]
 
 
-def _converted(lanes: LaneWriter, words: list[str], *sources: Part) -> list[Made]:
+def _converted(lanes: PartWriter, words: list[str], *sources: Part) -> list[Made]:
     """Make cvt."""
     if words[1] == "pack":
         return [_packed(lanes, words, *sources)]
@@ -746,7 +447,7 @@ def _converted(lanes: LaneWriter, words: list[str], *sources: Part) -> list[Made
     return made if count == 1 else [lanes.joined(format_named(to).bits, made)]
 
 
-def _packed(lanes: LaneWriter, words: list[str], a: Part, b: Part, *rest: Part) -> Made:
+def _packed(lanes: PartWriter, words: list[str], a: Part, b: Part, *rest: Part) -> Made:
     bits, signed = _integer(words[3])
     upper, lower = (
         lanes.made(Do.CLAMPED, bits | signed << 8, one.of(32, True)).of(bits) for one in (a, b)
@@ -755,7 +456,7 @@ def _packed(lanes: LaneWriter, words: list[str], a: Part, b: Part, *rest: Part) 
     return (Do.JOINED, 2 * bits, lanes.made(*both), *rest) if rest else both
 
 
-def _conversion(lanes: LaneWriter, words: list[str], to: str, of: str, a: Part) -> Made:
+def _conversion(lanes: PartWriter, words: list[str], to: str, of: str, a: Part) -> Made:
     rounding = next((word for word in words if word.removesuffix("i") in ROUNDINGS), "rn")
     is_whole, rounding = rounding.endswith("i"), rounding.removesuffix("i")
     ftz, number = "ftz" in words, ROUNDINGS.index(rounding) << 24
@@ -801,9 +502,53 @@ def _conversion(lanes: LaneWriter, words: list[str], to: str, of: str, a: Part) 
     return lanes.finished(fmt, [word for word in words if word in known], made)
 
 
-_FAMILIES: Mapping[str, Callable[..., list[Made]]] = {
+# What lanes do together
+
+
+def _shuffled(
+    lanes: PartWriter, words: list[str], a: Part, b: Part, c: Part, _: Part
+) -> list[Made]:
+    kind = _TOGETHER[words[2]]
+    return [(Do.COPY, 0, lanes.of_all(kind + part, a, b, c)) for part in (0, _IN_RANGE)]
+
+
+def _reduced(lanes: PartWriter, words: list[str], a: Part, _: Part) -> list[Made]:
+    how = 32 << 8 | (words[3] == "s32") << 16
+    return [(Do.COPY, 0, lanes.of_all(_REDUCED[words[2]], a, how))]
+
+
+def _matched(lanes: PartWriter, words: list[str], a: Part, _: Part) -> list[Made]:
+    same = lanes.of_all(_MATCH, a)
+    if words[1] == "any":
+        return [(Do.COPY, 0, same)]
+    every = lanes.made(*_compared("eq", same, 0xFFFF_FFFF))
+    return [(Do.CHOSEN, 0, 0xFFFF_FFFF, 0, every), (Do.COPY, 0, every)]
+
+
+def _voted(lanes: PartWriter, words: list[str], a: Part, _: Part) -> list[Made]:
+    votes = lanes.of_all(_BALLOT, a)
+    match words[2]:
+        case "all":
+            return [_compared("eq", votes, 0xFFFF_FFFF)]
+        case "any":
+            return [_compared("ne", votes, 0)]
+        case "uni":
+            ends = (lanes.made(*_compared("eq", votes, one)) for one in (0, 0xFFFF_FFFF))
+            return [(Do.EITHER, 0, *ends)]
+    return [(Do.COPY, 0, votes)]
+
+
+FAMILIES: Mapping[str, Callable[..., list[Made]]] = {
     **dict.fromkeys(
         ("add", "sub", "mul", "mad", "fma", "min", "max", "addc", "subc", "madc"), _arithmetic
+    ),
+    **dict.fromkeys(
+        (
+            f"v{name}{count}"
+            for name in ("add", "sub", "min", "max", "avrg", "absdiff", "set")
+            for count in (2, 4)
+        ),
+        _video,
     ),
     **dict.fromkeys(("mul24", "mad24"), _product24),
     **dict.fromkeys(("div", "rem"), _divided),
@@ -816,5 +561,6 @@ _FAMILIES: Mapping[str, Callable[..., list[Made]]] = {
     "sad": _distance, "neg": _signed, "abs": _signed, "lop3": _looked_up, "shf": _funnel,
     "bfe": _field, "bfi": _inserted, "szext": _extended, "bmsk": _mask, "prmt": _permuted,
     "mov": _moved, "setp": _tested, "set": _set, "testp": _kind, "copysign": _with_sign,
-    "cvt": _converted,
+    "cvt": _converted, "shfl": _shuffled, "redux": _reduced, "match": _matched, "vote": _voted,
 }  # fmt: skip
+"""Each is given what writes, the words of the opcode, and its sources."""
