@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -133,7 +134,7 @@ class Corpus:
         if not paths:
             raise UsageError(
                 f"{self.path} has no finding whose id starts with {prefix!r}; "
-                "`warpfuzz corpus list` shows the ids"
+                f"`warpfuzz corpus list {quote(str(self.path))}` shows the ids"
             )
         if len(paths) > 1:
             some = ", ".join(sorted(paths)[:5])

@@ -373,7 +373,7 @@ def _pip_error(told: str, wanted: str, what: str, folder: Path) -> Exception:
             key=lambda one: tuple(map(int, one.split("."))),
         )
         return UsageError(
-            f"there is no wheel of {what} for this machine; of this package there are "
+            f"there is no wheel of {what} for this machine; the package that would have it has "
             f"{', '.join(releases) or 'none'}"
         )
     reason = next(

@@ -5,53 +5,52 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-from markupsafe import escape
 
 from corpus import Case, Kind, create_corpus
-from corpus.entry import MODULE, Entry, read_entry
+from corpus.entry import Entry, read_entry
 from corpus.known import Known, known_with, load_known
 from corpus.opening import RECORD, named_corpus
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.rounds import parse_duration
-from fuzz.campaign.status import TOLD_APART, CampaignStatus, figures
 from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.compilers import Compilers
-from fuzz.checks.protocol import BY_MEMBER, Facts
+from fuzz.checks.protocol import Facts
 from fuzz.compilers.bisection import rate_of, repeats_for
 from fuzz.compilers.matrix import survey_programs
 from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, Place, placed
 from fuzz.console import ended_by_signals, watching
 from fuzz.findings.families import FamilyState, asked_of
-from fuzz.findings.making import ReplayOptions, commands_of, is_runnable
+from fuzz.findings.making import ReplayOptions, is_runnable
 from fuzz.findings.stored import Replayed, Replays, is_expansion
+from fuzz.gating import (
+    SOURCES,
+    GateItem,
+    GateResult,
+    GateVerdict,
+    Standing,
+    write_report,
+)
 from fuzz.kinds import KINDS, sentence
 from fuzz.options.testing import Gate
 from fuzz.output import (
     console,
     counted,
-    duration,
     fetcher,
     generator,
-    harmless,
     report_expired,
     starting,
     tracked,
 )
-from fuzz.output.report import Report, ReportColumn, ReportRow, Section, Test, check_kind, rows_of
+from fuzz.output.report import check_kind
 from fuzz.runner import RunnerChoice, best_runner, cores, usual_workers
 from oracle.errors import InfrastructureError, UsageError
-from oracle.targets import TARGETS, Module, parse_target
+from oracle.isa.targets import TARGETS, Module, parse_target
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.disassembly import find_disassembler
 from runners.compilers import (
@@ -83,143 +82,6 @@ _LEAST_SHARE = 0.5
 """Share of the time that new programs get at least, however long the record took."""
 
 
-class Standing(StrEnum):
-    """What has become of something with the new compiler, as the table has it."""
-
-    FIXED = "fixed"
-    NEW = "new"
-    BITS = "changed bits"
-    SLOWER = "slower to compile"
-    CRASH = "crashes"
-    MORE = "accepts more"
-    SAME = "unchanged"
-    SKIPPED = "skipped"
-
-    @property
-    def speaks_against(self) -> bool:
-        """Whether the new compiler is not to be taken because of it."""
-        return self.is_news and self is not Standing.MORE
-
-    @property
-    def is_news(self) -> bool:
-        """Whether the new one alone does something that is wrong."""
-        return self not in (Standing.FIXED, Standing.SAME, Standing.SKIPPED)
-
-
-class GateVerdict(StrEnum):
-    """What a gate says of the new compiler."""
-
-    ACCEPT = "ACCEPT"
-    REJECT = "REJECT"
-    UNKNOWN = "UNKNOWN"
-
-
-_SOURCES = ("shipped findings", "new programs", "compile time")
-
-
-@dataclass(frozen=True, kw_only=True)
-class GateItem:
-    """One thing about which both compilers were asked."""
-
-    standing: Standing
-    what: str
-    source: str
-    """One of `_SOURCES`."""
-    entry: Entry | None = None
-    """The finding, where it is one that is stored."""
-    known: bool = False
-
-    @property
-    def counts(self) -> bool:
-        """Whether it is a regression that nobody has explained."""
-        return self.standing.speaks_against and not self.known
-
-    @property
-    def path(self) -> str:
-        """The id of a finding that ships with warpfuzz, or the folder of a new one."""
-        if self.entry is None:
-            return ""
-        return self.entry.id if self.source == _SOURCES[0] else str(self.entry.path)
-
-    def row(self) -> ReportRow:
-        """Return it as a report has it."""
-        standing, skipped = self.standing, self.known or self.standing is Standing.SKIPPED
-        outcome = "skipped" if skipped else "failure" if self.counts else "passed"
-        group, name = f"warpfuzz.gate.{self.source}", f"{self.path} {self.what}".strip()
-        own = ("standing", "what", "source", "path", "known")
-        return ReportRow(
-            data={one: getattr(self, one) for one in own},
-            style="bad" if self.counts else "quiet",
-            # What is as it was, of more than a hundred, decides nothing.
-            listed=standing.is_news or not (skipped or self.source == _SOURCES[0]),
-            test=Test(group, name, 0.0, outcome, standing, self.what),
-        )
-
-
-@dataclass(kw_only=True)
-class _GateResult:
-    old: Toolchain
-    new: Toolchain
-    runner: str
-    options: Gate
-    variants: tuple[Variant, ...] = ()
-    """Options with which both compiled new programs at one level."""
-    compared: list[GateItem] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
-    status: CampaignStatus | None = None
-    stopped: bool = False
-    """Whether a signal ended it before its time."""
-    seconds: dict[str, float] = field(default_factory=dict)
-    """How long each part took."""
-
-    def programs(self, what: str) -> int:
-        """Return of how many new programs both have something: "compiled", or "compared"."""
-        counts = {} if self.status is None else self.status.counts
-        return min(
-            max((count for (kind, *names), count in counts.items()
-                 if kind == BY_MEMBER and names[0].startswith(f"{one.label} -")
-                 and names[1] == what), default=0)
-            for one in (self.old, self.new)
-        )  # fmt: skip
-
-    @property
-    def regressions(self) -> list[GateItem]:
-        return [one for one in self.compared if one.counts]
-
-    @property
-    def verdict(self) -> tuple[GateVerdict, str]:
-        """Return the verdict, and what it rests on."""
-        new, stopped = _name(self.new), "stopped before the end; " * self.stopped
-        if found := self.regressions:
-            return GateVerdict.REJECT, f"{stopped}{counted(len(found), 'regression')} in {new}"
-        programs, least = self.programs("compared"), self.options.at_least
-        said = f"{stopped}no regression found in {new}"
-        ran = f"both compilers executed {counted(programs, 'new program')}"
-        if not self.programs("compiled"):
-            how = "" if self.stopped else "; give it longer (--time)"
-            return GateVerdict.UNKNOWN, f"{said}, but no new program was compiled by both{how}"
-        if programs >= least and not self.stopped:
-            ran = ran if programs else self.nothing_ran
-            return GateVerdict.ACCEPT, f"{said}; {ran[0].lower()}{ran[1:]}"
-        # The simulated device runs no machine code.
-        elsewhere = self.runner == NOWHERE or (self.runner == "sim" and not programs)
-        what = "Run it where there is a GPU" if elsewhere else "Give it longer (--time)"
-        how = f". {what}, or set the limit with --at-least" * (not self.stopped)
-        return GateVerdict.UNKNOWN, f"{said}, but {ran} of at least {least:,} (--at-least){how}"
-
-    @property
-    def nothing_ran(self) -> str:
-        why = "no GPU" if self.options.runner is None else f"--runner {self.options.runner}"
-        return (
-            f"Nothing was executed ({why}). Both compilers compiled "
-            f"{counted(self.programs('compiled'), 'new program')}"
-        )
-
-
-def _name(toolchain: Toolchain) -> str:
-    return toolchain.named.replace(" V", " ")
-
-
 def gate(options: Gate) -> bool:
     """Compare two compilers; tell whether the new one has a regression.
 
@@ -237,7 +99,7 @@ def gate(options: Gate) -> bool:
             f"{old.named} and {new.named} cannot be compared: one is given programs, and the "
             "other PTX; name two assemblers, or two front ends"
         )
-    result = _GateResult(old=old, new=new, runner=_runner(options, new), options=options)
+    result = GateResult(old=old, new=new, runner=_runner(options, new), options=options)
     seed = secrets.randbits(32) if options.seed is None else options.seed
     try:
         _replay_record(result, known, json=options.json)
@@ -247,7 +109,7 @@ def gate(options: Gate) -> bool:
         raise
     finally:
         if result.status is not None or result.stopped:
-            _report(result, seed, time.monotonic() - started)
+            write_report(result, seed, time.monotonic() - started)
             report_expired(known)
     verdict, reason = result.verdict
     if result.stopped and verdict is not GateVerdict.REJECT:
@@ -283,7 +145,7 @@ def _runner(options: Gate, new: Toolchain) -> str:
 # The record
 
 
-def _replay_record(result: _GateResult, known: Known, *, json: bool) -> None:
+def _replay_record(result: GateResult, known: Known, *, json: bool) -> None:
     """Ask both about every finding that ships; rare ones as often as they have to be."""
     entries = [one for one in named_corpus(Path(RECORD)).entries() if not is_expansion(one)]
     if result.new.writes_ptx or DRIVER in (result.old, result.new):
@@ -302,7 +164,7 @@ def _replay_record(result: _GateResult, known: Known, *, json: bool) -> None:
             # What runs, runs on one device, one after the other.
             judged = [one for one in entries if not is_runnable(one)]
             answers = pool.map(partial(replays.replay, times=1), judged)
-            rows.extend(tracked(answers, _SOURCES[0], json=json))
+            rows.extend(tracked(answers, SOURCES[0], json=json))
             rare = [one for one in entries if is_runnable(one)]
             rows.extend(
                 replays.replay(one, times=repeats_for(rate_of(one.finding)))
@@ -310,16 +172,16 @@ def _replay_record(result: _GateResult, known: Known, *, json: bool) -> None:
             )
     finally:
         _take_record(result, known, entries, rows)
-        result.seconds[_SOURCES[0]] = time.monotonic() - begun
+        result.seconds[SOURCES[0]] = time.monotonic() - begun
 
 
-def _leave_out(result: _GateResult, entries: Sequence[Entry], why: str) -> None:
+def _leave_out(result: GateResult, entries: Sequence[Entry], why: str) -> None:
     """Note findings that ship with warpfuzz about which nobody was asked."""
     if entries:
         result.skipped.append(f"{counted(len(entries), 'shipped finding')}: {why}")
     result.compared += [
         GateItem(
-            standing=Standing.SKIPPED, what=sentence(one.finding), source=_SOURCES[0],
+            standing=Standing.SKIPPED, what=sentence(one.finding), source=SOURCES[0],
             entry=one,
         )
         for one in entries
@@ -327,7 +189,7 @@ def _leave_out(result: _GateResult, entries: Sequence[Entry], why: str) -> None:
 
 
 def _take_record(
-    result: _GateResult, known: Known, entries: Sequence[Entry], rows: Sequence[Replayed]
+    result: GateResult, known: Known, entries: Sequence[Entry], rows: Sequence[Replayed]
 ) -> None:
     """Note what came of the findings that both were asked about, as far as they were."""
     unasked = [row for row in rows if _standing_of(row) is None]
@@ -347,14 +209,14 @@ def _take_record(
             GateItem(
                 standing=standing,
                 what=f"{sentence(row.finding)}{_named(row, standing)}{_often(row)}",
-                source=_SOURCES[0],
+                source=SOURCES[0],
                 entry=row.entry,
                 known=_known(row.finding, known, standing, result),
             )
         )
 
 
-def _known(case: Case, known: Known, standing: Standing, result: _GateResult) -> bool:
+def _known(case: Case, known: Known, standing: Standing, result: GateResult) -> bool:
     """Whether a finding does not count: of what the two differ in, only if the user's file says so.
 
     What ships as known of the new compiler is as new to who has the old one.
@@ -404,7 +266,7 @@ def _worse(kind: Kind) -> Standing:
 
 
 def _draw(
-    result: _GateResult, options: Gate, seed: int, known: Known, *, seconds: float, until: float
+    result: GateResult, options: Gate, seed: int, known: Known, *, seconds: float, until: float
 ) -> None:
     """Run a campaign with both at all levels, and time what they compile."""
     levels, both = parse_levels(options.levels), (result.old, result.new)
@@ -481,7 +343,7 @@ def _draw(
         )
 
 
-def _variants(result: _GateResult, given: Sequence[str], place: Place) -> Iterator[Variant]:
+def _variants(result: GateResult, given: Sequence[str], place: Place) -> Iterator[Variant]:
     """Yield the options that both are asked with.
 
     Raises UsageError if somebody names some that one of them does not take.
@@ -506,7 +368,7 @@ def _variants(result: _GateResult, given: Sequence[str], place: Place) -> Iterat
             yield variant
 
 
-def _standing_of_family(family: FamilyState, result: _GateResult) -> Standing:
+def _standing_of_family(family: FamilyState, result: GateResult) -> Standing:
     wrong = {
         one: {
             (variant, asked.level)
@@ -529,7 +391,7 @@ def _standing_of_family(family: FamilyState, result: _GateResult) -> Standing:
     return _worse(family.kind) if wrong[result.new] - wrong[result.old] else Standing.SAME
 
 
-def _sure(standing: Standing, family: FamilyState, result: _GateResult) -> Standing:
+def _sure(standing: Standing, family: FamilyState, result: GateResult) -> Standing:
     """Return a standing once the other compiler was asked as often as a rare failure asks for."""
     if family.saved is None or standing is Standing.SAME or result.new.writes_ptx:
         return standing
@@ -547,7 +409,7 @@ def _sure(standing: Standing, family: FamilyState, result: _GateResult) -> Stand
 
 
 def _timed(
-    result: _GateResult, facts: Facts, levels: Sequence[int], limit: float
+    result: GateResult, facts: Facts, levels: Sequence[int], limit: float
 ) -> Iterator[GateItem]:
     """Yield a row for each level: how long both take over the same modules."""
     target, version = facts.target, facts.versions.main
@@ -604,118 +466,3 @@ def _seconds(
         finally:
             compiler.close()
     return sum(best)
-
-
-# The result
-
-_OFTEN = (
-    ReportColumn("", "standing"),
-    ReportColumn("count", lambda data: sum(data[source] for source in _SOURCES), number=True),
-    *(ReportColumn(source, number=True) for source in _SOURCES),
-)
-_WAYS = ("what", "executed", "compiled only", "not tried")
-_EVIDENCE = (ReportColumn("", "what"), *(ReportColumn(one, number=True) for one in _WAYS[1:]))
-_COLUMNS = (
-    ReportColumn("", lambda data: f"{data['standing']}{' (known)' if data['known'] else ''}"),
-    ReportColumn("what"),
-    ReportColumn("id or folder", "path"),
-)
-
-
-def _report(result: _GateResult, seed: int, seconds: float) -> None:
-    options, status = result.options, result.status
-    verdict, reason = result.verdict
-    compared = sorted(
-        result.compared, key=lambda one: (not one.counts, not one.standing.speaks_against)
-    )
-    counts = [
-        {
-            "standing": standing,
-            **{name: sum(one.standing is standing and one.source == name for one in compared)
-               for name in _SOURCES},
-        }
-        for standing in Standing
-    ]  # fmt: skip
-    evidence = _evidence(result)
-    unknown = [Test("warpfuzz.gate.new programs", "enough was executed", 0.0, "error", reason)]
-    Report(
-        title=f"warpfuzz gate {result.old.label} {result.new.label}",
-        verdict=verdict,
-        reason=reason,
-        before=[
-            Section(heading="Summary", columns=_OFTEN, rows=rows_of(counts)),
-            Section(heading="Evidence", columns=_EVIDENCE, rows=rows_of(evidence)),
-        ],
-        heading="Regressions and news",
-        columns=_COLUMNS,
-        rows=[one.row() for one in compared],
-        sentences=[*_sentences(result, seed, seconds)],
-        details=[_detail(one) for one in result.regressions],
-        summary={
-            "old": result.old.label,
-            "new": result.new.label,
-            "runner": result.runner,
-            "variants": [f"{one}" for one in result.variants],
-            "cases": 0 if status is None else status.cases,
-            **({} if status is None else figures(status, TOLD_APART)),
-            "evidence": evidence,
-            "at_least": options.at_least,
-            "seconds": round(seconds, 3),
-            "seed": seed,
-            "standings": {one["standing"]: sum(map(one.get, _SOURCES)) for one in counts},
-            "findings": [one.row().data for one in result.regressions],
-            "skipped": result.skipped,
-        },
-        tests=unknown if verdict is GateVerdict.UNKNOWN else (),
-    ).write(**options.picked("json", "junit", "report"))
-
-
-def _evidence(result: _GateResult) -> list[dict[str, Any]]:
-    """Return how much was executed, only compiled, and not tried by both."""
-    ways = Counter(
-        2 if one.standing is Standing.SKIPPED else int(not is_runnable(one.entry))
-        for one in result.compared
-        if one.source == _SOURCES[0] and one.entry is not None
-    )
-    executed, compiled = result.programs("compared"), result.programs("compiled")
-    drawn = 0 if result.status is None else result.status.counts["programs",]
-    new = (executed, compiled - executed, drawn - compiled)
-    found = ((_SOURCES[0], ways[0], ways[1], ways[2]), (_SOURCES[1], *new))
-    return [dict(zip(_WAYS, row, strict=True)) for row in found]
-
-
-def _sentences(result: _GateResult, seed: int, seconds: float) -> Iterator[str]:
-    status = result.status
-    if status is None:
-        yield "No new program was drawn."
-    elif not (programs := result.programs("compared")):
-        yield f"{result.nothing_ran}."
-    else:
-        different = status.counts.get(("differences",), 0)
-        yield (
-            f"{counted(status.compared, 'image')} compared bit for bit with the oracle "
-            f"({counted(programs, 'new program')} executed by both); "
-            f"{counted(different, 'program')} with different results."
-        )
-    if result.variants:
-        few = status.counts.get(("unsupported",), 0) if status is not None else 0
-        but = f"; {counted(few, 'build')} left out: too few registers" * bool(few)
-        named = ", ".join(map(str, result.variants))
-        yield f"New programs were compiled at all levels, and at the highest with {named}{but}."
-    if any(one.source == _SOURCES[0] for one in result.compared):
-        command = "`warpfuzz corpus show ID --corpus record`"
-        yield f"IDs refer to findings shipped with warpfuzz: {command}."
-    if result.skipped:
-        yield f"Skipped: {'; '.join(result.skipped)}."
-    took = ", ".join(f"{name} {duration(one)}" for name, one in result.seconds.items())
-    yield f"Seed {seed}, {duration(seconds)} ({took})."
-
-
-def _detail(one: GateItem) -> Section:
-    """Return the commands and the PTX of a regression, for a page."""
-    text = one.what
-    if one.entry is not None:
-        commands = "\n".join(f"{words}: {command}" for words, command in commands_of(one.entry))
-        ptx = one.entry.read(MODULE).decode(errors="replace")
-        text = f"{commands}\n\n{harmless(ptx)}"
-    return Section(heading=f"{one.standing}: {one.what}", printed=escape(text))

@@ -12,10 +12,20 @@ from enum import IntEnum
 from typing import Any, TypeAlias
 
 from oracle.errors import UsageError
-from oracle.formats import Format, format_named
-from oracle.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat, Statement, class_of
-from oracle.matrices import LANES
+from oracle.isa.formats import Format, format_named
+from oracle.isa.matrices import LANES
 from oracle.models.figures import ROUNDINGS
+from oracle.program.lane_code import (
+    LANE,
+    ZERO,
+    Assign,
+    If,
+    LaneCode,
+    Leave,
+    Repeat,
+    Statement,
+    class_of,
+)
 
 Do = IntEnum(
     "Do",

@@ -13,16 +13,17 @@ from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
 from fuzz.campaign.pool import pickled, unpickled
 from fuzz.checks.programs import Programs
 from fuzz.cli import _exit_code
-from fuzz.commands.conform import MODEL, PERMITTED, asked, forms_of, item, unjudged
+from fuzz.commands.conform import MODEL, PERMITTED, asked
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa import FORMS, form_of, is_available
-from oracle.targets import Module
+from oracle.isa.lookup import FORMS, form_of, is_available
+from oracle.isa.targets import Module
 from runners import foreign
 from runners.emission import emit
 from runners.foreign import ForeignRunner, identity_of
 from runners.processes import OUTPUT_LIMIT
 from runners.simulated_runner import SimulatedRunner
+from strategies.conformance import forms_of, item, unjudged
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
