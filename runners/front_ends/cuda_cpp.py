@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from oracle.ops import (
+from oracle.isa.targets import Module
+from oracle.program.ops import (
     AnyOp,
     MatrixAccess,
     Product,
@@ -20,10 +21,9 @@ from oracle.ops import (
     accesses_rows,
     multiplies,
 )
-from oracle.places import IMAGE_ALIGNMENT, Place
-from oracle.program import Program
-from oracle.steps import Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
-from oracle.targets import Module
+from oracle.program.places import IMAGE_ALIGNMENT, Place
+from oracle.program.program import Program
+from oracle.program.steps import Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
 from runners.emission.steps import pieces, progression
 from runners.front_ends import cuda_cpp_api as api
 from runners.front_ends import cuda_cpp_elements as elements

@@ -7,12 +7,12 @@ Sizes, Alternate Floating Point, Double Precision, Sub-byte Operations), and `cr
 
 from __future__ import annotations
 
-from oracle.forms import Form
-from oracle.matrices import Matrix
-from oracle.operands import Fragment
-from oracle.ops import accesses_matrix, multiplies_fragments
-from oracle.program import Program, walk
-from oracle.steps import Step
+from oracle.isa.forms import Form
+from oracle.isa.matrices import Matrix
+from oracle.program.operands import Fragment
+from oracle.program.ops import accesses_matrix, multiplies_fragments
+from oracle.program.program import Program, walk
+from oracle.program.steps import Step
 
 POINTER_BYTES = 32
 """"mptr must be a 256-bit aligned pointer" (load_matrix_sync, store_matrix_sync)."""

@@ -7,9 +7,9 @@ come out of such PTX. `int` must not overflow: it is added and multiplied as `un
 
 from __future__ import annotations
 
-from oracle.matrices import replicated
-from oracle.operations import Operation
-from oracle.steps import Elementwise
+from oracle.isa.matrices import replicated
+from oracle.program.operations import Operation
+from oracle.program.steps import Elementwise
 from runners.emission.steps import signs
 
 HELPERS = """\

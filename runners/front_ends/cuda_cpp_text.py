@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from oracle.operands import Fragment, Use
-from oracle.operations import Operation
-from oracle.places import Place, Uniform, Word
-from oracle.program import Program, walk
+from oracle.program.operands import Fragment, Use
+from oracle.program.operations import Operation
+from oracle.program.places import Place, Uniform, Word
+from oracle.program.program import Program, walk
 from runners.front_ends import cuda_cpp_api as api
 from runners.kernels import Kernel
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa import FORMS
-from oracle.targets import Module
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
 from runners.front_ends.child import Child, check_there, piped, refused, stages
 from runners.front_ends.llvm_intrinsics import LATE_SINCE, rows_name
 from runners.front_ends.llvm_ir import llvm_ir

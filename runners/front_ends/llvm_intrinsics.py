@@ -7,7 +7,7 @@ written as inline assembly.
 
 from __future__ import annotations
 
-from oracle.forms import Form
+from oracle.isa.forms import Form
 
 OPAQUE_SINCE = 16
 """First LLVM that has no typed pointers by default wherever it is embedded: LLVM 15 still reads

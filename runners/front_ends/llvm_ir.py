@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from oracle.matrices import replicated
-from oracle.operations import Operation
-from oracle.ops import (
+from oracle.isa.matrices import replicated
+from oracle.isa.targets import Module
+from oracle.program.operations import Operation
+from oracle.program.ops import (
     AnyOp,
     MatrixAccess,
     Product,
@@ -24,10 +25,9 @@ from oracle.ops import (
     accesses_rows,
     multiplies,
 )
-from oracle.places import IMAGE_ALIGNMENT, Place, Uniform, Word
-from oracle.program import Program
-from oracle.steps import Branch, Copy, Elementwise, Loop, PlainAccess, Scalar
-from oracle.targets import Module
+from oracle.program.places import IMAGE_ALIGNMENT, Place, Uniform, Word
+from oracle.program.program import Program
+from oracle.program.steps import Branch, Copy, Elementwise, Loop, PlainAccess, Scalar
 from runners.emission.steps import Piece, pieces, progression, signs
 from runners.front_ends.llvm_intrinsics import (
     SPACES,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from oracle.operands import Fragment, Use
-from oracle.places import Place
-from oracle.program import Program
+from oracle.program.operands import Fragment, Use
+from oracle.program.places import Place
+from oracle.program.program import Program
 from runners.front_ends.llvm_intrinsics import OPAQUE_SINCE, register_type
 from runners.kernels import Kernel
 

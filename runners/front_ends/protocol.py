@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
 from oracle.errors import UsageError
-from oracle.ops import AnyOp, Op
-from oracle.program import Program, by_register, walk
-from oracle.steps import (
+from oracle.isa.targets import VERSIONS, PtxVersion, parse_target
+from oracle.program.ops import AnyOp, Op
+from oracle.program.program import Program, by_register, walk
+from oracle.program.steps import (
     Barrier,
     Branch,
     Copy,
@@ -25,7 +26,6 @@ from oracle.steps import (
     Step,
     is_lane_code,
 )
-from oracle.targets import VERSIONS, PtxVersion, parse_target
 from runners.cuda.compilation import DEFAULT_LEVEL, CompilerLimits
 from runners.front_ends.child import refused
 from runners.kernels import KernelModule

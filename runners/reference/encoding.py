@@ -15,23 +15,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.formats import Kind, format_named
-from oracle.forms import ROW_BYTES, Form
-from oracle.image import position
-from oracle.isa import metadata_of
-from oracle.lane_code import LaneCode
-from oracle.lane_fragments import index_bits, places
-from oracle.matrices import LANES, Matrix, Shape
-from oracle.matrix_moves import is_packed, moves
+from oracle.isa.formats import Kind, format_named
+from oracle.isa.forms import ROW_BYTES, Form
+from oracle.isa.lookup import metadata_of
+from oracle.isa.matrices import LANES, Matrix, Shape
+from oracle.layouts.lane_fragments import index_bits, places
+from oracle.layouts.matrix_moves import is_packed, moves
 from oracle.models import Model, TruncatedDot
 from oracle.models.figures import ROUNDINGS
-from oracle.operands import Fragment, Use
-from oracle.operations import Operation
-from oracle.ops import Op, accesses_matrix, accesses_rows
-from oracle.places import Place, Uniform, Word
-from oracle.program import Program
-from oracle.registers import Register
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
+from oracle.program.image import position
+from oracle.program.lane_code import LaneCode
+from oracle.program.operands import Fragment, Use
+from oracle.program.operations import Operation
+from oracle.program.ops import Op, accesses_matrix, accesses_rows
+from oracle.program.places import Place, Uniform, Word
+from oracle.program.program import Program
+from oracle.program.registers import Register
+from oracle.program.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
 from runners.reference.lanes import LaneWriter
 from runners.reference.memory import Addresses, Code, MemoryWriter, matrix_bytes
 from runners.reference.parts import NotEncodedError, format_word
@@ -70,7 +70,7 @@ def encode(program: Program, model: Model) -> Encoded:
     Parameters
     ----------
     program
-        Defined (see `oracle.definedness`).
+        Defined (see `oracle.program.definedness`).
     model
         Whose figures its products have.
 

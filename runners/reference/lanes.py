@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from oracle.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat, Statement
+
 from runners.reference.parts import BITS, RELATIONS, Do, NotEncodedError, Part, PartWriter, Value
 from runners.reference.scalar import FAMILIES
 

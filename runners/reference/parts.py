@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, TypeAlias
 
-from oracle.errors import UsageError
 from oracle.formats import Format
 from oracle.lane_code import class_of
 from oracle.matrices import LANES
+
+from oracle.errors import UsageError
 
 Do = IntEnum(
     "Do",

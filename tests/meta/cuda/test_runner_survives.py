@@ -32,7 +32,7 @@ from cuda_fakes import (
 )
 from single_multiplies import VARIANTS, Access, program
 
-from oracle.execution import execute
+from oracle.execute.execution import execute
 from runners.cuda import self_check, supervisor
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit_screening

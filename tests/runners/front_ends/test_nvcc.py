@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from oracle.errors import UsageError
-from oracle.execution import execute
-from oracle.isa import FORMS
-from oracle.operations import operations
-from oracle.program import Program
-from oracle.steps import Elementwise
-from oracle.targets import Module
+from oracle.execute.execution import execute
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
+from oracle.program.operations import operations
+from oracle.program.program import Program
+from oracle.program.steps import Elementwise
 from runners.compilers import fetched_compiler
 from runners.compilers import find_front_end as find
 from runners.emission import emit, emit_all

@@ -6,12 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from oracle.execution import execute
 from oracle.formats import format_named
 from oracle.instructions.mma_sp import selectors
-from oracle.isa import FORMS, form_of
 from oracle.matrices import Matrix, Shape
+from oracle.operations import operations
+from oracle.ops import product_of
+from oracle.steps import Elementwise
+from oracle.targets import Module
+
+from oracle.isa import FORMS, form_of
 from oracle.models import Figure, model_for
 from oracle.models.figures import (
     ROUNDINGS,
@@ -22,11 +26,7 @@ from oracle.models.figures import (
     Whole,
     allowed_of,
 )
-from oracle.operations import operations
-from oracle.ops import product_of
 from oracle.program import Program
-from oracle.steps import Elementwise
-from oracle.targets import Module
 from runners.reference.encoding import encode
 from runners.reference.parts import NotEncodedError
 from strategies.contents import Recipe, ValueClass, expand
