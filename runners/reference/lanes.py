@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oracle.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat, Statement
-
+from oracle.program.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat, Statement
 from runners.reference.parts import BITS, RELATIONS, Do, NotEncodedError, Part, PartWriter, Value
 from runners.reference.scalar import FAMILIES
 

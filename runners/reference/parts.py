@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, TypeAlias
 
-from oracle.formats import Format
-from oracle.lane_code import class_of
-from oracle.matrices import LANES
-
 from oracle.errors import UsageError
+from oracle.isa.formats import Format
+from oracle.isa.matrices import LANES
+from oracle.program.lane_code import class_of
 
 Do = IntEnum(
     "Do",
