@@ -33,7 +33,7 @@ from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.isa.lookup import FORMS
 from runners.foreign import check_named
-from runners.front_ends.child import check_there, stages
+from runners.front_ends.protocol import check_there, stages
 from runners.processes import quoted
 from runners.ptx_pass import PtxPass
 
