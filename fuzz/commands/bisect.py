@@ -45,7 +45,7 @@ from oracle.program.program import requirements
 from runners.assemblers.disassembly import find_disassembler
 from runners.compilers import Selected, fetched, fetched_compiler, parse_levels
 from runners.faults import FaultPlace, by_name
-from runners.front_ends.protocol import FrontEndCompiler
+from runners.front_ends.protocol import FrontEnd
 from runners.protocol import Failure, Runner
 from runners.ptx_pass import Rewriter, RewritingRunner
 from runners.toolchains import DRIVER
@@ -379,7 +379,7 @@ def _of_program(
                     f"{form.opcode} for {target}"
                 )
         runner: Runner = MemberRunner(device, member)
-        if isinstance(member.compiler, FrontEndCompiler):
+        if isinstance(member.compiler, FrontEnd):
             # What warpfuzz writes does not count there.
             member.compiler.rewriters = passes
         elif passes:

@@ -4,7 +4,7 @@ Fragments are vectors on the stack that `mem2reg` has to take apart; addresses a
 lane, warp and image, some by a function that wants to be inlined; long copies are loops over units
 of the widest type, and the program's loops of a constant count can be unrolled; row addresses of
 ldmatrix without a pattern come out of a constant table; what some lanes alone store stands under a
-condition on the lane. The intrinsics are those of `llvm_intrinsics`; what a version has none for is
+condition on the lane. The intrinsics are those of `llvm_text`; what a version has none for is
 inline assembly.
 """
 
@@ -29,14 +29,19 @@ from oracle.program.places import IMAGE_ALIGNMENT, Place, Uniform, Word
 from oracle.program.program import Program
 from oracle.program.steps import Branch, Copy, Elementwise, Loop, PlainAccess, Scalar
 from runners.emission.steps import Piece, pieces, progression, signs
-from runners.front_ends.llvm_intrinsics import (
+from runners.front_ends.llvm_text import (
+    SCALED,
+    SCALED_TEXT,
     SPACES,
+    LlvmText,
     access_name,
+    held_type,
     multiply_name,
     register_type,
     rows_name,
+    signed,
+    vector,
 )
-from runners.front_ends.llvm_text import SCALED, SCALED_TEXT, LlvmText, held_type, signed, vector
 from runners.front_ends.protocol import NamedStepWriter, check_named
 from runners.kernels import LANES, Kernel
 

@@ -33,7 +33,7 @@ from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.isa.lookup import FORMS
 from runners.foreign import check_named
-from runners.front_ends.child import check_there, stages
+from runners.front_ends.protocol import check_there, stages
 from runners.processes import quoted
 from runners.ptx_pass import PtxPass
 
@@ -61,7 +61,7 @@ PLACES = {
 }
 """What a person has in the place of a word of a page."""
 PATHS = (
-    "path", "corpus", "path or entry.path", "folder", "output", "options.path",
+    "path", "corpus", "path or entry.path", "quote(str(self.path))", "folder", "output", "options.path",
     "path.with_suffix('.toml')",
 )  # fmt: skip
 TARGETS = ("compiled.architecture", "module.target.name", "target")

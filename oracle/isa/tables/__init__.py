@@ -9,7 +9,7 @@ instruction is
   the row), or what it moves (`oracle.layouts.matrix_moves`);
 - the same once more, independently, in a file of `runners.simulated` and a row of its decoder;
 - rows of planted faults (`runners.faults`);
-- the name of its intrinsic (`runners.front_ends.llvm_intrinsics`), where LLVM has one;
+- the name of its intrinsic (`runners.front_ends.llvm_text`), where LLVM has one;
 - what it may follow in a program (`strategies.programs`).
 """
 

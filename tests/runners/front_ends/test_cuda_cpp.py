@@ -16,10 +16,10 @@ from oracle.program.ops import Op, accesses_matrix, loads_fragment
 from oracle.program.program import Program, requirements, walk
 from oracle.program.steps import Elementwise, Step
 from runners.emission import emit_all
-from runners.front_ends import cuda_cpp_api as api
+from runners.front_ends import cuda_cpp_words as api
 from runners.front_ends.cuda_cpp import CudaCppWriter, cuda_cpp
 from runners.front_ends.cuda_cpp_compilers import Nvcc, Nvrtc
-from runners.front_ends.cuda_cpp_elements import statement
+from runners.front_ends.cuda_cpp_words import statement
 from runners.front_ends.llvm import Llvmlite
 from runners.front_ends.protocol import is_named
 from runners.toolchains import DRIVER
