@@ -61,12 +61,13 @@ PLACES = {
 }
 """What a person has in the place of a word of a page."""
 PATHS = (
-    "path", "corpus", "path or entry.path", "quote(str(self.path))", "folder", "output", "options.path",
+    "path", "corpus", "path or entry.path", "folder", "output", "options.path",
     "path.with_suffix('.toml')",
 )  # fmt: skip
 TARGETS = ("compiled.architecture", "module.target.name", "target")
 EXPRESSIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(PATHS, ("a folder",)),
+    "quote(str(self.path))": ("'a folder'",),
     **dict.fromkeys(TARGETS, ("sm_90",)),
     **dict.fromkeys(("module.version", "version"), ("8.0",)),
     **dict.fromkeys(("candidate.name", "self.name"), ("13.5",)),
