@@ -17,8 +17,8 @@ import time
 from collections.abc import Sequence
 
 from fuzz.compilers.matrix import in_shared_memory, survey_programs
-from oracle.program import Program
-from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION, Module
+from oracle.isa.targets import DEFAULT_TARGET, DEFAULT_VERSION, Module
+from oracle.program.program import Program
 from runners.compilers import find_assembler, parse_levels
 from runners.cuda.compilation import PtxasCompiler
 from runners.emission import emit_all

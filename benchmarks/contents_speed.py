@@ -14,12 +14,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from oracle import isa
-from oracle.forms import Form
-from oracle.ops import Op
-from oracle.places import Buffer, Place
-from oracle.program import Program
-from oracle.storage import Tile
+from oracle.isa import lookup as isa
+from oracle.isa.forms import Form
+from oracle.layouts.storage import Tile
+from oracle.program.ops import Op
+from oracle.program.places import Buffer, Place
+from oracle.program.program import Program
 from strategies.contents import Recipe, ValueClass, expand
 
 GUARD_BYTES = 32

@@ -25,13 +25,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from oracle.execution import execute
-from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
-from oracle.ops import Op
-from oracle.places import Buffer, Place
-from oracle.program import Program
-from oracle.steps import Step
-from oracle.targets import Module
+from oracle.execute.execution import execute
+from oracle.isa.lookup import LOAD_FORMS, STORE_FORMS, mma_form
+from oracle.isa.targets import Module
+from oracle.program.ops import Op
+from oracle.program.places import Buffer, Place
+from oracle.program.program import Program
+from oracle.program.steps import Step
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit
 from runners.protocol import Compiled, Failure, Images, Pending

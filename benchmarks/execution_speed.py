@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.execution import execute
-from oracle.forms import Form
-from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
-from oracle.matrices import Matrix
+from oracle.execute.execution import execute
+from oracle.execute.multiply import multiply
+from oracle.isa.forms import Form
+from oracle.isa.lookup import LOAD_FORMS, STORE_FORMS, mma_form
+from oracle.isa.matrices import Matrix
+from oracle.layouts.storage import Tile, read
 from oracle.models import model_for
-from oracle.multiply import multiply
-from oracle.ops import Op
-from oracle.places import Buffer, Place, Word
-from oracle.program import Program
-from oracle.steps import Branch, Step
-from oracle.storage import Tile, read
+from oracle.program.ops import Op
+from oracle.program.places import Buffer, Place, Word
+from oracle.program.program import Program
+from oracle.program.steps import Branch, Step
 
 OPCODES = (
     "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",

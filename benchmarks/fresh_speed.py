@@ -24,11 +24,11 @@ from typing import Any
 import msgspec
 from cuda_speed import program
 
-from oracle.isa import FORMS, form_of
+from oracle.isa.lookup import FORMS, form_of
+from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.ops import product_of
-from oracle.program import Program
-from oracle.targets import Module
+from oracle.program.ops import product_of
+from oracle.program.program import Program
 from runners.cuda.reference import DeviceReference
 from runners.cuda.session import Session
 from runners.emission import emit

@@ -17,9 +17,9 @@ import sys
 import time
 from collections import Counter
 
-from oracle.forms import Form
-from oracle.isa import FORMS
-from oracle.matrices import Matrix
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS
+from oracle.isa.matrices import Matrix
 from runners.assemblers.judgements import Judgement, Outcome
 from runners.assemblers.judging import Judge, judge_module
 from runners.compilers import find_assembler

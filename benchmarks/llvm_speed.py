@@ -28,8 +28,8 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from oracle.execution import execute
-from oracle.targets import Module
+from oracle.execute.execution import execute
+from oracle.isa.targets import Module
 from runners.emission import emit_all
 from runners.front_ends.llvm import Llvmlite
 from runners.protocol import Failure, Trouble

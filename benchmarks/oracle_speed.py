@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa import mma_form, mma_sync_form
-from oracle.lane_products import mma_sync, permitted
-from oracle.multiply import mma
+from oracle.execute.lane_products import mma_sync, permitted
+from oracle.execute.multiply import mma
+from oracle.isa.lookup import mma_form, mma_sync_form
 
 PREFIX = "wmma.mma.sync.aligned.row.col."
 FIRST = PREFIX + "m16n16k16.f32.f32"

@@ -22,8 +22,8 @@ from fresh_speed import Measured
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
+from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.targets import Module
 from runners.cuda.session import Session
 from runners.reference.cost import NANOSECONDS, counted
 from runners.reference.encoding import encode

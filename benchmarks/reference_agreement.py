@@ -31,13 +31,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
-from oracle.execution import execute
-from oracle.image import different
-from oracle.isa import FORMS
+from oracle.execute.execution import execute
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.ops import product_of
-from oracle.program import Program
-from oracle.targets import Module
+from oracle.program.image import different
+from oracle.program.ops import product_of
+from oracle.program.program import Program
 from runners.cuda.reference import DeviceReference
 from runners.cuda.session import Session
 from runners.reference.encoding import Encoded, encode

@@ -17,14 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
-from oracle.targets import Module
+from oracle.isa.targets import Module
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "runners" / "conformance"))
 
 from image_contents import contents
 from single_multiplies import VARIANTS, Access, program
 
-from oracle.execution import execute
+from oracle.execute.execution import execute
 from runners.cuda.compilation import DriverCompiler
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit

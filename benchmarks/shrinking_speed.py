@@ -25,11 +25,11 @@ from hypothesis import strategies as st
 from corpus import Kind, ShrinkStatus
 from fuzz.findings.replay import Subject, attempt
 from fuzz.shrinking import RunnerVerdicts, shrink
-from oracle.execution import execute
-from oracle.forms import Form
-from oracle.isa import LDMATRIX_FORMS, MMA_FORMS, is_available
-from oracle.program import walk
-from oracle.targets import Module, parse_target, parse_version
+from oracle.execute.execution import execute
+from oracle.isa.forms import Form
+from oracle.isa.lookup import LDMATRIX_FORMS, MMA_FORMS, is_available
+from oracle.isa.targets import Module, parse_target, parse_version
+from oracle.program.program import walk
 from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, by_name
 from runners.protocol import Ran, Runner

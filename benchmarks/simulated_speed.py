@@ -24,12 +24,12 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
-from oracle.ops import Op
-from oracle.places import Buffer, Place
-from oracle.program import Program
-from oracle.steps import Step
-from oracle.targets import Module
+from oracle.isa.lookup import LOAD_FORMS, STORE_FORMS, mma_form
+from oracle.isa.targets import Module
+from oracle.program.ops import Op
+from oracle.program.places import Buffer, Place
+from oracle.program.program import Program
+from oracle.program.steps import Step
 from runners.emission import emit, emit_all
 from runners.faults import by_name
 from runners.kernels import LANES, KernelModule

@@ -43,7 +43,7 @@ from corpus.finding import (
 from corpus.opening import FOLDER, MANIFEST, open_corpus, read_answers
 from oracle.errors import UsageError
 from oracle.given_files import TOML_BYTES, parse_toml, read_given
-from oracle.targets import TARGETS
+from oracle.isa.targets import TARGETS
 
 SCHEMA = 2
 """Version of the file that this module writes; it reads 1, too."""

@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from corpus.entry import Entry
 from oracle.errors import InfrastructureError, UsageError
-from oracle.formats import format_named
-from oracle.forms import Form
-from oracle.instructions import INSTRUCTIONS
-from oracle.isa import SHAPES, form_of
-from oracle.lane_code import MAX_DEPTH, Assign, If, LaneCode, Leave, Repeat, Statement
-from oracle.matrices import Matrix
-from oracle.operands import StepBase
-from oracle.ops import Op, is_repeated, memory_of, operands_of
-from oracle.places import Buffer, Place, Word
-from oracle.program import Program
-from oracle.steps import (
+from oracle.isa.formats import format_named
+from oracle.isa.forms import Form
+from oracle.isa.lookup import SHAPES, form_of
+from oracle.isa.matrices import Matrix
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.program.lane_code import MAX_DEPTH, Assign, If, LaneCode, Leave, Repeat, Statement
+from oracle.program.operands import StepBase
+from oracle.program.ops import Op, is_repeated, memory_of, operands_of
+from oracle.program.places import Buffer, Place, Word
+from oracle.program.program import Program
+from oracle.program.steps import (
     MAX_NESTING,
     SCALARS,
     Barrier,
@@ -54,7 +54,7 @@ _LEFT_OUT = ("address", "computed")
 by which findings are named."""
 _BYTES = 1 << 20
 """Most bytes of a program's file: a step takes about 400, and a program has at most
-`oracle.program.MAX_WORK`."""
+`oracle.program.program.MAX_WORK`."""
 
 
 def encode_program(program: Program) -> bytes:

@@ -26,7 +26,7 @@ from corpus.opening import ANSWERS, FOLDER, RECORD, Answers, named_corpus, read_
 from fuzz.findings.families import accused
 from fuzz.findings.stored import ask, words_of
 from fuzz.kinds import KINDS, compiler_words, level_words
-from oracle.isa import SHAPES
+from oracle.isa.lookup import SHAPES
 from runners.assemblers.assembler import Assembler
 from runners.compilers import find_assembler
 

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from fuzz.runner import made_here
 from oracle.errors import InfrastructureError, UsageError
-from oracle.formats import Kind
-from oracle.forms import Form
-from oracle.isa import chunks_of, figures_of
-from oracle.lane_fragments import pack, rows_met, unpack
-from oracle.matrices import LANES
+from oracle.isa.formats import Kind
+from oracle.isa.forms import Form
+from oracle.isa.lookup import chunks_of, figures_of
+from oracle.isa.matrices import LANES
+from oracle.isa.targets import Module, parse_release
+from oracle.layouts.lane_fragments import pack, rows_met, unpack
+from oracle.layouts.storage import Tile, read, write
 from oracle.measuring.dots import Dots
 from oracle.measuring.doubles import canonical_rule, double_probes, fit_doubles
 from oracle.measuring.inference import Contradiction, Evidence, Fit, MeasuredFigure, fit
@@ -44,10 +46,8 @@ from oracle.models import (
     TruncatedDot,
 )
 from oracle.models.model import exact_name
-from oracle.ops import product_of
-from oracle.program import Program
-from oracle.storage import Tile, read, write
-from oracle.targets import Module, parse_release
+from oracle.program.ops import product_of
+from oracle.program.program import Program
 from runners.emission import emit_all
 from runners.protocol import Compiled, Failure, Images, Runner
 from strategies.programs.single_instruction import buffers_of, single_instruction

@@ -20,7 +20,7 @@ from itertools import accumulate, groupby, islice, takewhile
 
 from corpus import ShrinkStatus
 from oracle.errors import UsageError
-from oracle.legality import Verdict, explain
+from oracle.isa.legality import Verdict, explain
 from runners.ptx_text import header
 
 Piece = tuple[str, bool]

@@ -26,10 +26,8 @@ from fuzz import warpfuzz_version
 from fuzz.kinds import BY_TROUBLE
 from fuzz.output import counted
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
-from oracle.forms import Form
-from oracle.models import NO_FIGURES, Model, model_for, use_model
-from oracle.models.files import read_model
-from oracle.targets import (
+from oracle.isa.forms import Form
+from oracle.isa.targets import (
     DEFAULT_TARGET,
     TARGETS,
     VERSIONS,
@@ -38,6 +36,8 @@ from oracle.targets import (
     parse_target,
     parse_version,
 )
+from oracle.models import NO_FIGURES, Model, model_for, use_model
+from oracle.models.files import read_model
 from runners.assemblers.assembler import Assembler
 from runners.cuda.compilation import Compiler
 from runners.cuda.libraries import smallest_memory
@@ -177,7 +177,7 @@ class OpenRunner:
 
     @property
     def oracle_target(self) -> str:
-        """The oracle's target for what it runs (`oracle.targets.split_compiler`)."""
+        """The oracle's target for what it runs (`oracle.isa.targets.split_compiler`)."""
         return f"{self.target}@{self.release}" if self.release else self.target
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.image import locate
-from oracle.permission import permitted
-from oracle.program import Program, walk
-from oracle.targets import DEFAULT_TARGET, Module
+from oracle.bounds.permission import permitted
+from oracle.isa.targets import DEFAULT_TARGET, Module
+from oracle.program.image import locate
+from oracle.program.program import Program, walk
 from runners.emission import emit
 from strategies.contents import Recipe, expand
 from strategies.rounds import Strategy, filled_programs

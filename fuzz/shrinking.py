@@ -25,10 +25,10 @@ from fuzz.findings.verdicts import judge, worst_of
 from fuzz.kinds import KINDS
 from fuzz.reducer import OutOfTimeError
 from fuzz.runner import OpenRunner, kind_of_failure
-from oracle.definedness import undefined
 from oracle.errors import UsageError
-from oracle.program import Program
-from oracle.targets import Module
+from oracle.isa.targets import Module
+from oracle.program.definedness import undefined
+from oracle.program.program import Program
 from runners.emission import emit, emit_all
 from runners.isolation import isolate
 from runners.kernels import KernelModule

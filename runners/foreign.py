@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from oracle.errors import UsageError
-from oracle.targets import DEFAULT_TARGET
+from oracle.isa.targets import DEFAULT_TARGET
 from runners.folders import disk_full, is_full, temporary_folder
 from runners.kernels import Kernel, KernelModule
 from runners.processes import (

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from oracle.errors import UsageError
-from oracle.matrices import LANES as LANES
-from oracle.program import Program
+from oracle.isa.matrices import LANES as LANES
+from oracle.program.program import Program
 
 MAX_WARPS_PER_BLOCK = 8
 """Most warps of one block. 8 warps of 255 registers a lane still fit the 65,536 registers of a

@@ -111,7 +111,7 @@ class Compiled:
 
     @property
     def oracle_target(self) -> str:
-        """The oracle's target: "sm_90", or "sm_90@12.4" (`oracle.targets.split_compiler`)."""
+        """The oracle's target: "sm_90", or "sm_90@12.4" (`oracle.isa.targets.split_compiler`)."""
         return f"{self.architecture}@{self.release}" if self.release else self.architecture
 
 

@@ -10,8 +10,8 @@ import re
 from itertools import pairwise
 
 from oracle.errors import UsageError
-from oracle.statements import directives, without_comments
-from oracle.targets import PtxVersion
+from oracle.isa.statements import directives, without_comments
+from oracle.isa.targets import PtxVersion
 
 _TARGET = re.compile(r"^(\s*\.target\s+)sm_\w+", re.MULTILINE)
 _VERSION = re.compile(r"^(\s*\.version\s+)\d+\.\d+", re.MULTILINE)

@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from oracle.errors import UsageError
-from oracle.targets import DEFAULT_TARGET, TARGETS
+from oracle.isa.targets import DEFAULT_TARGET, TARGETS
 from runners.cuda.compilation import Compiler
 from runners.kernels import LANES, KernelModule
 from runners.ledger import ledger_bytes, read_ledger

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import ClassVar, Unpack
 
 from oracle.errors import UsageError
-from oracle.program import Program
-from oracle.targets import VERSIONS, PtxVersion
+from oracle.isa.targets import VERSIONS, PtxVersion
+from oracle.program.program import Program
 from runners.cuda.compilation import DEFAULT_LEVEL, LEVELS, Compiler, CompilerLimits, DriverCompiler
 from runners.wheels import HOLDING
 

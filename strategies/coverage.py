@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import InfrastructureError
-from oracle.forms import Form
-from oracle.isa import FORMS
-from oracle.program import Program, requirements
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS
+from oracle.program.program import Program, requirements
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import derived_seed
 from strategies.features import (

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 
-from oracle.formats import FORMATS
-from oracle.forms import Form, kind_of
-from oracle.instructions import INSTRUCTIONS
-from oracle.isa import FORMS, SHAPES
-from oracle.matrices import LANES, Matrix, Vector
+from oracle.isa.formats import FORMATS
+from oracle.isa.forms import Form, kind_of
+from oracle.isa.lookup import FORMS, SHAPES
+from oracle.isa.matrices import LANES, Matrix, Vector
+from oracle.isa.tables import INSTRUCTIONS
 
 
 @dataclass(frozen=True, kw_only=True)

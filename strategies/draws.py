@@ -16,8 +16,8 @@ from hypothesis.internal.conjecture.data import ConjectureData
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 from hypothesis.strategies import SearchStrategy, integers, just, lists
 
-from oracle.forms import Form
-from oracle.isa import FORMS
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS
 
 
 class UniformProvider(HypothesisProvider):

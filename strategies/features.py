@@ -13,20 +13,19 @@ from enum import StrEnum
 from functools import cache, partial
 from typing import assert_never
 
-from oracle import ops
-from oracle.forms import ROW_BYTES, Form
-from oracle.instructions import INSTRUCTIONS
-from oracle.isa import FORMS
-from oracle.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every, inside
-from oracle.matrices import LANES, Matrix
-from oracle.operands import Use
-from oracle.operations import Operation
-from oracle.places import Span, Word
-from oracle.program import Program, walk
-from oracle.registers import MOST_REGISTERS, Register, listed
-from oracle.scalar import SCALARS
-from oracle.sharing import Way, way_of
-from oracle.steps import (
+from oracle.isa.forms import ROW_BYTES, Form
+from oracle.isa.lookup import FORMS
+from oracle.isa.matrices import LANES, Matrix
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.program import ops
+from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every, inside
+from oracle.program.operands import Use
+from oracle.program.operations import Operation
+from oracle.program.places import Span, Word
+from oracle.program.program import Program, walk
+from oracle.program.registers import MOST_REGISTERS, Register, listed
+from oracle.program.sharing import Way, way_of
+from oracle.program.steps import (
     Barrier,
     Branch,
     Copy,
@@ -37,6 +36,7 @@ from oracle.steps import (
     Step,
     is_lane_code,
 )
+from oracle.scalar import SCALARS
 from strategies.fragment_flow import chains, most_live
 
 HUGE_PITCH = 4096

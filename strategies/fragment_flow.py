@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from oracle.ops import multiplies
-from oracle.places import Word
-from oracle.registers import Register
-from oracle.steps import Branch, Loop, Step
+from oracle.program.ops import multiplies
+from oracle.program.places import Word
+from oracle.program.registers import Register
+from oracle.program.steps import Branch, Loop, Step
 
 Vector = tuple[Register, ...]
 

@@ -17,11 +17,11 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from oracle.forms import Form, kind_of
-from oracle.instructions import INSTRUCTIONS
-from oracle.isa import is_available, selectors_of, spellings
-from oracle.matrices import Matrix, Vector
-from oracle.targets import Module, PtxVersion, Target
+from oracle.isa.forms import Form, kind_of
+from oracle.isa.lookup import is_available, selectors_of, spellings
+from oracle.isa.matrices import Matrix, Vector
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.targets import Module, PtxVersion, Target
 from strategies.drafts import (
     Draft,
     as_operands,

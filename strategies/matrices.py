@@ -13,14 +13,14 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.formats import Format, format_named
-from oracle.forms import ROW_BYTES
-from oracle.image import position
-from oracle.ops import RowAccess, loads_fragment, stores_fragment, stores_rows
-from oracle.places import Place
-from oracle.program import Program, walk
-from oracle.steps import accesses_registers, copies_bytes
-from oracle.storage import Tile
+from oracle.isa.formats import Format, format_named
+from oracle.isa.forms import ROW_BYTES
+from oracle.layouts.storage import Tile
+from oracle.program.image import position
+from oracle.program.ops import RowAccess, loads_fragment, stores_fragment, stores_rows
+from oracle.program.places import Place
+from oracle.program.program import Program, walk
+from oracle.program.steps import accesses_registers, copies_bytes
 
 Image = NDArray[np.uint8]
 """uint8 (image_bytes,)."""

@@ -24,13 +24,13 @@ from typing import Self
 from hypothesis import strategies as st
 
 from oracle.errors import UsageError
-from oracle.forms import Form
-from oracle.isa import FORMS, is_available
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS, is_available
+from oracle.isa.targets import VERSIONS, Module, PtxVersion, parse_target, parse_version
 from oracle.models import model_for
-from oracle.operands import Fragment
-from oracle.program import Program, requirements
+from oracle.program.operands import Fragment
+from oracle.program.program import Program, requirements
 from oracle.scalar import SCALARS
-from oracle.targets import VERSIONS, Module, PtxVersion, parse_target, parse_version
 from strategies.contents import Recipe, ValueClass, recipes
 from strategies.coverage import Batch, ProgramCoverage, epoch_known, shuffled
 from strategies.draws import Selection, derived_seed, draw_one

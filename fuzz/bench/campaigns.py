@@ -17,9 +17,9 @@ from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import RoundJob, Stage
 from fuzz.findings.families import finding_groups
 from fuzz.runner import RunnerChoice
-from oracle.forms import Form
-from oracle.isa import FORMS, is_available
-from oracle.targets import Module
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS, is_available
+from oracle.isa.targets import Module
 from strategies.contents import ValueClass
 from strategies.coverage import ProgramCoverage
 from strategies.features import FEATURES

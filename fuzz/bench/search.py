@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 from fuzz.bench import Report, run_all
 from oracle.errors import InfrastructureError, UsageError
-from oracle.execution import execute
-from oracle.forms import Form
-from oracle.image import different
-from oracle.isa import FORMS, is_available
-from oracle.targets import Module, parse_target, parse_version
+from oracle.execute.execution import execute
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS, is_available
+from oracle.isa.targets import Module, parse_target, parse_version
+from oracle.program.image import different
 from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, Place, by_name
 from runners.faults.statements import statements

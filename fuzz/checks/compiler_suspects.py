@@ -35,9 +35,9 @@ from fuzz.findings.making import is_value_finding
 from fuzz.findings.stored import EXPANSION
 from fuzz.kinds import BY_OUTCOME, described
 from fuzz.reducer import has_loop, instructions_in, opcodes_of, telling
-from oracle.instructions import INSTRUCTIONS
-from oracle.isa import forms_by_opcode
-from oracle.targets import Module
+from oracle.isa.lookup import forms_by_opcode
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.targets import Module
 from runners.assemblers.judgements import Outcome, Verdict
 from runners.assemblers.judging import judge_module
 from runners.emission import emit

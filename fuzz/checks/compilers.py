@@ -59,8 +59,8 @@ from fuzz.findings.verdicts import judge
 from fuzz.kinds import KINDS, described
 from fuzz.runner import RunnerChoice, kind_of_failure, without_figures
 from oracle.errors import InfrastructureError
-from oracle.execution import execute, expansions, has_figures
-from oracle.forms import Form
+from oracle.execute.execution import execute, expansions, has_figures
+from oracle.isa.forms import Form
 from oracle.models import NO_FIGURES
 from runners.assemblers.disassembly import Disassembler
 from runners.cuda.compilation import release_of

@@ -43,8 +43,8 @@ from fuzz.kinds import KINDS, Named, described, versions_described
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import RunnerVerdicts, Verdicts, shrink
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
-from oracle.program import Program
-from oracle.targets import Module
+from oracle.isa.targets import Module
+from oracle.program.program import Program
 from runners.emission import emit
 from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_text import without_kernel

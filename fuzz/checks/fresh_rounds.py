@@ -20,10 +20,10 @@ from fuzz.checks.protocol import REFERENCE, Stage
 from fuzz.compilers.matrix import Built
 from fuzz.runner import kind_of_failure
 from oracle.errors import UsageError
-from oracle.execution import execute
-from oracle.image import different
+from oracle.execute.execution import execute
 from oracle.models import model_for
-from oracle.program import Program, requirements
+from oracle.program.image import different
+from oracle.program.program import Program, requirements
 from runners.protocol import Compiled, Failure, Images, Trouble
 from runners.reference.cost import images_of
 from runners.reference.encoding import encode

@@ -41,10 +41,10 @@ from fuzz.findings.case import made_by
 from fuzz.findings.families import Bucket, bucket_of, core_of, rules_of
 from fuzz.findings.verdicts import expectation_of, kind_of
 from oracle.errors import UsageError
-from oracle.forms import Form
-from oracle.isa import forms_by_opcode
-from oracle.legality import Explanation, Verdict, explain, verdict_of
-from oracle.targets import (
+from oracle.isa.forms import Form
+from oracle.isa.legality import Explanation, Verdict, explain, verdict_of
+from oracle.isa.lookup import forms_by_opcode
+from oracle.isa.targets import (
     TARGETS,
     VERSIONS,
     Module,

@@ -35,12 +35,12 @@ from fuzz.findings.families import Bucket, WrongImages
 from fuzz.findings.replay import Attempt, Subject, attempt
 from fuzz.findings.verdicts import judge
 from fuzz.runner import OpenRunner, kind_of_failure
-from oracle.execution import CHUNK_IMAGES, execute
-from oracle.forms import Form
-from oracle.places import Buffer
-from oracle.program import Program
-from oracle.steps import Barrier
-from oracle.targets import Module
+from oracle.execute.execution import CHUNK_IMAGES, execute
+from oracle.isa.forms import Form
+from oracle.isa.targets import Module
+from oracle.program.places import Buffer
+from oracle.program.program import Program
+from oracle.program.steps import Barrier
 from runners.emission import emit
 from runners.faults import by_name
 from runners.isolation import FailingImage, Isolation, isolate

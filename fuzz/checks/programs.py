@@ -37,11 +37,11 @@ from fuzz.runner import (
     opened,
     without_figures,
 )
-from oracle.definedness import undefined
-from oracle.forms import Form
+from oracle.isa.forms import Form
+from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.program import Program
-from oracle.targets import Module
+from oracle.program.definedness import undefined
+from oracle.program.program import Program
 from runners.emission import emit
 from runners.protocol import Failure, Images, Trouble
 from strategies.contents import expand

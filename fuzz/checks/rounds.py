@@ -1,7 +1,7 @@
 """A round of programs, for any builds: draw, compile, fill, run, compute, compare.
 
 `Rounds` is the loop, whoever compiles; what depends on that are the methods at its end. That an
-image is wrong is decided by `oracle.permission.contradicting` alone.
+image is wrong is decided by `oracle.bounds.permission.contradicting` alone.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from fuzz.compilers.matrix import Built, Variant
 from fuzz.compilers.members import Member
 from fuzz.findings.families import Bucket
 from fuzz.findings.replay import Attempt, Subject, attempt
+from oracle.bounds.permission import contradicting
 from oracle.errors import DeviceLostError, UndefinedProgramError, UsageError
-from oracle.execution import CHUNK_IMAGES, execute, expansions
-from oracle.forms import Form
-from oracle.permission import contradicting
-from oracle.program import Program
-from oracle.targets import Module
+from oracle.execute.execution import CHUNK_IMAGES, execute, expansions
+from oracle.isa.forms import Form
+from oracle.isa.targets import Module
+from oracle.program.program import Program
 from runners.emission import emit, emit_all
 from runners.isolation import Isolation
 from runners.kernels import KernelModule

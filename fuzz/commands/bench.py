@@ -30,7 +30,7 @@ from fuzz.output import bars, counted
 from fuzz.output.report import Data, Report, ReportColumn, ReportRow, Section, rows_of
 from fuzz.runner import RunnerChoice, cores, version_for
 from oracle.errors import UsageError
-from oracle.forms import Form
+from oracle.isa.forms import Form
 from runners.faults import CATALOGUE
 from strategies.draws import Selection
 from strategies.rounds import selected_forms

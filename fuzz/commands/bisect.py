@@ -39,13 +39,13 @@ from fuzz.output import counted, fetcher
 from fuzz.output.report import Report, ReportColumn, ReportRow, Section, rows_of
 from fuzz.runner import OpenRunner, opened, rewriters
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa import is_available
-from oracle.program import requirements
-from oracle.targets import Module, parse_target, parse_version
+from oracle.isa.lookup import is_available
+from oracle.isa.targets import Module, parse_target, parse_version
+from oracle.program.program import requirements
 from runners.assemblers.disassembly import find_disassembler
 from runners.compilers import Selected, fetched, fetched_compiler, parse_levels
 from runners.faults import Place, by_name
-from runners.front_ends.protocol import FrontEndCompiler
+from runners.front_ends.protocol import FrontEnd
 from runners.protocol import Failure, Runner
 from runners.ptx_pass import Rewriter, RewritingRunner
 from runners.toolchains import DRIVER
@@ -379,7 +379,7 @@ def _of_program(
                     f"{form.opcode} for {target}"
                 )
         runner: Runner = MemberRunner(device, member)
-        if isinstance(member.compiler, FrontEndCompiler):
+        if isinstance(member.compiler, FrontEnd):
             # What warpfuzz writes does not count there.
             member.compiler.rewriters = passes
         elif passes:

@@ -47,15 +47,15 @@ from fuzz.runner import (
     opened,
     runner_pool,
 )
+from oracle.bounds.permission import permitted
 from oracle.errors import InfrastructureError, UsageError
-from oracle.execution import execute, has_figures
-from oracle.forms import Form
+from oracle.execute.execution import execute, has_figures
 from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
-from oracle.image import locate
-from oracle.isa import FORMS
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
 from oracle.measuring.units import module_of_all
-from oracle.permission import permitted
-from oracle.targets import Module
+from oracle.program.image import locate
 from runners import emission
 from runners.faults import by_name
 from runners.kernels import KernelModule

@@ -50,7 +50,7 @@ from fuzz.output import (
 from fuzz.output.report import check_kind
 from fuzz.runner import RunnerChoice, best_runner, cores, usual_workers
 from oracle.errors import InfrastructureError, UsageError
-from oracle.targets import TARGETS, Module, parse_target
+from oracle.isa.targets import TARGETS, Module, parse_target
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.disassembly import find_disassembler
 from runners.compilers import (

@@ -7,10 +7,10 @@ from collections import Counter
 from fuzz.options.testing import Isa
 from fuzz.output import counted
 from fuzz.output.report import Report, ReportColumn, rows_of
-from oracle.forms import Form
-from oracle.isa import is_available, notes_of
-from oracle.reasons import SECTIONS
-from oracle.targets import Module, parse_target, parse_version
+from oracle.isa.forms import Form
+from oracle.isa.lookup import is_available, notes_of
+from oracle.isa.reasons import SECTIONS
+from oracle.isa.targets import Module, parse_target, parse_version
 from strategies.drafts import canonical
 from strategies.draws import Selection
 

@@ -15,10 +15,10 @@ from fuzz.options.testing import Explain, Legal
 from fuzz.output import console, counted, emit, encoded, harmless
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import GIVEN_BYTES, read_given, reason_of
-from oracle.legality import Explanation, Verdict, explain, explain_lines, says_something
-from oracle.reasons import Reason
-from oracle.statements import directives, matrix_instructions, without_comments
-from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION
+from oracle.isa.legality import Explanation, Verdict, explain, explain_lines, says_something
+from oracle.isa.reasons import Reason
+from oracle.isa.statements import directives, matrix_instructions, without_comments
+from oracle.isa.targets import DEFAULT_TARGET, DEFAULT_VERSION
 
 
 def explain_one(options: Explain) -> None:

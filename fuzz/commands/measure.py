@@ -28,13 +28,13 @@ from fuzz.options.testing import Measure
 from fuzz.output import check_output, counted, say, typed
 from fuzz.output.report import Report, ReportColumn, ReportRow, Section, rows_of
 from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened, runner_pool
-from oracle.formats import FORMATS
-from oracle.isa import FORMS
+from oracle.isa.formats import FORMATS
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module, parse_release, parse_target
 from oracle.measuring.inference import Contradiction, MeasuredFigure
 from oracle.measuring.units import module_of_all, units_of
 from oracle.models import Confidence, Model, NanRule, model_for
 from oracle.models.files import model_text
-from oracle.targets import Module, parse_release, parse_target
 from runners.assemblers.assembler import Assembler
 from runners.compilers import as_assembler, find_assembler, select
 from strategies.programs import is_valued

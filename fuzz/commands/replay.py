@@ -37,7 +37,7 @@ from fuzz.output.report import Report, Test
 from fuzz.runner import has_device_fault
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.given_files import read_given, reason_of
-from oracle.targets import parse_target
+from oracle.isa.targets import parse_target
 from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
 from runners.compilers import find_assembler

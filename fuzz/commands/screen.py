@@ -82,8 +82,8 @@ from fuzz.screening.examining import ScreenExaminer
 from fuzz.screening.screen import Screen as Screening
 from fuzz.screening.sets import ScreeningSet, SetProgram, read_set, write_set
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
+from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.targets import Module
 from runners.compilers import named_assembler
 from strategies.draws import Selection
 from strategies.rounds import selected_forms

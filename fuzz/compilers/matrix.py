@@ -22,10 +22,10 @@ from fuzz.compilers.members import Device, Member
 from fuzz.findings.replay import CannotBeAskedError, Sample, Way
 from fuzz.findings.stored import EXPANSION
 from oracle.errors import UsageError
-from oracle.forms import Form
-from oracle.isa import is_available
-from oracle.program import Program, requirements
-from oracle.targets import Module, PtxVersion, parse_target, parse_version
+from oracle.isa.forms import Form
+from oracle.isa.lookup import is_available
+from oracle.isa.targets import Module, PtxVersion, parse_target, parse_version
+from oracle.program.program import Program, requirements
 from runners.assemblers.disassembly import WHEEL, Disassembler
 from runners.assemblers.machine_code import is_cubin, kernel_digests
 from runners.emission import emit

@@ -17,7 +17,7 @@ from corpus import Case, RunnerVerdict
 from fuzz.kinds import described
 from fuzz.runner import BUILT_IN, OpenRunner, RunnerChoice, opened, version_for
 from oracle.errors import InfrastructureError, UsageError
-from oracle.targets import (
+from oracle.isa.targets import (
     DEFAULT_TARGET,
     VERSIONS,
     PtxVersion,

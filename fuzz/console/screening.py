@@ -28,8 +28,8 @@ from fuzz.screening.examining import ScreenFinding
 from fuzz.screening.screen import Screen
 from fuzz.screening.sets import Tally
 from oracle.errors import DeviceLostError, WarpfuzzError
-from oracle.program import Program
-from oracle.targets import Module
+from oracle.isa.targets import Module
+from oracle.program.program import Program
 from runners.cuda.messages import DeviceHealth
 from runners.emission import emit as emit_module
 from runners.faults import by_name

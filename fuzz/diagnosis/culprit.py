@@ -29,22 +29,22 @@ from fuzz.diagnosis.single_step import (
     wrong_register_step,
 )
 from oracle.errors import WarpfuzzError
-from oracle.isa import MMA_FORMS
-from oracle.lane_code import Repeat
-from oracle.matrices import Matrix
-from oracle.operands import Fragment
-from oracle.operations import Operation
-from oracle.ops import (
+from oracle.execute.tracing import Event, Trace, trace
+from oracle.isa.lookup import MMA_FORMS
+from oracle.isa.matrices import Matrix
+from oracle.program.lane_code import Repeat
+from oracle.program.operands import Fragment
+from oracle.program.operations import Operation
+from oracle.program.ops import (
     Op,
     loads_fragment,
     multiplies_fragments,
     multiplies_registers,
     stores_fragment,
 )
-from oracle.places import Place
-from oracle.program import Program, walk
-from oracle.steps import Step, changes_elements, is_lane_code
-from oracle.tracing import Event, Trace, trace
+from oracle.program.places import Place
+from oracle.program.program import Program, walk
+from oracle.program.steps import Step, changes_elements, is_lane_code
 from strategies.programs.single_instruction import (
     Access,
     Content,

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.runner import kind_of_failure
+from oracle.bounds.permission import contradicting
 from oracle.errors import UndefinedProgramError, UsageError
-from oracle.execution import execute
-from oracle.forms import Form
-from oracle.instructions import INSTRUCTIONS
-from oracle.permission import contradicting
-from oracle.program import Program
-from oracle.targets import Module
+from oracle.execute.execution import execute
+from oracle.isa.forms import Form
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.targets import Module
+from oracle.program.program import Program
 from runners.emission import emit, emit_all
 from runners.isolation import isolate
 from runners.kernels import KernelModule

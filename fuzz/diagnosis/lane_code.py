@@ -51,13 +51,24 @@ from fuzz.diagnosis.lane_trials import (
     wrong_images,
 )
 from oracle.errors import UsageError
-from oracle.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat, Taken, every, taken
-from oracle.matrices import LANES
-from oracle.ops import accesses_rows
-from oracle.program import Program, walk
+from oracle.execute.tracing import Trace
+from oracle.isa.matrices import LANES
+from oracle.program.lane_code import (
+    LANE,
+    ZERO,
+    Assign,
+    If,
+    LaneCode,
+    Leave,
+    Repeat,
+    Taken,
+    every,
+    taken,
+)
+from oracle.program.ops import accesses_rows
+from oracle.program.program import Program, walk
+from oracle.program.steps import is_lane_code
 from oracle.scalar import SCALARS, ScalarInstruction
-from oracle.steps import is_lane_code
-from oracle.tracing import Trace
 from strategies.simplification.examples import Example
 from strategies.simplification.lane_code import alone, smaller_code
 

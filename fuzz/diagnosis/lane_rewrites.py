@@ -18,7 +18,8 @@ from fuzz.diagnosis.lane_trials import (
     words_of,
 )
 from oracle.errors import UsageError
-from oracle.lane_code import (
+from oracle.isa.matrices import LANES
+from oracle.program.lane_code import (
     ZERO,
     Assign,
     If,
@@ -34,8 +35,7 @@ from oracle.lane_code import (
     with_another,
     written_by,
 )
-from oracle.matrices import LANES
-from oracle.registers import MOST_LISTED
+from oracle.program.registers import MOST_LISTED
 from oracle.scalar import SCALARS
 from strategies.simplification.examples import Example, Site, edited, visit
 from strategies.simplification.lane_code import alone

@@ -15,9 +15,9 @@ from functools import cached_property
 import numpy as np
 
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Witness, arithmetic_of
-from oracle.forms import Form
-from oracle.isa import MMA_FORMS, is_available
-from oracle.program import Program
+from oracle.isa.forms import Form
+from oracle.isa.lookup import MMA_FORMS, is_available
+from oracle.program.program import Program
 from strategies.programs.single_instruction import (
     Content,
     SingleProduct,

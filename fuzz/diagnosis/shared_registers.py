@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from fuzz.diagnosis.experiments import IN_PLACE, Culprit, ExperimentDevice, name_of_form, unit_of
 from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.single_step import wrong_multiplication
-from oracle.forms import Form
-from oracle.ops import multiplies
-from oracle.program import Program, fresh_bank
-from oracle.sharing import way_of
-from oracle.steps import Step, copied
+from oracle.isa.forms import Form
+from oracle.program.ops import multiplies
+from oracle.program.program import Program, fresh_bank
+from oracle.program.sharing import way_of
+from oracle.program.steps import Step, copied
 from runners.protocol import Images
 from strategies.programs.single_instruction import single_product
 from strategies.simplification.examples import Site, edited, visit

@@ -27,17 +27,18 @@ from fuzz.diagnosis.experiments import (
     arithmetic_of,
     name_of_form,
 )
-from oracle.formats import Format
-from oracle.forms import Form
-from oracle.image import position
-from oracle.isa import chunks_of
-from oracle.matrices import LANES
-from oracle.operands import Registers, Use
-from oracle.ops import accesses_rows, multiplies, multiplies_registers, product_of
-from oracle.places import Buffer, Place
-from oracle.program import Program, walk
-from oracle.registers import listed, text_of
-from oracle.steps import (
+from oracle.execute.tracing import Event, Trace
+from oracle.isa.formats import Format
+from oracle.isa.forms import Form
+from oracle.isa.lookup import chunks_of
+from oracle.isa.matrices import LANES
+from oracle.program.image import position
+from oracle.program.operands import Registers, Use
+from oracle.program.ops import accesses_rows, multiplies, multiplies_registers, product_of
+from oracle.program.places import Buffer, Place
+from oracle.program.program import Program, walk
+from oracle.program.registers import listed, text_of
+from oracle.program.steps import (
     Barrier,
     Copy,
     Loop,
@@ -47,7 +48,6 @@ from oracle.steps import (
     copies_bytes,
     is_plain_load,
 )
-from oracle.tracing import Event, Trace
 from runners.protocol import Images
 from strategies.contents.plans import metadata_bytes
 from strategies.programs.single_instruction import buffers_of, exact_elements, plain_access

@@ -16,12 +16,12 @@ from corpus.entry import EXPECTED
 from fuzz.findings.case import ACTUAL, JUDGED, REWRITTEN, image_of, subject_of
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences
+from oracle.bounds.permission import Bound, permitted
 from oracle.errors import InfrastructureError, UsageError
-from oracle.formats import FORMATS, Format
-from oracle.permission import Bound, permitted
-from oracle.program import Program
-from oracle.targets import parse_target, split_compiler
-from oracle.tracing import Trace, Written, trace
+from oracle.execute.tracing import Trace, Written, trace
+from oracle.isa.formats import FORMATS, Format
+from oracle.isa.targets import parse_target, split_compiler
+from oracle.program.program import Program
 from runners.front_ends.sources import Source, source_of
 from strategies.matrices import Result, results
 

@@ -30,12 +30,12 @@ from fuzz.findings.making import SINCE, commands_of, is_runnable, is_value_findi
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import KINDS, described, sentence
 from fuzz.output import counted, typed
-from oracle.formats import FORMATS, Format
-from oracle.instructions import INSTRUCTIONS
-from oracle.lane_code import Assign
-from oracle.ops import multiplies
-from oracle.slicing import Link
-from oracle.tracing import TermSum, operands_of, sums_of
+from oracle.execute.slicing import Link
+from oracle.execute.tracing import TermSum, operands_of, sums_of
+from oracle.isa.formats import FORMATS, Format
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.program.lane_code import Assign
+from oracle.program.ops import multiplies
 
 ISA = "PTX ISA 9.0"
 """Whose sections are cited (`oracle.scalar.row`)."""

@@ -26,17 +26,17 @@ from fuzz.explain.values import (
 )
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import is_provisional
-from oracle.lane_code import LANE, ZERO, Assign, If, Leave, Repeat, class_of, read_by
-from oracle.matrices import LANES
-from oracle.matrix_moves import moves
-from oracle.operands import Use
-from oracle.ops import accesses_rows, is_instruction, loads_rows, multiplies
-from oracle.program import walk
-from oracle.registers import Register
-from oracle.sharing import overlaps
-from oracle.slicing import Link, around, slice_of
-from oracle.steps import Scalar, accesses_registers, is_lane_code
-from oracle.tracing import Event
+from oracle.execute.slicing import Link, around, slice_of
+from oracle.execute.tracing import Event
+from oracle.isa.matrices import LANES
+from oracle.layouts.matrix_moves import moves
+from oracle.program.lane_code import LANE, ZERO, Assign, If, Leave, Repeat, class_of, read_by
+from oracle.program.operands import Use
+from oracle.program.ops import accesses_rows, is_instruction, loads_rows, multiplies
+from oracle.program.program import walk
+from oracle.program.registers import Register
+from oracle.program.sharing import overlaps
+from oracle.program.steps import Scalar, accesses_registers, is_lane_code
 from runners.emission.registers import OperandRegisters, operand_registers
 
 _TOP = 11

@@ -30,13 +30,13 @@ from fuzz.findings.making import is_by_hand, making_of
 from fuzz.findings.replay import NO_PROGRAM, Attempt, Subject, most_copies
 from fuzz.findings.verdicts import Difference, differences
 from fuzz.runner import OpenRunner
-from oracle.definedness import check_defined
 from oracle.errors import InfrastructureError, UndefinedProgramError, UsageError
-from oracle.isa import is_available
+from oracle.isa.lookup import is_available
+from oracle.isa.targets import Module
 from oracle.models import Confidence, model_for, weakest
-from oracle.program import Program, requirements, walk
-from oracle.steps import is_lane_code
-from oracle.targets import Module
+from oracle.program.definedness import check_defined
+from oracle.program.program import Program, requirements, walk
+from oracle.program.steps import is_lane_code
 from runners.emission import emit
 from runners.kernels import Kernel, KernelModule
 from runners.protocol import NO_SM
@@ -53,7 +53,7 @@ LAUNCH = "launch.toml"
 OTHER_KERNELS = "other kernels"
 """Detail of a case: how many more the module has, because without them it is right."""
 JUDGED = "judged as"
-"""Detail of a case: the target with its compiler (`oracle.targets.split_compiler`)."""
+"""Detail of a case: the target with its compiler (`oracle.isa.targets.split_compiler`)."""
 _SHOWN_DIFFERENCES = 8
 TEXT_CHARACTERS = 4000
 """Characters that are kept of a tool's output; the rest rarely helps."""

@@ -38,17 +38,17 @@ from fuzz.kinds import (
     versions_described,
     what_is_wrong,
 )
-from oracle.forms import Form
-from oracle.instructions import INSTRUCTIONS
-from oracle.isa import FORMS
-from oracle.lane_code import Assign, LaneCode, every
-from oracle.legality import Explanation
-from oracle.ops import accesses_rows, is_producer
-from oracle.permission import contradicting
-from oracle.program import Program
-from oracle.reasons import Rule
-from oracle.steps import is_lane_code
-from oracle.tracing import trace
+from oracle.bounds.permission import contradicting
+from oracle.execute.tracing import trace
+from oracle.isa.forms import Form
+from oracle.isa.legality import Explanation
+from oracle.isa.lookup import FORMS
+from oracle.isa.reasons import Rule
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.program.lane_code import Assign, LaneCode, every
+from oracle.program.ops import accesses_rows, is_producer
+from oracle.program.program import Program
+from oracle.program.steps import is_lane_code
 from runners.protocol import Failure, Images
 from strategies.drafts import Draft, canonical, documented, fits_declarations
 

@@ -22,7 +22,7 @@ from corpus.finding import RIGHT
 from fuzz.output import typed
 from fuzz.runner import BUILT_IN, RunnerChoice
 from oracle.errors import UsageError
-from oracle.targets import parse_target, parse_version
+from oracle.isa.targets import parse_target, parse_version
 from runners.assemblers.assembler import Assembler
 from runners.compilers import (
     Selected,

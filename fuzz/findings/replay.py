@@ -21,12 +21,12 @@ from corpus.finding import WRONG_RESULT
 from fuzz.findings.verdicts import judge, worst_of
 from fuzz.reducer import Reducer, indented
 from fuzz.runner import UnsupportedError, kind_of_failure
+from oracle.bounds.permission import contradicting
 from oracle.errors import DeviceLostError, InfrastructureError
-from oracle.execution import execute
-from oracle.permission import contradicting
-from oracle.places import Buffer
-from oracle.program import Program
-from oracle.targets import Module
+from oracle.execute.execution import execute
+from oracle.isa.targets import Module
+from oracle.program.places import Buffer
+from oracle.program.program import Program
 from runners.emission import emit_single
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Runner

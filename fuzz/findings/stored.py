@@ -35,8 +35,8 @@ from fuzz.findings.replay import (
 from fuzz.findings.verdicts import Expectation, kind_of, worst_of
 from fuzz.runner import OpenRunner, RunnerChoice, opened, rewriters
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
-from oracle.legality import Verdict, explain
-from oracle.targets import PtxVersion, parse_target, parse_version
+from oracle.isa.legality import Verdict, explain
+from oracle.isa.targets import PtxVersion, parse_target, parse_version
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.judging import judge_module
 from runners.compilers import discover_assemblers, find_assembler

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from corpus import Kind
 from fuzz.kinds import BY_OUTCOME
-from oracle.execution import execute, has_figures
-from oracle.image import different, locate
-from oracle.legality import Explanation
-from oracle.legality import Verdict as Legality
-from oracle.permission import permitted
-from oracle.program import Program
+from oracle.bounds.permission import permitted
+from oracle.execute.execution import execute, has_figures
+from oracle.isa.legality import Explanation
+from oracle.isa.legality import Verdict as Legality
+from oracle.program.image import different, locate
+from oracle.program.program import Program
 from runners.assemblers.judgements import Outcome
 from runners.protocol import Images
 from strategies.drafts import Draft, fits_declarations

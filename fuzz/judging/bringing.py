@@ -27,7 +27,7 @@ from fuzz.runner import (
 )
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
 from oracle.given_files import read_text
-from oracle.targets import parse_target, parse_version
+from oracle.isa.targets import parse_target, parse_version
 from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
 from runners.faults import by_name
 from runners.foreign import is_command

@@ -33,8 +33,8 @@ from fuzz.findings.launches import (
 )
 from fuzz.judging.reference import image_of, refused_by
 from oracle.errors import UsageError
-from oracle.instructions import INSTRUCTIONS
-from oracle.statements import without_comments
+from oracle.isa.statements import without_comments
+from oracle.isa.tables import INSTRUCTIONS
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.decoder import Kernel
 from runners.simulated.parser import parse

@@ -9,7 +9,7 @@ import click
 
 import fuzz.options.testing  # noqa: F401 - its commands come first
 from fuzz.options.declared import DEFAULT_CORPUS, Options, argument, option, shared
-from oracle.targets import DEFAULT_TARGET
+from oracle.isa.targets import DEFAULT_TARGET
 
 
 class Distill(Options, words="distill", runs="screen:make_set"):

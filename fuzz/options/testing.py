@@ -18,7 +18,7 @@ from fuzz.options.declared import (
     option,
     shared,
 )
-from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION
+from oracle.isa.targets import DEFAULT_TARGET, DEFAULT_VERSION
 from runners.variants import SETTINGS
 
 _MOST_IMAGES = 65_536

@@ -22,12 +22,12 @@ from fuzz import warpfuzz_version
 from fuzz.bench.search import Emitted, Mutant
 from fuzz.screening.sets import Covered, Description, ScreeningSet, SetProgram, Tally
 from oracle.errors import UsageError
-from oracle.execution import execute
-from oracle.forms import Form
-from oracle.isa import FORMS, is_available
+from oracle.execute.execution import execute
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS, is_available
+from oracle.isa.targets import Module
 from oracle.models import NO_FIGURES, model_for
-from oracle.program import Program, requirements
-from oracle.targets import Module
+from oracle.program.program import Program, requirements
 from runners.emission import emit
 from runners.faults import CATALOGUE
 from runners.screening import References

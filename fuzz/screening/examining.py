@@ -25,7 +25,7 @@ from fuzz.findings.verdicts import differences, judge
 from fuzz.kinds import sentence
 from fuzz.runner import kind_of_failure
 from fuzz.screening.screen import MOST_FAULTY, Item, Screen, Sighting
-from oracle.targets import Module
+from oracle.isa.targets import Module
 from runners.emission import emit
 from runners.ledger import Differing, Rate
 from runners.protocol import Failure

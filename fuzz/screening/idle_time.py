@@ -22,7 +22,7 @@ from fuzz.screening.distilling import describe, fits, set_program
 from fuzz.screening.examining import ScreenExaminer
 from fuzz.screening.screen import Screen
 from oracle.errors import WarpfuzzError
-from oracle.targets import Module
+from oracle.isa.targets import Module
 from strategies.coverage import Batch
 
 _IMAGES = 128  # images of a program: several of every class of values that a recipe has

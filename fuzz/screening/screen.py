@@ -28,9 +28,9 @@ from fuzz.findings.verdicts import differences, judge
 from fuzz.runner import OpenRunner, kind_of_failure
 from fuzz.screening.sets import Description, SetProgram, Tally
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
-from oracle.execution import execute
+from oracle.execute.execution import execute
+from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.targets import Module
 from runners.cuda.messages import DeviceHealth
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit, emit_screening

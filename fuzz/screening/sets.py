@@ -28,9 +28,9 @@ from corpus.programs import decode_program, encode_program
 from fuzz.findings.families import form_name
 from fuzz.output import counted
 from oracle.errors import UsageError, WarpfuzzError
-from oracle.program import Program, walk
-from oracle.steps import is_lane_code
-from oracle.targets import Module, parse_target
+from oracle.isa.targets import Module, parse_target
+from oracle.program.program import Program, walk
+from oracle.program.steps import is_lane_code
 from runners.ledger import ROWS, Ledger, Rate
 from runners.screening import References
 from strategies.contents import Recipe

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.formats import Format
+from oracle.isa.formats import Format
 
 Floats = NDArray[np.float64]
 

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from oracle.arithmetic import conversions
 from oracle.arithmetic.conversions import flushed, is_nan, rounded
 from oracle.arithmetic.fma import odd_sum
+from oracle.arithmetic.scratch import Scratch, own_scratch
 from oracle.arithmetic.truncated import truncated_dot
 from oracle.arithmetic.unusual import unusual_dot
-from oracle.formats import Format, format_named
+from oracle.isa.formats import Format, format_named
 from oracle.models import ScalarDot, TruncatedDot
-from oracle.scratch import Scratch, own_scratch
 
 Array = NDArray[Any]
 

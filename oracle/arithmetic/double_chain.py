@@ -31,9 +31,9 @@ from oracle.arithmetic.fma import (
     split,
     two_sum,
 )
-from oracle.formats import FORMATS
+from oracle.arithmetic.scratch import Scratch, small_buffer
+from oracle.isa.formats import FORMATS
 from oracle.models import DoubleChain, NanRule
-from oracle.scratch import Scratch, small_buffer
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.uint64]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.formats import Format
-from oracle.scratch import Scratch
+from oracle.arithmetic.scratch import Scratch
+from oracle.isa.formats import Format
 
 Array = NDArray[Any]
 """An array whose dtype depends on the format: float32 or float64, int8 or int16, ..."""

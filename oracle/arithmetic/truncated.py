@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import CANONICAL_NAN, narrow
 from oracle.arithmetic.multiplicands import SINGLE, Operand, element_values
-from oracle.formats import Format
+from oracle.arithmetic.scratch import Scratch, small_buffer
+from oracle.isa.formats import Format
 from oracle.models import TruncatedDot
-from oracle.scratch import Scratch, small_buffer
 
 Array = NDArray[Any]
 """An array whose dtype depends on the format: float32 or float64, int8 or int16, ..."""

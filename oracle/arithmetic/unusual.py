@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import CANONICAL_NAN, rounded
 from oracle.arithmetic.multiplicands import element_values
-from oracle.formats import Format
+from oracle.isa.formats import Format
 from oracle.models import TruncatedDot
 
 Array = NDArray[Any]

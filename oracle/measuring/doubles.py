@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.double_chain import chain
 from oracle.arithmetic.fma import QUIET
-from oracle.formats import FORMATS
+from oracle.arithmetic.scratch import own_scratch
+from oracle.isa.formats import FORMATS
 from oracle.measuring.dots import Dots, Sheet
 from oracle.measuring.inference import Contradiction, Fit, MeasuredFigure, contradiction_of, nans_of
 from oracle.models import DoubleChain, NanRule
 from oracle.models.figures import Words, allowed_of, measured
-from oracle.scratch import own_scratch
 
 Array = NDArray[Any]
 _F64 = FORMATS["f64"]

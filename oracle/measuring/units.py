@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import FLOATS
+from oracle.arithmetic.scratch import own_scratch
 from oracle.errors import UsageError
-from oracle.formats import Format
-from oracle.forms import Form
-from oracle.isa import FORMS, figures_of, is_available
+from oracle.execute.multiply import multiply, product
+from oracle.isa.formats import Format
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS, figures_of, is_available
+from oracle.isa.targets import VERSIONS, Module, PtxVersion
 from oracle.models import Model
-from oracle.multiply import multiply, product
-from oracle.scratch import own_scratch
-from oracle.targets import VERSIONS, Module, PtxVersion
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]

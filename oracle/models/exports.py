@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from oracle.isa.targets import parse_target
 from oracle.models.figures import (
     DotUnit,
     DoubleChain,
@@ -21,7 +22,6 @@ from oracle.models.figures import (
 )
 from oracle.models.files import model_text
 from oracle.models.model import Model
-from oracle.targets import parse_target
 
 
 def model_json(model: Model) -> str:

@@ -13,8 +13,8 @@ from enum import StrEnum
 from functools import cache, cached_property
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
-from oracle.formats import Format, format_named
-from oracle.targets import Release
+from oracle.isa.formats import Format, format_named
+from oracle.isa.targets import Release
 
 T = TypeVar("T")
 

@@ -34,9 +34,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from oracle.errors import UsageError
-from oracle.formats import FORMATS
 from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
-from oracle.instructions import INSTRUCTIONS
+from oracle.isa.formats import FORMATS
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.targets import parse_release, parse_target
 from oracle.models.figures import (
     Compilers,
     Confidence,
@@ -53,7 +54,6 @@ from oracle.models.figures import (
     allowed_of,
 )
 from oracle.models.model import Model
-from oracle.targets import parse_release, parse_target
 
 AnyUnit = TypeVar("AnyUnit", bound=Unit)
 AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot)

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from oracle.errors import UsageError
-from oracle.forms import Form
-from oracle.isa import figures_of, notes_of
+from oracle.isa.forms import Form
+from oracle.isa.lookup import figures_of, notes_of
+from oracle.isa.targets import Release, parse_target
 from oracle.models.figures import (
     Confidence,
     DotUnit,
@@ -23,7 +24,6 @@ from oracle.models.figures import (
     Unit,
     weakest,
 )
-from oracle.targets import Release, parse_target
 
 AnyDot = TypeVar("AnyDot", bound=DotUnit)
 

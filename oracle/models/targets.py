@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from oracle.errors import UsageError
+from oracle.isa.targets import Release, parse_target, split_compiler
 from oracle.models.figures import Confidence, Figure
 from oracle.models.files import parse_model, read_model
 from oracle.models.model import Model
-from oracle.targets import Release, parse_target, split_compiler
 
 BASES = {
     70: "sm_70", 72: "sm_70", 75: "sm_75", 80: "sm_80", 86: "sm_86", 87: "sm_86", 88: "sm_86",
@@ -41,8 +41,9 @@ def model_for(target: str) -> Model:
     """Return the model of a target: the one in use (`use_model`), else the built-in one.
 
     `target`: Such as "sm_90", "sm_90a" or "sm_121f": suffixes add instructions, no other
-    arithmetic. "sm_90@12.4" is code of a compiler of CUDA 12.4 (`oracle.targets.split_compiler`).
-    Raises UsageError if the target is unknown, or has no warp-level matrix instructions.
+    arithmetic. "sm_90@12.4" is code of a compiler of CUDA 12.4
+    (`oracle.isa.targets.split_compiler`). Raises UsageError if the target is unknown, or has no
+    warp-level matrix instructions.
     """
     name, compiler = split_compiler(target)
     number = parse_target(name).number

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import flushed
-from oracle.formats import FORMATS, Format
+from oracle.isa.formats import FORMATS, Format
 from oracle.scalar.floats import values
 from oracle.scalar.integers import COMPARED, Integer, anything
 from oracle.scalar.row import FIRST, Bits, ScalarInstruction, Since, row, single

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import flushed, integral
 from oracle.arithmetic.fma import odd_sum, rounded_sum, two_sum
-from oracle.formats import FORMATS, Format
+from oracle.isa.formats import FORMATS, Format
 from oracle.scalar.floats import (
     CLAMPS,
     NANS,

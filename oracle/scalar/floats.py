@@ -25,7 +25,7 @@ from oracle.arithmetic.conversions import (
     rounded,
 )
 from oracle.arithmetic.fma import Decoded, fma, odd_sum
-from oracle.formats import FORMATS, Format
+from oracle.isa.formats import FORMATS, Format
 from oracle.models import NanRule
 from oracle.scalar.row import (
     Bits,

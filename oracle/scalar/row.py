@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.targets import VERSIONS, Module, PtxVersion
+from oracle.isa.targets import VERSIONS, Module, PtxVersion
 
 _COMPARED = (
     "Compares two values with a relational operator, and optionally combines the result with a "

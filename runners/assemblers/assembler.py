@@ -17,7 +17,7 @@ from typing import Unpack
 import msgspec
 
 from oracle.errors import InfrastructureError, UsageError
-from oracle.targets import TARGETS, VERSIONS, PtxVersion, parse_target
+from oracle.isa.targets import TARGETS, VERSIONS, PtxVersion, parse_target
 from runners.assemblers.processes import Finished, run
 from runners.cuda.compilation import CompilerLimits, PtxasCompiler, digest_of, version_told
 from runners.folders import cache_folder, temporary_folder, writing
@@ -185,7 +185,7 @@ class Assembler(Toolchain):
 
     @cached_property
     def highest_version(self) -> PtxVersion:
-        """Highest `.version` that it accepts, also one newer than `oracle.targets.VERSIONS`.
+        """Highest `.version` that it accepts, also one newer than `oracle.isa.targets.VERSIONS`.
 
         Raises InfrastructureError if it accepts none.
         """

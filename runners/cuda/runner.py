@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from oracle.errors import UsageError
-from oracle.targets import TARGETS, Target
+from oracle.isa.targets import TARGETS, Target
 from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler, release_of
 from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch, Screen
 from runners.cuda.slots import PAGE, Lease, lease_of

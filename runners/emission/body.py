@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from oracle.errors import UsageError
-from oracle.places import Place
-from oracle.program import Program
+from oracle.program.places import Place
+from oracle.program.program import Program
 
 _PREFIXES = {"b16": "%h", "b32": "%r", "b64": "%rd", "pred": "%p"}
 # Base registers of the prologue, by the space of the buffer and the spelling of the state space.

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from oracle.errors import UsageError
-from oracle.places import IMAGE_ALIGNMENT
-from oracle.program import Program
-from oracle.targets import Module
+from oracle.isa.targets import Module
+from oracle.program.places import IMAGE_ALIGNMENT
+from oracle.program.program import Program
 from runners.emission.body import Body
 from runners.emission.registers import operand_registers
 from runners.emission.steps import StepWriter

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from oracle.operands import Use
-from oracle.program import Program, walk
+from oracle.program.operands import Use
+from oracle.program.program import Program, walk
 
 
 class OperandRegisters(NamedTuple):

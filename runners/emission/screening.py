@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 
-from oracle.ops import accesses_matrix
-from oracle.program import Program, walk
-from oracle.targets import Module
+from oracle.isa.targets import Module
+from oracle.program.ops import accesses_matrix
+from oracle.program.program import Program, walk
 from runners import ledger
 from runners.emission.body import Body, braced, displaced
 from runners.emission.modules import (

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from oracle.program import Program
-from oracle.targets import Module
+from oracle.isa.targets import Module
+from oracle.program.program import Program
 from runners.emission.body import Body, braced, displaced
 from runners.emission.modules import declarations, module_of, warps_of_block, zero
 from runners.emission.steps import StepWriter

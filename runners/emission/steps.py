@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, assert_never
 
-from oracle.formats import Format
-from oracle.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat, Statement, class_of
-from oracle.matrices import LANES, replicated
-from oracle.operands import Use
-from oracle.operations import Operation
-from oracle.ops import AnyOp, Op, RowAccess, accesses_matrix, accesses_rows, multiplies
-from oracle.places import Place, Uniform, Word
-from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
+from oracle.isa.formats import Format
+from oracle.isa.matrices import LANES, replicated
+from oracle.program.lane_code import (
+    LANE,
+    ZERO,
+    Assign,
+    If,
+    LaneCode,
+    Leave,
+    Repeat,
+    Statement,
+    class_of,
+)
+from oracle.program.operands import Use
+from oracle.program.operations import Operation
+from oracle.program.ops import AnyOp, Op, RowAccess, accesses_matrix, accesses_rows, multiplies
+from oracle.program.places import Place, Uniform, Word
+from oracle.program.program import Program
+from oracle.program.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
 from runners.emission.body import Body, braced, displaced
 from runners.emission.registers import operand_registers
 

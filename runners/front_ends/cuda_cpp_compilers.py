@@ -16,11 +16,18 @@ from pathlib import Path
 from typing import ClassVar
 
 from oracle.errors import InfrastructureError, UsageError
-from oracle.targets import Module
+from oracle.isa.targets import Module
 from runners.cuda.compilation import version_told
-from runners.front_ends.child import Child, check_there, piped, refused, stages
 from runners.front_ends.cuda_cpp import cuda_cpp
-from runners.front_ends.protocol import FrontEnd, FrontEndToolchain
+from runners.front_ends.protocol import (
+    Child,
+    FrontEnd,
+    FrontEndToolchain,
+    check_there,
+    piped,
+    refused,
+    stages,
+)
 from runners.kernels import KernelModule
 from runners.processes import run_tool
 from runners.protocol import Failure, Trouble

@@ -14,12 +14,19 @@ from pathlib import Path
 from typing import ClassVar
 
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa import FORMS
-from oracle.targets import Module
-from runners.front_ends.child import Child, check_there, piped, refused, stages
-from runners.front_ends.llvm_intrinsics import LATE_SINCE, rows_name
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
 from runners.front_ends.llvm_ir import llvm_ir
-from runners.front_ends.protocol import FrontEnd, FrontEndToolchain
+from runners.front_ends.llvm_text import LATE_SINCE, rows_name
+from runners.front_ends.protocol import (
+    Child,
+    FrontEnd,
+    FrontEndToolchain,
+    check_there,
+    piped,
+    refused,
+    stages,
+)
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Trouble
 from runners.ptx_text import header

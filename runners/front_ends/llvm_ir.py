@@ -4,7 +4,7 @@ Fragments are vectors on the stack that `mem2reg` has to take apart; addresses a
 lane, warp and image, some by a function that wants to be inlined; long copies are loops over units
 of the widest type, and the program's loops of a constant count can be unrolled; row addresses of
 ldmatrix without a pattern come out of a constant table; what some lanes alone store stands under a
-condition on the lane. The intrinsics are those of `llvm_intrinsics`; what a version has none for is
+condition on the lane. The intrinsics are those of `llvm_text`; what a version has none for is
 inline assembly.
 """
 
@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from oracle.matrices import replicated
-from oracle.operations import Operation
-from oracle.ops import (
+from oracle.isa.matrices import replicated
+from oracle.isa.targets import Module
+from oracle.program.operations import Operation
+from oracle.program.ops import (
     AnyOp,
     MatrixAccess,
     Product,
@@ -24,19 +25,23 @@ from oracle.ops import (
     accesses_rows,
     multiplies,
 )
-from oracle.places import IMAGE_ALIGNMENT, Place, Uniform, Word
-from oracle.program import Program
-from oracle.steps import Branch, Copy, Elementwise, Loop, PlainAccess, Scalar
-from oracle.targets import Module
+from oracle.program.places import IMAGE_ALIGNMENT, Place, Uniform, Word
+from oracle.program.program import Program
+from oracle.program.steps import Branch, Copy, Elementwise, Loop, PlainAccess, Scalar
 from runners.emission.steps import Piece, pieces, progression, signs
-from runners.front_ends.llvm_intrinsics import (
+from runners.front_ends.llvm_text import (
+    SCALED,
+    SCALED_TEXT,
     SPACES,
+    LlvmText,
     access_name,
+    held_type,
     multiply_name,
     register_type,
     rows_name,
+    signed,
+    vector,
 )
-from runners.front_ends.llvm_text import SCALED, SCALED_TEXT, LlvmText, held_type, signed, vector
 from runners.front_ends.protocol import NamedStepWriter, check_named
 from runners.kernels import LANES, Kernel
 

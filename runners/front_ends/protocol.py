@@ -1,8 +1,12 @@
-"""Front ends: compilers that write PTX from the programs of a module, here and at work."""
+"""Front ends: compilers that write PTX from the programs of a module, here and at work.
+
+They work in processes of their own: one that stays and answers, or commands in a row.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import time
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,9 +16,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
 from oracle.errors import UsageError
-from oracle.ops import AnyOp, Op
-from oracle.program import Program, by_register, walk
-from oracle.steps import (
+from oracle.isa.targets import VERSIONS, PtxVersion, parse_target
+from oracle.program.ops import AnyOp, Op
+from oracle.program.program import Program, by_register, walk
+from oracle.program.steps import (
     Barrier,
     Branch,
     Copy,
@@ -25,14 +30,17 @@ from oracle.steps import (
     Step,
     is_lane_code,
 )
-from oracle.targets import VERSIONS, PtxVersion, parse_target
+from runners.children import NoAnswerError, SupervisedChild
 from runners.cuda.compilation import DEFAULT_LEVEL, CompilerLimits
-from runners.front_ends.child import refused
 from runners.kernels import KernelModule
-from runners.protocol import ClosedAtTheEnd, Compiled, Failure, Runner, Trouble
-from runners.ptx_pass import Rewriter, RewritingRunner, rewritten
+from runners.processes import OUTPUT_LIMIT, check_program, quoted, run_tool, words_of
+from runners.protocol import ClosedAtTheEnd, Compiled, Failure, ForwardingRunner, Runner, Trouble
+from runners.ptx_pass import Rewriter, rewritten
 from runners.toolchains import Toolchain, version_order
 from runners.wheels import fetched_folders
+
+_START_SECONDS = 60.0
+"""Time in which a compiler must be loaded: 1 s here, and many times that on a busy machine."""
 
 
 class FrontEnd(ClosedAtTheEnd):
@@ -45,6 +53,9 @@ class FrontEnd(ClosedAtTheEnd):
     refuser
         The compiler as failures name it; as `who` where it is not given.
     """
+
+    rewriters: Sequence[Rewriter] = ()
+    """What happens to the PTX that it writes as a compiler, in order."""
 
     def __init__(self, who: str, level: int, *, refuser: str = "") -> None:
         self._who, self._level, self._refuser = who, level, refuser or who
@@ -72,6 +83,23 @@ class FrontEnd(ClosedAtTheEnd):
             return text
         ptx = self.compiled(text, module.target, module.version)
         return ptx if isinstance(ptx, Failure) else self._answered(module, ptx)
+
+    def compile(self, module: KernelModule, architecture: str) -> Compiled | Failure:
+        """Return what it writes as code (`runners.cuda.compilation.Compiler`)."""
+        made = self(module)
+        if not isinstance(made, Failure):
+            made = rewritten(made, self.rewriters)
+        if isinstance(made, Failure):
+            return made
+        code = made.ptx.encode()
+        return Compiled(
+            module=made,
+            architecture=architecture,
+            compiler=self.name,
+            key=hashlib.sha256(architecture.encode() + b"\0" + code).hexdigest(),
+            code=code,
+            optimization=DEFAULT_LEVEL,  # of the driver, which compiles what was written
+        )
 
     @abstractmethod
     def writes(self, target: str, version: str) -> bool:
@@ -161,9 +189,9 @@ class FrontEndToolchain(Toolchain):
             "known"
         )
 
-    def compiler(self, level: int, **limits: Unpack[CompilerLimits]) -> FrontEndCompiler:
+    def compiler(self, level: int, **limits: Unpack[CompilerLimits]) -> FrontEnd:
         """Return what writes PTX at a level; raises as `opened` does."""
-        return FrontEndCompiler(self.opened(level))
+        return self.opened(level)
 
 
 @cache
@@ -181,19 +209,17 @@ def _newest(toolchain: FrontEndToolchain, target: str) -> PtxVersion | None:
     return known[count - 1] if count else None
 
 
-class FrontEndRunner(RewritingRunner):
+class FrontEndRunner(ForwardingRunner):
     """A runner behind what writes the PTX of its modules, which is closed together with it."""
 
     def __init__(self, runner: Runner, front_end: FrontEnd) -> None:
-        super().__init__(runner, [])
+        super().__init__(runner)
         self._front_end = front_end
 
     def compile(self, module: KernelModule) -> Compiled | Failure:
         """Translate a module and compile it; the compiled module holds the front end's text."""
-        translated = self._front_end(module)
-        if isinstance(translated, Failure):
-            return translated
-        return super().compile(translated)
+        made = self._front_end(module)
+        return made if isinstance(made, Failure) else super().compile(made)
 
     def close(self) -> None:
         """Close the front end and the runner."""
@@ -201,35 +227,147 @@ class FrontEndRunner(RewritingRunner):
         super().close()
 
 
-class FrontEndCompiler:
-    """A front end as a compiler whose code is PTX (`runners.cuda.compilation.Compiler`)."""
+def refused(who: str, what: str, detail: str = "") -> Failure:
+    """Return the failure of a front end that gave no PTX.
 
-    rewriters: Sequence[Rewriter] = ()
-    """What happens to the PTX that the front end writes, in order."""
+    Parameters
+    ----------
+    who
+        The front end in words.
+    what
+        What became of it, as the end of a sentence.
+    detail
+        What it said.
+    """
+    return Failure(
+        trouble=Trouble.COMPILE_FAILURE, message=f"the front end {who} {what}", detail=detail
+    )
 
-    def __init__(self, front_end: FrontEnd) -> None:
-        self._front_end = front_end
 
-    def compile(self, module: KernelModule, architecture: str) -> Compiled | Failure:
-        """Return the PTX that the front end writes."""
-        made = self._front_end(module)
-        if not isinstance(made, Failure):
-            made = rewritten(made, self.rewriters)
-        if isinstance(made, Failure):
-            return made
-        code = made.ptx.encode()
-        return Compiled(
-            module=made,
-            architecture=architecture,
-            compiler=self._front_end.name,
-            key=hashlib.sha256(architecture.encode() + b"\0" + code).hexdigest(),
-            code=code,
-            optimization=DEFAULT_LEVEL,  # of the driver, which compiles what was written
-        )
+class Child:
+    """A process that says what it is, and answers each request with one mapping.
+
+    It is started when it is asked, and again after it died.
+
+    Parameters
+    ----------
+    command
+        The program and its first arguments.
+    arguments
+        Those that follow the descriptor of its end of the line (`SupervisedChild`).
+    who
+        The compiler in words, for failures.
+    seconds
+        Time that one answer may take.
+    """
+
+    def __init__(
+        self, command: Sequence[str | Path], *arguments: str | Path, who: str, seconds: float
+    ) -> None:
+        self._command, self._arguments = [*map(str, command)], [*map(str, arguments)]
+        self._who, self._seconds = who, seconds
+        self._child: SupervisedChild | None = None
+
+    def start(self) -> dict[str, Any] | Failure:
+        """Start the process; return what it says first."""
+        try:
+            self._child = SupervisedChild(self._command, *self._arguments)
+        except OSError as error:
+            return refused(self._who, f"cannot be started ({error})")
+        return self._answer(self._child, _START_SECONDS)
+
+    def asked(self, request: Mapping[str, Any]) -> dict[str, Any] | Failure:
+        """Return the answer to a request."""
+        if self._child is None and isinstance(started := self.start(), Failure):
+            return started
+        assert self._child is not None
+        # Of a failure only its own words are told.
+        self._child.forget_log()
+        self._child.send(request)
+        return self._answer(self._child, self._seconds)
+
+    def _answer(self, child: SupervisedChild, seconds: float) -> dict[str, Any] | Failure:
+        """Return the next answer of the process; without one, end it."""
+        how, log = "gave no answer", ""
+        try:
+            answer = child.receive(deadline=time.monotonic() + seconds)
+            if isinstance(answer, dict):
+                return answer
+        except NoAnswerError as error:
+            log = error.log
+            if error.trouble is not Trouble.CORRUPTED_REPLY and child.process.returncode != 0:
+                how = error.how
+        self.close()
+        return refused(self._who, how, log)
 
     def close(self) -> None:
-        """End what the front end has running."""
-        self._front_end.close()
+        """End the process; the next request starts another."""
+        if self._child is not None:
+            self._child.end()
+            self._child = None
+
+
+def stages(command: str) -> list[list[str]]:
+    """Return the words of the programs of a command, which have ` | ` between them.
+
+    Raises UsageError if a program is missing, or the quotes do not match.
+    """
+    found: list[list[str]] = [[]]
+    for word in words_of(command):
+        if word == "|":
+            found.append([])
+        else:
+            found[-1].append(word)
+    if not all(found):
+        raise UsageError(
+            f"{quoted(command)} is no command: a program is missing; name a program and its "
+            "options, with ' | ' before a second one"
+        )
+    return found
+
+
+def check_there(programs: Sequence[Sequence[str]], spelled: str) -> None:
+    """Raise UsageError if a program of a command cannot be executed."""
+    for words in programs:
+        check_program(words[0], f"--front-end {quoted(spelled)}")
+
+
+def piped(
+    programs: Sequence[Sequence[str]],
+    text: str,
+    values: Mapping[str, str],
+    *,
+    who: str,
+    seconds: float,
+) -> str | Failure:
+    """Return what programs, one after the other, make of a text.
+
+    Parameters
+    ----------
+    values
+        What stands for a part of a word, such as "sm_80" for "{target}".
+    who
+        The front end in words, for failures.
+    seconds
+        Time that each may take.
+    """
+    given = text.encode()
+    for words in programs:
+        program = Path(words[0]).name
+        for name, value in values.items():
+            words = [word.replace(name, value) for word in words]
+        try:
+            finished = run_tool(words, deadline=seconds, given=given)
+        except OSError as error:
+            return refused(who, f"cannot be run ({words[0]}: {error}); check its path")
+        if len(finished.output) >= OUTPUT_LIMIT:
+            return refused(
+                who, f"({program}) wrote {OUTPUT_LIMIT >> 20} MiB and more", finished.errors
+            )
+        if finished.status != 0:
+            return refused(who, f"({program}) {finished.ending}", finished.errors)
+        given = finished.output
+    return given.decode(errors="replace")
 
 
 class NamedStepWriter:
@@ -272,7 +410,7 @@ class NamedStepWriter:
 
 def is_named(program: Program) -> bool:
     """Tell whether a program can be said where values have names, and no registers."""
-    return _by_register(program) is None and not _has_lane_code(program)
+    return _unnamed(program) is None
 
 
 def check_named(programs: Iterable[Program]) -> None:
@@ -281,27 +419,19 @@ def check_named(programs: Iterable[Program]) -> None:
     There values have names, and the compiler chooses the registers. Code of lanes is PTX.
     """
     for program in programs:
-        step = _by_register(program)
-        if step is not None:
-            raise UsageError(
+        if (reason := _unnamed(program)) is not None:
+            raise UsageError(reason)
+
+
+def _unnamed(program: Program) -> str | None:
+    steps = list(walk(program.steps))
+    for step in steps:
+        registers = step.copies and not step.reads[0].is_fragment
+        if registers or any(by_register(step, use) for use in step.uses):
+            return (
                 f"the step {str(step)!r:.200} says which registers it uses; only PTX can, so run "
                 "the program without --front-end"
             )
-        if _has_lane_code(program):
-            raise UsageError(
-                "the program has scalar code, which is said in PTX alone; run it without "
-                "--front-end"
-            )
-
-
-def _has_lane_code(program: Program) -> bool:
-    return any(is_lane_code(step) for step in walk(program.steps))
-
-
-def _by_register(program: Program) -> Step | None:
-    """Return the first step of a program that says which registers it uses."""
-    for step in walk(program.steps):
-        registers = step.copies and not step.reads[0].is_fragment
-        if registers or any(by_register(step, use) for use in step.uses):
-            return step
+    if any(map(is_lane_code, steps)):
+        return "the program has scalar code, which is said in PTX alone; run it without --front-end"
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from oracle.targets import Module
+from oracle.isa.targets import Module
 from runners.front_ends.cuda_cpp import cuda_cpp
 from runners.front_ends.cuda_cpp_compilers import Nvcc
 from runners.front_ends.llvm import Llvmlite, llvm_text

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from oracle.matrices import LANES
-from runners.reference.encoding import Code, Encoded
+from oracle.isa.matrices import LANES
+from runners.reference.encoding import Encoded
+from runners.reference.memory import Code
 
 NANOSECONDS = {
     "image": 13.0,

@@ -1124,7 +1124,7 @@ enum { END, MOVE, COPY, WIDEN, FILL, DOT, SCALAR_DOT, DOUBLES, INTEGERS, ELEMENT
 
 // Each instruction is its number, how many words it has in all, and its words.
 HERE void execute(const u32 *code, u8 *work) {
-  u32 turns = 0;   // of 8 loops at most, one in the other, each of at most 15 (oracle.steps)
+  u32 turns = 0;   // of 8 loops at most, one in the other, each of at most 15 (oracle.program.steps)
   for (u32 at = 0;;) {
     const u32 *w = code + at + 2;
     u32 what = code[at];

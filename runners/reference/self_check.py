@@ -15,17 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import InfrastructureError
-from oracle.execution import execute
-from oracle.forms import Form
-from oracle.isa import FORMS, figures_of
-from oracle.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement
-from oracle.matrices import LANES
+from oracle.execute.execution import execute
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS, figures_of
+from oracle.isa.matrices import LANES
 from oracle.models import model_for
-from oracle.operands import Registers
-from oracle.ops import Op, product_of
-from oracle.places import Buffer, Place
-from oracle.program import Program
-from oracle.steps import Step, plain_load, plain_store
+from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement
+from oracle.program.operands import Registers
+from oracle.program.ops import Op, product_of
+from oracle.program.places import Buffer, Place
+from oracle.program.program import Program
+from oracle.program.steps import Step, plain_load, plain_store
 from runners.reference.encoding import Encoded, encode
 
 IMAGES = 64

@@ -250,8 +250,8 @@ def _finish(total: Integers, scale: Integers, unit: FloatUnit) -> Words:
     negative, size, drop = total < 0, np.abs(total), 52 - short.fraction
     # An integer below 2^53 is exact as float64, which has its leading one found; zero has none.
     image = size.astype(np.float64).view(np.int64)
-    lead = (image >> 52) + (scale - 1023)
-    odd = lead < short.bottom
+    field = (image >> 52) + scale
+    odd = field < short.bottom + 1023
     match unit.rounding:
         case Rounding.NEAREST_EVEN:
             image += (image >> drop & 1) + ((1 << drop - 1) - 1)
@@ -264,10 +264,11 @@ def _finish(total: Integers, scale: Integers, unit: FloatUnit) -> Words:
     # units measured overflow to infinity with it.
     most = (short.infinity >> short.unused) - unit.saturating
     np.minimum(words, most, out=words)
-    words <<= short.unused
+    if unit.kept is not None:
+        words <<= short.unused
     if odd.any():
-        whole = (size[odd] << (61 - (lead - scale)[odd])).view(np.uint64)
-        signs, exponents = negative[odd], lead[odd]
+        signs, exponents = negative[odd], field[odd] - 1023
+        whole = (size[odd] << (61 + scale[odd] - exponents)).view(np.uint64)
         words[odd] = rounded(signs, whole, exponents, short, unit.rounding, beyond=most)
     # A zero is positive, also where a negative sum was cut to it.
     return _signed(words, np.where(words == 0, unit.zero_sign, negative), binary)

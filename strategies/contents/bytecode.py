@@ -25,7 +25,7 @@ from enum import IntFlag
 from functools import cache, lru_cache
 from itertools import pairwise
 
-from oracle.formats import Kind
+from oracle.isa.formats import Kind
 from strategies.contents.expressions import Code, Fill, Node, Table
 from strategies.contents.floats import Sum
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.program import Program
+from oracle.program.program import Program
 from strategies.contents.bytecode import CONSTANT as MOST_CONSTANTS
 from strategies.contents.bytecode import (
     LEAVE,

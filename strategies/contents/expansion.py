@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
-from oracle.program import Program
+from oracle.program.program import Program
 from strategies.contents.expressions import Draws, Values
 from strategies.contents.philox import (
     DRAWS,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.formats import FORMATS, Format, Kind
+from oracle.isa.formats import FORMATS, Format, Kind
 
 Ints = NDArray[np.int64]
 Raw = NDArray[Any]

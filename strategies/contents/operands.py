@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oracle.formats import Format
+from oracle.isa.formats import Format
 from strategies.contents.expressions import Node, below
 from strategies.contents.floats import FloatFields, Sum, fields_of
 

@@ -10,21 +10,21 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.formats import FORMATS, Format
-from oracle.forms import Form
-from oracle.image import position
-from oracle.isa import chunks_of
-from oracle.lane_code import LaneCode
-from oracle.lane_fragments import places as fragment_places
-from oracle.matrices import LANES
-from oracle.matrix_moves import is_packed, moves
-from oracle.operands import Use
-from oracle.ops import AnyOp, Op, accesses_matrix, accesses_rows, multiplies
-from oracle.places import Word
-from oracle.program import Program
-from oracle.registers import Register
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
-from oracle.storage import Tile
+from oracle.isa.formats import FORMATS, Format
+from oracle.isa.forms import Form
+from oracle.isa.lookup import chunks_of
+from oracle.isa.matrices import LANES
+from oracle.layouts.lane_fragments import places as fragment_places
+from oracle.layouts.matrix_moves import is_packed, moves
+from oracle.layouts.storage import Tile
+from oracle.program.image import position
+from oracle.program.lane_code import LaneCode
+from oracle.program.operands import Use
+from oracle.program.ops import AnyOp, Op, accesses_matrix, accesses_rows, multiplies
+from oracle.program.places import Word
+from oracle.program.program import Program
+from oracle.program.registers import Register
+from oracle.program.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
 from strategies.contents.expressions import NOISE, Fill, Raw, pattern, wide
 from strategies.contents.fills import fills_of, of_registers, of_rows, word
 from strategies.contents.operands import Operand, Types

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeGuard
 
-from oracle.forms import Form
-from oracle.matrices import Matrix
-from oracle.operands import Fragment
-from oracle.ops import Op
-from oracle.places import Place
-from oracle.storage import Tile
+from oracle.isa.forms import Form
+from oracle.isa.matrices import Matrix
+from oracle.layouts.storage import Tile
+from oracle.program.operands import Fragment
+from oracle.program.ops import Op
+from oracle.program.places import Place
 from strategies.features import (
     FEATURES,
     HUGE_PITCH,

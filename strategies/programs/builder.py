@@ -4,8 +4,8 @@ A draw costs more than what is decided by it, so that decisions which belong tog
 one access, all about one multiplication) are the digits of one integer. Every digit 0 stands for
 the plainest choice: an integer that shrinks to 0 makes everything about its access plain at once.
 
-The rules of `oracle.definedness` are kept by construction: a barrier is put wherever two accesses
-would race, and a value is offered to later steps only where every path has written it.
+The rules of `oracle.program.definedness` are kept by construction: a barrier is put wherever two
+accesses would race, and a value is offered to later steps only where every path has written it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any, TypeVar
 
 from hypothesis.internal.conjecture.data import ConjectureData
 
-from oracle.formats import Format
-from oracle.forms import Form
-from oracle.matrices import Matrix
-from oracle.operands import Fragment, Held
-from oracle.places import Buffer, Place, Span
-from oracle.program import Program
-from oracle.steps import Barrier, Copy, Step
-from oracle.storage import Tile
-from oracle.targets import Module
+from oracle.isa.formats import Format
+from oracle.isa.forms import Form
+from oracle.isa.matrices import Matrix
+from oracle.isa.targets import Module
+from oracle.layouts.storage import Tile
+from oracle.program.operands import Fragment, Held
+from oracle.program.places import Buffer, Place, Span
+from oracle.program.program import Program
+from oracle.program.steps import Barrier, Copy, Step
 from strategies.features import Feature, Focus
 from strategies.programs.forms import Palette
 

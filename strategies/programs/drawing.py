@@ -14,16 +14,16 @@ from hypothesis.internal.conjecture.data import ConjectureData
 from hypothesis.strategies import SearchStrategy
 
 from oracle.errors import UsageError
-from oracle.formats import FORMATS
-from oracle.forms import ROW_BYTES, Form
-from oracle.isa import SHAPES, is_available
-from oracle.matrices import Matrix
-from oracle.operands import Fragment, Registers
-from oracle.ops import MatrixAccess, accesses_matrix, accesses_rows
-from oracle.places import Place, Span, Uniform, Word
-from oracle.program import Program, walk
-from oracle.steps import Branch, Copy, Loop, Step, accesses_registers
-from oracle.targets import Module
+from oracle.isa.formats import FORMATS
+from oracle.isa.forms import ROW_BYTES, Form
+from oracle.isa.lookup import SHAPES, is_available
+from oracle.isa.matrices import Matrix
+from oracle.isa.targets import Module
+from oracle.program.operands import Fragment, Registers
+from oracle.program.ops import MatrixAccess, accesses_matrix, accesses_rows
+from oracle.program.places import Place, Span, Uniform, Word
+from oracle.program.program import Program, walk
+from oracle.program.steps import Branch, Copy, Loop, Step, accesses_registers
 from strategies.features import (
     FEATURES,
     LIVE,
@@ -437,8 +437,8 @@ def undefined_programs(
 ) -> SearchStrategy[Program]:
     """Draw programs that a target has and the ISA leaves undefined.
 
-    `oracle.definedness.undefined` gives the reason of each: a stride below the default, a base or
-    a stride that is not aligned, a matrix or row that leaves its buffer, a barrier that is
+    `oracle.program.definedness.undefined` gives the reason of each: a stride below the default, a
+    base or a stride that is not aligned, a matrix or row that leaves its buffer, a barrier that is
     missing, metadata without a meaning, or, where there is nothing else to damage, a copy onto
     itself. They shrink as `programs` do, whose parameters and errors these are, towards the first
     of these that is possible.

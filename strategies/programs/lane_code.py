@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oracle.lane_code import (
+from oracle.program.lane_code import (
     LANE,
     MAX_STATEMENTS,
     Assign,
@@ -24,8 +24,8 @@ from oracle.lane_code import (
     statements_taken,
     written_by,
 )
-from oracle.operands import Registers
-from oracle.registers import MOST_LISTED
+from oracle.program.operands import Registers
+from oracle.program.registers import MOST_LISTED
 from oracle.scalar import SCALARS, ScalarInstruction
 from strategies.features import OF_SCALAR
 from strategies.programs.builder import Builder, Dice, LiveValue

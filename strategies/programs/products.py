@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from oracle.formats import Format
-from oracle.forms import Form
-from oracle.isa import chunks_of, selectors_of
-from oracle.matrices import Matrix
-from oracle.operands import Fragment, Held, Registers
-from oracle.operations import Operation, operations
-from oracle.ops import Op
-from oracle.steps import Elementwise, set_registers
+from oracle.isa.formats import Format
+from oracle.isa.forms import Form
+from oracle.isa.lookup import chunks_of, selectors_of
+from oracle.isa.matrices import Matrix
+from oracle.program.operands import Fragment, Held, Registers
+from oracle.program.operations import Operation, operations
+from oracle.program.ops import Op
+from oracle.program.steps import Elementwise, set_registers
 from strategies.features import (
     LIVE,
     MOVES,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from oracle.lane_code import LANE, Assign, LaneCode, Statement
-from oracle.operands import Registers
+from oracle.program.lane_code import LANE, Assign, LaneCode, Statement
+from oracle.program.operands import Registers
 from oracle.scalar import SCALARS
 from strategies.features import Feature, Has
 from strategies.programs.builder import Builder, LiveValue

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from oracle.forms import ROW_BYTES, Form
-from oracle.lane_code import LANE, ZERO, Assign, LaneCode, Statement, run_lanes
-from oracle.matrices import LANES
-from oracle.operands import Held, Registers
-from oracle.ops import Op
-from oracle.places import Place, Span
-from oracle.steps import pack_registers, plain_load, plain_store
+from oracle.isa.forms import ROW_BYTES, Form
+from oracle.isa.matrices import LANES
+from oracle.program.lane_code import LANE, ZERO, Assign, LaneCode, Statement, run_lanes
+from oracle.program.operands import Held, Registers
+from oracle.program.ops import Op
+from oracle.program.places import Place, Span
+from oracle.program.steps import pack_registers, plain_load, plain_store
 from strategies.features import ROW_LOADS, Has, of_form
 from strategies.programs.builder import Arena, Builder, Dice, LiveValue
 from strategies.programs.forms import operand_of

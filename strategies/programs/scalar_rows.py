@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from oracle.lane_code import Assign, Statement
+from oracle.isa.targets import Module
+from oracle.program.lane_code import Assign, Statement
 from oracle.scalar import SCALARS, ScalarInstruction
-from oracle.targets import Module
 from strategies.features import OF_SCALAR, Feature
 from strategies.programs.builder import Dice
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
-from oracle.definedness import undefined
-from oracle.matrices import replicated
-from oracle.operands import Use
-from oracle.ops import Product, is_main, multiplies, multiplies_registers, stores_rows
-from oracle.program import Program, fresh_bank, space_of, walk
-from oracle.registers import Register, listed, text_of
-from oracle.steps import Step, copied, set_registers
+from oracle.isa.matrices import replicated
+from oracle.program.definedness import undefined
+from oracle.program.operands import Use
+from oracle.program.ops import Product, is_main, multiplies, multiplies_registers, stores_rows
+from oracle.program.program import Program, fresh_bank, space_of, walk
+from oracle.program.registers import Register, listed, text_of
+from oracle.program.steps import Step, copied, set_registers
 from strategies.features import Feature, Focus, Has
 from strategies.programs.builder import Dice
 from strategies.programs.single_instruction import one

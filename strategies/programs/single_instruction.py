@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.formats import Format, Kind
-from oracle.forms import Form
-from oracle.image import position
-from oracle.matrices import Matrix
-from oracle.operands import Registers, Use
-from oracle.operations import Operation
-from oracle.ops import MatrixAccess, Op, Product, loads_fragment, product_of
-from oracle.places import Buffer, Place, Span
-from oracle.program import Program
-from oracle.steps import Elementwise, PlainAccess, Step
-from oracle.storage import read, write
+from oracle.isa.formats import Format, Kind
+from oracle.isa.forms import Form
+from oracle.isa.matrices import Matrix
+from oracle.layouts.storage import read, write
+from oracle.program.image import position
+from oracle.program.operands import Registers, Use
+from oracle.program.operations import Operation
+from oracle.program.ops import MatrixAccess, Op, Product, loads_fragment, product_of
+from oracle.program.places import Buffer, Place, Span
+from oracle.program.program import Program
+from oracle.program.steps import Elementwise, PlainAccess, Step
 from strategies.matrices import Image
 from strategies.programs.forms import ACCESS_FORMS
 

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from oracle.image import position
-from oracle.lane_code import Repeat, Statement, inside
-from oracle.ops import accesses_rows, is_main
-from oracle.places import Buffer, Place
-from oracle.program import Program, walk
-from oracle.steps import Barrier, Step, copies_bytes, is_lane_code
-from oracle.storage import Tile, read, write
+from oracle.layouts.storage import Tile, read, write
+from oracle.program.image import position
+from oracle.program.lane_code import Repeat, Statement, inside
+from oracle.program.ops import accesses_rows, is_main
+from oracle.program.places import Buffer, Place
+from oracle.program.program import Program, walk
+from oracle.program.steps import Barrier, Step, copies_bytes, is_lane_code
 from strategies.matrices import Image
 from strategies.programs.builder import GUARD_BYTES
 

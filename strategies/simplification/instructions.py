@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import cache
 
-from oracle.instructions import INSTRUCTIONS
-from oracle.targets import TARGETS, VERSIONS, Module, Target
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.targets import TARGETS, VERSIONS, Module, Target
 from strategies.drafts import Draft, as_operands, described, vector
 
 _PLAIN = {

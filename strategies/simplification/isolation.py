@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.image import position
-from oracle.operands import Registers
-from oracle.ops import Product, multiplies, multiplies_fragments, product_of, stores_rows
-from oracle.places import Buffer, Place
-from oracle.program import Program
-from oracle.registers import listed
-from oracle.steps import accesses_registers, is_plain_load
-from oracle.storage import Tile, write
-from oracle.tracing import trace
+from oracle.execute.tracing import trace
+from oracle.layouts.storage import Tile, write
+from oracle.program.image import position
+from oracle.program.operands import Registers
+from oracle.program.ops import Product, multiplies, multiplies_fragments, product_of, stores_rows
+from oracle.program.places import Buffer, Place
+from oracle.program.program import Program
+from oracle.program.registers import listed
+from oracle.program.steps import accesses_registers, is_plain_load
 from strategies.programs.builder import GUARD_BYTES
 from strategies.programs.single_instruction import buffers_of, plain_access, single_instruction
 from strategies.simplification.examples import Example, Site, Steps, new_buffer, room_for, visit

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
-from oracle.lane_code import (
+from oracle.execute.tracing import trace
+from oracle.isa.matrices import LANES
+from oracle.program.lane_code import (
     Assign,
     If,
     LaneCode,
@@ -28,12 +30,10 @@ from oracle.lane_code import (
     with_another,
     written_by,
 )
-from oracle.matrices import LANES
-from oracle.ops import COUNTS
-from oracle.places import Buffer, Place
-from oracle.program import Program, walk
-from oracle.steps import Step, accesses_registers, is_lane_code, plain_load, plain_store
-from oracle.tracing import trace
+from oracle.program.ops import COUNTS
+from oracle.program.places import Buffer, Place
+from oracle.program.program import Program, walk
+from oracle.program.steps import Step, accesses_registers, is_lane_code, plain_load, plain_store
 from strategies.programs.builder import GUARD_BYTES
 from strategies.simplification.examples import Example, Site, edited, visit
 

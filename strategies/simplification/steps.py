@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.forms import ROW_BYTES
-from oracle.image import position
-from oracle.isa import FORMS
-from oracle.matrices import LANES
-from oracle.operands import first_registers
-from oracle.ops import (
+from oracle.isa.forms import ROW_BYTES
+from oracle.isa.lookup import FORMS
+from oracle.isa.matrices import LANES
+from oracle.layouts.storage import Tile
+from oracle.program.image import position
+from oracle.program.operands import first_registers
+from oracle.program.ops import (
     COUNTS,
     MatrixAccess,
     RowAccess,
@@ -30,10 +31,10 @@ from oracle.ops import (
     memory_of,
     multiplies,
 )
-from oracle.places import WORD_BYTES, Buffer, Place, Uniform, Word
-from oracle.program import Program, fresh_bank, walk
-from oracle.registers import listed
-from oracle.steps import (
+from oracle.program.places import WORD_BYTES, Buffer, Place, Uniform, Word
+from oracle.program.program import Program, fresh_bank, walk
+from oracle.program.registers import listed
+from oracle.program.steps import (
     Branch,
     Copy,
     Loop,
@@ -42,7 +43,6 @@ from oracle.steps import (
     copies_bytes,
     set_registers,
 )
-from oracle.storage import Tile
 from strategies.matrices import Image, places_of
 from strategies.programs.builder import GUARD_BYTES
 from strategies.programs.forms import ACCESS_FORMS

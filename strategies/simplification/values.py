@@ -18,10 +18,10 @@ from random import Random
 
 import numpy as np
 
-from oracle.formats import Format, Kind
-from oracle.forms import Form
-from oracle.ops import loads_fragment, multiplies_fragments
-from oracle.registers import Register
+from oracle.isa.formats import Format, Kind
+from oracle.isa.forms import Form
+from oracle.program.ops import loads_fragment, multiplies_fragments
+from oracle.program.registers import Register
 from strategies.matrices import Cells, Ids, Image, Placed, places_of
 from strategies.programs.single_instruction import one
 from strategies.simplification.examples import visit

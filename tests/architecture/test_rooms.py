@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from oracle.instructions import INSTRUCTIONS
-from oracle.instructions.row import Instruction
-from oracle.targets import PtxVersion
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.tables.row import Instruction
+from oracle.isa.targets import PtxVersion
 
 ROOT = Path(__file__).parents[2]
 MAY_IMPORT: dict[str, set[str]] = {

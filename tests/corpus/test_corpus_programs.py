@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.programs import decode_program, encode_program
-from oracle.definedness import undefined
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa import FORMS
-from oracle.lane_code import MAX_DEPTH, Assign, LaneCode, Repeat, Statement
-from oracle.places import Place
-from oracle.program import MAX_WORK, Program, work
-from oracle.steps import MAX_NESTING, Barrier, Branch, Loop, Step, plain_load
-from oracle.targets import Module
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
+from oracle.program.definedness import undefined
+from oracle.program.lane_code import MAX_DEPTH, Assign, LaneCode, Repeat, Statement
+from oracle.program.places import Place
+from oracle.program.program import MAX_WORK, Program, work
+from oracle.program.steps import MAX_NESTING, Barrier, Branch, Loop, Step, plain_load
 from strategies.features import Focus
 from strategies.programs import programs
 

@@ -14,7 +14,7 @@ from corpus.opening import FOLDER, Answers, named_corpus, read_answers
 from corpus.programs import decode_program, unpack
 from fuzz.findings.case import ACTUAL
 from fuzz.findings.verdicts import judge
-from oracle.legality import explain
+from oracle.isa.legality import explain
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "recorded_findings.json").read_text())
 ENTRIES = {entry.id: entry for entry in named_corpus(Path("record")).entries(pytest.fail)}

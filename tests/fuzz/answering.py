@@ -11,7 +11,7 @@ import threading
 from contextlib import suppress
 from functools import cache
 
-from oracle.legality import Verdict, verdict_of
+from oracle.isa.legality import Verdict, verdict_of
 from runners.faults import by_name
 
 

@@ -5,9 +5,9 @@ import random
 import pytest
 from command_line import warpfuzz
 
-from oracle.isa import FORMS, is_available
-from oracle.legality import explain, explain_lines, says_something
-from oracle.targets import TARGETS, VERSIONS, Module
+from oracle.isa.legality import explain, explain_lines, says_something
+from oracle.isa.lookup import FORMS, is_available
+from oracle.isa.targets import TARGETS, VERSIONS, Module
 from strategies.drafts import canonical
 
 LOAD = "wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, [%addr]"

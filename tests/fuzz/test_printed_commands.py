@@ -31,9 +31,9 @@ from fuzz.options.declared import DEFAULT_CORPUS
 from fuzz.output import typed
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError, WarpfuzzError
-from oracle.isa import FORMS
+from oracle.isa.lookup import FORMS
 from runners.foreign import check_named
-from runners.front_ends.child import check_there, stages
+from runners.front_ends.protocol import check_there, stages
 from runners.processes import quoted
 from runners.ptx_pass import PtxPass
 

@@ -8,8 +8,8 @@ from command_line import ROOT, warpfuzz
 
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
+from oracle.isa.targets import TARGETS, parse_version
 from oracle.models import Confidence, model_for
-from oracle.targets import TARGETS, parse_version
 
 SCRIPT = ROOT / "docs" / "targets.py"
 PAGE = SCRIPT.with_suffix(".md").read_text()

@@ -14,9 +14,9 @@ import fuzz.checks.compilers
 import fuzz.checks.programs
 import fuzz.commands.run
 import fuzz.console  # noqa: F401
-from oracle.isa import FORMS
-from oracle.legality import verdict_of
-from oracle.targets import parse_target, parse_version
+from oracle.isa.legality import verdict_of
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import parse_target, parse_version
 from strategies.instructions import round_drafts
 
 with tempfile.TemporaryDirectory() as _folder:

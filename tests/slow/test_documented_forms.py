@@ -25,10 +25,10 @@ from corpus import Case, Kind
 from corpus.finding import RunnerVerdict
 from corpus.known import Known, load_known
 from fuzz.findings.families import bucket_of
-from oracle.forms import Form
-from oracle.isa import FORMS, is_available, needs_aligned, spellings
-from oracle.legality import Verdict, explain
-from oracle.targets import TARGETS, VERSIONS, Module, PtxVersion, Target
+from oracle.isa.forms import Form
+from oracle.isa.legality import Verdict, explain
+from oracle.isa.lookup import FORMS, is_available, needs_aligned, spellings
+from oracle.isa.targets import TARGETS, VERSIONS, Module, PtxVersion, Target
 from runners.assemblers.assembler import Assembler, identify
 from runners.assemblers.judgements import Judgement, Outcome
 from runners.assemblers.judging import Judge, judge_module

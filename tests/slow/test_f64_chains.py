@@ -10,8 +10,8 @@ import pytest
 
 from oracle.arithmetic.double_chain import chain
 from oracle.arithmetic.fma import Decoded, fma
+from oracle.arithmetic.scratch import own_scratch
 from oracle.models import model_for
-from oracle.scratch import own_scratch
 
 pytestmark = pytest.mark.slow
 

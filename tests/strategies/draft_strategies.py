@@ -6,7 +6,7 @@ from itertools import islice
 
 from hypothesis import strategies as st
 
-from oracle.isa import FORMS
+from oracle.isa.lookup import FORMS
 from strategies.drafts import Draft
 from strategies.instructions import damaged_drafts, legal_drafts, neighbourhoods, token_soup
 

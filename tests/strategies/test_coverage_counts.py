@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oracle.errors import InfrastructureError
-from oracle.isa import FORMS
+from oracle.isa.lookup import FORMS
 from strategies.coverage import Batch, ProgramCoverage, family_of
 from strategies.draws import Selection
 from strategies.features import WISHED, Dimension, possible_features

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 
-from oracle.targets import Module
+from oracle.isa.targets import Module
 from strategies.coverage import ProgramCoverage
 from strategies.draws import Selection, draw, draw_one
 from strategies.programs import programs

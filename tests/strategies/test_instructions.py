@@ -17,12 +17,12 @@ from draft_strategies import any_drafts, legal
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from oracle.forms import Form, kind_of
-from oracle.instructions import INSTRUCTIONS
-from oracle.isa import FORMS, form_of, is_available, spellings
-from oracle.legality import Verdict, verdict_of
-from oracle.matrices import Matrix
-from oracle.targets import Module, parse_target, parse_version
+from oracle.isa.forms import Form, kind_of
+from oracle.isa.legality import Verdict, verdict_of
+from oracle.isa.lookup import FORMS, form_of, is_available, spellings
+from oracle.isa.matrices import Matrix
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.targets import Module, parse_target, parse_version
 from runners.instruction_modules import checked
 from strategies.drafts import (
     Draft,
@@ -221,8 +221,8 @@ TARGET, VERSION = parse_target("sm_90"), parse_version("8.0")
 PRINTED = """
 import hashlib
 from strategies.instructions import round_drafts
-from oracle.isa import FORMS
-from oracle.targets import parse_target, parse_version
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import parse_target, parse_version
 drafts = round_drafts(
     FORMS, parse_target("sm_90"), parse_version("8.0"), seed=5, number=0
 )

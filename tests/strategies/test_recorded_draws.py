@@ -13,8 +13,8 @@ from itertools import islice
 import pytest
 
 from corpus.programs import encode_program
-from oracle.isa import FORMS
-from oracle.targets import Module, parse_target, parse_version
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module, parse_target, parse_version
 from strategies import instructions, programs
 from strategies.contents import expand
 from strategies.draws import Selection

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oracle.errors import UsageError
-from oracle.isa import is_available
-from oracle.program import requirements
-from oracle.targets import Module, PtxVersion
+from oracle.isa.lookup import is_available
+from oracle.isa.targets import Module, PtxVersion
+from oracle.program.program import requirements
 from strategies import coverage
 from strategies.coverage import EPOCH, ProgramCoverage, epoch_known
 from strategies.draws import Selection

@@ -11,11 +11,11 @@ from draft_strategies import any_drafts, legal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracle.forms import Form
-from oracle.instructions import INSTRUCTIONS
-from oracle.isa import FORMS, form_of
-from oracle.legality import verdict_of
-from oracle.targets import TARGETS, VERSIONS, Module
+from oracle.isa.forms import Form
+from oracle.isa.legality import verdict_of
+from oracle.isa.lookup import FORMS, form_of
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.targets import TARGETS, VERSIONS, Module
 from strategies.drafts import Draft, canonical
 from strategies.draws import draw_one
 from strategies.instructions import token_soup

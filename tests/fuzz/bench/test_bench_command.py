@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import warpfuzz
 
-from oracle.isa import FORMS
+from oracle.isa.lookup import FORMS
 from runners.faults import CATALOGUE
 
 QUICK = ("--seeds", 2, "--jobs", 1, "--limit", 400, "--json")

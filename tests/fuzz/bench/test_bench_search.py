@@ -10,7 +10,7 @@ import pytest
 from fuzz.bench.search import BenchPlan, Contents, Emitted, Mutant, chosen, search
 from fuzz.compilers.matrix import survey_programs
 from oracle.errors import InfrastructureError
-from oracle.targets import Module
+from oracle.isa.targets import Module
 from runners.emission import emit
 from runners.faults import CATALOGUE
 from runners.simulated import SimulatedDevice, SimulatedTrap, Trap, TrapKind

@@ -18,8 +18,8 @@ from fuzz.findings.case import ACTUAL, subject_of
 from fuzz.findings.replay import COPIES
 from fuzz.findings.verdicts import differences
 from fuzz.runner import RunnerChoice, opened
-from oracle.execution import execute
-from oracle.permission import permitted
+from oracle.bounds.permission import permitted
+from oracle.execute.execution import execute
 
 REFUSES_S8 = """sh -c 'p=$(cat); case "$p" in *s32.s8.s8*) exit 3;; esac; echo "$p"'"""
 SATURATED = r"sed -E 's/(wmma\.mma.*)\.satfinite/\1/'"

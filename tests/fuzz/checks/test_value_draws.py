@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracle.errors import UsageError
-from oracle.forms import Form
-from oracle.isa import FORMS, is_available
-from oracle.program import Program
-from oracle.targets import Module
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS, is_available
+from oracle.isa.targets import Module
+from oracle.program.program import Program
 from strategies.draws import Selection, draw
 from strategies.features import Focus
 from strategies.matrices import inputs, outputs

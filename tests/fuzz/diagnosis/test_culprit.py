@@ -19,14 +19,14 @@ from fuzz.diagnosis.shared_registers import C_ELSEWHERE, C_IN_PLACE, shared_regi
 from fuzz.findings.replay import Subject
 from fuzz.runner import RunnerChoice, opened
 from fuzz.shrinking import RunnerVerdicts, shrink
-from oracle.forms import Form
-from oracle.isa import FORMS as ISA
-from oracle.isa import mma_form, mma_sync_form
-from oracle.ops import Op, multiplies_fragments, stores_fragment, stores_rows
-from oracle.places import Buffer, Place
-from oracle.program import Program
-from oracle.steps import plain_load, plain_store
-from oracle.targets import Module
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS as ISA
+from oracle.isa.lookup import mma_form, mma_sync_form
+from oracle.isa.targets import Module
+from oracle.program.ops import Op, multiplies_fragments, stores_fragment, stores_rows
+from oracle.program.places import Buffer, Place
+from oracle.program.program import Program
+from oracle.program.steps import plain_load, plain_store
 from runners.emission import emit
 from runners.faults import CATALOGUE, by_name
 from runners.kernels import KernelModule

@@ -20,7 +20,7 @@ from fuzz.explain.folder import inline_kernel, reproduction
 from fuzz.explain.machine_code import asked_by_bisection, machine_code, pair_of
 from fuzz.findings.families import Asked, asked_of
 from oracle.errors import UsageError
-from oracle.targets import Module
+from oracle.isa.targets import Module
 from runners.assemblers.disassembly import Disassembler, all_instructions
 from runners.emission import emit
 from runners.emission.single import emit_single

@@ -14,9 +14,9 @@ from repro_cases import by_python, c_program, half, in_c, multiplication, row_lo
 
 from corpus import Entry
 from fuzz.explain.folder import write_reproduction
-from oracle.isa import ldmatrix_form, mma_form
-from oracle.operations import Operation
-from oracle.program import Program
+from oracle.isa.lookup import ldmatrix_form, mma_form
+from oracle.program.operations import Operation
+from oracle.program.program import Program
 
 HERE = Path(__file__).parent
 ROWS = row_load(ldmatrix_form("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"))

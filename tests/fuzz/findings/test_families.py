@@ -23,12 +23,12 @@ from fuzz.findings.families import (
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import differences
 from fuzz.kinds import sentence
-from oracle.execution import execute
-from oracle.forms import Form
-from oracle.isa import FORMS, LOAD_FORMS, mma_form
-from oracle.legality import explain
-from oracle.ops import accesses_matrix
-from oracle.program import Program
+from oracle.execute.execution import execute
+from oracle.isa.forms import Form
+from oracle.isa.legality import explain
+from oracle.isa.lookup import FORMS, LOAD_FORMS, mma_form
+from oracle.program.ops import accesses_matrix
+from oracle.program.program import Program
 from runners.emission import emit
 from runners.protocol import Failure, Trouble
 from strategies.drafts import canonical

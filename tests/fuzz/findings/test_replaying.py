@@ -20,8 +20,8 @@ from corpus.exchange import read_case
 from corpus.programs import pack
 from fuzz.output.report import Test as JUnitTest
 from fuzz.output.report import write_junit
-from oracle.execution import execute
-from oracle.isa import mma_form
+from oracle.execute.execution import execute
+from oracle.isa.lookup import mma_form
 from runners.emission import emit
 
 FAULT = "accumulator-ignored"

@@ -8,10 +8,10 @@ from command_line import warpfuzz
 
 import oracle
 from fuzz.measuring import joined_model
-from oracle.isa import MMA_SYNC_FORMS
+from oracle.isa.lookup import MMA_SYNC_FORMS
+from oracle.isa.targets import Release
 from oracle.models import NO_FIGURES, Compilers, forget_models, model_for, use_model
 from oracle.models.files import model_text, parse_model, read_model
-from oracle.targets import Release
 
 OPCODE = "mma.sync.aligned.m16n8k32.row.col.f32.{}.{}.f32"
 LONG = next(form for form in MMA_SYNC_FORMS if form.opcode == OPCODE.format("e4m3", "e4m3"))

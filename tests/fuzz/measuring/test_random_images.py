@@ -10,10 +10,10 @@ import pytest
 from fuzz import measuring
 from fuzz.measuring import Device, MeasuredResult, Measurer, confirm
 from fuzz.runner import RunnerChoice, opened
+from oracle.isa.targets import Module
 from oracle.measuring.dots import Dots
 from oracle.measuring.units import units_of
 from oracle.models import model_for
-from oracle.targets import Module
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pytest
 
 from fuzz.screening import distilling
 from fuzz.screening.sets import ScreeningSet
-from oracle.targets import Module
+from oracle.isa.targets import Module
 from strategies.draws import Selection
 from strategies.rounds import selected_forms
 

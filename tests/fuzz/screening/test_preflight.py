@@ -16,9 +16,9 @@ from fuzz.screening import screen
 from fuzz.screening.distilling import batches, describe, devices_in, group_of, scope_of
 from fuzz.screening.screen import Screen
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
-from oracle.isa import FORMS
-from oracle.program import requirements
-from oracle.targets import Module
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
+from oracle.program.program import requirements
 from runners import simulated_runner
 from runners.cuda.libraries import DriverLibrary
 from runners.emission import emit

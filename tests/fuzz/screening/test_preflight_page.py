@@ -17,7 +17,7 @@ from fuzz.console.screening import ScreenedDevice, Soundness, preflight_row
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening.distilling import describe, scope_of
 from fuzz.screening.screen import Screen
-from oracle.targets import Module
+from oracle.isa.targets import Module
 
 PAGE = (ROOT / "docs" / "preflight.md").read_text()
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from corpus import Kind
 from fuzz.findings.replay import Subject
-from oracle.image import position
-from oracle.isa import LDMATRIX_FORMS, MMA_FORMS, MMA_SYNC_FORMS
-from oracle.program import Program
-from oracle.storage import read
-from oracle.targets import Module
+from oracle.isa.lookup import LDMATRIX_FORMS, MMA_FORMS, MMA_SYNC_FORMS
+from oracle.isa.targets import Module
+from oracle.layouts.storage import read
+from oracle.program.image import position
+from oracle.program.program import Program
 from runners.emission import emit
 from strategies.contents import expand, recipes
 from strategies.features import Focus

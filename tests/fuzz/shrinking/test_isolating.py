@@ -10,13 +10,19 @@ from shrinking_cases import LANE_PROGRAMS, TARGET, WANTED, subjects, verdicts_of
 
 from fuzz.findings.replay import Subject
 from fuzz.shrinking import shrink
-from oracle.definedness import undefined
-from oracle.execution import execute
-from oracle.ops import Op, multiplies_fragments, multiplies_registers, stores_fragment, stores_rows
-from oracle.program import walk
-from oracle.steps import PlainAccess, Step, is_plain_load
-from oracle.storage import Tile, read
-from oracle.tracing import trace
+from oracle.execute.execution import execute
+from oracle.execute.tracing import trace
+from oracle.layouts.storage import Tile, read
+from oracle.program.definedness import undefined
+from oracle.program.ops import (
+    Op,
+    multiplies_fragments,
+    multiplies_registers,
+    stores_fragment,
+    stores_rows,
+)
+from oracle.program.program import walk
+from oracle.program.steps import PlainAccess, Step, is_plain_load
 from strategies.simplification.examples import Example
 from strategies.simplification.isolation import isolated, loaded
 

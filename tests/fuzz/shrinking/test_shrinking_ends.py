@@ -14,9 +14,9 @@ from shrinking_cases import WANTED, subjects, verdicts_of
 from corpus import Kind, ShrinkStatus
 from fuzz.findings.replay import Subject
 from fuzz.shrinking import RunnerVerdicts, Trials, shrink
-from oracle.isa import FORMS
-from oracle.program import Program, walk
-from oracle.targets import Module
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
+from oracle.program.program import Program, walk
 from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Trouble
 from runners.simulated_runner import SimulatedRunner
 from strategies.features import Focus, Has

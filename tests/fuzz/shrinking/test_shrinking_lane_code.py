@@ -16,14 +16,14 @@ from fuzz.diagnosis.experiments import ExperimentDevice
 from fuzz.findings.families import WrongImages
 from fuzz.findings.replay import Subject, attempt
 from fuzz.shrinking import RunnerVerdicts, shrink
-from oracle.execution import execute
-from oracle.isa import FORMS
-from oracle.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every
-from oracle.ops import product_of
-from oracle.places import Place
-from oracle.program import Program, walk
-from oracle.steps import Barrier, Branch, Loop
-from oracle.targets import Module
+from oracle.execute.execution import execute
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
+from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every
+from oracle.program.ops import product_of
+from oracle.program.places import Place
+from oracle.program.program import Program, walk
+from oracle.program.steps import Barrier, Branch, Loop
 from runners.emission import emit
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, ForwardingRunner, Ran

@@ -9,8 +9,8 @@ import numpy as np
 
 from corpus import Kind
 from fuzz.findings.replay import Subject, attempt, smallest_kernel
-from oracle.lane_code import Assign, LaneCode
-from oracle.targets import Module
+from oracle.isa.targets import Module
+from oracle.program.lane_code import Assign, LaneCode
 from runners.emission import emit, emit_single
 from runners.ptx_pass import RewritingRunner
 from runners.simulated_runner import SimulatedRunner

@@ -8,7 +8,7 @@ import pytest
 from fakes import FAKE
 
 from oracle.errors import InfrastructureError, UsageError
-from oracle.targets import PtxVersion
+from oracle.isa.targets import PtxVersion
 from runners import toolchains
 from runners.assemblers.assembler import identify
 from runners.compilers import discover_assemblers as discover

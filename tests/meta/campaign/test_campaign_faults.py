@@ -10,8 +10,8 @@ from command_line import draw_little, leave_as_found, warpfuzz
 
 from corpus import Kind, open_corpus
 from fuzz.checks import instructions
-from oracle.legality import Verdict, verdict_of
-from oracle.targets import parse_target, parse_version
+from oracle.isa.legality import Verdict, verdict_of
+from oracle.isa.targets import parse_target, parse_version
 from runners.assemblers.assembler import identify
 from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module

@@ -11,7 +11,7 @@ from fuzz.checks.rounds import Work
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, Place, device_of
 from fuzz.runner import OpenRunner, RunnerChoice
-from oracle.forms import Form
+from oracle.isa.forms import Form
 from strategies.draws import Selection
 from strategies.rounds import Versions, selected_forms
 

@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import strategies as st
 from planted_ptxas import planted_ptxas
 
-from oracle.execution import execute
-from oracle.isa import forms_by_opcode
-from oracle.targets import Module
+from oracle.execute.execution import execute
+from oracle.isa.lookup import forms_by_opcode
+from oracle.isa.targets import Module
 from runners.cuda.compilation import PtxasCompiler
 from runners.emission import emit
 from runners.protocol import Compiled, Failure, Ran, Trouble

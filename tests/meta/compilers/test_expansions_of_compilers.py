@@ -16,8 +16,8 @@ from fuzz.compilers.matrix import words
 from fuzz.compilers.members import Member
 from fuzz.findings.replay import Subject, attempt
 from fuzz.runner import without_figures
+from oracle.isa.targets import Module
 from oracle.models import Model, forget_models, model_for, use_model
-from oracle.targets import Module
 from runners.assemblers.assembler import identify
 from runners.cuda.compilation import release_of
 from runners.emission import emit

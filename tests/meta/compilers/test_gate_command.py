@@ -25,8 +25,8 @@ from corpus.opening import FOLDER as RECORD
 from fuzz.campaign.store import Budget
 from fuzz.commands import gate
 from fuzz.compilers.matrix import survey_programs
-from oracle.forms import Form
-from oracle.program import Program
+from oracle.isa.forms import Form
+from oracle.program.program import Program
 from runners.variants import parse_variant
 
 FAULT = "store-layout-flipped"

@@ -7,7 +7,7 @@ import pytest
 from command_line import warpfuzz
 from planted_ptxas import planted_ptxas
 
-from oracle.legality import explain
+from oracle.isa.legality import explain
 
 LEVEL = 2
 

@@ -32,7 +32,7 @@ from cuda_fakes import (
 )
 from single_multiplies import VARIANTS, Access, program
 
-from oracle.execution import execute
+from oracle.execute.execution import execute
 from runners import children
 from runners.cuda import self_check, supervisor
 from runners.cuda.runner import CudaRunner
@@ -275,8 +275,8 @@ def test_a_module_on_which_the_drivers_compiler_breaks_is_a_failure(
 def test_a_device_that_is_not_there_at_the_start_is_lost(
     monkeypatch: pytest.MonkeyPatch, mode: str, words: str
 ) -> None:
-    # What babbles begins an answer that has no rest.
-    monkeypatch.setattr(children, "_REST_SECONDS", 1)
+    # What babbles does not end by itself.
+    monkeypatch.setattr(children, "_DYING_SECONDS", 1.0)
     start = time.monotonic()
     allowed = 1.5 if mode == "sleeps" else _PATIENCE
     with fake_runner(mode=mode, start_deadline=allowed) as runner:

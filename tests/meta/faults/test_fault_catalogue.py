@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from simulated_kernels import VARIANTS, kernel, ldmatrix, multiplication
 
 from oracle.errors import UsageError
-from oracle.formats import FORMATS
-from oracle.isa import FORMS, LOAD_FORMS, STORE_FORMS
+from oracle.isa.formats import FORMATS
+from oracle.isa.lookup import FORMS, LOAD_FORMS, STORE_FORMS
 from runners.faults import CATALOGUE, Fault, Place, by_name
 from runners.faults.rewriters import access_of
 from runners.faults.statements import edited, statements

@@ -22,9 +22,9 @@ from simulated_kernels import (
 )
 from sparse_products import PLAIN, Sparse
 
-from oracle.isa import MMA_SYNC_FORMS, mma_sync_form
-from oracle.program import Program
-from oracle.targets import Module
+from oracle.isa.lookup import MMA_SYNC_FORMS, mma_sync_form
+from oracle.isa.targets import Module
+from oracle.program.program import Program
 from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, by_name
 from runners.faults.corruptions import register_lost, silent_corruption

@@ -16,8 +16,8 @@ from fuzz.cli import _exit_code
 from fuzz.commands.conform import MODEL, PERMITTED, asked
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa import FORMS, form_of, is_available
-from oracle.targets import Module
+from oracle.isa.lookup import FORMS, form_of, is_available
+from oracle.isa.targets import Module
 from runners import foreign
 from runners.emission import emit
 from runners.foreign import ForeignRunner, identity_of

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from corpus import Kind
 from fuzz.findings.replay import Subject, attempt
-from oracle.definedness import undefined
-from oracle.execution import execute
-from oracle.image import position
-from oracle.isa import FORMS, LDMATRIX_FORMS, MMA_FORMS, is_available
-from oracle.ops import accesses_matrix, is_main, loads_fragment
-from oracle.places import Place
-from oracle.program import Program, walk
-from oracle.steps import Branch, Loop, Step
-from oracle.storage import Tile, read, write
-from oracle.targets import Module
+from oracle.execute.execution import execute
+from oracle.isa.lookup import FORMS, LDMATRIX_FORMS, MMA_FORMS, is_available
+from oracle.isa.targets import Module
+from oracle.layouts.storage import Tile, read, write
+from oracle.program.definedness import undefined
+from oracle.program.image import position
+from oracle.program.ops import accesses_matrix, is_main, loads_fragment
+from oracle.program.places import Place
+from oracle.program.program import Program, walk
+from oracle.program.steps import Branch, Loop, Step
 from runners.emission import emit
 from runners.faults import Fault
 from runners.protocol import Ran, Runner

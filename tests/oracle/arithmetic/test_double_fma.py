@@ -8,8 +8,8 @@ from reference.numbers import F64, decode
 from oracle import mma
 from oracle.arithmetic.double_chain import chain
 from oracle.arithmetic.fma import Decoded, fma
+from oracle.arithmetic.scratch import own_scratch
 from oracle.models import NanRule, model_for
-from oracle.scratch import own_scratch
 
 MODES = ("rn", "rz", "rm", "rp")
 NAN = NanRule(order=("a", "b", "c"), invalid=0xFFF8_0000_0000_0000)

@@ -10,11 +10,11 @@ from reference.numbers import BF16, F16, F32, F64, TF32, decode
 from test_truncated_dots import TARGETS, patterns
 
 from oracle import mma, permitted
-from oracle.enclosure import enclosure
-from oracle.formats import FORMATS
-from oracle.isa import mma_form, mma_sync_form
+from oracle.bounds.enclosure import enclosure
+from oracle.execute.multiply import multiply
+from oracle.isa.formats import FORMATS
+from oracle.isa.lookup import mma_form, mma_sync_form
 from oracle.models import model_for
-from oracle.multiply import multiply
 
 LAYOUTS = {"f16": F16, "bf16": BF16, "tf32": TF32, "f32": F32, "f64": F64}
 FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}

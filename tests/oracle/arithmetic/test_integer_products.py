@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference.dot_products import bit_dot, integer_dot
 
-from oracle import isa, mma, permitted
+from oracle import mma, permitted
+from oracle.isa import lookup as isa
 
 INTEGER_FORMS = [
     form for form in isa.FORMS if form.mnemonic == "wmma.mma" and not form.a_type.is_float

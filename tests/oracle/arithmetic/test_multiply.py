@@ -3,9 +3,10 @@ import pytest
 from reference import dot_products
 from reference.numbers import BF16, F16, F32, TF32, decode, encode
 
-from oracle import isa, mma, permitted
+from oracle import mma, permitted
 from oracle.errors import UsageError
-from oracle.isa import mma_form
+from oracle.isa import lookup as isa
+from oracle.isa.lookup import mma_form
 
 ALL_FORMS = [form for form in isa.FORMS if form.mnemonic == "wmma.mma"]
 SATURATED_FLOATS = [form for form in ALL_FORMS if form.satfinite and form.a_type.is_float]

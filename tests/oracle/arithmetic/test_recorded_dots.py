@@ -7,10 +7,10 @@ import pytest
 from dots import fast, rule_of
 
 from oracle.arithmetic.dots import dot_product
-from oracle.enclosure import enclosure
-from oracle.isa import mma_form, mma_sync_form
+from oracle.arithmetic.scratch import own_scratch
+from oracle.bounds.enclosure import enclosure
+from oracle.isa.lookup import mma_form, mma_sync_form
 from oracle.models import model_for
-from oracle.scratch import own_scratch
 
 RECORDED = Path(__file__).parents[2] / "data" / "gpu_dot_products.npz"
 BYTES = RECORDED.with_name("ada_byte_dot_products.npz")

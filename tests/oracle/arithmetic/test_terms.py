@@ -7,14 +7,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from oracle.forms import Form
-from oracle.instructions import INSTRUCTIONS
-from oracle.instructions.mma_sp import selectors
-from oracle.isa import MMA_FORMS, MMA_SYNC_FORMS
-from oracle.lane_fragments import unpack
-from oracle.ops import multiplies, product_of
-from oracle.program import Program
-from oracle.tracing import operands_of, sums_of, trace
+from oracle.execute.tracing import operands_of, sums_of, trace
+from oracle.isa.forms import Form
+from oracle.isa.lookup import MMA_FORMS, MMA_SYNC_FORMS
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.tables.mma_sp import selectors
+from oracle.layouts.lane_fragments import unpack
+from oracle.program.ops import multiplies, product_of
+from oracle.program.program import Program
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.programs.single_instruction import buffers_of, single_instruction
 

@@ -6,8 +6,8 @@ import re
 
 from hypothesis import strategies as st
 
-from oracle.forms import Form
-from oracle.isa import FORMS
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS
 from strategies.instructions import legal_drafts
 
 SECTION = re.compile(r"\d+(\.\d+)*")

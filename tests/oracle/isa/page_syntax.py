@@ -1,6 +1,6 @@
 """Expands the syntax of a page, as it is printed there, into opcodes.
 
-Shares nothing with `oracle.isa`: what is compared with it has to come from elsewhere.
+Shares nothing with `oracle.isa.lookup`: what is compared with it has to come from elsewhere.
 """
 
 from __future__ import annotations

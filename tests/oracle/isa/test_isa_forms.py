@@ -8,9 +8,7 @@ from collections import Counter
 import pytest
 from page_syntax import opcodes
 
-from oracle.instructions import INSTRUCTIONS
-from oracle.instructions.row import Instruction, describes, slots_of
-from oracle.isa import (
+from oracle.isa.lookup import (
     FORMS,
     LDMATRIX_FORMS,
     LOAD_FORMS,
@@ -20,6 +18,8 @@ from oracle.isa import (
     forms_by_opcode,
     spellings,
 )
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.tables.row import Instruction, describes, slots_of
 
 # PTX ISA 9.7.14.4.3, Syntax: of each block layouts of A and of B, shapes, types of A, B and C.
 HALVES = ".m16n16k16, .m8n32k16, .m32n8k16"

@@ -7,17 +7,17 @@ from itertools import product
 import pytest
 from page_notes import NOTES, PageNote, available
 
-from oracle.forms import Form
-from oracle.isa import (
+from oracle.isa.forms import Form
+from oracle.isa.legality import Explanation, Verdict, explain
+from oracle.isa.lookup import (
     FORMS,
     form_of,
     is_available,
     needs_aligned,
     notes_of,
 )
-from oracle.legality import Explanation, Verdict, explain
-from oracle.reasons import Rule
-from oracle.targets import TARGETS, VERSIONS, Module, PtxVersion, parse_target
+from oracle.isa.reasons import Rule
+from oracle.isa.targets import TARGETS, VERSIONS, Module, PtxVersion, parse_target
 from strategies.drafts import canonical
 
 NOTE_ROWS = [(mnemonic, note) for mnemonic, (_, notes) in NOTES.items() for note in notes]

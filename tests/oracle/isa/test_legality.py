@@ -11,12 +11,19 @@ from hypothesis import strategies as st
 from instruction_texts import SECTION, any_texts, forms, legal_texts
 
 from oracle.errors import UsageError
-from oracle.forms import Form
-from oracle.instructions import INSTRUCTIONS
-from oracle.isa import FORMS, is_available
-from oracle.legality import Verdict, explain, verdict_of
-from oracle.reasons import Rule
-from oracle.targets import TARGETS, VERSIONS, Module, newest_for_cuda, parse_target, parse_version
+from oracle.isa.forms import Form
+from oracle.isa.legality import Verdict, explain, verdict_of
+from oracle.isa.lookup import FORMS, is_available
+from oracle.isa.reasons import Rule
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.targets import (
+    TARGETS,
+    VERSIONS,
+    Module,
+    newest_for_cuda,
+    parse_target,
+    parse_version,
+)
 from strategies.drafts import canonical
 from strategies.instructions import legal_drafts
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from instruction_texts import SECTION, forms
 
 from oracle.errors import UsageError
-from oracle.forms import Form, kind_of
-from oracle.instructions import INSTRUCTIONS
-from oracle.isa import (
+from oracle.isa.forms import Form, kind_of
+from oracle.isa.legality import Explanation, Verdict, explain
+from oracle.isa.lookup import (
     FORMS,
     form_of,
     form_spelt,
@@ -20,9 +20,9 @@ from oracle.isa import (
     mnemonic_of,
     vocabulary,
 )
-from oracle.legality import Explanation, Verdict, explain
-from oracle.opcodes import resolve
-from oracle.reasons import Rule
+from oracle.isa.opcodes import resolve
+from oracle.isa.reasons import Rule
+from oracle.isa.tables import INSTRUCTIONS
 from strategies.drafts import canonical, documented, foreign, tokens
 
 KINDS = tuple(dict.fromkeys(kind_of(slot.name) for form in FORMS for slot in form.slots))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from oracle import mma_sync, permitted
-from oracle.isa import MMA_SYNC_FORMS, form_of
+from oracle.isa.lookup import MMA_SYNC_FORMS, form_of
 
 FOLDER = Path(__file__).parents[2] / "data" / "mma_sync"
 sys.path.insert(0, str(FOLDER))

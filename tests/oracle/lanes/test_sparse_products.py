@@ -15,10 +15,10 @@ from reference.dot_products import H100_F16, H100_F32, Rule, integer_dot, trunca
 from reference.numbers import BF16, F16, F32, TF32, decode, encode
 
 from oracle import UsageError, mma_sp, mma_sync, permitted
-from oracle.forms import Form
-from oracle.instructions import INSTRUCTIONS
-from oracle.instructions.mma_sp import legal_pairs, metadata_lanes, selectors
-from oracle.lane_fragments import defined_rows, rows_met
+from oracle.isa.forms import Form
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.tables.mma_sp import legal_pairs, metadata_lanes, selectors
+from oracle.layouts.lane_fragments import defined_rows, rows_met
 
 PLAIN = INSTRUCTIONS["mma.sp"].forms
 FORMS = [*PLAIN, *INSTRUCTIONS["mma.sp::ordered_metadata"].forms]

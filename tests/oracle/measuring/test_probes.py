@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oracle.isa import MMA_FORMS
+from oracle.isa.lookup import MMA_FORMS
+from oracle.isa.targets import Module
 from oracle.measuring.dots import Dots
 from oracle.measuring.doubles import fit_doubles
 from oracle.measuring.inference import Evidence, fit
 from oracle.measuring.probes import float_probes
 from oracle.measuring.units import random_tiles, units_of
-from oracle.targets import Module
 
 DEPTH = 8
 

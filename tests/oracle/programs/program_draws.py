@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from oracle.program import Program
+from oracle.program.program import Program
 from strategies import samples
 
 SPECIAL = np.array(

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracle import isa
-from oracle.definedness import Cause, undefined
 from oracle.errors import UsageError
-from oracle.ops import Op
-from oracle.places import Buffer, Place, Word
-from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Loop, Step, plain_store
+from oracle.isa import lookup as isa
+from oracle.program.definedness import Cause, undefined
+from oracle.program.ops import Op
+from oracle.program.places import Buffer, Place, Word
+from oracle.program.program import Program
+from oracle.program.steps import Barrier, Branch, Copy, Loop, Step, plain_store
 
 BUFFERS = (
     Buffer(name="data", space="global", size=4096),

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oracle.execution import execute
-from oracle.image import writable
-from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
+from oracle.execute.execution import execute
+from oracle.isa.lookup import LOAD_FORMS, STORE_FORMS, mma_form
 from oracle.models import Confidence
-from oracle.operations import Operation
-from oracle.ops import Op
-from oracle.places import Buffer, Place, Word
-from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, plain_load, plain_store
+from oracle.program.image import writable
+from oracle.program.operations import Operation
+from oracle.program.ops import Op
+from oracle.program.places import Buffer, Place, Word
+from oracle.program.program import Program
+from oracle.program.steps import Barrier, Branch, Copy, Elementwise, Loop, plain_load, plain_store
 
 QUIET = settings(
     max_examples=30,

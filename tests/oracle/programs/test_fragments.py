@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from program_interpreter import element
 
-from oracle.formats import FORMATS, Format
-from oracle.operations import Operation, apply, operations
+from oracle.isa.formats import FORMATS, Format
+from oracle.program.operations import Operation, apply, operations
 
 PAIRS = [(o, type_) for type_ in FORMATS.values() for o in operations(type_)]
 

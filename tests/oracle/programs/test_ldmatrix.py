@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from program_interpreter import register
 
 from oracle.errors import UndefinedProgramError
-from oracle.forms import Form
-from oracle.isa import LDMATRIX_FORMS
-from oracle.matrix_moves import ldmatrix
-from oracle.ops import Op
+from oracle.isa.forms import Form
+from oracle.isa.lookup import LDMATRIX_FORMS
+from oracle.layouts.matrix_moves import ldmatrix
+from oracle.program.ops import Op
 
 X1 = "ldmatrix.sync.aligned.m8n8.x1.shared.b16"
 

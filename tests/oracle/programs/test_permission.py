@@ -9,19 +9,20 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from oracle import isa
-from oracle.enclosure import enclosure
+from oracle.bounds.enclosure import enclosure
+from oracle.bounds.permission import permitted
 from oracle.errors import UndefinedProgramError, UsageError
-from oracle.execution import Planes, Warps, execute, run
-from oracle.formats import Format
-from oracle.forms import Form
+from oracle.execute.execution import Planes, Warps, execute, run
+from oracle.execute.tracing import trace
+from oracle.isa import lookup as isa
+from oracle.isa.formats import Format
+from oracle.isa.forms import Form
 from oracle.models import model_for
-from oracle.operations import FLOATS, Operation
-from oracle.ops import Op
-from oracle.permission import permitted
-from oracle.places import Buffer, Place, Word
-from oracle.program import Program
-from oracle.steps import (
+from oracle.program.operations import FLOATS, Operation
+from oracle.program.ops import Op
+from oracle.program.places import Buffer, Place, Word
+from oracle.program.program import Program
+from oracle.program.steps import (
     Barrier,
     Branch,
     Copy,
@@ -31,7 +32,6 @@ from oracle.steps import (
     plain_load,
     plain_store,
 )
-from oracle.tracing import trace
 
 QUIET = settings(
     max_examples=20,

@@ -11,18 +11,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracle import isa
-from oracle.definedness import Cause, undefined
+from oracle.bounds.permission import permitted
 from oracle.errors import UsageError
-from oracle.execution import execute
-from oracle.forms import Form
-from oracle.image import locate, position, writable
-from oracle.ops import Op, Rows, accesses_matrix, accesses_rows, memory_of
-from oracle.permission import permitted
-from oracle.places import Buffer, Place, Word
-from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Step, pack_registers, plain_load, plain_store
-from oracle.tracing import trace
+from oracle.execute.execution import execute
+from oracle.execute.tracing import trace
+from oracle.isa import lookup as isa
+from oracle.isa.forms import Form
+from oracle.program.definedness import Cause, undefined
+from oracle.program.image import locate, position, writable
+from oracle.program.ops import Op, Rows, accesses_matrix, accesses_rows, memory_of
+from oracle.program.places import Buffer, Place, Word
+from oracle.program.program import Program
+from oracle.program.steps import (
+    Barrier,
+    Branch,
+    Copy,
+    Step,
+    pack_registers,
+    plain_load,
+    plain_store,
+)
 
 ALIGNMENT = 32
 BUFFERS = (

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from oracle.definedness import Cause, undefined
+from oracle.bounds.permission import permitted
 from oracle.errors import UsageError
-from oracle.execution import execute
-from oracle.isa import ldmatrix_form, mma_form, mma_sync_form
-from oracle.ops import Op
-from oracle.permission import permitted
-from oracle.places import Buffer, Place, Word
-from oracle.program import Program
-from oracle.sharing import overlaps
-from oracle.steps import (
+from oracle.execute.execution import execute
+from oracle.isa.lookup import ldmatrix_form, mma_form, mma_sync_form
+from oracle.program.definedness import Cause, undefined
+from oracle.program.ops import Op
+from oracle.program.places import Buffer, Place, Word
+from oracle.program.program import Program
+from oracle.program.sharing import overlaps
+from oracle.program.steps import (
     Barrier,
     Branch,
     Step,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oracle.execution import execute
-from oracle.image import position
-from oracle.isa import FORMS
-from oracle.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat
-from oracle.places import Buffer, Place
-from oracle.program import Program
-from oracle.slicing import Link, slice_of
-from oracle.steps import accesses_registers, is_lane_code, plain_load, plain_store
-from oracle.targets import Module
-from oracle.tracing import trace
+from oracle.execute.execution import execute
+from oracle.execute.slicing import Link, slice_of
+from oracle.execute.tracing import trace
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
+from oracle.program.image import position
+from oracle.program.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat
+from oracle.program.places import Buffer, Place
+from oracle.program.program import Program
+from oracle.program.steps import accesses_registers, is_lane_code, plain_load, plain_store
 from strategies.draws import draw_one
 from strategies.features import Focus, Has
 from strategies.matrices import results

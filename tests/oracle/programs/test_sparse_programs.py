@@ -9,17 +9,17 @@ import pytest
 
 from corpus.programs import decode_program, encode_program
 from oracle import UsageError, mma_sp
-from oracle.definedness import Cause, undefined
-from oracle.execution import execute
-from oracle.forms import Form
-from oracle.instructions import INSTRUCTIONS
-from oracle.instructions.mma_sp import legal_pairs, selectors
-from oracle.ops import Op, product_of
-from oracle.permission import permitted
-from oracle.places import Place
-from oracle.program import Program
-from oracle.steps import Step, plain_load, plain_store, set_registers
-from oracle.targets import Module
+from oracle.bounds.permission import permitted
+from oracle.execute.execution import execute
+from oracle.isa.forms import Form
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.tables.mma_sp import legal_pairs, selectors
+from oracle.isa.targets import Module
+from oracle.program.definedness import Cause, undefined
+from oracle.program.ops import Op, product_of
+from oracle.program.places import Place
+from oracle.program.program import Program
+from oracle.program.steps import Step, plain_load, plain_store, set_registers
 from runners.emission import emit
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.programs.single_instruction import buffers_of, single_instruction

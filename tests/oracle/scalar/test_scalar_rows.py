@@ -7,10 +7,10 @@ import pytest
 from scalar_operands import operands
 
 from oracle.arithmetic.conversions import is_nan
-from oracle.formats import FORMATS
+from oracle.isa.formats import FORMATS
+from oracle.isa.targets import Module
 from oracle.scalar import SCALARS
 from oracle.scalar.floats import NANS
-from oracle.targets import Module
 
 ROWS = list(SCALARS.values())
 

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oracle.errors import UsageError
-from oracle.isa import FORMS
-from oracle.targets import parse_target
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import parse_target
 from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import Judge, judge_module
 from runners.compilers import find_assembler

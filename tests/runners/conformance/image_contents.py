@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from single_multiplies import Access, program
 
-from oracle.formats import Format
-from oracle.forms import Form
-from oracle.program import Program
+from oracle.isa.formats import Format
+from oracle.isa.forms import Form
+from oracle.program.program import Program
 from runners.protocol import Images
 
 

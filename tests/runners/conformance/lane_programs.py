@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from oracle.forms import Form
-from oracle.isa import FORMS, LDMATRIX_FORMS
-from oracle.operands import Registers
-from oracle.ops import Op, Rows, memory_of
-from oracle.places import Buffer, Place
-from oracle.program import Program
-from oracle.steps import (
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS, LDMATRIX_FORMS
+from oracle.program.operands import Registers
+from oracle.program.ops import Op, Rows, memory_of
+from oracle.program.places import Buffer, Place
+from oracle.program.program import Program
+from oracle.program.steps import (
     Barrier,
     Copy,
     Step,

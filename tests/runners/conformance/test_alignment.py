@@ -7,10 +7,10 @@ import pytest
 from image_contents import contents
 from single_multiplies import VARIANTS, Access, program
 
-from oracle.definedness import undefined
-from oracle.execution import execute
-from oracle.forms import Form
-from oracle.targets import Module
+from oracle.execute.execution import execute
+from oracle.isa.forms import Form
+from oracle.isa.targets import Module
+from oracle.program.definedness import undefined
 from runners.emission import emit_all
 from runners.protocol import Compiled, Failure, Ran, Runner, Trouble
 

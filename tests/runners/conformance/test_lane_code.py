@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from corpus.programs import decode_program, encode_program
 from fuzz.findings.verdicts import judge
+from oracle.bounds.permission import contradicting, permitted
 from oracle.errors import UsageError
-from oracle.execution import execute
-from oracle.isa import FORMS
-from oracle.lane_code import (
+from oracle.execute.execution import execute
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
+from oracle.program.lane_code import (
     Assign,
     If,
     LaneCode,
@@ -25,10 +27,8 @@ from oracle.lane_code import (
     may_be_open,
     run_lanes,
 )
-from oracle.ops import Op
-from oracle.permission import contradicting, permitted
-from oracle.program import Program, walk
-from oracle.targets import Module
+from oracle.program.ops import Op
+from oracle.program.program import Program, walk
 from runners.emission import emit
 from runners.front_ends.protocol import check_named
 from runners.protocol import Compiled, Ran, Runner

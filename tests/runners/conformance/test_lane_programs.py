@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from lane_programs import programs
 
-from oracle.execution import execute
-from oracle.isa import MMA_SYNC_FORMS
-from oracle.permission import permitted
-from oracle.targets import Module
+from oracle.bounds.permission import permitted
+from oracle.execute.execution import execute
+from oracle.isa.lookup import MMA_SYNC_FORMS
+from oracle.isa.targets import Module
 from runners.emission import emit_all
 from runners.protocol import Compiled, Ran, Runner
 from strategies.contents import Recipe, ValueClass, expand

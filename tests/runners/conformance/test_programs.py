@@ -8,14 +8,14 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from oracle import isa
-from oracle.execution import execute
-from oracle.forms import Form
-from oracle.ops import Lines, Op
-from oracle.places import Buffer, Place
-from oracle.program import Program, requirements, walk
-from oracle.steps import Barrier, Copy, plain_store
-from oracle.targets import Module
+from oracle.execute.execution import execute
+from oracle.isa import lookup as isa
+from oracle.isa.forms import Form
+from oracle.isa.targets import Module
+from oracle.program.ops import Lines, Op
+from oracle.program.places import Buffer, Place
+from oracle.program.program import Program, requirements, walk
+from oracle.program.steps import Barrier, Copy, plain_store
 from runners.emission import emit
 from runners.protocol import Compiled, Ran, Runner
 from runners.simulated_runner import SimulatedRunner

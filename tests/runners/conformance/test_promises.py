@@ -10,7 +10,7 @@ from runners_under_test import make_runner
 from single_multiplies import VARIANTS, Access
 
 from oracle.errors import UsageError
-from oracle.targets import Module
+from oracle.isa.targets import Module
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit
 from runners.isolation import isolate

@@ -13,9 +13,9 @@ from image_contents import contents
 from single_multiplies import VARIANTS, Access
 
 from oracle.errors import UsageError
-from oracle.execution import execute
-from oracle.isa import mma_form
-from oracle.program import Program
+from oracle.execute.execution import execute
+from oracle.isa.lookup import mma_form
+from oracle.program.program import Program
 from runners.emission import emit, emit_screening
 from runners.kernels import KernelModule, ScreeningKernel
 from runners.ledger import IMAGES_AT, RECORD, RECORDS, RECORDS_AT

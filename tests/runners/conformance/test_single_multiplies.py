@@ -7,9 +7,9 @@ import pytest
 from image_contents import contents
 from single_multiplies import VARIANTS, accesses, program
 
-from oracle.execution import execute
-from oracle.forms import Form
-from oracle.targets import Module
+from oracle.execute.execution import execute
+from oracle.isa.forms import Form
+from oracle.isa.targets import Module
 from runners.emission import emit_all
 from runners.protocol import Compiled, Ran, Runner
 

@@ -16,12 +16,12 @@ import pytest
 from cuda_fakes import HANGS, MISALIGNED, fake_runner, module
 
 from oracle.errors import InfrastructureError
-from oracle.execution import execute
-from oracle.image import different
-from oracle.isa import form_of
+from oracle.execute.execution import execute
+from oracle.isa.lookup import form_of
 from oracle.models import model_for
-from oracle.ops import product_of
-from oracle.program import Program
+from oracle.program.image import different
+from oracle.program.ops import product_of
+from oracle.program.program import Program
 from runners.cuda import fresh
 from runners.cuda import runner as cuda_runner
 from runners.cuda.runner import CudaRunner

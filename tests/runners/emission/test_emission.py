@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from single_multiplies import Access, load_forms, program, store_forms
 
 from oracle.errors import UsageError
-from oracle.execution import execute
-from oracle.isa import mma_form
-from oracle.ops import Op
-from oracle.places import Buffer, Place
-from oracle.program import Program, walk
-from oracle.steps import Barrier, Copy
-from oracle.targets import Module
+from oracle.execute.execution import execute
+from oracle.isa.lookup import mma_form
+from oracle.isa.targets import Module
+from oracle.program.ops import Op
+from oracle.program.places import Buffer, Place
+from oracle.program.program import Program, walk
+from oracle.program.steps import Barrier, Copy
 from runners.emission import emit, emit_all, emit_screening
 from runners.protocol import Compiled, Ran
 from runners.simulated_runner import SimulatedRunner

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from lane_programs import programs
 from single_multiplies import VARIANTS, Access, accesses, program
 
-from oracle.forms import Form
-from oracle.isa import MMA_SYNC_FORMS
-from oracle.program import Program, requirements
-from oracle.targets import Module
+from oracle.isa.forms import Form
+from oracle.isa.lookup import MMA_SYNC_FORMS
+from oracle.isa.targets import Module
+from oracle.program.program import Program, requirements
 from runners.compilers import discover_assemblers
 from runners.cuda.compilation import PtxasCompiler
 from runners.emission import emit_all, emit_screening

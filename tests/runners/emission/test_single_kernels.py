@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from corpus.entry import EXPECTED, Entry, scan_folders
 from fuzz.findings.case import image_of, subject_of
 from fuzz.findings.making import is_value_finding
-from oracle.execution import execute
-from oracle.isa import FORMS
-from oracle.targets import Module
+from oracle.execute.execution import execute
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
 from runners.emission import emit, emit_single
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Images, Ran

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.front_ends.child import Child
+from runners.front_ends.protocol import Child
 from runners.protocol import Failure
 
 _ABORTS = """

@@ -8,18 +8,18 @@ from functools import cache
 
 import pytest
 
-from oracle.isa import FORMS
-from oracle.operands import Fragment
-from oracle.operations import Operation
-from oracle.ops import Op, accesses_matrix, loads_fragment
-from oracle.program import Program, requirements, walk
-from oracle.steps import Elementwise, Step
-from oracle.targets import Module
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
+from oracle.program.operands import Fragment
+from oracle.program.operations import Operation
+from oracle.program.ops import Op, accesses_matrix, loads_fragment
+from oracle.program.program import Program, requirements, walk
+from oracle.program.steps import Elementwise, Step
 from runners.emission import emit_all
-from runners.front_ends import cuda_cpp_api as api
+from runners.front_ends import cuda_cpp_words as api
 from runners.front_ends.cuda_cpp import CudaCppWriter, cuda_cpp
 from runners.front_ends.cuda_cpp_compilers import Nvcc, Nvrtc
-from runners.front_ends.cuda_cpp_elements import statement
+from runners.front_ends.cuda_cpp_words import statement
 from runners.front_ends.llvm import Llvmlite
 from runners.front_ends.protocol import is_named
 from runners.toolchains import DRIVER

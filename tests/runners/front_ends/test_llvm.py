@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 from oracle.errors import InfrastructureError, UsageError
-from oracle.execution import execute
-from oracle.forms import Form
-from oracle.isa import FORMS
-from oracle.matrices import LANES
-from oracle.program import Program, walk
-from oracle.steps import PlainAccess
-from oracle.targets import Module
+from oracle.execute.execution import execute
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS
+from oracle.isa.matrices import LANES
+from oracle.isa.targets import Module
+from oracle.program.program import Program, walk
+from oracle.program.steps import PlainAccess
 from runners import compilers
 from runners.compilers import discover_front_ends, find_front_ends
 from runners.compilers import find_front_end as find
 from runners.emission import emit, emit_all
 from runners.front_ends.llvm import LlvmliteFrontEnd
-from runners.front_ends.llvm_intrinsics import multiply_name
 from runners.front_ends.llvm_ir import llvm_ir
+from runners.front_ends.llvm_text import multiply_name
 from runners.front_ends.protocol import FrontEnd, is_named
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Ran, Trouble

@@ -10,20 +10,19 @@ import numpy as np
 import pytest
 
 from oracle.errors import UsageError
-from oracle.execution import execute
-from oracle.isa import FORMS
-from oracle.operations import operations
-from oracle.program import Program
-from oracle.steps import Elementwise
-from oracle.targets import Module
+from oracle.execute.execution import execute
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
+from oracle.program.operations import operations
+from oracle.program.program import Program
+from oracle.program.steps import Elementwise
 from runners.compilers import fetched_compiler
 from runners.compilers import find_front_end as find
 from runners.emission import emit, emit_all
-from runners.front_ends import cuda_cpp_api as api
-from runners.front_ends.cuda_cpp import HEAD
+from runners.front_ends import cuda_cpp_words as api
+from runners.front_ends.cuda_cpp import HEAD, REGISTERS
 from runners.front_ends.cuda_cpp_compilers import Nvcc, NvrtcFrontEnd
-from runners.front_ends.cuda_cpp_elements import statement
-from runners.front_ends.cuda_cpp_text import REGISTERS
+from runners.front_ends.cuda_cpp_words import statement
 from runners.front_ends.protocol import FrontEnd, is_named
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Ran, Trouble

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from oracle.errors import InfrastructureError
-from oracle.isa import mma_form
-from oracle.targets import Module
+from oracle.isa.lookup import mma_form
+from oracle.isa.targets import Module
 from runners.compilers import find_front_end as find
 from runners.emission import emit
 from runners.front_ends.cuda_cpp_compilers import NvrtcFrontEnd

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from planted_llvm import FAULTS
 
-from oracle.execution import execute
-from oracle.isa import FORMS
-from oracle.targets import Module
+from oracle.execute.execution import execute
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
 from runners.compilers import find_front_end as find
 from runners.emission import emit_all
 from runners.front_ends.protocol import is_named

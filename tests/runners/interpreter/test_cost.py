@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_reference_agrees import product_program
 
-from oracle.isa import FORMS, form_of, is_available
+from oracle.isa.lookup import FORMS, form_of, is_available
+from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.program import Program
-from oracle.steps import Loop
-from oracle.targets import Module
+from oracle.program.program import Program
+from oracle.program.steps import Loop
 from runners.reference.cost import images_of, nanoseconds
 from runners.reference.encoding import Encoded, encode
 

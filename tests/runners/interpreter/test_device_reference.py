@@ -7,8 +7,8 @@ import pytest
 from test_reference_agrees import CLASSES, product_program
 
 from oracle.errors import InfrastructureError
-from oracle.execution import execute
-from oracle.isa import form_of
+from oracle.execute.execution import execute
+from oracle.isa.lookup import form_of
 from oracle.models import model_for
 from runners.processes import run_tool
 from runners.reference import host

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from test_reference_agrees import CLASSES, product_program
 
-from oracle.execution import execute
-from oracle.image import different
-from oracle.isa import form_of
+from oracle.execute.execution import execute
+from oracle.isa.lookup import form_of
 from oracle.models import model_for
+from oracle.program.image import different
 from runners.reference.encoding import encode
 from runners.reference.self_check import LISTED
 from strategies.contents import Recipe, expand

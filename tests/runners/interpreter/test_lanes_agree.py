@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scalar_operands import operands
 
-from oracle.execution import execute
-from oracle.isa import FORMS
-from oracle.lane_code import Assign, LaneCode
+from oracle.execute.execution import execute
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.program import Program, walk
+from oracle.program.lane_code import Assign, LaneCode
+from oracle.program.program import Program, walk
 from oracle.scalar import SCALARS
-from oracle.targets import Module
 from runners.reference.encoding import encode
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import draw

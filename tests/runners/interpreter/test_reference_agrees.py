@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oracle.execution import execute
-from oracle.formats import format_named
-from oracle.instructions.mma_sp import selectors
-from oracle.isa import FORMS, form_of
-from oracle.matrices import Matrix, Shape
+from oracle.execute.execution import execute
+from oracle.isa.formats import format_named
+from oracle.isa.lookup import FORMS, form_of
+from oracle.isa.matrices import Matrix, Shape
+from oracle.isa.tables.mma_sp import selectors
+from oracle.isa.targets import Module
 from oracle.models import Figure, model_for
 from oracle.models.figures import (
     ROUNDINGS,
@@ -22,12 +23,12 @@ from oracle.models.figures import (
     Whole,
     allowed_of,
 )
-from oracle.operations import operations
-from oracle.ops import product_of
-from oracle.program import Program
-from oracle.steps import Elementwise
-from oracle.targets import Module
-from runners.reference.encoding import NotEncodedError, encode
+from oracle.program.operations import operations
+from oracle.program.ops import product_of
+from oracle.program.program import Program
+from oracle.program.steps import Elementwise
+from runners.reference.encoding import encode
+from runners.reference.parts import NotEncodedError
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import draw
 from strategies.features import Focus

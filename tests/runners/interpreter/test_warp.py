@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from test_reference_agrees import CLASSES, product_program, products
 
-from oracle.execution import execute
-from oracle.isa import FORMS
+from oracle.execute.execution import execute
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.targets import Module
 from runners.reference.encoding import encode
 from runners.reference.self_check import _programs
 from runners.reference.shipped import SOURCE

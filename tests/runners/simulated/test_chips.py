@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from random_chips import ROUNDINGS, ROWS, random_silicon
 
 from oracle.arithmetic.dots import dot_product
+from oracle.arithmetic.scratch import Scratch
 from oracle.errors import UsageError
-from oracle.formats import FORMATS
+from oracle.isa.formats import FORMATS
 from oracle.models import model_for
 from oracle.models.figures import measured
-from oracle.scratch import Scratch
 from runners.simulated import SimulatedDevice
 from runners.simulated.fused import NAMED
 from runners.simulated.products import Types, multiply, multiply_on

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_kernels import VARIANTS, kernel, multiplication
 
-from oracle.isa import FORMS
+from oracle.isa.lookup import FORMS
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.parser import parse
 from runners.simulated.syntax import Address, Immediate, Name, Vector

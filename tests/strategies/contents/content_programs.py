@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle import isa
-from oracle.forms import ROW_BYTES, Form
-from oracle.image import position
-from oracle.ops import Op, loads_fragment
-from oracle.places import Buffer, Place, Word
-from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Loop, Step, plain_store
-from oracle.storage import Tile, read
+from oracle.isa import lookup as isa
+from oracle.isa.forms import ROW_BYTES, Form
+from oracle.layouts.storage import Tile, read
+from oracle.program.image import position
+from oracle.program.ops import Op, loads_fragment
+from oracle.program.places import Buffer, Place, Word
+from oracle.program.program import Program
+from oracle.program.steps import Barrier, Branch, Copy, Loop, Step, plain_store
 from strategies.contents import Recipe, ValueClass, expand
 
 WMMA = "wmma.mma.sync.aligned.row.col."

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from content_programs import BITS, FLOATS, INTEGERS, long, plain, recipe, rows_program
 
-from oracle.program import Program
+from oracle.program.program import Program
 from runners.reference.fresh import fill_bytes
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.contents.device import device_contents

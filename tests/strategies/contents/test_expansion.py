@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oracle.errors import UsageError
-from oracle.forms import Form
-from oracle.isa import LDMATRIX_FORMS, form_of
-from oracle.ops import Op, loads_fragment
-from oracle.places import Buffer, Place
-from oracle.program import Program
-from oracle.steps import Barrier, Copy, plain_load
-from oracle.storage import read
+from oracle.isa.forms import Form
+from oracle.isa.lookup import LDMATRIX_FORMS, form_of
+from oracle.layouts.storage import read
+from oracle.program.ops import Op, loads_fragment
+from oracle.program.places import Buffer, Place
+from oracle.program.program import Program
+from oracle.program.steps import Barrier, Copy, plain_load
 from strategies.contents import Recipe, ValueClass, expand, recipes
 from strategies.contents.plans import Readings
 

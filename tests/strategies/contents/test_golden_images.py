@@ -25,7 +25,7 @@ from content_programs import (
     rows_program,
 )
 
-from oracle.program import Program
+from oracle.program.program import Program
 from strategies.contents import ValueClass, expand
 
 PROGRAMS: dict[str, tuple[Program, str]] = {

@@ -17,7 +17,7 @@ import pytest
 from content_programs import BF16, F16_F16, F16_F32, F16_NARROWED, TF32, matrices
 from numpy.typing import NDArray
 
-from oracle import isa
+from oracle.isa import lookup as isa
 from runners.simulated.fused import NAMED, Rounding
 from runners.simulated.products import multiply
 from runners.simulated.silicon import FloatUnit, Matrix, float_unit

@@ -24,8 +24,8 @@ from content_programs import (
 )
 from numpy.typing import NDArray
 
-from oracle import isa
-from oracle.formats import Format
+from oracle.isa import lookup as isa
+from oracle.isa.formats import Format
 from strategies.contents import ValueClass as V
 from strategies.contents.floats import fields_of
 

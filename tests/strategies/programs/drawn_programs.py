@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from oracle.forms import Form
-from oracle.isa import FORMS
-from oracle.program import Program
-from oracle.targets import Module
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
+from oracle.program.program import Program
 from strategies.draws import draw, draw_one
 from strategies.features import Focus
 from strategies.programs import programs

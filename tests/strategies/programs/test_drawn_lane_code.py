@@ -9,10 +9,10 @@ from itertools import pairwise
 
 import pytest
 
-from oracle.isa import FORMS
-from oracle.lane_code import Assign, LaneCode, every, may_be_open, statements_taken
-from oracle.program import walk
-from oracle.targets import Module
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
+from oracle.program.lane_code import Assign, LaneCode, every, may_be_open, statements_taken
+from oracle.program.program import walk
 from strategies.draws import draw_one
 from strategies.features import Focus, Has
 from strategies.programs import lane_code, programs

@@ -11,13 +11,14 @@ from drawn_programs import PLACES, drawn
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from oracle.definedness import undefined
 from oracle.errors import UsageError
-from oracle.forms import Form
-from oracle.instructions import INSTRUCTIONS
-from oracle.isa import FORMS, LDMATRIX_FORMS, MMA_FORMS, is_available
-from oracle.legality import Verdict, explain
-from oracle.ops import (
+from oracle.isa.forms import Form
+from oracle.isa.legality import Verdict, explain
+from oracle.isa.lookup import FORMS, LDMATRIX_FORMS, MMA_FORMS, is_available
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.targets import Module
+from oracle.program.definedness import undefined
+from oracle.program.ops import (
     Lines,
     Op,
     accesses_matrix,
@@ -26,10 +27,9 @@ from oracle.ops import (
     multiplies_fragments,
     stores_fragment,
 )
-from oracle.places import Place
-from oracle.program import Program, requirements, walk
-from oracle.steps import Barrier, Branch, Copy, Loop, PlainAccess, Step
-from oracle.targets import Module
+from oracle.program.places import Place
+from oracle.program.program import Program, requirements, walk
+from oracle.program.steps import Barrier, Branch, Copy, Loop, PlainAccess, Step
 from runners.emission import emit
 from strategies.features import FEATURES, Focus, Has, features_of
 from strategies.programs import VALUED_FORMS, programs

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from drawn_programs import PLACES, drawn
 
-from oracle.execution import execute
-from oracle.program import Program
-from oracle.targets import Module
+from oracle.execute.execution import execute
+from oracle.isa.targets import Module
+from oracle.program.program import Program
 from runners.emission import emit
 from runners.protocol import Compiled, Ran
 from runners.simulated_runner import SimulatedRunner

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from drawn_programs import drawn
 
-from oracle.forms import Form
-from oracle.isa import mma_form
-from oracle.operations import Operation
-from oracle.ops import Op
-from oracle.places import Buffer, Place, Word
-from oracle.program import Program
-from oracle.steps import Elementwise, Loop, Step
+from oracle.isa.forms import Form
+from oracle.isa.lookup import mma_form
+from oracle.program.operations import Operation
+from oracle.program.ops import Op
+from oracle.program.places import Buffer, Place, Word
+from oracle.program.program import Program
+from oracle.program.steps import Elementwise, Loop, Step
 from strategies.features import FEATURES, Dimension, Feature, Has, features_of
 from strategies.fragment_flow import most_live
 from strategies.programs.forms import ACCESS_FORMS

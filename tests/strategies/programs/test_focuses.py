@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 import pytest
 from drawn_programs import drawn
 
-from oracle.definedness import undefined
-from oracle.forms import Form
-from oracle.instructions import INSTRUCTIONS
-from oracle.isa import FORMS, LDMATRIX_FORMS, LOAD_FORMS, MMA_SYNC_FORMS, STORE_FORMS
-from oracle.program import requirements
-from oracle.targets import DEFAULT_TARGET, Module
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS, LDMATRIX_FORMS, LOAD_FORMS, MMA_SYNC_FORMS, STORE_FORMS
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.targets import DEFAULT_TARGET, Module
+from oracle.program.definedness import undefined
+from oracle.program.program import requirements
 from strategies.features import (
     FEATURES,
     Feature,

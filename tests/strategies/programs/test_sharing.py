@@ -10,16 +10,16 @@ from drawn_programs import drawn
 from numpy.typing import NDArray
 
 from corpus.programs import decode_program, encode_program
-from oracle.definedness import undefined
+from oracle.bounds.permission import permitted
 from oracle.errors import UsageError
-from oracle.execution import execute
-from oracle.isa import FORMS
-from oracle.ops import multiplies
-from oracle.permission import permitted
-from oracle.program import Program, by_register, fresh_bank, walk
-from oracle.sharing import overlaps
-from oracle.steps import copied
-from oracle.targets import Module
+from oracle.execute.execution import execute
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
+from oracle.program.definedness import undefined
+from oracle.program.ops import multiplies
+from oracle.program.program import Program, by_register, fresh_bank, walk
+from oracle.program.sharing import overlaps
+from oracle.program.steps import copied
 from runners.emission import emit
 from runners.faults import by_name
 from runners.front_ends.llvm import llvm_text

@@ -8,10 +8,10 @@ from drawn_programs import PLACES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oracle.definedness import undefined
-from oracle.isa import FORMS
-from oracle.program import Program, walk
-from oracle.targets import Module
+from oracle.isa.lookup import FORMS
+from oracle.isa.targets import Module
+from oracle.program.definedness import undefined
+from oracle.program.program import Program, walk
 from strategies.draws import draw
 from strategies.features import Focus, features_of
 from strategies.programs import undefined_programs

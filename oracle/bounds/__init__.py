@@ -1,0 +1,1 @@
+"""What the ISA permits on any target."""

@@ -1,0 +1,442 @@
+"""What the ISA permits a floating-point multiplication to return on any target: an enclosure.
+
+The page (9.7.14.4.5) promises for `.f16` products "with at least single precision", and sums with
+at least single precision, or at least half precision where both `.ctype` and `.dtype` are `.f16`;
+for
+`.bf16` and `.tf32` products "with specified precision", sums with at least single precision. "The
+accumulation order, rounding and handling of subnormal inputs is unspecified." mma.sync
+(9.7.14.5.14) promises the same, and of `.e4m3` and `.e5m2` what it promises of `.bf16`; an f16
+result of theirs is given the half precision that an H200 has there.
+
+Ada breaks the promise: it adds products of `.e4m3` and `.e5m2` in f32 with 13 bits below the
+largest exponent, C among them (oracle/models/sm_89.toml; so does wgmma of an H200). What exactly
+this returns is permitted besides; where C may be several numbers, and A x B is a later one of a
+chain, the bounds of these types are those of p = 13 below.
+
+Assumptions
+-----------
+1. Multiplicands are what their format says; the low 13 bits of a tf32 word are no part of it.
+2. Every subnormal element of A, B and C may be replaced by zero, or not, each time it is used.
+3. The result is the value of some tree whose leaves are the K products and the element of C. A
+   node adds two or more values. Before it adds, it may move each to a neighbouring multiple of
+   A = 2^(E - p), E being at least the largest exponent among them (of products, the sum of the
+   operands' exponents counts); it adds exactly; then it rounds to either neighbour with a
+   significand of p + 1 bits or more, or not at all. p is 23 for single, 10 for half precision.
+   Fused and separate operations, every association and rounding mode, wider accumulators and the
+   truncating blocks of tensor cores are all of this kind.
+4. A subnormal sum may be flushed as well: that moves a value below 2^q, q the format's least normal
+   exponent, to a multiple of 2^q, namely 0. Rounding on the subnormal grid moves it by less.
+5. A value beyond the largest finite number becomes infinite or the largest finite number.
+6. The bits of a NaN are unspecified.
+
+Bound
+-----
+Let t_i be the leaves (i = 1 ... m, m = K + 1), g_i the largest power of two that divides t_i
+(infinite for 0), P the sum of the positive leaves, N minus that of the negative ones. A power of
+two that divides a computed value is its *grid*. Every movement in 3 and 4 takes a value from grid G
+to a neighbour on a coarser grid G' and thus, both being multiples of G, by at most G' - G; and it
+only happens if G < G'. Let U be a power of two that no G' exceeds.
+
+At a node with r children of grids G_1 ... G_r <= U (take min(g_i, U) for a leaf), let alignment
+coarsen them to H_1 ... H_r, and rounding take the sum, of grid min H, to grid G. The error is at
+most
+
+    sum(H_i - G_i) + (G - min H) = G - sum(G_i) + (sum(H_i) - min H)
+                                <= G - sum(G_i) + (r - 1) U.
+
+Over the tree each G of an inner node appears once as a G and once among its parent's G_i and
+cancels; the (r - 1) add up to m - 1. What is left is at most
+
+    W = U - sum_i(min(g_i, U)) + (m - 1) U = sum_i max(U - g_i, 0).
+
+So every result lies within W of the exact sum. (A product rounded on its own is a node with r = 1.)
+
+U: partial sums lie within [-N - W, P + W]. With x = m 2^-p and B = max(P, N) (1 + 2 x), by
+induction no computed value exceeds max(B, 2^E), because W <= m U. So U = 2^(e - p), e =
+max(floor(log2 B), E), raised to 2^q, bounds all spacings and alignments. E, the largest
+unnormalised exponent, exceeds log2 of the largest leaf only if an operand is subnormal.
+
+Flushed leaves: leaf i is t_i or 0, so the exact sum lies between the sum of the lesser and that of
+the greater choices; P and N are bounds for all choices.
+
+Overflow: if P (1 + 2 x) exceeds the largest finite number, a partial sum may become infinite or
+stick at the largest number; then every result is between -N (1 + 2 x) and infinity. If both sides
+can overflow, NaN is possible as well.
+
+Infinite and NaN operands follow IEEE 754; inf times a subnormal is an infinity or, flushed, a NaN.
+
+Computation: products are exact in float64; sums of float64 are given a margin of 2^-46 of the sum
+of magnitudes (none where W = 0); at the end the bounds are moved inwards to numbers of the format
+of D. With C f32 and D f16, the single-precision result is rounded once more, to either neighbour.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.arithmetic.dots import dot_product
+from oracle.arithmetic.fma import Decoded, two_product, two_sum
+from oracle.arithmetic.scratch import own_scratch
+from oracle.isa.formats import FORMATS, Format
+from oracle.isa.forms import Form
+from oracle.layouts.batches import check_operands, chunks
+from oracle.models import TruncatedDot
+from oracle.models.targets import built_in_model
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+Bounds = tuple[Floats, Floats, Bools]
+Classes = NDArray[np.float32]
+"""What matters where operands are special: 0, 1, -1, infinities and NaN. The IEEE 754 sum of
+products of classes is infinite or NaN exactly where that of the operands is because of an operand
+(9.7.14.4.5 says nothing else of them)."""
+
+_LEAST_FRAME = -1300
+"""Frames below this are raised to it, so that 2^-1074 is representable inside the frame."""
+_FAR = -400
+"""Terms this far below the frame are raised to it: what they add is far below the margin."""
+_DOUBLE_MARGIN = 2.0**-95
+_GROWTH = 1 + 2.0**-45
+"""1 + 2 m 2^-52 with m of 17 at most, and the rounding of the sums of magnitudes."""
+
+
+@dataclass(frozen=True)
+class _Doubles:
+    """Elements of one operand; infinite and NaN ones count as 0, but have their class."""
+
+    decoded: Decoded
+    grids: Floats
+    """Largest power of two that divides the significand in [0.5, 1); infinite for 0."""
+    classes: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, bits: NDArray[np.uint64]) -> _Doubles:
+        values = bits.view(np.float64)
+        finite = np.isfinite(values)
+        decoded = Decoded.of(np.where(finite, bits, np.uint64(0)))
+        field = (bits >> np.uint64(52)).astype(np.int64) & 0x7FF
+        fraction = bits.view(np.int64) & ((1 << 52) - 1)
+        significand = fraction | ((field > 0).astype(np.int64) << 52)
+        lowest = (significand & -significand).astype(np.float64)
+        grids = np.ldexp(lowest, np.maximum(field, 1) - 1075 - decoded.exponent)
+        present = finite & (values != 0.0)
+        classes = np.where(finite, np.sign(values), values).astype(np.float32)
+        return cls(decoded, np.where(present, grids, np.inf), classes)
+
+    def scaled(self, frame: Ints) -> Floats:
+        exponent = np.maximum(self.decoded.exponent - frame, _FAR)
+        scaled: Floats = np.ldexp(self.decoded.significand, exponent)
+        return scaled
+
+    def grids_in(self, frame: Ints) -> Floats:
+        grids: Floats = np.ldexp(self.grids, np.maximum(self.decoded.exponent - frame, 2 * _FAR))
+        return grids
+
+
+def double_chunk(
+    form: Form, a_bits: NDArray[Any], b_bits: NDArray[Any], c_low_bits: NDArray[Any],
+    c_high_bits: NDArray[Any],
+) -> Bounds:  # fmt: skip
+    """Bound one chunk of f64; shapes (k, m, tiles), (k, n, tiles), (m, n, tiles).
+
+    The page (9.7.14.4.5) gives the rounding mode and nothing else: neither an order, nor whether
+    products are rounded on their own; it says nothing of subnormal inputs, so they are kept. The
+    argument above holds with p = 52 and the subnormal grid of 2^-1074. With .rm no operation
+    increases anything, so the exact sum is an upper bound; with .rp it is a lower one.
+
+    Every output has a frame, the largest exponent of its leaves. In it, products are unevaluated
+    sums of two doubles, and so is their sum, to which a margin of 2^-95 of the sum of magnitudes is
+    given, more than its less than 100 rounding errors below 2^-104 can make.
+    """
+    a, b = _Doubles.of(a_bits[:, :, None]), _Doubles.of(b_bits[:, None])
+    c_low, c_high = _Doubles.of(c_low_bits), _Doubles.of(c_high_bits)
+    frame = np.maximum(c_low.decoded.exponent, c_high.decoded.exponent)
+    for left, right in zip(a.decoded.exponent, b.decoded.exponent, strict=True):
+        frame = np.maximum(frame, left + right)
+    frame = np.maximum(frame, _LEAST_FRAME)
+
+    ends = c_low.scaled(frame), c_high.scaled(frame)
+    apart = are_apart(c_low.classes, c_high.classes) | (c_low_bits != c_high_bits)
+    positive, negative = np.maximum(ends[1], 0.0), np.maximum(-ends[0], 0.0)
+    positive[apart & np.isposinf(c_high.classes)] = np.inf
+    negative[apart & np.isneginf(c_low.classes)] = np.inf
+    grids = [np.where(apart, 0.0, c_low.grids_in(frame))]
+    head, tail = np.zeros_like(positive), np.zeros_like(positive)
+    for k in range(len(a_bits)):
+        left, right = a.decoded.at(k), b.decoded.at(k)
+        shift = left.exponent + right.exponent - frame
+        scale = np.ldexp(1.0, np.maximum(shift, _FAR))
+        product, error = two_product(left, right)
+        product, error = product * scale, error * scale
+        head, rest = two_sum(head, product)
+        tail += rest + error
+        positive += np.maximum(product, 0.0)
+        negative += np.maximum(-product, 0.0)
+        grids.append(np.ldexp(a.grids[k] * b.grids[k], np.maximum(shift, 2 * _FAR)))
+
+    total = positive + negative
+    positive, negative = positive * _GROWTH, negative * _GROWTH
+    _, exponent = np.frexp(np.maximum(positive, negative))
+    unit = np.maximum(np.ldexp(1.0, exponent - 53), np.ldexp(1.0, -1074 - frame))
+    error = sum((np.maximum(unit - grid, 0.0) for grid in grids), np.zeros_like(unit))
+    down = 0.0 if form.rounding == "rp" else error
+    up = 0.0 if form.rounding == "rm" else error
+    # Without an error all leaves are multiples of `unit`, and the sum of doubles is exact.
+    margin = np.where(error > 0.0, total * _DOUBLE_MARGIN, 0.0)
+    low = _inward(*_sum(head, tail, ends[0], -down - margin), frame, np.inf)
+    high = _inward(*_sum(head, tail, ends[1], up + margin), frame, -np.inf)
+
+    positive, negative = np.ldexp(positive, frame), np.ldexp(negative, frame)
+    over, under = np.isinf(positive), np.isinf(negative)
+    low = np.where(under, -np.inf, np.where(over, -negative, low))
+    high = np.where(over, np.inf, np.where(under, positive, high))
+    classes = class_sum(a.classes, b.classes, c_low.classes, c_high.classes)
+    return with_special((low, high, over & under), over, under, classes, classes)
+
+
+def _sum(head: Floats, tail: Floats, c: Floats, error: Floats) -> tuple[Floats, Floats]:
+    """Return head + tail + c + error as a double and what is left."""
+    upper, rest = two_sum(head, c)
+    return two_sum(upper, tail + rest + error)
+
+
+def _inward(value: Floats, rest: Floats, frame: Ints, toward: float) -> Floats:
+    """Return the nearest double to (value + rest) * 2^frame in one direction."""
+    direction = 1.0 if toward > 0 else -1.0
+    value = np.where(rest * direction > 0.0, np.nextafter(value, toward), value)
+    result = np.ldexp(value, frame)
+    short = np.ldexp(result, -frame) * direction < value * direction
+    return np.where(short, np.nextafter(result, toward), result)
+
+
+def are_apart(low: Classes, high: Classes) -> Bools:
+    """Return where an element may be of several classes; two NaNs are one class."""
+    apart: Bools = (low != high) & ~(np.isnan(low) & np.isnan(high))
+    return apart
+
+
+def class_sum(a: Classes, b: Classes, c_low: Classes, c_high: Classes) -> Classes:
+    """Sum over k of a * b (k, m, 1, tiles), (k, 1, n, tiles), and c where that is of one class."""
+    total = np.where(are_apart(c_low, c_high), np.float32(0), c_low)
+    for left, right in zip(a, b, strict=True):
+        total += left * right
+    return total
+
+
+def with_special(
+    bounds: Bounds, over: Bools, under: Bools, kept: Classes, flushed: Classes
+) -> Bounds:
+    """Put what special operands permit in the place of bounds of finite ones.
+
+    `over`, `under`: Whether a partial sum of the finite operands may overflow.
+    `kept`, `flushed`: Class sums with subnormal operands as they are, and flushed to zero.
+    """
+    low, high, nan_ok = bounds
+    infinite, nan = np.isinf(kept), np.isnan(kept)
+    decided = infinite | nan
+    low, high = np.where(decided, kept, low), np.where(decided, kept, high)
+    nan_ok = np.where(infinite, np.where(kept > 0, under, over), nan_ok) | nan | np.isnan(flushed)
+    return low, high, nan_ok
+
+
+_CHUNK_TILES = 64
+"""Tiles bounded together: 128 KiB for each float64 array of 16 x 16 matrices, 4 MiB in all."""
+_MARGIN = 2.0**-46
+"""Allowance for float64 sums of at most 33 terms, relative to the sum of magnitudes: such a sum is
+off by less than 33 * 2^-53 of it, and two of them and a few more operations are made."""
+_FLOATS: dict[str, Any] = {"f16": np.float16, "f32": np.float32}
+
+
+def enclosure(
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
+    c_high: NDArray[Any] | None = None,
+) -> Bounds:  # fmt: skip
+    """Return the bounds of what one floating-point multiplication may return on any target.
+
+    `a`, `b`, `c`: Raw bit patterns, shapes (..., m, k), (..., k, n) and (..., m, n).
+    `c_high`: If given, each element of C may be any number from `c` to `c_high`. (Bounds at both
+    ends do not bound the inside: the error depends on the last bits of C.)
+    Returns low, high (float64, numbers of the format of D; NaN where only NaN is permitted), and
+    whether NaN is permitted, each (..., m, n).
+    """
+    upper = c if c_high is None else c_high
+    leading = check_operands(form, a, b, c)
+    check_operands(form, a, b, upper)
+    size = (prod(leading), form.shape.m, form.shape.n)
+    low, high, nan_ok = np.empty(size), np.empty(size), np.empty(size, np.bool_)
+    chunk = double_chunk if form.a_type.name == "f64" else _chunk
+    short = _short_sums(form)
+    pairs = (chunks(form, _CHUNK_TILES, a, b, addend) for addend in (c, upper))
+    with np.errstate(all="ignore"):
+        for (part, left, right, least), (_, _, _, most) in zip(*pairs, strict=True):
+            others = (one.transpose(1, 2, 0) for one in (right, least, most))
+            turned = map(np.ascontiguousarray, (left.transpose(2, 1, 0), *others))
+            bounds = chunk(form, *turned)
+            for whole, piece in zip((low, high, nan_ok), bounds, strict=True):
+                whole[part] = piece.transpose(2, 0, 1)
+            if short is not None:
+                d = dot_product(left, right, least, rule=short, scratch=own_scratch())
+                also = d.transpose(2, 0, 1).view(np.float32)
+                np.fmin(low[part], also, out=low[part], where=~np.isnan(low[part]))
+                np.fmax(high[part], also, out=high[part], where=~np.isnan(high[part]))
+    shape = (*leading, *size[1:])
+    return low.reshape(shape), high.reshape(shape), nan_ok.reshape(shape)
+
+
+def _short_sums(form: Form) -> TruncatedDot | None:
+    """Return the arithmetic of Ada that keeps less of a form's sums than the ISA promises."""
+    if form.a_type.bits > 8:
+        return None
+    ada = (row for row in built_in_model("sm_89").dots if row.types == form.types)
+    return next((row for row in ada if row.sum_bits is not None), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Numbers:
+    values: Floats
+    """Finite elements; 0 for infinite and NaN ones."""
+    classes: NDArray[np.float32]
+    """0, 1, -1, infinities and NaN: what matters where operands are special."""
+    grids: Floats
+    """Largest power of two that divides the element; infinite for 0."""
+    powers: Floats
+    """2^exponent, a subnormal's being the least normal exponent; 0 for 0."""
+    subnormal: Bools
+    special: bool
+
+    @classmethod
+    def of(cls, bits: NDArray[Any], fmt: Format) -> _Numbers:
+        magnitude = (bits.astype(np.int64) & ((1 << (fmt.bits - 1)) - 1)) >> fmt.ignored_bits
+        field = magnitude >> fmt.fraction_bits
+        fraction = magnitude & ((1 << fmt.fraction_bits) - 1)
+        negative = (bits >> (fmt.bits - 1)).astype(np.bool_)
+        significand = fraction | ((field > 0).astype(np.int64) << fmt.fraction_bits)
+        exponent = np.maximum(field, 1) - fmt.bias
+        infinite = field == (1 << fmt.exponent_bits) - 1
+        if not fmt.has_infinity:  # its largest exponent has numbers, and a NaN behind them
+            infinite &= fraction == (1 << fmt.fraction_bits) - 1
+        unit = np.ldexp(1.0, exponent - fmt.fraction_bits)
+        size = np.where(infinite, 0.0, significand * unit)
+        lowest = np.where(infinite, 0, significand & -significand) * unit
+        kind = np.where(infinite, np.where(fraction, np.nan, np.inf), size != 0.0)
+        return cls(
+            values=np.where(negative, -size, size),
+            classes=np.where(negative, -kind, kind).astype(np.float32),
+            grids=np.where(lowest == 0.0, np.inf, lowest),
+            powers=np.where(size != 0.0, np.ldexp(1.0, exponent), 0.0),
+            subnormal=(field == 0) & (fraction != 0),
+            special=bool(infinite.any()),
+        )
+
+    @property
+    def flushed(self) -> NDArray[np.float32]:
+        return np.where(self.subnormal, np.float32(0), self.classes)
+
+
+def _chunk(
+    form: Form, a_bits: NDArray[Any], b_bits: NDArray[Any], c_low_bits: NDArray[Any],
+    c_high_bits: NDArray[Any],
+) -> Bounds:  # fmt: skip
+    """Bound one chunk; shapes (k, m, tiles), (k, n, tiles), (m, n, tiles)."""
+    a = _Numbers.of(a_bits[:, :, None], form.a_type)
+    b = _Numbers.of(b_bits[:, None], form.b_type)
+    c_low = _Numbers.of(c_low_bits, form.c_type)
+    c_high = _Numbers.of(c_high_bits, form.c_type)
+    half = form.c_type.name == form.d_type.name == "f16"
+    accumulator = FORMATS["f16" if half else "f32"]
+    short = _short_sums(form)
+    precision: Any = accumulator.fraction_bits
+    if short is not None:
+        least = short.sum_format.fraction_bits
+        precision = np.where(c_low_bits != c_high_bits, least, precision)
+    terms = len(a.values) + 1
+
+    leaves = _Leaves(a, b, c_low, c_high)
+    total = leaves.positive + leaves.negative
+    growth = 1 + 2 * terms * 2.0**-precision + _MARGIN
+    positive, negative = leaves.positive * growth, leaves.negative * growth
+    _, exponent = np.frexp(np.maximum(np.maximum(positive, negative), leaves.power))
+    unit = np.ldexp(1.0, exponent - (1 + precision))
+    unit = np.maximum(unit, 2.0 ** (1 - accumulator.bias))
+    error = leaves.error(unit)
+    # Without an error all leaves are multiples of `unit`, and float64 adds them exactly.
+    error = np.where(error > 0.0, (error + total * _MARGIN) * (1 + _MARGIN), 0.0)
+    low = _toward(leaves.low - error, accumulator, np.inf)
+    high = _toward(leaves.high + error, accumulator, -np.inf)
+
+    greatest = float(np.finfo(_FLOATS[accumulator.name]).max)
+    over, under = positive > greatest, negative > greatest
+    nan_ok = over & under
+    low = np.where(over, np.where(under, -np.inf, -negative), np.where(under, -np.inf, low))
+    high = np.where(under, np.where(over, np.inf, positive), np.where(over, np.inf, high))
+    if form.d_type != accumulator:
+        low = _toward(low, form.d_type, -np.inf)
+        high = _toward(high, form.d_type, np.inf)
+    elif over.any() or under.any():
+        low = _toward(low, accumulator, np.inf)
+        high = _toward(high, accumulator, -np.inf)
+    if a.special or b.special or c_low.special or c_high.special:
+        kept = class_sum(a.classes, b.classes, c_low.classes, c_high.classes)
+        flushed = class_sum(a.flushed, b.flushed, c_low.classes, c_high.classes)
+        return with_special((low, high, nan_ok), over, under, kept, flushed)
+    return low, high, nan_ok
+
+
+class _Leaves:
+    """The products and C of every output: their sums, magnitudes and grids."""
+
+    def __init__(self, a: _Numbers, b: _Numbers, c_low: _Numbers, c_high: _Numbers) -> None:
+        self.a, self.b = a, b
+        self.low = np.where(c_low.subnormal, np.minimum(c_low.values, 0.0), c_low.values)
+        """Least exact sum over all choices of flushing."""
+        self.high = np.where(c_high.subnormal, np.maximum(c_high.values, 0.0), c_high.values)
+        self.positive = np.maximum(c_high.values, 0.0)
+        self.negative = np.maximum(-c_low.values, 0.0)
+        """Minus the sum of the negative leaves."""
+        apart = are_apart(c_low.classes, c_high.classes) | (c_low.values != c_high.values)
+        self.positive[apart & np.isposinf(c_high.classes)] = np.inf
+        self.negative[apart & np.isneginf(c_low.classes)] = np.inf
+        self.grid = np.where(apart, 0.0, c_low.grids)
+        """Grid of the element of C; 0, finer than any, where C may be several numbers."""
+        subnormal = bool(a.subnormal.any() or b.subnormal.any())
+        self.power = np.zeros_like(self.low)
+        """2^E; 0 where no leaf is below its own exponent."""
+        if subnormal or c_low.subnormal.any() or c_high.subnormal.any():
+            self.power = np.maximum(c_low.powers, c_high.powers)
+        part = np.empty_like(self.low)
+        for k in range(len(a.values)):
+            product = a.values[k] * b.values[k]
+            self.positive += np.maximum(product, 0.0, out=part)
+            self.negative -= np.minimum(product, 0.0, out=part)
+            if subnormal:
+                np.maximum(self.power, a.powers[k] * b.powers[k], out=self.power)
+                loose = a.subnormal[k] | b.subnormal[k]
+                self.low += np.where(loose, np.minimum(product, 0.0), product)
+                self.high += np.where(loose, np.maximum(product, 0.0), product)
+            else:
+                self.low += product
+                self.high += product
+
+    def error(self, unit: Floats) -> Floats:
+        """Return W, the sum over the leaves of max(unit - grid, 0)."""
+        error = np.maximum(unit - self.grid, 0.0)
+        part = np.empty_like(error)
+        for left, right in zip(self.a.grids, self.b.grids, strict=True):
+            np.multiply(left, right, out=part)
+            np.subtract(unit, part, out=part)
+            error += np.maximum(part, 0.0, out=part)
+        return error
+
+
+def _toward(values: Floats, fmt: Format, toward: float) -> Floats:
+    """Return the nearest numbers of a format in one direction; infinities are kept."""
+    narrowed = values.astype(_FLOATS[fmt.name])
+    short = narrowed < values if toward > 0 else narrowed > values
+    direction = np.asarray(toward, narrowed.dtype)
+    return np.where(short, np.nextafter(narrowed, direction), narrowed).astype(np.float64)

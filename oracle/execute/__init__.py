@@ -1,0 +1,1 @@
+"""Programs and instructions on batches of images and registers."""

@@ -1,0 +1,424 @@
+"""Execution of programs on batches of images, by a target's model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.arithmetic.scratch import in_order
+from oracle.execute.lane_products import multiply_lanes
+from oracle.execute.multiply import multiply
+from oracle.isa.matrices import LANES, Matrix
+from oracle.isa.targets import DEFAULT_TARGET
+from oracle.layouts.matrix_moves import load_rows, moved, store_rows
+from oracle.layouts.storage import Tile, read, write
+from oracle.models import NO_FIGURES, Confidence, Model, model_for, model_of, weakest
+from oracle.program.definedness import check_defined
+from oracle.program.image import check_images, position
+from oracle.program.lane_code import LaneCode, run_lanes
+from oracle.program.operands import Fragment, Use
+from oracle.program.operations import apply
+from oracle.program.ops import AnyOp, MatrixAccess, Product, RowAccess
+from oracle.program.places import Place, Word
+from oracle.program.program import Program, requirements
+from oracle.program.registers import Register
+from oracle.program.steps import (
+    Barrier,
+    Branch,
+    Copy,
+    Elementwise,
+    Loop,
+    PlainAccess,
+    Scalar,
+    Step,
+    Straight,
+)
+from oracle.scalar import SCALARS
+
+Planes = dict[str, NDArray[Any]]
+"""Arrays of one shape (or memories of one size), by the name of the plane."""
+
+
+def packed(step: Scalar, registers: NDArray[np.uint32]) -> NDArray[Any]:
+    """Return pairs of f32 registers (..., 2 n) as one each; the first goes to the low half."""
+    return SCALARS[step.opcode].evaluate(registers[..., 1::2], registers[..., 0::2])[0]
+
+
+@dataclass(kw_only=True, eq=False, slots=True)
+class Value:
+    """What a step wrote into registers: a fragment, or registers known lane by lane."""
+
+    planes: Planes
+    """Fragments (count, rows, columns), registers (count, 32, words)."""
+    registers: int
+    """Registers in each lane."""
+    constant: int | None = None
+    """What each of them holds in every lane, if a step set them to one number."""
+
+
+class Cell(NamedTuple):
+    """What one register holds."""
+
+    value: Value
+    part: int
+    """Which of the value's registers."""
+
+
+class Warps:
+    """Warps of a defined program; their images, uint8 (count, image_bytes), change in place."""
+
+    PLANES: ClassVar[tuple[str, ...]] = ("bits",)
+
+    def __init__(self, program: Program, images: NDArray[np.uint8], model: Model) -> None:
+        self.program = program
+        self.model = model
+        self.memory: dict[str, Planes] = {
+            "global": {"bits": images},
+            "shared": {"bits": np.zeros((len(images), program.shared_bytes), dtype=np.uint8)},
+        }
+        self.cells: dict[Register, Cell] = {}
+
+    @property
+    def count(self) -> int:
+        """Number of warps."""
+        return len(self.memory["global"]["bits"])
+
+    def take(self, step: Straight) -> None:
+        """Take one step: what its action makes of what it reads is what it writes."""
+        made: Planes | None = getattr(self, step.action)(step, *map(self.held, step.reads))
+        if made is not None:
+            self.write(step, made)
+
+    def write(self, step: Straight, planes: Planes) -> None:
+        """Put what a step made into its destination."""
+        assert step.writes is not None
+        registers = step.writes.registers
+        constant = self.constant(step)
+        value = Value(planes=planes, registers=len(registers), constant=constant)
+        for index, register in enumerate(registers):
+            self.cells[register] = Cell(value, index)
+
+    def held(self, use: Use) -> Planes:
+        """Return what the registers of an operand hold: a fragment, or registers lane by lane.
+
+        Registers of several values, or in another order than they were written, are gathered; as
+        a fragment they can be only what is one number in all of them
+        (`oracle.program.definedness`).
+        """
+        cells = [self.cells[register] for register in use.registers]
+        value = cells[0].value
+        if use.is_fragment and value.constant is not None:
+            return self.uniform(use, value.constant)
+        if value.registers == len(cells):
+            for index, cell in enumerate(cells):
+                if cell.value is not value or cell.part != index:
+                    break
+            else:
+                return value.planes
+        words = use.holds.bits // 32
+        parts = [
+            (cell.value.planes, slice(words * cell.part, words * (cell.part + 1))) for cell in cells
+        ]
+        return {
+            plane: np.concatenate([planes[plane][..., part] for planes, part in parts], axis=-1)
+            for plane in self.PLANES
+        }
+
+    def constant(self, step: Straight) -> int | None:
+        """Return the number that all registers hold in every lane that a step sets or copies."""
+        if not step.copies:
+            return step.sets
+        (use,) = step.reads
+        first, *rest = (self.cells[register].value.constant for register in use.registers)
+        return first if all(one == first for one in rest) else None
+
+    def uniform(self, use: Use, constant: int) -> Planes:
+        """Return the fragment of which every register holds one number in every lane."""
+        assert isinstance(use.holds, Fragment)
+        tile = Tile(matrix=use.holds.matrix, layout="row")
+        number = constant.to_bytes(use.holds.bits // 8, "little")
+        line = np.frombuffer(number * (tile.extent // len(number)), np.uint8)
+        matrix = np.ascontiguousarray(read(line[None], 0, tile))
+        return {"bits": np.repeat(matrix, self.count, axis=0)}
+
+    def set_registers(self, step: Scalar) -> Planes:
+        """Return registers that hold one number, uint32 (count, 32, words)."""
+        low, high = step.constant & 0xFFFFFFFF, step.constant >> 32
+        number = [low] if step.bits == 32 else [low, high]
+        words = np.array(number * step.count, np.uint32)
+        return {"bits": np.tile(words, (self.count, LANES, 1))}
+
+    def load(self, step: MatrixAccess) -> Planes:
+        """Return the matrix at a place."""
+        memory, offset = self.at(step.memory.place)
+        tile, order = step.tile, _arithmetic_order(step.form.matrix())
+        return {plane: in_order(read(memory[plane], offset, tile), order) for plane in self.PLANES}
+
+    def store(self, step: MatrixAccess, matrix: Planes) -> None:
+        """Write a matrix to a place."""
+        memory, offset = self.at(step.memory.place)
+        for plane in self.PLANES:
+            write(memory[plane], offset, step.tile, matrix[plane])
+
+    def multiply(self, step: Product, a: Planes, b: Planes, c: Planes) -> Planes:
+        """Return A x B + C."""
+        d = multiply(step.form, a["bits"], b["bits"], c["bits"], model=self.model)
+        return {"bits": d}
+
+    def multiply_registers(
+        self, step: Product, a: Planes, b: Planes, c: Planes, e: Planes | None = None
+    ) -> Planes:
+        """Return the registers of A x B + C; `e` are metadata."""
+        metadata = None if e is None else (e["bits"][..., 0], step.selector or 0)
+        operands = a["bits"], b["bits"], c["bits"]
+        d = multiply_lanes(step.form, *operands, model=self.model, metadata=metadata)
+        return {"bits": d}
+
+    def elementwise(self, step: Elementwise, source: Planes) -> Planes:
+        """Return a fragment after an element-wise operation."""
+        return {"bits": apply(step.operation, step.matrix.type, source["bits"], step.constant)}
+
+    def rows(self, step: RowAccess) -> tuple[Planes, NDArray[np.int64]]:
+        """Return the memory of rows and every byte of them, (addresses, 16)."""
+        memory, start = self.at(Place(buffer=step.memory.buffer))
+        return memory, step.memory.offsets(step.form) + start
+
+    def load_rows(self, step: RowAccess) -> Planes:
+        """Return registers loaded from rows."""
+        memory, rows = self.rows(step)
+        return {plane: load_rows(step.form, memory[plane], rows) for plane in self.PLANES}
+
+    def store_rows(self, step: RowAccess, registers: Planes) -> None:
+        """Write rows from registers."""
+        memory, rows = self.rows(step)
+        for plane in self.PLANES:
+            store_rows(step.form, memory[plane], rows, registers[plane])
+
+    def move(self, step: AnyOp, registers: Planes) -> Planes:
+        """Return registers moved between lanes."""
+        return {plane: moved(step.form, registers[plane]) for plane in self.PLANES}
+
+    def load_registers(self, step: PlainAccess) -> Planes:
+        """Return a copy of words of memory, lane after lane, uint32 (count, 32, words)."""
+        memory, offset = self.at(step.place)
+        (use,) = step.uses
+        return {
+            plane: np.array(memory[plane][:, offset : offset + step.size], order="C")
+            .view("<u4")
+            .astype(np.uint32, copy=False)
+            .reshape(self.count, LANES, use.holds.words)
+            for plane in self.PLANES
+        }
+
+    def store_registers(self, step: PlainAccess, registers: Planes) -> None:
+        """Write registers, lane after lane."""
+        memory, offset = self.at(step.place)
+        for plane in self.PLANES:
+            words = np.ascontiguousarray(registers[plane][:, : step.lanes])
+            lanes = words.astype("<u4", copy=False).view(np.uint8)
+            memory[plane][:, offset : offset + step.size] = lanes.reshape(self.count, step.size)
+
+    def move_registers(self, step: Scalar, source: Planes) -> Planes:
+        """Return registers as they are."""
+        return source
+
+    def pack_registers(self, step: Scalar, source: Planes) -> Planes:
+        """Return pairs of f32 registers, rounded to a narrower format."""
+        return {"bits": packed(step, source["bits"])}
+
+    def lane_code(self, step: LaneCode, source: Planes | None = None) -> Planes:
+        """Return registers that each lane computes from others."""
+        empty = np.zeros((self.count, LANES, 0), np.uint32)
+        return {"bits": run_lanes(step, empty if source is None else source["bits"])[0]}
+
+    def copy(self, step: Copy) -> None:
+        """Copy bytes from place to place."""
+        (source, start), (target, offset) = self.at(step.source), self.at(step.destination)
+        for plane in self.PLANES:
+            bytes_ = source[plane][:, start : start + step.size]
+            target[plane][:, offset : offset + step.size] = bytes_
+
+    def barrier(self, step: Barrier) -> None:
+        """Order nothing: steps follow each other here."""
+
+    def word(self, word: Word) -> NDArray[np.uint32]:
+        """Return a masked word of each image, uint32 (count,)."""
+        memory, offset = self.at(word.place)
+        words = np.ascontiguousarray(memory["bits"][:, offset : offset + 4]).view("<u4")[:, 0]
+        return words & np.uint32(word.mask)
+
+    def at(self, place: Place) -> tuple[Planes, int]:
+        """Return the memory of a place and the byte in it."""
+        space = self.program.buffer(place.buffer).space
+        return self.memory[space], position(self.program, place)
+
+    def part(self, mask: NDArray[np.bool_]) -> Warps:
+        """Return copies of some of the warps, in their order."""
+        warps = object.__new__(type(self))
+        warps.program, warps.model = self.program, self.model
+        warps.memory = {space: _part(planes, mask) for space, planes in self.memory.items()}
+        parts: dict[int, Value] = {}
+        warps.cells = {}
+        for register, (value, index) in self.cells.items():
+            part = parts.get(id(value))
+            if part is None:
+                part = parts[id(value)] = replace(value, planes=_part(value.planes, mask))
+            warps.cells[register] = Cell(part, index)
+        return warps
+
+    def join(self, mask: NDArray[np.bool_], yes: Warps, no: Warps) -> None:
+        """Become the warps of `yes` where the mask is set, and those of `no` elsewhere, in place.
+
+        A register that one of the two lacks, or that is not the same part of values of one shape
+        in both, is dropped: nothing can use it before writing it again.
+        """
+        for space, planes in self.memory.items():
+            for plane, array in planes.items():
+                array[mask], array[~mask] = yes.memory[space][plane], no.memory[space][plane]
+        self.cells = {}
+        joined: dict[tuple[int, int], Value | None] = {}
+        for register, one in yes.cells.items():
+            other = no.cells.get(register)
+            if other is None or one.part != other.part:
+                continue
+            key = id(one.value), id(other.value)
+            if key not in joined:
+                joined[key] = self._joined(mask, one.value, other.value)
+            value = joined[key]
+            if value is not None:
+                self.cells[register] = Cell(value, one.part)
+
+    def _joined(self, mask: NDArray[np.bool_], yes: Value, no: Value) -> Value | None:
+        """Return the value that is `yes` where the mask is set; None if there is none."""
+        planes: Planes = {}
+        for plane in self.PLANES:
+            one, other = yes.planes[plane], no.planes[plane]
+            kinds = {(len_, array.shape[1:], array.dtype) for len_, array in
+                     ((yes.registers, one), (no.registers, other))}  # fmt: skip
+            if len(kinds) > 1:
+                return None
+            planes[plane] = np.empty((len(mask), *one.shape[1:]), dtype=one.dtype)
+            planes[plane][mask], planes[plane][~mask] = one, other
+        constant = yes.constant if yes.constant == no.constant else None
+        return Value(planes=planes, registers=yes.registers, constant=constant)
+
+
+def _part(planes: Planes, mask: NDArray[np.bool_]) -> Planes:
+    return {plane: array[mask] for plane, array in planes.items()}
+
+
+def _arithmetic_order(matrix: Matrix) -> tuple[int, int, int]:
+    """Order of the axes (warp, row, column) in memory that the arithmetic wants.
+
+    Floats with the warp last and, of multiplicands, k first, to be used without a copy; integers go
+    through matrix products, warp by warp.
+    """
+    if not matrix.type.is_float:
+        return (0, 1, 2)
+    return (2, 1, 0) if matrix.operand == "a" else (1, 2, 0)
+
+
+CHUNK_IMAGES = 512
+"""Images that go through a program together: as many as `multiply` computes at once."""
+
+CHUNK_BYTES = 1 << 24
+"""Most bytes of images that go through a program together: bounds copies of branches, fragments."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Expectation:
+    """What the images of a batch hold after a program, by a target's model."""
+
+    program: Program
+    model: Model
+    images: NDArray[np.uint8]
+    """uint8 (count, image_bytes): every byte, those that no step writes included."""
+
+    @cached_property
+    def confidence(self) -> Confidence:
+        """Least sure of the figures of the model that the program's results depend on."""
+        forms = [form for form in requirements(self.program) if form.is_product]
+        return weakest((Confidence.MEASURED, *(self.model.confidence_for(form) for form in forms)))
+
+
+def execute(
+    program: Program, images: NDArray[Any], *, target: str = DEFAULT_TARGET,
+    model: Model | str | Path | None = None,
+) -> Expectation:  # fmt: skip
+    """Execute a program on images, uint8 (count, image_bytes), which are left as they are.
+
+    `target`: Whose model computes the products: "sm_90", ...
+    `model`: A model in place of the target's, or its file, TOML or JSON (`oracle.models.files`).
+    Raises UsageError if the target is unknown or lacks a form, or the images have a wrong dtype or
+    shape; UndefinedProgramError if the ISA leaves the program undefined.
+    """
+    check_defined(program, target=target)
+    check_images(program, images)
+    judge = model_of(target, model)
+    result = np.array(images, order="C")
+    for part in chunks(program, len(result)):
+        run(program.steps, Warps(program, result[part], judge))
+    return Expectation(program=program, model=judge, images=result)
+
+
+def expansions(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[str, ...]:
+    """Say by which figures each multiplication of a program is expected, in their order.
+
+    Those of one compiler ("12.4 to 12.6"), of all ("all"), or NO_FIGURES: then its results can be
+    anything that the ISA permits. For targets that say the same, `execute` gives the same.
+    """
+    model = model_for(target)
+    forms = [form for form in requirements(program) if form.is_product]
+    return tuple(model.expansion_of(form) for form in forms)
+
+
+def has_figures(program: Program, *, target: str = DEFAULT_TARGET) -> bool:
+    """Whether there are figures of all multiplications in code of the compiler that is meant."""
+    return NO_FIGURES not in expansions(program, target=target)
+
+
+def chunks(program: Program, count: int) -> Iterator[slice]:
+    """Cut a batch into slices that are worked on one after the other."""
+    size = max(1, min(CHUNK_IMAGES, CHUNK_BYTES // (program.image_bytes + program.shared_bytes)))
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))
+
+
+def run(steps: tuple[Step, ...], warps: Warps) -> None:
+    """Take a batch of warps through steps."""
+    for step in steps:
+        match step:
+            case Branch() | Loop():
+                value = step.uniform
+                numbers = (
+                    warps.word(value)
+                    if isinstance(value, Word)
+                    else np.full(warps.count, value, dtype=np.uint32)
+                )
+                if isinstance(step, Branch):
+                    _where(numbers != 0, warps, step.then, step.otherwise)
+                    continue
+                for iteration in range(int(numbers.max(initial=0))):
+                    _where(numbers > iteration, warps, step.body, ())
+            case step:
+                warps.take(step)
+
+
+def _where(
+    mask: NDArray[np.bool_], warps: Warps, then: tuple[Step, ...], otherwise: tuple[Step, ...]
+) -> None:
+    if mask.all():
+        run(then, warps)
+    elif not mask.any():
+        run(otherwise, warps)
+    else:
+        yes, no = warps.part(mask), warps.part(~mask)
+        run(then, yes)
+        run(otherwise, no)
+        warps.join(mask, yes, no)

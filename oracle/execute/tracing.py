@@ -1,0 +1,343 @@
+"""One warp's way through a program: what each step made, who wrote each byte, sums term by term."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.arithmetic.dots import block_sums
+from oracle.arithmetic.double_chain import chain
+from oracle.arithmetic.scratch import own_scratch
+from oracle.arithmetic.unusual import units_of
+from oracle.execute.execution import Warps, run
+from oracle.isa.formats import FORMATS, Format, format_named
+from oracle.isa.forms import Form
+from oracle.layouts.lane_fragments import met, places, rows_met, unpack
+from oracle.layouts.matrix_moves import moves
+from oracle.models import Model, model_for
+from oracle.program.definedness import check_defined
+from oracle.program.image import check_images, position
+from oracle.program.ops import MatrixAccess, accesses_matrix, accesses_rows, is_producer
+from oracle.program.places import Place
+from oracle.program.program import Program
+from oracle.program.registers import Register
+from oracle.program.steps import Straight, accesses_registers, copies_bytes
+
+_NOBODY = -1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Event:
+    """One step, as it was taken."""
+
+    number: int
+    """Its place in the order of execution."""
+    step: Straight
+    inputs: Mapping[str, NDArray[Any]]
+    """Matrices (rows, columns), registers (32, count), ldmatrix's rows (addresses, 16)."""
+    makers: Mapping[str, int]
+    """Number of the event, of several the last, that made what was read, by the operand's text."""
+    stored: frozenset[int]
+    """Numbers of the events that stored bytes that it read, through copies, too."""
+    result: NDArray[Any] | None
+    """What it made; None for stores, copies and barriers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """Record of the last write to a byte of the image."""
+
+    event: Event
+    """The event in which the step stored the byte."""
+    row: int
+    """Row of the matrix, or the lane."""
+    column: int
+    """Column of the matrix, or the register's number."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trace:
+    """Everything that one warp did."""
+
+    model: Model
+    events: Sequence[Event]
+    image: NDArray[np.uint8]
+    """uint8 (image_bytes,) after the program."""
+    _written: NDArray[np.int32]
+    """Of each byte the number of the event that wrote it, and which element it is of."""
+
+    def writer(self, byte: int) -> Written | None:
+        """Return who wrote a byte of the image, None if nobody did or its bytes were copied in."""
+        number, cell = self._written[:, byte].tolist()
+        if number == _NOBODY:
+            return None
+        event = self.events[number]
+        row, column = divmod(cell, _columns(event.step))
+        return Written(event=event, row=row, column=column)
+
+    def maker(self, event: Event, name: str | None) -> Event | None:
+        """Return the event that made what another read as an operand; None if none did."""
+        number = None if name is None else event.makers.get(name)
+        return None if number is None else self.events[number]
+
+    def history(self, written: Written) -> Sequence[Event]:
+        """Return what led to a store's fragment, first to last: one source at each step."""
+        found: list[Event] = []
+        (stored,) = written.event.step.reads
+        event = self.maker(written.event, stored.name)
+        while event is not None:
+            found.append(event)
+            event = self.maker(event, event.step.carried)
+        return tuple(reversed(found))
+
+    def producer(self, written: Written) -> Event | None:
+        """Return the last multiplication or ldmatrix behind a store, None if there is none."""
+        behind = reversed(self.history(written))
+        return next((event for event in behind if is_producer(event.step)), None)
+
+
+def trace(program: Program, image: NDArray[np.uint8], *, target: str) -> Trace:
+    """Take one warp through a program on an image, uint8 (image_bytes,); raises as `execute`."""
+    check_defined(program, target=target)
+    images = np.array(image[None], order="C")
+    check_images(program, images)
+    model = model_for(target)
+    warp = _Recorder(program, images, model)
+    run(program.steps, warp)
+    return Trace(model=model, events=warp.events, image=images[0], _written=warp.written["global"])
+
+
+class _Recorder(Warps):
+    """One warp that keeps what passes by."""
+
+    def __init__(self, program: Program, images: NDArray[np.uint8], model: Model) -> None:
+        super().__init__(program, images, model)
+        self.events: list[Event] = []
+        sizes = {"global": program.image_bytes, "shared": program.shared_bytes}
+        self.written = {
+            space: np.full((2, size), _NOBODY, np.int32) for space, size in sizes.items()
+        }
+        """As `Trace._written`."""
+        self._makers: dict[Register, int] = {}
+
+    def take(self, step: Straight) -> None:
+        number, inputs, makers = len(self.events), dict[str, NDArray[Any]](), dict[str, int]()
+        for use in step.reads:
+            inputs[use.field] = self.held(use)["bits"][0]
+            makers[use.name] = max(self._makers[register] for register in use.registers)
+        if accesses_rows(step) and not step.stores:
+            memory, rows = self.rows(step)
+            inputs["rows"] = memory["bits"][0][rows]
+        stored = {_NOBODY}
+        for span in step.bytes_read:
+            written, start = self._bytes(Place(buffer=span.buffer, offset=0))
+            stored.update(written[0, start + span.offsets].ravel().tolist())
+        super().take(step)
+        result = None
+        if step.writes is not None:
+            self._makers |= dict.fromkeys(step.writes.registers, number)
+            result = self.held(step.writes)["bits"][0]
+        self.events.append(
+            Event(
+                number=number, step=step, inputs=inputs, makers=makers,
+                stored=frozenset(stored - {_NOBODY}), result=result,
+            )
+        )  # fmt: skip
+        if copies_bytes(step):
+            written, start = self._bytes(step.source)
+            part = written[:, start : start + step.size].copy()
+            written, start = self._bytes(step.destination)
+            written[:, start : start + step.size] = part
+        elif accesses_matrix(step) and step.stores:
+            self._note(step.memory.place, *_tile_cells(step), number)
+        elif accesses_registers(step) and step.stores:
+            offsets = np.arange(step.size)
+            self._note(step.place, offsets, offsets // (step.bits // 8), number)
+        elif accesses_rows(step) and step.stores:
+            index = moves(step.form)
+            cells = np.arange(index.size) // 4
+            offsets = step.memory.offsets(step.form).ravel()[index.ravel()]
+            self._note(Place(buffer=step.memory.buffer), offsets, cells, number)
+
+    def _note(self, place: Place, offsets: NDArray[Any], cells: NDArray[Any], number: int) -> None:
+        written, start = self._bytes(place)
+        written[0, start + offsets] = number
+        written[1, start + offsets] = cells
+
+    def _bytes(self, place: Place) -> tuple[NDArray[np.int32], int]:
+        space = self.program.buffer(place.buffer).space
+        return self.written[space], position(self.program, place)
+
+
+def _columns(step: Straight) -> int:
+    if accesses_matrix(step):
+        return step.form.matrix().columns
+    (stored,) = step.reads
+    return stored.holds.registers
+
+
+def _tile_cells(step: MatrixAccess) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Return the bytes of a stored tile, and the element to which each belongs."""
+    tile = step.tile
+    line = np.arange(tile.lines)[:, None]
+    element = np.arange(tile.line_bytes)[None] * 8 // tile.matrix.type.bits
+    row, column = (line, element) if tile.layout == "row" else (element, line)
+    return tile.byte_offsets, (row * tile.matrix.columns + column).astype(np.int32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """One product."""
+
+    k: int
+    """Column of A; of a sparse A counted among what is stored."""
+    met: int
+    """Row of B."""
+    a: int
+    """Raw pattern."""
+    b: int
+    """Raw pattern."""
+    value: float | None = None
+    """The exact product; None of f64, where a double does not hold it."""
+    units: float | None = None
+    """The truncated product, in units of the sum; None where nothing is truncated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TermSum:
+    """Products that are added at once."""
+
+    terms: Sequence[Term]
+    before: int
+    """Raw pattern of what they are added to."""
+    addend: Format
+    """Its format."""
+    after: int
+    """Raw pattern of the sum."""
+    total: Format
+    """Its format."""
+    adds: str = "C"
+    """What they are added to: "C", "the sum so far", or nothing: ""."""
+    apart: bool = False
+    """Whether the sum is added to the sums so far by an instruction of its own."""
+    unit: float | None = None
+    """What each term is truncated to a multiple of, toward zero; None: to nothing."""
+    addend_units: float | None = None
+    """What they are added to, in units."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Operands:
+    """What an element of D is computed from."""
+
+    row: int
+    column: int
+    a: NDArray[Any]
+    """The row of A, raw patterns (k,); of a sparse one what is stored."""
+    b: NDArray[Any]
+    """What each of them meets in B, (k,)."""
+    c: NDArray[Any]
+    """The element of C, shape ()."""
+    rows: Sequence[int]
+    """The row of B that each meets."""
+
+
+def operands_of(event: Event, at: tuple[int, int]) -> Operands:
+    """Return what an element of D of a traced multiplication is computed from.
+
+    `at`: Row and column of D for wmma.mma; else the lane and the number of the element among those
+    that its registers hold.
+    """
+    form: Form = event.step.form  # type: ignore[union-attr]
+    if form.opaque:
+        row, column = at
+        a, b, c = (event.inputs[name] for name in "abc")
+        return _taken(a, b, c, row, column)
+    group, row, column = places(form, "d")[at].tolist()
+    a, b, c = (unpack(form, name, event.inputs[name][None])[group] for name in "abc")
+    if not form.has_metadata:
+        return _taken(a, b, c, row, column)
+    selector = getattr(event.step, "selector", None) or 0
+    metadata = event.inputs["e"][None, :, 0]
+    rows = rows_met(form, metadata, selector)[0, row]
+    column_met = (
+        met(form, b[None], metadata, selector)[row][:, column]
+        if form.b_type.is_float
+        else b[rows, column]
+    )
+    return Operands(
+        row=row, column=column, a=a[row], b=column_met, c=c[row, column], rows=rows.tolist()
+    )
+
+
+def _taken(a: Any, b: Any, c: Any, row: int, column: int) -> Operands:
+    depth = range(a.shape[1])
+    return Operands(
+        row=row, column=column, a=a[row], b=b[:, column], c=np.asarray(c[row, column]), rows=depth
+    )
+
+
+def sums_of(form: Form, given: Operands, d: int, model: Model) -> Iterator[TermSum]:
+    """Yield how an element of D, a raw pattern, is computed: one addition of products each."""
+    a_bits, b_bits = _patterns(given.a, form.a_type), _patterns(given.b, form.b_type)
+    c_bits = _patterns(given.c[None], form.c_type)[0]
+    if not form.a_type.is_float:
+        xor = form.op == "xor"
+        products = [
+            int(x != y) if xor else int(x) * int(y) for x, y in zip(given.a, given.b, strict=True)
+        ]
+        terms = [
+            Term(k=k, met=given.rows[k], a=x, b=y, value=product)
+            for k, (x, y, product) in enumerate(zip(a_bits, b_bits, products, strict=True))
+        ]
+        yield TermSum(terms=terms, before=c_bits, addend=form.c_type, after=d, total=form.d_type)
+    elif form.a_type.name == "f64":
+        before, adds = c_bits, "C"
+        for k, (x, y) in enumerate(zip(a_bits, b_bits, strict=True)):
+            left, right, addend = (np.array([[[one]]], np.uint64) for one in (x, y, before))
+            made = chain(
+                left, right, addend, rounding=form.rounding or "rn", rule=model.double_chain,
+                scratch=own_scratch(),
+            )  # fmt: skip
+            after = int(made[0, 0, 0])
+            yield TermSum(
+                terms=[Term(k=k, met=k, a=x, b=y)], before=before, adds=adds, addend=FORMATS["f64"],
+                after=after, total=FORMATS["f64"],
+            )  # fmt: skip
+            before, adds = after, "the sum so far"
+    elif model.scalar_for(form) is not None:
+        terms = [
+            Term(k=k, met=given.rows[k], a=x, b=y)
+            for k, (x, y) in enumerate(zip(a_bits, b_bits, strict=True))
+        ]
+        yield TermSum(terms=terms, before=c_bits, addend=form.c_type, after=d, total=form.d_type)
+    else:
+        rule = model.dot_for(form)
+        adds = "" if rule.addend.value == "last" else "C"
+        accumulator, multiplicand = rule.accumulator_format, format_named(rule.multiplicand)
+        for ks, left, right, start, after in block_sums(given.a, given.b, given.c, rule=rule):
+            unit, values, counts = units_of(
+                left, right, start, multiplicand=multiplicand, rule=rule
+            )
+            finite = bool(np.isfinite(values).all())
+            yield TermSum(
+                terms=[
+                    Term(
+                        k=k, met=given.rows[k], a=a_bits[k], b=b_bits[k], value=value,
+                        units=count if finite else None,
+                    )
+                    for k, value, count in zip(ks, values, counts, strict=False)
+                ],
+                before=int(start), adds=adds, apart=rule.sums is not None, addend=accumulator,
+                after=after, total=accumulator,
+                unit=unit if finite else None, addend_units=counts[-1] if finite else None,
+            )  # fmt: skip
+            adds = "" if rule.sums is not None else "the sum so far"
+
+
+def _patterns(values: NDArray[Any], fmt: Format) -> list[int]:
+    return [int(value) & ((1 << fmt.bits) - 1) for value in values]

@@ -1,0 +1,1 @@
+"""The ISA as data: targets, formats, forms, tables of instructions, legality."""

@@ -1,0 +1,199 @@
+"""Every documented form of the warp-level matrix instructions, and which forms a module may use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache, partial
+
+from oracle.errors import UsageError
+from oracle.isa.forms import Form, Slot, kind_of
+from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.tables.row import Metadata, Note, describes
+from oracle.isa.targets import Module
+
+LOAD_FORMS = INSTRUCTIONS["wmma.load"].forms
+STORE_FORMS = INSTRUCTIONS["wmma.store"].forms
+MMA_FORMS = INSTRUCTIONS["wmma.mma"].forms
+LDMATRIX_FORMS = INSTRUCTIONS["ldmatrix"].forms
+MMA_SYNC_FORMS = INSTRUCTIONS["mma"].forms
+SHAPES = {form.shape.name: form.shape for form in MMA_FORMS}
+"""Shapes of wmma by name."""
+FORMS: tuple[Form, ...] = tuple(form for row in INSTRUCTIONS.values() for form in row.forms)
+
+
+def spellings(form: Form) -> tuple[tuple[Slot, ...], ...]:
+    """Return the orders in which the pages write the qualifiers of a form, the syntax's first.
+
+    The examples of the wmma page put the shape before the layout, and the state space between the
+    two (`.m16n16k16.global.row.f16`). ptxas takes more orders (`form_spelt`).
+    """
+    slots = form.slots
+    if not form.opaque:
+        return (slots,)
+    layouts = tuple(slot for slot in slots if slot.name.endswith("layout"))
+    leading = [slot for slot in slots if slot.name == "shape" or slot.name == "space"]
+    at = slots.index(layouts[0])
+    head, tail = (
+        [slot for slot in some if slot not in layouts and slot not in leading]
+        for some in (slots[:at], slots[at:])
+    )
+    return (slots, (*head, *leading, *layouts, *tail))
+
+
+@cache
+def forms_by_opcode() -> dict[str, Form]:
+    """Map every documented spelling of every form, with and without `.aligned`, to the form."""
+    table: dict[str, Form] = {}
+    for form in FORMS:
+        for slots in spellings(form):
+            texts = [slot.text for slot in slots if slot.text]
+            table[".".join((form.mnemonic, *texts))] = form
+            texts.remove("aligned")
+            table[".".join((form.mnemonic, *texts))] = form
+    return table
+
+
+_TOGETHER = {"dst_fmt": "type", "src_fmt": "type", "popc": "op"}
+"""Slots whose qualifiers keep the order that they have among others."""
+_Spelling = tuple[tuple[str, ...], ...]
+"""What stands in slots of each kind, in its order; the kinds in alphabetical order."""
+
+
+def _spelling(mnemonic: str, pairs: Iterable[tuple[str, str]]) -> tuple[str, _Spelling]:
+    kinds: dict[str, list[str]] = {}
+    for kind, text in pairs:
+        if text and kind != "aligned":
+            kinds.setdefault(_TOGETHER.get(kind, kind), []).append(text)
+    return mnemonic, tuple((kind, *texts) for kind, texts in sorted(kinds.items()))
+
+
+@cache
+def _forms_by_spelling() -> dict[tuple[str, _Spelling], Form]:
+    return {
+        _spelling(form.mnemonic, ((kind_of(slot), text) for slot, text in form.slots)): form
+        for form in FORMS
+    }
+
+
+@cache
+def vocabulary(mnemonic: str) -> dict[str, str]:
+    """Map every qualifier of an instruction to the kind of slot in which it stands."""
+    return {
+        slot.text: kind_of(slot.name)
+        for form in INSTRUCTIONS[mnemonic].forms
+        for slot in form.slots
+        if slot.text
+    }
+
+
+def mnemonic_of(opcode: str) -> str | None:
+    """Return the instruction of which an opcode is; None if it is another than those here."""
+    fitting = (m for m in INSTRUCTIONS if opcode == m or opcode.startswith(m + "."))
+    return max(fitting, key=len, default=None)
+
+
+@lru_cache(maxsize=65536)
+def form_spelt(opcode: str) -> Form | None:
+    """Return the form that an opcode spells, its qualifiers in any order that ptxas takes.
+
+    17 versions of ptxas, 11.7 to 13.5, take any in which types, formats and layouts keep theirs,
+    `.popc` comes behind the operation, and the matrix of wmma.load and wmma.store right behind the
+    name (asked of 11.8, 12.4, 13.0 and 13.5 with 8,000 shuffled opcodes, 2026-11-28).
+    """
+    if (form := forms_by_opcode().get(opcode)) is not None:
+        return form
+    mnemonic = mnemonic_of(opcode)
+    if mnemonic is None:
+        return None
+    kinds, texts = vocabulary(mnemonic), opcode[len(mnemonic) + 1 :].split(".")
+    aligned = texts.count("aligned")
+    if aligned > 1 or any(text not in kinds for text in texts):
+        return None
+    if "matrix" in INSTRUCTIONS[mnemonic].slots and kinds[texts[0]] != "matrix":
+        return None
+    return _forms_by_spelling().get(_spelling(mnemonic, ((kinds[text], text) for text in texts)))
+
+
+def form_of(opcode: str, mnemonic: str | None = None) -> Form:
+    """Return the form that an opcode spells (`form_spelt`), of a mnemonic if one is given.
+
+    Raises UsageError if no documented form is spelled so, or another instruction's.
+    """
+    # Whoever hands over something else than text is told so in the same words.
+    form = form_spelt(opcode.strip()) if isinstance(opcode, str) else None
+    if form is None:
+        raise UsageError(
+            f"{opcode!r} is not a documented form of {', '.join(INSTRUCTIONS)}; "
+            "`warpfuzz isa` lists them all and `warpfuzz explain 'INSTRUCTION'` says what is wrong "
+            "with one"
+        )
+    if mnemonic is not None and form.mnemonic != mnemonic:
+        raise another_needed(form, mnemonic)
+    return form
+
+
+def another_needed(form: Form, mnemonic: str) -> UsageError:
+    """Return the error for a form of another instruction; it names the function that takes it."""
+    name = INSTRUCTIONS[form.mnemonic].function
+    taken = f"; `oracle.{name}` takes it" if name else ""
+    return UsageError(
+        f"{form.opcode!r} is a form of {form.mnemonic}; a form of {mnemonic} is needed{taken}"
+    )
+
+
+mma_form = partial(form_of, mnemonic="wmma.mma")
+ldmatrix_form = partial(form_of, mnemonic="ldmatrix")
+mma_sync_form = partial(form_of, mnemonic="mma")
+
+
+def figures_of(form: Form) -> str:
+    """Return the mnemonic under which a model has the figures of a form."""
+    return INSTRUCTIONS[form.mnemonic].figures or form.mnemonic
+
+
+def metadata_of(form: Form) -> Metadata:
+    """Return what the metadata and the selector of a form mean."""
+    return INSTRUCTIONS[form.mnemonic].metadata
+
+
+def selectors_of(form: Form) -> Sequence[int]:
+    """Return what the selector of a form may be; nothing of a form that has none."""
+    return metadata_of(form).selectors(form)
+
+
+def chunks_of(form: Form) -> tuple[int, ...]:
+    """Return what 4 bits of a form's metadata may be; nothing of a form that has none."""
+    return metadata_of(form).pairs(form)
+
+
+@cache
+def notes_of(form: Form) -> tuple[Note, ...]:
+    """Return the notes that apply to a form, in the order of the page."""
+    notes = INSTRUCTIONS[form.mnemonic].notes
+    return tuple(note for note in notes if describes(note.where, form))
+
+
+def refusals(form: Form, module: Module) -> tuple[tuple[str, str], ...]:
+    """Return (text, section) of every note that a module does not satisfy."""
+    found = (note.refusal(module) for note in notes_of(form))
+    return tuple((text, form.section) for text in found if text is not None)
+
+
+def is_available(form: Form, module: Module) -> bool:
+    """Tell whether a form exists in modules of a PTX ISA version for a target."""
+    return not refusals(form, module)
+
+
+def deprecations(form: Form, module: Module) -> tuple[tuple[str, str], ...]:
+    """Return (text, section) of every note that advises against the form in this version."""
+    return tuple(
+        (note.text, form.section)
+        for note in notes_of(form)
+        if note.deprecated is not None and module.version >= note.deprecated
+    )
+
+
+def needs_aligned(form: Form, module: Module) -> bool:
+    """Tell whether `.aligned` has to be written."""
+    since = INSTRUCTIONS[form.mnemonic].aligned_since
+    return since is None or module.version >= since

@@ -1,0 +1,1 @@
+"""Where elements lie in memory and in the registers of lanes."""

@@ -1,0 +1,1 @@
+"""What a program is, and what the ISA leaves undefined in it."""

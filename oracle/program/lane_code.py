@@ -1,0 +1,628 @@
+"""Code of lanes: scalar instructions, branches and loops that each lane takes by itself.
+
+A piece of code begins and ends with all lanes together. It works on registers of its own: `h0` has
+16 bits, `r0` 32, `d0` 64, and `p0` is a predicate. Its inputs are `r0`, `r1`, ... (`d0`, ... of 64
+bits). What some path has not written cannot be read, and loops end after at most `MAX_TURNS` turns,
+so that all code is defined.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache, cached_property
+from typing import Any, NamedTuple, TypeAlias, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.isa.matrices import LANES
+from oracle.program.operands import Registers, StepBase, Use
+from oracle.program.places import check, check_range
+from oracle.program.registers import MOST_LISTED, check_vector
+from oracle.scalar import CLASSES, SCALARS, ScalarInstruction
+
+LANE = "lane"
+"""The number of the lane, 32 bits (%laneid)."""
+ZERO = "zero"
+"""0 as a compiler cannot know it, 32 bits."""
+_GIVEN = (LANE, ZERO)
+MAX_TURNS = 15
+MAX_DEPTH = 6
+"""Most branches and loops around a statement: drawn ones have 4 (2026-11)."""
+MAX_STATEMENTS = 2048
+"""Most statements that one lane may take: drawn ones take 400 at most (2026-11)."""
+_AS_ONE_STEP = 16
+"""Statements that take as long as one matrix instruction, about."""
+_CLASSES = {"h": "b16", "r": "b32", "d": "b64", "p": "pred"}
+_REGISTER = re.compile(r"([hrdp])(0|[1-9][0-9]{0,2})")
+_CARRY, _BORROW = "carry", "borrow"
+"""The flag of add.cc, addc and their like, and of sub.cc and subc. In PTX ISA 9.7.2 they are one
+flag, and a borrow is 1; in the machine code of ptxas 11.8, 12.4, 12.8 and 13.4 an addition reads
+the opposite of a borrow, and so does an H200 (2026-11-28). A program in which one reads the
+other's is undefined."""
+
+
+@cache
+def class_of(register: str) -> str:
+    """Return the class of a register by name, "b16", "b32", "b64" or "pred"; else UsageError."""
+    text = (
+        f"{register!r:.80} is no register of lanes; one is h, r, d or p and a number, or {LANE!r}"
+    )
+    check(register in _GIVEN or _REGISTER.fullmatch(register) is not None, text)
+    return "b32" if register in _GIVEN else _CLASSES[register[0]]
+
+
+def most_of(kind: str) -> int:
+    """Return the largest number that a register of a class holds."""
+    return (1 << int(kind[1:])) - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assign:
+    """A scalar instruction, by all lanes that come to it or by those with a predicate."""
+
+    opcode: str
+    """A key of `oracle.scalar.SCALARS`."""
+    destinations: tuple[str, ...]
+    sources: tuple[str | int, ...]
+    """Registers, and constants as unsigned numbers."""
+    guard: str = ""
+    """A predicate, such as "p0" or "!p0"; "": none."""
+
+    @property
+    def row(self) -> ScalarInstruction:
+        """What there is to know of the instruction."""
+        return SCALARS[self.opcode]
+
+
+@dataclass(frozen=True, kw_only=True)
+class If:
+    """Lanes with a predicate take some statements, the others others."""
+
+    predicate: str
+    then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeat:
+    """A loop; each lane takes as many turns as its own count says, or leaves it earlier."""
+
+    count: str | int
+    """A register of 32 bits, of which `mask` is what counts, or a constant."""
+    mask: int = MAX_TURNS
+    counter: str
+    """Register with the turn: 0, 1, ..., or with `down` what is left: count, count - 1, ..."""
+    down: bool = False
+    late: bool = False
+    """Whether the end of a turn asks for another, so that the first is always taken."""
+    entry: str = ""
+    """With this predicate lanes begin within the body, whatever the count; "": none."""
+    skipped: int = 0
+    """Statements of the body that those lanes leave out in that turn."""
+    body: tuple[Statement, ...]
+
+    @property
+    def turns(self) -> int:
+        """Most turns that a lane takes."""
+        return max(1, self.count if isinstance(self.count, int) else self.mask)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leave:
+    """Lanes with a predicate leave the loop around, or go on to its next turn."""
+
+    predicate: str
+    turn: bool = False
+    """Whether they leave the turn only, and go on with the next."""
+
+
+Statement: TypeAlias = Assign | If | Repeat | Leave
+
+
+def inside(statement: Statement) -> Mapping[str, tuple[Statement, ...]]:
+    """Return the statements inside one, by the field that has them."""
+    if isinstance(statement, If):
+        return {"then": statement.then, "otherwise": statement.otherwise}
+    return {"body": statement.body} if isinstance(statement, Repeat) else {}
+
+
+def every(statements: Sequence[Statement]) -> Iterator[Statement]:
+    """Iterate over statements and those inside them, in the order of the text."""
+    for statement in statements:
+        yield statement
+        for block in inside(statement).values():
+            yield from every(block)
+
+
+def read_by(statement: Statement) -> set[str]:
+    """Return the registers that a statement reads itself, those inside it apart."""
+    match statement:
+        case Assign():
+            named = {*statement.sources, statement.guard}
+        case Repeat():
+            named = {statement.count, statement.entry}
+        case If() | Leave():
+            named = {statement.predicate}
+        case _:
+            assert_never(statement)
+    return {one.removeprefix("!") for one in named if isinstance(one, str)} - {""}
+
+
+def written_by(statement: Statement) -> set[str]:
+    """Return the registers that a statement writes itself, those inside it apart."""
+    if isinstance(statement, Repeat):
+        return {statement.counter}
+    return {*statement.destinations} if isinstance(statement, Assign) else set()
+
+
+def with_another(
+    statements: Sequence[Statement], name: str, other: str | int, *, written: bool
+) -> tuple[Statement, ...]:
+    """Return code that reads another register, or a constant, where it reads a register.
+
+    `written`: Whether the other register is also written where that one is, or else no instruction
+        that writes that one is left.
+    """
+
+    def renamed(old: Any, new: str | int) -> Any:
+        match old:
+            case str() if old.removeprefix("!") == name:
+                return new if old == name else f"!{new}"
+            case (Assign() | If() | Repeat() | Leave(), *_):
+                return with_another(old, name, other, written=written)
+            case tuple():
+                return tuple(renamed(one, new) for one in old)
+        return old
+
+    made: list[Statement] = []
+    for one in statements:
+        if not written and isinstance(one, Assign) and name in one.destinations:
+            continue
+        changes = {
+            field.name: renamed(
+                getattr(one, field.name),
+                other if field.name in ("sources", "count") else str(other),
+            )
+            for field in fields(one)
+        }
+        if isinstance(one, Repeat) and one.entry and not written:
+            # Those that lanes skip at their entry may be among what is left out.
+            changes["skipped"] = 0
+        made.append(replace(one, **changes))
+    return tuple(made)
+
+
+def statements_taken(statements: Sequence[Statement]) -> int:
+    """Return the most statements that a lane takes."""
+    return sum(
+        1 + getattr(one, "turns", 1) * sum(map(statements_taken, inside(one).values()))
+        for one in statements
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneCode(StepBase):
+    """Each lane computes registers from registers, on a way of its own."""
+
+    source: str = ""
+    """Registers that are read; "" of code that reads none."""
+    count: int = 0
+    bits: int = 32
+    destination: str
+    results: tuple[str, ...]
+    """Registers of the code that the destination gets, all of 32 or all of 64 bits."""
+    code: tuple[Statement, ...]
+
+    def __post_init__(self) -> None:
+        if self.count or self.source:
+            check_vector(self.source, "vector of registers")
+            check_range(self.count, 1, MOST_LISTED, "number of registers that code reads")
+        check(self.bits in (32, 64), f"registers of {self.bits} bits given; they have 32 or 64")
+        check_vector(self.destination, "vector of registers")
+        check_range(len(self.results), 1, MOST_LISTED, "number of results of code")
+        sizes = {class_of(name) for name in self.results}
+        check(sizes in ({"b32"}, {"b64"}), "results of code are registers of 32 bits, or all of 64")
+        check_range(statements_taken(self.code), 0, MAX_STATEMENTS, "most statements of a lane")
+        known = _check_block(self.code, frozenset({*_GIVEN, *self.inputs}), depth=0, loop=None)
+        for name in self.results:
+            check(name in known, f"the result {name} is not written on every path")
+
+    @property
+    def action(self) -> str:
+        return "lane_code"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The registers of the code that hold at first what it reads."""
+        return tuple(f"{'r' if self.bits == 32 else 'd'}{index}" for index in range(self.count))
+
+    @cached_property
+    def uses(self) -> tuple[Use, ...]:
+        wide = class_of(self.results[0]) == "b64"
+        made = Registers(registers=len(self.results), bits=64 if wide else 32)
+        written = Use(field="destination", name=self.destination, holds=made, written=True)
+        if not self.count:
+            return (written,)
+        holds = Registers(registers=self.count, bits=self.bits)
+        return Use(field="source", name=self.source, holds=holds), written
+
+    @property
+    def cost(self) -> int:
+        return 1 + statements_taken(self.code) // _AS_ONE_STEP
+
+    @property
+    def carried(self) -> str | None:
+        return self.source or None
+
+    @cached_property
+    def crosses_lanes(self) -> bool:
+        """Whether lanes read what other lanes hold."""
+        return any(SCALARS[opcode].warp for opcode in self.opcodes)
+
+    @cached_property
+    def opcodes(self) -> tuple[str, ...]:
+        """Its instructions in the order of the text, each once."""
+        assigned = (one.opcode for one in every(self.code) if isinstance(one, Assign))
+        return tuple(dict.fromkeys(assigned))
+
+    def __str__(self) -> str:
+        number = sum(1 for _ in every(self.code))
+        of = f" of {self.source}" if self.source else ""
+        return f"{self.destination} = scalar code of {number} statements{of}, in every lane"
+
+
+_Known = frozenset[str]
+"""Registers that every path has written."""
+
+
+def _check_block(
+    statements: Sequence[Statement], known: _Known, *, depth: int, loop: Repeat | None
+) -> _Known:
+    """Check statements behind which `known` can be read; return what can be behind them."""
+    check_range(depth, 0, MAX_DEPTH, "branches and loops around a statement")
+    for one in statements:
+        if isinstance(one, Assign):
+            known = _check_assign(one, known, alone=bool(depth or one.guard), loop=loop)
+            continue
+        known -= {_CARRY, _BORROW}
+        match one:
+            case If():
+                _check_predicate(one.predicate, known)
+                then, otherwise = (
+                    _check_block(block, known, depth=depth + 1, loop=loop)
+                    for block in (one.then, one.otherwise)
+                )
+                known = then & otherwise
+            case Repeat():
+                _check_count(one, known)
+                known |= {one.counter}
+                # What the first part of the body writes, lanes that enter behind it have not
+                # written.
+                behind = one.skipped if one.entry else 0
+                for part in (one.body[:behind], one.body[behind:]):
+                    _check_block(part, known, depth=depth + 1, loop=one)
+            case Leave():
+                check(loop is not None, "lanes leave a loop outside of every loop")
+                _check_predicate(one.predicate, known)
+    return known - {_CARRY, _BORROW}
+
+
+def _check_assign(one: Assign, known: _Known, *, alone: bool, loop: Repeat | None) -> _Known:
+    check(one.opcode in SCALARS, f"there is no scalar instruction {one.opcode!r:.80}")
+    row, opcode = one.row, one.opcode
+    given = tuple(map(class_of, one.destinations))
+    wanted, written = " ".join(row.destinations), " ".join(one.destinations)
+    check(given == row.destinations, f"{opcode} writes {wanted}, not {written}")
+    sources, most = len(row.sources), len(one.sources)
+    check(sources == most, f"{opcode} has {sources} sources; {most} given")
+    for index, (source, kind) in enumerate(zip(one.sources, row.sources, strict=True)):
+        constant = row.immediates.get(index)
+        if isinstance(source, int):
+            check(kind != "pred", f"{opcode} has a predicate as source {index}, no constant")
+            low, high = (constant.low, constant.high) if constant else (0, most_of(kind))
+            check_range(source, low, high, f"constant of {opcode}")
+            continue
+        required = constant is not None and constant.required
+        check(not required, f"source {index} of {opcode} is a constant, not {source}")
+        check(class_of(source) == kind, f"{opcode} reads {kind}, and {source} is none")
+        _check_written(source, known)
+    for name in one.destinations:
+        check(name not in _GIVEN, f"{name} is not to be written")
+        counts = loop is not None and loop.counter == name
+        check(not counts, f"the counter of a loop is written in its body by {opcode}")
+    check(len(set(one.destinations)) == len(one.destinations), "a destination repeats")
+    check(not (row.warp and alone), f"{opcode} needs all lanes; it stands under a condition")
+    check(not (row.carry_out and one.guard), f"{opcode} writes the carry under a condition")
+    flag = _BORROW if opcode.startswith("sub") else _CARRY
+    if row.carry_in:
+        check(flag in known, f"{opcode} reads a {flag} that nothing just before has written")
+    if one.guard:
+        _check_predicate(one.guard, known)
+        return known
+    if row.carry_out:
+        known = known - {_CARRY, _BORROW} | {flag}
+    return known | {*one.destinations}
+
+
+def _check_count(one: Repeat, known: _Known) -> None:
+    if isinstance(one.count, int):
+        check_range(one.count, 0, MAX_TURNS, "count of a loop of lanes")
+    else:
+        check(class_of(one.count) == "b32", f"the count {one.count} is no register of 32 bits")
+        _check_written(one.count, known)
+    check_range(one.mask, 0, MAX_TURNS, "mask of a loop of lanes")
+    check(class_of(one.counter) == "b32", f"the counter {one.counter} is no register of 32 bits")
+    counters = [other.counter for other in every(one.body) if isinstance(other, Repeat)]
+    check(one.counter not in counters, f"two loops, one in the other, count in {one.counter}")
+    check(one.counter not in _GIVEN, "a loop counts in a register of its own")
+    check_range(one.skipped, 0, len(one.body), "statements that an entry leaves out")
+    if one.entry:
+        _check_predicate(one.entry, known)
+
+
+def _check_predicate(text: str, known: _Known) -> None:
+    name = text.removeprefix("!")
+    check(class_of(name) == "pred", f"{text!r:.80} is no predicate")
+    _check_written(name, known)
+
+
+def _check_written(name: str, known: _Known) -> None:
+    check(name in known, f"{name} is read, and not every path has written it")
+
+
+Lanes = NDArray[Any]
+"""What a register holds: (..., 32)."""
+
+
+class Taken(NamedTuple):
+    """A statement as lanes came to it once."""
+
+    statement: Statement
+    sources: Sequence[Lanes]
+    """What an instruction was given; the predicate of a branch or of a way out of a loop, with its
+    sign; the count of a loop as lanes come to it, nothing behind each turn."""
+    results: Sequence[Lanes]
+    """What an instruction gave, carry last; a counter before the first turn, and behind each."""
+    came: NDArray[np.bool_]
+    lanes: NDArray[np.bool_]
+    """Those of them that executed it: without those whose predicate guards an instruction."""
+
+
+def run_lanes(step: LaneCode, inputs: NDArray[Any]) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+    """Execute code in every lane; inputs and results are uint32 (count, 32, words), low first.
+
+    Returns also which lanes' results PTX leaves open, bool (count, 32): they took open bits of a
+    NaN for something other than a number, or gave an instruction a source that it does not take.
+    """
+    state = _executed(step, inputs)
+    for name in step.results:
+        state.read(name, "", np.ones(state.shape, np.bool_))
+    results = np.stack([state.registers[name] for name in step.results], axis=-1)
+    return results.view(np.uint32), state.open
+
+
+def may_be_open(step: LaneCode) -> bool:
+    """Whether lanes may take bits of a NaN that PTX leaves open, as far as the text tells."""
+    nans: _Nans = {}
+    return _takes_open_bits(step.code, nans) or not nans.keys().isdisjoint(step.results)
+
+
+_Nans = dict[str, frozenset[str]]
+"""Formats of the NaNs of open bits that registers may hold."""
+
+
+def _takes_open_bits(code: Sequence[Statement], nans: _Nans) -> bool:
+    """Whether statements may; what registers hold behind them is put into `nans`."""
+    for one in code:
+        match one:
+            case Assign():
+                read = frozenset[str]().union(*(nans.get(str(name), ()) for name in one.sources))
+                if read - {one.row.numbers}:
+                    return True
+                made = frozenset({"f32" if one.row.nan == "tf32" else one.row.nan} - {""})
+                for name in one.destinations:
+                    held = made | (nans.get(name, frozenset()) if one.guard else frozenset())
+                    nans |= {name: held} if held else {}
+                    if not held:
+                        nans.pop(name, None)
+            case Repeat() if one.count in nans:
+                return True
+            case _:
+                # A body goes on with what it has left.
+                for block in (*inside(one).values(), *inside(one).values()):
+                    after = nans.copy()
+                    if _takes_open_bits(block, after):
+                        return True
+                    for name, held in after.items():
+                        nans[name] = held | nans.get(name, frozenset())
+    return False
+
+
+def trail(step: LaneCode, inputs: NDArray[Any]) -> list[Taken]:
+    """Return what lanes come to, in the order of execution; `inputs` as of `run_lanes`."""
+    found: list[Taken] = []
+    _executed(step, inputs, found)
+    return found
+
+
+def taken(step: LaneCode, inputs: NDArray[Any]) -> Iterator[tuple[Assign, list[Taken]]]:
+    """Iterate over the instructions that lanes take, in the order of the text; as `trail`."""
+    found = trail(step, inputs)
+    for one in every(step.code):
+        times = [passed for passed in found if passed.statement is one]
+        if isinstance(one, Assign) and times:
+            yield one, times
+
+
+def _executed(step: LaneCode, inputs: NDArray[Any], trail: list[Taken] | None = None) -> _Execution:
+    words = np.ascontiguousarray(inputs, np.uint32)
+    held = words if step.bits == 32 else words.view(np.uint64)
+    state = _Execution(held.shape[:-1], trail)
+    for index, name in enumerate(step.inputs):
+        state.registers[name] = np.ascontiguousarray(held[..., index])
+    with np.errstate(all="ignore"):
+        state.block(step.code, np.ones(state.shape, np.bool_))
+    return state
+
+
+_INFINITIES = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F80_0000, "f64": 0x7FF0 << 48}
+"""Above these patterns, signs apart, numbers are NaN (IEEE 754-2019, 3.4; bf16 is half of f32)."""
+
+
+def _is_nan(patterns: Lanes, kind: str) -> NDArray[np.bool_]:
+    """Return where a register holds a NaN, in one element at least."""
+    kind = kind.removesuffix("x2")
+    infinity = _INFINITIES[kind]
+    dtype = np.dtype(f"u{(infinity.bit_length() + 1) // 8}")  # with the sign
+    elements = np.ascontiguousarray(patterns).view(dtype)
+    magnitudes = elements & dtype.type(np.iinfo(dtype).max >> 1)
+    found = magnitudes > dtype.type(infinity)
+    return np.asarray(found.reshape(*patterns.shape, -1).any(axis=-1))
+
+
+class _Execution:
+    def __init__(self, shape: tuple[int, ...], trail: list[Taken] | None = None) -> None:
+        self.shape = shape
+        self.trail = trail
+        lanes = np.arange(LANES, dtype=np.uint32)
+        self.registers: dict[str, Lanes] = {
+            LANE: np.broadcast_to(lanes, shape),
+            ZERO: np.zeros(shape, np.uint32),
+        }
+        self.left: list[NDArray[np.bool_]] = []
+        """Lanes that have left a loop, the innermost loop last."""
+        self.open = np.zeros(shape, np.bool_)
+        """Lanes that came to something of which PTX leaves bits open."""
+        self.nans: dict[str, tuple[str, NDArray[np.bool_]]] = {}
+        """Registers with NaNs of open bits: their format, and the lanes."""
+
+    def block(
+        self, statements: Sequence[Statement], active: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Take some lanes through statements; return which of them come to the end."""
+        for statement in statements:
+            match statement:
+                case Assign():
+                    self.assign(statement, active)
+                case If():
+                    taken = self.holds(statement.predicate)
+                    self.note(statement, [taken], (), active)
+                    yes, no = active & taken, active & ~taken
+                    if yes.any():
+                        yes = self.block(statement.then, yes)
+                    if no.any():
+                        no = self.block(statement.otherwise, no)
+                    active = yes | no
+                case Repeat():
+                    self.repeat(statement, active)
+                case Leave():
+                    holds = self.holds(statement.predicate)
+                    self.note(statement, [holds], (), active)
+                    leaving = active & holds
+                    if not statement.turn:
+                        self.left[-1] |= leaving
+                    active = active & ~leaving
+                case _:
+                    assert_never(statement)
+        return active
+
+    def assign(self, one: Assign, active: NDArray[np.bool_]) -> None:
+        row = one.row
+        sources = [
+            self.constant(source, kind) if isinstance(source, int) else self.registers[source]
+            for source, kind in zip(one.sources, row.sources, strict=True)
+        ]
+        if row.carry_in:
+            sources.append(self.registers[_CARRY])
+        names = (*one.destinations, *([_CARRY] if row.carry_out else []))
+        mask = active & self.holds(one.guard) if one.guard else active
+        results = row.evaluate(*sources)
+        if row.defined is not None:
+            self.open |= mask & ~row.defined(*sources)
+        for source in one.sources:
+            if source in self.nans:
+                self.read(source, row.numbers, mask)
+        for name in one.destinations:
+            if name in self.nans or row.nan:
+                self.write_nans(name, row.nan, results[0], mask)
+        self.note(one, sources, results, active, mask)
+        for name, made in zip(names, results, strict=True):
+            self.write(name, made, mask)
+
+    def repeat(self, one: Repeat, active: NDArray[np.bool_]) -> None:
+        count: Lanes
+        if isinstance(one.count, int):
+            count = self.constant(one.count, "b32")
+        else:
+            self.read(one.count, "", active)
+            count = self.registers[one.count] & np.uint32(one.mask)
+        first = count if one.down else np.zeros_like(count)
+        self.note(one, [count], [first], active)
+        self.write(one.counter, first, active)
+        self.left.append(np.zeros(self.shape, np.bool_))
+        running = active
+        entering = active & self.holds(one.entry) if one.entry else np.zeros_like(active)
+        asked = not one.late
+        while True:
+            going = running & ~entering
+            if asked:
+                counter = self.registers[one.counter]
+                # What entered with a count of 0 has fewer than none left.
+                going &= counter.view(np.int32) > 0 if one.down else counter < count
+            if not (going | entering).any():
+                break
+            middle = self.block(one.body[: one.skipped], going) | entering
+            running = (going | entering) & ~self.left[-1]
+            self.block(one.body[one.skipped :], middle)
+            running &= ~self.left[-1]
+            step = np.uint32(-1 & 0xFFFFFFFF if one.down else 1)
+            following = self.registers[one.counter] + step
+            self.note(one, (), [following], running)
+            self.write(one.counter, following, running)
+            entering = np.zeros_like(active)
+            asked = True
+        self.left.pop()
+
+    def note(
+        self, one: Statement, sources: Sequence[Lanes], results: Sequence[Lanes],
+        came: NDArray[np.bool_], lanes: NDArray[np.bool_] | None = None,
+    ) -> None:  # fmt: skip
+        if self.trail is not None:
+            self.trail.append(Taken(one, sources, results, came, came if lanes is None else lanes))
+
+    def read(self, name: str | int, fmt: str, mask: NDArray[np.bool_]) -> None:
+        """Note what lanes read as numbers of a format ("": as bits), if they are open NaNs."""
+        if name in self.nans:
+            held, lanes = self.nans[str(name)]
+            if held != fmt:
+                self.open |= mask & lanes
+
+    def write_nans(self, name: str, fmt: str, value: Lanes, mask: NDArray[np.bool_]) -> None:
+        """Note where a register gets NaNs whose bits are open; `fmt` is "" where it gets none."""
+        fmt = "f32" if fmt == "tf32" else fmt
+        made = mask & _is_nan(value, fmt) if fmt else np.zeros_like(mask)
+        held, lanes = self.nans.pop(name, (fmt, np.zeros_like(mask)))
+        kept = lanes & ~mask
+        if made.any() and held != fmt:
+            self.open |= kept
+            self.nans[name] = fmt, made
+        elif (made | kept).any():
+            self.nans[name] = held, made | kept
+
+    def write(self, name: str, value: Lanes, mask: NDArray[np.bool_]) -> None:
+        before = self.registers.get(name)
+        if before is None or mask.all():
+            # Lanes that have not written a register do not read it.
+            self.registers[name] = value
+        else:
+            self.registers[name] = np.where(mask, value, before)
+
+    def holds(self, predicate: str) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = self.registers[predicate.removeprefix("!")]
+        return ~found if predicate.startswith("!") else found
+
+    def constant(self, number: int, kind: str) -> Lanes:
+        return np.broadcast_to(CLASSES[kind](number), self.shape)
