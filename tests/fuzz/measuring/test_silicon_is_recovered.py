@@ -102,10 +102,10 @@ def test_a_fault_that_changes_a_figure_is_found_as_that_figure(fault, types, cha
 
 @pytest.mark.parametrize(
     ("fault", "types"),
-    slow(
-        [("k-tail-dropped", WIDE), ("accumulator-lost-in-floats", BF16), ("invalid-is-zero", WIDE)],
-        [("k-tail-dropped", WIDE)],
-    ),
+    [
+        ("accumulator-lost-in-floats", TF32),
+        *slow([("k-tail-dropped", WIDE), ("invalid-is-zero", WIDE)]),
+    ],
 )
 def test_a_fault_that_no_figure_describes_is_refused_with_its_probe(fault, types) -> None:
     found = measured(types, damaged(fault, chip_of("sm_90").floats[types]))
@@ -168,7 +168,7 @@ def test_what_random_images_show_is_evidence_like_any_probe() -> None:
     """Evidence that belongs to no family decides, too."""
     rule = next(row for row in model_for("sm_80").dots if row.types == BF16)
     rng = np.random.default_rng(1)
-    count, k = 1500, depth_of(BF16)
+    count, k = 500, depth_of(BF16)
     a, b = (rng.standard_normal((count, k)).astype(np.float32).view(np.uint32) >> 16 for _ in "ab")
     c = rng.standard_normal(count).astype(np.float32).view(np.uint32)
     dots = Dots(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_sets import MODULE
+from small_sets import MODULE, MULTIPROCESSORS
 
 from corpus import Kind
 from fuzz.runner import RunnerChoice, opened
@@ -148,7 +148,7 @@ def test_a_sound_device_compares_new_images_on_its_multiprocessors() -> None:
     assert not sightings
     assert screen.fresh
     assert screen.tally.total.cases - verified >= screen.fresh
-    assert screen.tally.multiprocessors.size > 100
+    assert screen.tally.multiprocessors.size == MULTIPROCESSORS
 
 
 def test_a_multiprocessor_that_is_wrong_is_named_and_its_image_is_made_again() -> None:

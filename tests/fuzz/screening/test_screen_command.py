@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 from command_line import started, warpfuzz
-from small_sets import MODULE
+from small_sets import MODULE, MULTIPROCESSORS
 
 from corpus import Kind, create_corpus
 from corpus.known import known_with
@@ -63,8 +63,8 @@ def test_a_sound_device_runs_every_image_everywhere_and_none_differs(
         screen.finish()
         assert not sightings
         tally = screen.tally
-        assert tally.multiprocessors.tolist() == list(range(132))
-        assert (tally.cases[:132] >= small_set.images).all()
+        assert tally.multiprocessors.tolist() == list(range(MULTIPROCESSORS))
+        assert (tally.cases[:MULTIPROCESSORS] >= small_set.images).all()
         assert tally.total.wrong == 0
         assert tally.total.bound == 3 / tally.total.cases
         assert tally.pattern == ""
@@ -167,7 +167,7 @@ def test_a_program_that_hangs_is_attributed_and_left_out_and_screening_goes_on(
         assert [one.program for one in screen.left_out] == [bad]
         (finding,) = ScreenExaminer(screen, device="GPU 0").new()
         others = sum(len(one.references.images) for one in small_set.programs[1:])
-        assert (screen.tally.cases[:132] >= others).all()
+        assert (screen.tally.cases[:MULTIPROCESSORS] >= others).all()
         assert screen.tally.total.wrong == 0
     assert finding.case.kind is Kind.HANG
     assert finding.programs == [bad]
