@@ -11,6 +11,8 @@ from strategies.draws import Selection
 from strategies.rounds import selected_forms
 
 MODULE = Module.named("sm_90", "8.0")
+MULTIPROCESSORS = 12
+"""Of the simulated device; number 7 is one that a fault is about."""
 
 
 def distilled(seed: int = 0, images: int = 8) -> ScreeningSet:

@@ -224,7 +224,7 @@ def test_one_that_crashes_is_a_finding_and_is_bisected(tmp_path):
 @pytest.mark.parametrize(
     ("only", "seed", "cases"),
     [
-        pytest.param("mma.sync*f16*", 1, 24, id="beside"),
+        pytest.param("mma.sync*f16*", 1, 8, id="beside"),
         pytest.param("*", 2, 12, id="alone", marks=pytest.mark.slow),
     ],
 )
@@ -249,7 +249,7 @@ def test_a_campaign_with_one_compiler_names_such_a_crash_so_as_well(tmp_path):
     planted_ptxas(tmp_path / "c", "2.0", crashes="selp.b32")
     words = ("--runner", "sim", "--assembler", "c/ptxas")
     ended = warpfuzz(
-        tmp_path, "run", *words, "--cases", 32, "--seed", 1, "--only", "mma.sync*f16*", "--json",
+        tmp_path, "run", *words, "--cases", 8, "--seed", 1, "--only", "mma.sync*f16*", "--json",
     )  # fmt: skip
     assert [one["title"] for one in ended.findings] == [
         "compile failure: selp.b32: ptxas was killed by SIGSEGV on the module"
@@ -263,7 +263,7 @@ APART = ({"newest": "8.4"}, {})
 
 
 def test_every_compiler_gets_the_programs_that_it_reads(tmp_path):
-    ended = campaign_of(tmp_path, "--cases", 1024, "--only", "mma*e4m3*", seed=5, planted=APART)
+    ended = campaign_of(tmp_path, "--cases", 512, "--only", "mma*e4m3*", seed=5, planted=APART)
     assert ended.code == 0, ended.err
     summary = ended.summary
     assert (summary["ptx_version"], summary["ptx_versions"][-1]) == (None, "9.5")
@@ -422,12 +422,12 @@ def test_a_campaign_goes_on_without_a_disassembler_that_does_not_take_the_code(t
     ended = campaign_of(
         tmp_path,
         "--cases",
-        12,
+        4,
         "--disassembler",
         tool,
         runner="ptxas",
         planted=({}, {}),
         text=False,
     )
-    assert (ended.code, ended.summary["programs"], ended.summary["notes"]) == (0, 12, 0)
+    assert (ended.code, ended.summary["programs"], ended.summary["notes"]) == (0, 4, 0)
     assert ended.summary["expansions not looked at"] > 0

@@ -21,7 +21,7 @@ def home(tmp_path_factory):
             home / "c" / str(number), f"{number}.0", levels=(LEVEL,), crashes=crashes, text=False
         )
     ended = warpfuzz(
-        home, "run", "--runner", "ptxas", "--compilers", "c", "--opt", "0,1,2,3", "--cases", 2,
+        home, "run", "--runner", "ptxas", "--compilers", "c", "--opt", "0,1,2,3", "--cases", 1,
         "--seed", 1, "--only", "wmma.mma*s32*satfinite", "--corpus", "found", "--json",
     )  # fmt: skip
     assert {one["kind"] for one in ended.findings} == {"crash"}
