@@ -9,7 +9,7 @@ registers lane by lane has no word at all and is inline PTX everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from oracle.isa.targets import Module
@@ -30,7 +30,7 @@ from oracle.program.steps import Branch, Copy, Elementwise, Loop, PlainAccess, S
 from runners.emission.steps import pieces, progression
 from runners.front_ends import cuda_cpp_words as words
 from runners.front_ends.protocol import NamedStepWriter, check_named
-from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, Kernel
+from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, Kernel, KernelModule
 
 HEAD = f"""\
 #include <cuda_bf16.h>
@@ -424,25 +424,14 @@ class CudaCppWriter(NamedStepWriter):
             self.add(f"copy<{_UNITS[piece.width]}>({ends}, {piece.units});")
 
 
-def cuda_cpp(programs: Mapping[str, Program], kernels: Sequence[Kernel], *, module: Module) -> str:
-    """Return programs as a translation unit of CUDA C++ with a kernel for each.
+def cuda_cpp(module: KernelModule) -> str:
+    """Return a module's programs as a translation unit of CUDA C++ with a kernel for each.
 
-    Parameters
-    ----------
-    programs
-        By the names of their kernels.
-    kernels
-        The kernels as `emit_all` describes them: the entries have the same parameters.
-    module
-        Target and PTX version that the code is for.
-
-    Raises
-    ------
-    UsageError
-        If CUDA C++ cannot say a program.
+    The entries have the parameters of the PTX. Raises UsageError if CUDA C++ cannot say a program.
     """
-    check_named(programs.values())
+    check_named(module.programs.values())
     texts = [
-        CudaCppWriter(program=programs[kernel.entry], kernel=kernel).text() for kernel in kernels
+        CudaCppWriter(program=module.programs[kernel.entry], kernel=kernel).text()
+        for kernel in module.kernels
     ]
-    return "\n".join([f"// {module}", HEAD, *texts])
+    return "\n".join([f"// {Module.named(module.target, module.version)}", HEAD, *texts])

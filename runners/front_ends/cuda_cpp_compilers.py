@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa.targets import Module
 from runners.cuda.compilation import version_told
 from runners.front_ends.cuda_cpp import cuda_cpp
 from runners.front_ends.protocol import (
@@ -76,8 +75,7 @@ class CudaCppFrontEnd(FrontEnd):
                 message=f"{self._who} writes PTX ISA version {version}, and the programs are of "
                 f"{module.version}; choose another --ptx-version",
             )
-        place = Module.named(module.target, module.version)
-        return cuda_cpp(module.programs, module.kernels, module=place)
+        return cuda_cpp(module)
 
     def writes(self, target: str, version: str) -> bool:
         """Whether it writes modules of a target that can have what a PTX ISA version has."""

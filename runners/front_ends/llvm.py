@@ -15,7 +15,6 @@ from typing import ClassVar
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.lookup import FORMS
-from oracle.isa.targets import Module
 from runners.front_ends.llvm_ir import llvm_ir
 from runners.front_ends.llvm_text import LATE_SINCE, rows_name
 from runners.front_ends.protocol import (
@@ -70,7 +69,7 @@ class LlvmFrontEnd(FrontEnd):
 
     def _written(self, module: KernelModule) -> str | Failure:
         major = self._major(module)
-        return major if isinstance(major, Failure) else llvm_text(module, llvm=major)
+        return major if isinstance(major, Failure) else llvm_ir(module, llvm=major)
 
     def writes(self, target: str, version: str) -> bool:
         """Whether it knows a target and a PTX ISA version."""
@@ -87,12 +86,6 @@ class LlvmFrontEnd(FrontEnd):
                 f"{module.target} and {module.version} are asked for: it does not know them",
             )
         return super()._answered(module, ptx)
-
-
-def llvm_text(module: KernelModule, *, llvm: int) -> str:
-    """Return a module's programs as LLVM IR for a major version; UsageError if it has no way."""
-    place = Module.named(module.target, module.version)
-    return llvm_ir(module.programs, module.kernels, module=place, llvm=llvm)
 
 
 class LlvmliteFrontEnd(LlvmFrontEnd):

@@ -10,7 +10,6 @@ inline assembly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from oracle.isa.matrices import replicated
@@ -26,7 +25,6 @@ from oracle.program.ops import (
     multiplies,
 )
 from oracle.program.places import IMAGE_ALIGNMENT, Place, Uniform, Word
-from oracle.program.program import Program
 from oracle.program.steps import Branch, Copy, Elementwise, Loop, PlainAccess, Scalar
 from runners.emission.steps import Piece, pieces, progression, signs
 from runners.front_ends.llvm_text import (
@@ -43,7 +41,7 @@ from runners.front_ends.llvm_text import (
     vector,
 )
 from runners.front_ends.protocol import NamedStepWriter, check_named
-from runners.kernels import LANES, Kernel
+from runners.kernels import LANES, KernelModule
 
 _UNITS = {16: "<4 x i32>", 8: "i64", 4: "i32", 2: "i16", 1: "i8"}
 """Types that a copy moves, by their bytes."""
@@ -121,18 +119,18 @@ class LlvmWriter(LlvmText, NamedStepWriter):
         self.write_bases()
 
     def _copy(self, step: Copy) -> None:
+        """Append copies, in which lane l takes every 32nd unit from the l-th on."""
         for piece in pieces(self.program, step):
-            self._copy_piece(piece)
+            if -(-piece.units // LANES) > _UNROLLED:
+                self._copy_loop(piece)
+            else:
+                self._copy_piece(piece)
 
     def _barrier(self) -> None:
         self.call("void", "llvm.nvvm.bar.warp.sync", ("i32", "-1"))
 
     def _copy_piece(self, piece: Piece) -> None:
-        """Append what copies: lane l takes every 32nd unit from the l-th on."""
         rounds, rest = divmod(piece.units, LANES)
-        if rounds + bool(rest) > _UNROLLED:
-            self._copy_loop(piece)
-            return
         for number in range(rounds):
             self._move(piece, LANES * number)
         if rest:
@@ -404,35 +402,19 @@ def _alignment(offset: int, step: int) -> int:
     )
 
 
-def llvm_ir(
-    programs: Mapping[str, Program], kernels: Sequence[Kernel], *, module: Module, llvm: int
-) -> str:
-    """Return programs as a module of LLVM IR with a kernel for each.
+def llvm_ir(module: KernelModule, *, llvm: int) -> str:
+    """Return a module's programs as LLVM IR with a kernel for each, for a major version of LLVM.
 
-    Parameters
-    ----------
-    programs
-        By the names of their kernels.
-    kernels
-        The kernels as `emit_all` describes them: the entries have the same parameters.
-    module
-        Target and PTX version that the code is for.
-    llvm
-        Major version of the LLVM that is to read it.
-
-    Raises
-    ------
-    UsageError
-        If LLVM IR cannot say a program.
+    The entries have the parameters of the PTX. Raises UsageError if LLVM IR cannot say a program.
     """
-    check_named(programs.values())
+    check_named(module.programs.values())
     texts, declared = [], dict[str, str]()
-    for kernel in kernels:
-        program = programs[kernel.entry]
-        writer = LlvmWriter(program=program, kernel=kernel, llvm=llvm)
+    for kernel in module.kernels:
+        writer = LlvmWriter(program=module.programs[kernel.entry], kernel=kernel, llvm=llvm)
         texts.append(writer.text())
         declared |= writer.declared
-    head = f'; {module}\ntarget triple = "nvptx64-nvidia-cuda"\n'
+    place = Module.named(module.target, module.version)
+    head = f'; {place}\ntarget triple = "nvptx64-nvidia-cuda"\n'
     if SCALED in declared:
         texts.append(SCALED_TEXT)
     tail = "\n".join(f"declare {text}" for text in declared.values() if text)

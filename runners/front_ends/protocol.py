@@ -228,17 +228,7 @@ class FrontEndRunner(ForwardingRunner):
 
 
 def refused(who: str, what: str, detail: str = "") -> Failure:
-    """Return the failure of a front end that gave no PTX.
-
-    Parameters
-    ----------
-    who
-        The front end in words.
-    what
-        What became of it, as the end of a sentence.
-    detail
-        What it said.
-    """
+    """Return the failure of a front end that gave no PTX: `what` became of it, and its words."""
     return Failure(
         trouble=Trouble.COMPILE_FAILURE, message=f"the front end {who} {what}", detail=detail
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from oracle.isa.targets import Module
 from runners.front_ends.cuda_cpp import cuda_cpp
 from runners.front_ends.cuda_cpp_compilers import Nvcc
-from runners.front_ends.llvm import Llvmlite, llvm_text
+from runners.front_ends.llvm import Llvmlite
+from runners.front_ends.llvm_ir import llvm_ir
 from runners.kernels import KernelModule
 from runners.toolchains import parted, version_order
 
@@ -47,12 +47,11 @@ def source_of(spelled: str, module: KernelModule, *, level: int | None) -> Sourc
         If its language cannot say the programs.
     """
     language, which = parted(spelled)
-    place = Module.named(module.target, module.version)
     feature = f"ptx{module.version.replace('.', '')}"
     if language == "llvm":
         level = Llvmlite.default_level if level is None else level
         major = (version_order(which) or (_NEWEST_LLVM,))[0]
-        text = llvm_text(module, llvm=major)
+        text = llvm_ir(module, llvm=major)
         return Source(
             compiler=spelled, name="kernel.ll", text=text, level=level,
             commands=_own(which, "kernel.ll", level, module.target, feature)
@@ -62,7 +61,7 @@ def source_of(spelled: str, module: KernelModule, *, level: int | None) -> Sourc
             ),
         )  # fmt: skip
     level = Nvcc.default_level if level is None else level
-    text = cuda_cpp(module.programs, module.kernels, module=place)
+    text = cuda_cpp(module)
     commands = _own(which, "kernel.cu", level, module.target, feature)
     if not commands:
         commands = (f"nvcc -ptx -arch={module.target} -Xcicc -O{level} kernel.cu -o new.ptx",)

@@ -65,7 +65,7 @@ def _mnemonic(step: object) -> str:
 def test_a_module_has_the_entries_of_the_ptx_that_is_emitted() -> None:
     named = {f"kernel_{index}": program for index, program in enumerate(_drawn()[:5])}
     module = emit_all(named, module=MODULE)
-    text = cuda_cpp(named, module.kernels, module=MODULE)
+    text = cuda_cpp(module)
     for name in named:
         assert f"\n{name}(unsigned char* images, unsigned* sms, unsigned count) {{" in text
     assert text.count('extern "C" __global__') == len(named)

@@ -83,7 +83,7 @@ def _stores_by_lane(program: Program) -> bool:
 @pytest.mark.parametrize("llvm", [14, 22])
 def test_pointers_have_types_where_llvm_wants_them(llvm: int) -> None:
     module = emit(_drawn(Focus(), MODULE, WRITTEN), module=MODULE)
-    text = llvm_ir(module.programs, module.kernels, module=MODULE, llvm=llvm)
+    text = llvm_ir(module, llvm=llvm)
     assert ("ptr addrspace(1) %images" in text) == (llvm == 22)
     assert ("i8 addrspace(1)* %images" in text) == (llvm == 14)
 

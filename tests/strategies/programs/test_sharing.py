@@ -22,7 +22,7 @@ from oracle.program.sharing import overlaps
 from oracle.program.steps import copied
 from runners.emission import emit
 from runners.faults import by_name
-from runners.front_ends.llvm import llvm_text
+from runners.front_ends.llvm_ir import llvm_ir
 from runners.front_ends.protocol import is_named
 from runners.protocol import Compiled, Ran
 from runners.simulated_runner import SimulatedRunner
@@ -90,7 +90,7 @@ def test_a_program_is_read_as_it_was_written_judged_and_not_said_without_registe
         start = _images(program)
         assert permitted(program, start).allows(execute(program, start).images).all()
     with pytest.raises(UsageError, match="only PTX can"):
-        llvm_text(emit(program, module=Module.named("sm_90", "8.0")), llvm=20)
+        llvm_ir(emit(program, module=Module.named("sm_90", "8.0")), llvm=20)
 
 
 @pytest.mark.parametrize("feature", LISTED, ids=str)
