@@ -17,7 +17,7 @@ from collections import Counter
 import numpy as np
 import psutil
 
-from fuzz.compilers.matrix import Matrix
+from fuzz.compilers.matrix import BuildMatrix
 from fuzz.compilers.members import Member, fitting, members_of, placed
 from fuzz.findings.families import under_a_condition
 from fuzz.runner import RunnerChoice, kind_of_failure
@@ -69,7 +69,7 @@ def main() -> None:
     with placed(choice) as place:
         fit = fitting(members, place).members
         said = {member: Counter() for member in fit}
-        with Matrix(place.device, fit, jobs=1) as matrix:
+        with BuildMatrix(place.device, fit, jobs=1) as matrix:
             for member in fit:
                 matrix.start(_first(given, forms, module), [member]).wait()
             started, before = time.monotonic(), _processor()

@@ -20,8 +20,8 @@ from collections import Counter
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS
 from oracle.isa.matrices import Matrix
-from runners.assemblers.judgements import Judgement, Outcome
-from runners.assemblers.judging import Judge, judge_module
+from runners.assemblers.judgements import Judgement, Response
+from runners.assemblers.judging import ToolJudge, judge_module
 from runners.compilers import find_assembler
 from runners.instruction_modules import canonical, minimal_module
 
@@ -86,7 +86,7 @@ def near_legal(rng: random.Random) -> str:
     return f"{'.'.join(words)} {operands(form, rng)};"
 
 
-def report(name: str, judge: Judge, texts: list[str], alone: float) -> list[Judgement]:
+def report(name: str, judge: ToolJudge, texts: list[str], alone: float) -> list[Judgement]:
     """Judge, and print what it took."""
     processes = judge.processes
     start = time.perf_counter()
@@ -105,8 +105,8 @@ def main() -> None:
     assembler = find_assembler(sys.argv[1] if len(sys.argv) > 1 else None)
     rng = random.Random(0)
 
-    def judge() -> Judge:
-        return Judge(assembler, target=TARGET, version=VERSION)
+    def judge() -> ToolJudge:
+        return ToolJudge(assembler, target=TARGET, version=VERSION)
 
     start = time.perf_counter()
     for _ in range(50):
@@ -117,7 +117,7 @@ def main() -> None:
     near = [near_legal(rng) for _ in range(60_000)]
     judged = judge().judge([canonical(text) for text in near])
     pairs = zip(near, judged, strict=True)
-    rejected = [text for text, one in pairs if one.outcome is Outcome.REJECTED]
+    rejected = [text for text, one in pairs if one.outcome is Response.REJECTED]
     report("rejected", judge(), rejected, alone)
     forms = [f"{form.opcode} {operands(form, rng)};" for form in LEGAL]
     report("legal", judge(), forms, alone)

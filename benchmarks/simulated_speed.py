@@ -33,8 +33,7 @@ from oracle.program.steps import Step
 from runners.emission import emit, emit_all
 from runners.faults import by_name
 from runners.kernels import LANES, KernelModule
-from runners.simulated import Module as LoadedModule
-from runners.simulated import SimulatedDevice, SimulatedTrap
+from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap
 from runners.simulated.parser import parse, statement_of
 from runners.simulated.reader import operands_of
 from strategies.coverage import Batch

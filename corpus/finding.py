@@ -163,7 +163,7 @@ DIVERGED = "under a condition that differs between lanes"
 """Condition of a warp-level instruction that some lanes alone reach."""
 
 
-class Reason(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SaidReason(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One reason of the oracle."""
 
     text: NonEmpty
@@ -174,7 +174,7 @@ class OracleVerdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What the specification says."""
 
     verdict: NonEmpty  # such as "legal", "illegal", "undefined"
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[SaidReason, ...] = ()
 
 
 RIGHT = ("match", "accepted")

@@ -105,7 +105,7 @@ def _fits(pattern: str, text: str) -> bool:
     return _wildcards(pattern, "*?|").fullmatch(text) is not None
 
 
-class Span(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class VersionSpan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Versions of a compiler."""
 
     name: NonEmpty  # one of `COMPILERS`, or as `Build.compiler` has it
@@ -139,7 +139,7 @@ class KnownRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     program: NonEmpty | None = None
     """A pattern of which one of the finding's instructions is, as its module has them."""
     ptx_versions: NonEmpty | None = None  # a range such as ">=7.0,<8.1"
-    compilers: Annotated[tuple[Span, ...], Meta(min_length=1)]
+    compilers: Annotated[tuple[VersionSpan, ...], Meta(min_length=1)]
     cause: NonEmpty  # in at most three sentences
     finding: str = ""  # id of a finding that shows it
     evidence: str = ""  # what else shows it
@@ -431,7 +431,7 @@ def mark_known(
                 condition=identity.condition.replace("|", "?"),
                 message=identity.message.replace("|", "?"),
                 compilers=tuple(
-                    Span(name=compiler, first=version, last=version, levels=tuple(own))
+                    VersionSpan(name=compiler, first=version, last=version, levels=tuple(own))
                     for (compiler, version), own in levels.items()
                 ),
                 cause=cause,

@@ -21,7 +21,7 @@ import msgspec
 
 from corpus import Entry, Kind
 from corpus.finding import WRONG_RESULT
-from corpus.known import KnownRow, Span, load_known
+from corpus.known import KnownRow, VersionSpan, load_known
 from corpus.opening import ANSWERS, FOLDER, RECORD, Answers, named_corpus, read_answers
 from fuzz.findings.families import accused
 from fuzz.findings.stored import ask, words_of
@@ -127,7 +127,7 @@ def _numbers(version: str) -> list[int]:
     return [int(part) for part in version.split(".")]
 
 
-def _span(span: Span) -> str:
+def _span(span: VersionSpan) -> str:
     name = "the driver's compiler of CUDA" if span.name == "driver" else span.name
     versions = span.first if span.first == span.last else f"{span.first} to {span.last}"
     return f"{name} {versions} {level_words([f'-O{one}' for one in span.levels])}"

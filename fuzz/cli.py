@@ -57,7 +57,7 @@ def _version(context: click.Context, parameter: click.Parameter, asked: bool) ->
         context.exit()
 
 
-class _Group(click.Group):
+class _ClickGroup(click.Group):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write them in the order of `HEADINGS`; those of a group in one list."""
         left = dict(self.commands)
@@ -74,7 +74,7 @@ def _summary(command: click.Command) -> str:
     return (command.help or "").partition("\n\n")[0].replace("\n", " ")
 
 
-class _Command(click.Command):
+class _ClickCommand(click.Command):
     def __init__(self, kind: type[Options], **others: Any) -> None:
         self.kind = kind
         super().__init__(kind.words.split()[-1], **others)
@@ -96,7 +96,7 @@ class _Command(click.Command):
 
 def _configure(context: click.Context, parameter: click.Parameter, path: Path | None) -> None:
     """Take the options that are not typed from the command's table of a TOML file."""
-    if path is None or not isinstance(context.command, _Command):
+    if path is None or not isinstance(context.command, _ClickCommand):
         return
     from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
 
@@ -144,7 +144,7 @@ def _due(value: object, annotation: str) -> str:
     return "" if all(fits) else f"a list, each of it {due}" if several else due
 
 
-app = _Group(
+app = _ClickGroup(
     "warpfuzz",
     help="Differential fuzzer for the warp-level matrix instructions of PTX.",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -165,13 +165,15 @@ HEADINGS = {
 }
 """Commands of `warpfuzz --help`, by what they are for."""
 _GROUPS = {
-    "compilers": _Group(
+    "compilers": _ClickGroup(
         "compilers", help="List and fetch the assemblers and front ends that warpfuzz can use."
     ),
-    "corpus": _Group(
+    "corpus": _ClickGroup(
         "corpus", help="List, show, merge, prune, compare, export and import findings."
     ),
-    "models": _Group("models", help="List, show and export how each GPU architecture computes."),
+    "models": _ClickGroup(
+        "models", help="List, show and export how each GPU architecture computes."
+    ),
 }
 
 
@@ -199,7 +201,7 @@ def _command(kind: type[Options]) -> click.Command:
         help="TOML file with options, in a table for each command ([run], time = '2h'; in a "
         "pyproject.toml [tool.warpfuzz.run]). Options on the command line take precedence.",
     )  # fmt: skip
-    return _Command(
+    return _ClickCommand(
         kind,
         callback=run,
         params=[

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from corpus import Case, Kind
 from corpus.finding import WRONG_STEP
-from runners.assemblers.judgements import Outcome
+from runners.assemblers.judgements import Response
 from runners.protocol import Trouble
 from runners.variants import Variant, split_variant
 
@@ -40,7 +40,7 @@ class KindRow:
     """Whether the title of its families ends with what an assembler said."""
     kills: bool = False
     """Whether an assembler dies of it: which of the wrong types it is makes no difference."""
-    outcome: Outcome | None = None
+    outcome: Response | None = None
     """What an assembler does that is wrong whatever it was given."""
     troubles: tuple[Trouble, ...] = ()
     """Troubles of a runner that are called so; the first one stands for all if the runner's
@@ -72,7 +72,7 @@ KINDS = {
         short="internal error",
         of_modules="the assembler fails with a message from its own inside.",
         quotes=True,
-        outcome=Outcome.INTERNAL,
+        outcome=Response.INTERNAL,
     ),
     Kind.UNREADABLE: KindRow(
         style="bad",
@@ -80,7 +80,7 @@ KINDS = {
         of_modules="the assembler says something that cannot be read.",
         costly=True,
         quotes=True,
-        outcome=Outcome.UNREADABLE,
+        outcome=Response.UNREADABLE,
         troubles=(Trouble.CORRUPTED_REPLY,),
     ),
     Kind.HANG: KindRow(
@@ -89,7 +89,7 @@ KINDS = {
         of_modules="the assembler does not end.",
         costly=True,
         kills=True,
-        outcome=Outcome.HUNG,
+        outcome=Response.HUNG,
         troubles=(Trouble.HANG,),
     ),
     Kind.CRASH: KindRow(
@@ -98,7 +98,7 @@ KINDS = {
         of_modules="the assembler crashes.",
         costly=True,
         kills=True,
-        outcome=Outcome.CRASHED,
+        outcome=Response.CRASHED,
         troubles=(Trouble.CRASH,),
     ),
     Kind.COMPILE_FAILURE: KindRow(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fuzz.runner import made_here
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa.formats import Kind
+from oracle.isa.formats import FormatKind
 from oracle.isa.forms import Form
 from oracle.isa.lookup import chunks_of, figures_of
 from oracle.isa.matrices import LANES
@@ -25,7 +25,7 @@ from oracle.layouts.lane_fragments import pack, rows_met, unpack
 from oracle.layouts.storage import Tile, read, write
 from oracle.measuring.dots import Dots
 from oracle.measuring.doubles import canonical_rule, double_probes, fit_doubles
-from oracle.measuring.inference import Contradiction, Evidence, Fit, MeasuredFigure, fit
+from oracle.measuring.inference import Contradiction, Fit, MeasuredFigure, ProbeEvidence, fit
 from oracle.measuring.probes import float_probes
 from oracle.measuring.units import (
     OVERFLOWS,
@@ -35,7 +35,7 @@ from oracle.measuring.units import (
     random_tiles,
 )
 from oracle.models import (
-    Compilers,
+    CompilerRange,
     Confidence,
     DoubleChain,
     ExactSum,
@@ -107,7 +107,7 @@ class ReadyProduct:
         pairs = np.resize(np.array(chunks_of(form), np.uint32), len(images))
         metadata = np.repeat(pairs[:, None] * np.uint32(0x1111_1111), LANES, axis=1)
         images[:, offset : offset + 4 * LANES] = metadata.view(np.uint8)
-        signed = form.b_type.kind is Kind.SIGNED
+        signed = form.b_type.kind is FormatKind.SIGNED
         other = -1 if signed else (1 << form.b_type.bits) - 1
         b = np.full((len(met), form.shape.k, form.shape.n), other, met.dtype)
         # The same rows for every row of A.
@@ -124,7 +124,7 @@ class ReadyProduct:
         return unpack(form, "d", words.reshape(len(images), LANES, -1))
 
 
-class Device:
+class ProbedDevice:
     """A runner that multiplies matrices.
 
     Raises InfrastructureError if the runner does not take the module.
@@ -169,7 +169,7 @@ class Device:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class ProbeTask:
     """Random images of one form."""
 
     form: Form
@@ -179,7 +179,7 @@ class Task:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Outcome:
+class UnitOutcome:
     """What became of them."""
 
     images: int
@@ -189,7 +189,7 @@ class Outcome:
     """Rows of some dot products that differ, (count, k), the columns, and C and D."""
 
 
-def confirm(task: Task, device: Device) -> Outcome:
+def confirm(task: ProbeTask, device: ProbedDevice) -> UnitOutcome:
     """Compare the device with the model on random images."""
     a, b, c = random_tiles(task.form, task.count, task.seed)
     d = device.multiply(task.form, a, b, c)
@@ -197,10 +197,10 @@ def confirm(task: Task, device: Device) -> Outcome:
     tile, row, column = (index[:_SHOWN] for index in np.nonzero(different))
     dots = a[tile, row], b[tile, :, column], c[tile, row, column], d[tile, row, column]
     differing = int(np.count_nonzero(different.any(axis=(1, 2))))
-    return Outcome(images=len(c), differing=differing, dots=dots)
+    return UnitOutcome(images=len(c), differing=differing, dots=dots)
 
 
-def confirmed_there(task: Task) -> Outcome:
+def confirmed_there(task: ProbeTask) -> UnitOutcome:
     """Compare the device of this process of a pool with the model."""
     return confirm(task, made_here())
 
@@ -213,7 +213,7 @@ _ROUNDS = 3
 """How often a unit is fitted again with random images that contradicted its figures."""
 
 
-class Origin(NamedTuple):
+class FigureOrigin(NamedTuple):
     """Where the figures of a measurement are from."""
 
     source: str = ""
@@ -235,9 +235,9 @@ class Measurer:
 
     def __init__(
         self,
-        device: Device,
+        device: ProbedDevice,
         known: Model,
-        confirmer: Callable[[Sequence[Task]], Iterator[Outcome]],
+        confirmer: Callable[[Sequence[ProbeTask]], Iterator[UnitOutcome]],
         *,
         images: int,
         seed: int = 0,
@@ -253,7 +253,7 @@ class Measurer:
         for unit in dots:
             probes = float_probes(unit.types, unit.first.stored.shape.k)
             returned = self.device.dots(unit.first, probes)
-            evidence.append(Evidence(unit.types, probes, returned))
+            evidence.append(ProbeEvidence(unit.types, probes, returned))
         fits = self.map_fits(fit, evidence, [unit.first.stored.shape.k for unit in dots])
         for unit, found, seen in zip(dots, fits, evidence, strict=True):
             yield self._dot(unit, seen, found)
@@ -271,7 +271,7 @@ class Measurer:
                 name, tiles = exact_name(form), exact_tiles(form, _EXACT_IMAGES)
                 yield self._chosen(unit, name, self.known.exact.values.get(name), OVERFLOWS, tiles)
 
-    def _dot(self, unit: MeasuredUnit, evidence: Evidence, found: Fit) -> MeasuredResult:
+    def _dot(self, unit: MeasuredUnit, evidence: ProbeEvidence, found: Fit) -> MeasuredResult:
         row = self.known.find_dot(unit.first)
         known = {} if row is None else row.values
         for _ in range(_ROUNDS):
@@ -288,7 +288,7 @@ class Measurer:
             )
             dots = evidence.dots.plus(Dots(family=("random images",) * len(c), a=a, b=b, c=c))
             returned = np.concatenate([evidence.returned, d])
-            evidence = Evidence(evidence.types, dots, returned)
+            evidence = ProbeEvidence(evidence.types, dots, returned)
             found = fit(evidence, unit.first.stored.shape.k)
         result = self._result(unit, len(evidence.dots), found, known)
         contradiction = found.contradiction or _first(wrong, unit.first)
@@ -306,7 +306,7 @@ class Measurer:
 
     def _by(self, result: MeasuredResult) -> Model:
         """Return the known model with the figures of a result."""
-        unit: Any = unit_of_model(result, Origin())
+        unit: Any = unit_of_model(result, FigureOrigin())
         match result.unit.kind:
             case "dot":
                 return replace(self.known, dots=(unit,))
@@ -316,11 +316,11 @@ class Measurer:
                 return replace(self.known, doubles=unit)
         return replace(self.known, exact=replace(self.known.exact, **unit))
 
-    def _differing(self, result: MeasuredResult) -> list[Outcome]:
+    def _differing(self, result: MeasuredResult) -> list[UnitOutcome]:
         """Return which random images contradict the figures of a result."""
         unit, model = result.unit, self._by(result)
         tasks = [
-            Task(
+            ProbeTask(
                 form=unit.forms[number % len(unit.forms)],
                 model=model,
                 count=min(CHUNK, self.images - number * CHUNK),
@@ -385,7 +385,7 @@ class Measurer:
         return self._confirmed(result(best, others=others, refuting=refuting, known=known))
 
 
-def _first(wrong: Sequence[Outcome], form: Form) -> Contradiction:
+def _first(wrong: Sequence[UnitOutcome], form: Form) -> Contradiction:
     a, b, c, d = (each[0].tolist() for each in wrong[0].dots)
     return Contradiction(
         family=f"random images of {form.opcode}", a=tuple(a), b=tuple(b), c=c, returned=d,
@@ -395,7 +395,7 @@ def _first(wrong: Sequence[Outcome], form: Form) -> Contradiction:
 
 
 def unit_of_model(
-    result: MeasuredResult, origin: Origin
+    result: MeasuredResult, origin: FigureOrigin
 ) -> TruncatedDot | ScalarDot | DoubleChain | dict[str, Figure[Any]]:
     """Return the unit of a model that has the figures of a result; of integers the figures."""
     figures: dict[str, Any] = {}
@@ -414,7 +414,7 @@ def unit_of_model(
     return kind(instruction=figures_of(unit.first), types=unit.types, shapes=unit.shapes, **figures)
 
 
-def measured_model(target: str, results: Sequence[MeasuredResult], origin: Origin) -> Model:
+def measured_model(target: str, results: Sequence[MeasuredResult], origin: FigureOrigin) -> Model:
     """Return the model that a measurement found; what was refused or not asked is not in it."""
     found = [(one, unit_of_model(one, origin)) for one in results if one.figures]
     units, exact = [unit for _, unit in found], dict[str, Figure[str]]()
@@ -479,7 +479,7 @@ def _ranged(releases: Sequence[str], rows: Sequence[tuple[AnyDot, ...]]) -> tupl
                 made.append(row)
             else:
                 first, last = (parse_release(group[index]) for index in (0, -1))
-                made.append(replace(row, compilers=Compilers(first=first, last=last)))
+                made.append(replace(row, compilers=CompilerRange(first=first, last=last)))
     return tuple(made)
 
 

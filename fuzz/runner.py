@@ -41,14 +41,14 @@ from oracle.models.files import read_model
 from runners.assemblers.assembler import Assembler
 from runners.cuda.compilation import Compiler
 from runners.cuda.libraries import smallest_memory
-from runners.faults import Place, by_name
+from runners.faults import FaultPlace, by_name
 from runners.foreign import DEADLINE, ForeignRunner, check_named, identity_of, is_command
 from runners.front_ends.protocol import FrontEndRunner, FrontEndToolchain
 from runners.processes import check_program, quoted
 from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner, is_for_a_shell
 from runners.toolchains import DRIVER, Toolchain
-from strategies.rounds import Versions, versions_up_to
+from strategies.rounds import PtxVersions, versions_up_to
 
 BUILT_IN = ("sim", "cuda")
 """Runners that warpfuzz has itself."""
@@ -236,7 +236,7 @@ def has_device_fault(names: tuple[str, ...]) -> bool:
 
     Raises UsageError if a fault does not exist.
     """
-    return any(by_name(name).place is Place.DEVICE for name in names)
+    return any(by_name(name).place is FaultPlace.DEVICE for name in names)
 
 
 def visible_devices() -> int:
@@ -350,7 +350,7 @@ def rewriters(faults: Sequence[str], ptx_pass: str | None) -> list[Rewriter]:
     """Return what happens to PTX on its way: faults of it, and then a pass."""
     rows = [by_name(name) for name in faults]
     passes = [] if ptx_pass is None else [PtxPass(ptx_pass)]
-    return [*(row.rewrite for row in rows if row.place is Place.PTX), *passes]
+    return [*(row.rewrite for row in rows if row.place is FaultPlace.PTX), *passes]
 
 
 def _facts(runner: Runner) -> dict[str, str]:
@@ -362,7 +362,7 @@ def _facts(runner: Runner) -> dict[str, str]:
     return {"uuid": facts.uuid, "cuda": facts.cuda, "release": runner.release()}
 
 
-def drawn_versions(ready: OpenRunner) -> Versions:
+def drawn_versions(ready: OpenRunner) -> PtxVersions:
     """Return the PTX ISA versions that a campaign's modules are drawn from.
 
     That which was asked for, or else all that know the target and that everything reads which gets
@@ -370,7 +370,7 @@ def drawn_versions(ready: OpenRunner) -> Versions:
     """
     choice = ready.choice
     if choice.ptx_version is not None:
-        return Versions.only(ready.ptx_version)
+        return PtxVersions.only(ready.ptx_version)
     known = [one for one in VERSIONS if parse_target(ready.target).known_to(one)]
     newest = [known[-1]]
     if choice.assembler is not None:
@@ -421,7 +421,7 @@ def judge_by(path: Path, *, own: str | None = None, device: str = "") -> Model:
 
 
 def _check(choice: RunnerChoice) -> None:
-    device_faults = [name for name in choice.faults if by_name(name).place is Place.DEVICE]
+    device_faults = [name for name in choice.faults if by_name(name).place is FaultPlace.DEVICE]
     if choice.name == "sim":
         if choice.level is not None and choice.assembler is None and choice.front_end is None:
             raise UsageError(
@@ -461,7 +461,9 @@ def _plain(choice: RunnerChoice) -> Runner:
         return SimulatedRunner(
             choice.target or DEFAULT_TARGET,
             layout_seed=choice.layout,
-            faults=[fault for fault in map(by_name, choice.faults) if fault.place is Place.DEVICE],
+            faults=[
+                fault for fault in map(by_name, choice.faults) if fault.place is FaultPlace.DEVICE
+            ],
             compiler=compiler,
         )
     if choice.name != "cuda":

@@ -17,8 +17,8 @@ from runners.front_ends.protocol import FrontEndToolchain
 from runners.toolchains import (
     DRIVER,
     VERSION,
-    Origin,
     Toolchain,
+    ToolOrigin,
     each,
     parted,
     places,
@@ -35,7 +35,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class FoundCompiler:
     """What a search for assemblers found."""
 
     assemblers: tuple[Assembler, ...]
@@ -51,7 +51,7 @@ LANGUAGES: dict[str, type[FrontEndToolchain]] = {one.kind: one for one in (Llvml
 # Finding
 
 
-def discover_assemblers() -> Found:
+def discover_assemblers() -> FoundCompiler:
     """Search PATH, the toolkit folders, the installed wheels and the cache."""
     found: dict[str, Assembler] = {}
     problems = []
@@ -68,11 +68,11 @@ def discover_assemblers() -> Found:
         else:
             found.setdefault(assembler.version, assembler)
     newest_first = sorted(found.values(), key=lambda one: one.order, reverse=True)
-    return Found(assemblers=tuple(newest_first), problems=tuple(problems))
+    return FoundCompiler(assemblers=tuple(newest_first), problems=tuple(problems))
 
 
-def _assembler_places() -> list[tuple[Path, Origin]]:
-    in_cache = [(folder / "ptxas", Origin.CACHE) for folder, _ in fetched_folders("ptxas")]
+def _assembler_places() -> list[tuple[Path, ToolOrigin]]:
+    in_cache = [(folder / "ptxas", ToolOrigin.CACHE) for folder, _ in fetched_folders("ptxas")]
     return [*places("ptxas"), *in_cache]
 
 
@@ -240,12 +240,12 @@ def fetched_assembler(version: str, progress: Progress | None = None) -> Assembl
     here = []
     for folder, _ in fetched_folders("ptxas"):
         with contextlib.suppress(UsageError):  # a damaged one is fetched again
-            here.append(identify(folder / "ptxas", Origin.CACHE))
+            here.append(identify(folder / "ptxas", ToolOrigin.CACHE))
     found = _newest(sorted(here, key=lambda one: one.order, reverse=True), version)
     if found is not None:
         return found
     folder = fetched_wheels("ptxas", version, progress, version_of=assembler_version)
-    return identify(folder / "ptxas", Origin.CACHE)
+    return identify(folder / "ptxas", ToolOrigin.CACHE)
 
 
 def assembler_version(folder: Path) -> str:

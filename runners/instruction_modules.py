@@ -173,7 +173,7 @@ def _stores(instruction: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listing:
+class TextListing:
     """A module of many instructions, and the line on which each stands."""
 
     text: str
@@ -183,7 +183,7 @@ class Listing:
 
 def rejection_module(
     instructions: Sequence[str], *, entry: str, target: str, version: str
-) -> tuple[Listing, int]:
+) -> tuple[TextListing, int]:
     """Return a module to find lines that are rejected, and the line of the marker at its end.
 
     The marker makes the module an error whatever the instructions are, so no later phase runs. The
@@ -195,7 +195,7 @@ def rejection_module(
     opening = [f".visible .entry {entry}()", "{", *declarations(instructions), "ret;"]
     first = 3 + len(opening) + 1  # behind the three lines of the header
     lines = [*opening, *instructions, "ret;", MARKER, "}"]
-    listing = Listing(
+    listing = TextListing(
         text=header(target, version) + "\n".join(lines) + "\n",
         lines=tuple(range(first, first + len(instructions))),
     )
@@ -204,7 +204,7 @@ def rejection_module(
 
 def assembly_module(
     instructions: Sequence[str], *, per_entry: int, target: str, version: str
-) -> Listing:
+) -> TextListing:
     """Return a module that takes the instructions through every phase.
 
     Several share an entry, which costs less than an entry each; each one's results are stored. An
@@ -227,7 +227,7 @@ def assembly_module(
             lines += _stores(text)
         lines += ["ret;", "}"]
         index += len(group)
-    return Listing(text="\n".join(lines) + "\n", lines=tuple(at))
+    return TextListing(text="\n".join(lines) + "\n", lines=tuple(at))
 
 
 def _shares_an_entry(instruction: str) -> bool:

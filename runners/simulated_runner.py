@@ -35,8 +35,8 @@ from runners.ptx_text import is_ptx
 from runners.reference.fresh import FreshRan, FreshWork, PendingFresh, finished_by
 from runners.reference.host import HostReference
 from runners.screening import References, Screened, Screening, screening_kernel
-from runners.simulated import Module, SimulatedDevice, SimulatedTrap, TrapKind
-from runners.simulated.silicon import Chip, Planted, Target
+from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, TrapKind
+from runners.simulated.silicon import Chip, Planted, SiliconTarget
 from runners.simulated.special import MULTIPROCESSORS
 
 _MODULES = 16
@@ -97,14 +97,14 @@ class SimulatedRunner(RunnerAtOnce):
             )
             for otherwise in (False, True)
         )
-        self._modules: OrderedDict[str, Module | Failure] = OrderedDict()
+        self._modules: OrderedDict[str, LoadedModule | Failure] = OrderedDict()
 
     def capabilities(self) -> Capabilities:
         """Say what can run: every target whose code the simulated architecture takes."""
         device, targets = self._device, set()
         for name in TARGETS:
             with suppress(UsageError):
-                if device.target.runs(Target.named(name)):
+                if device.target.runs(SiliconTarget.named(name)):
                     targets.add(name)
         faults = len(device.faults)
         planted = f", {faults} fault{'s' if faults != 1 else ''} planted" if faults else ""
@@ -159,7 +159,7 @@ class SimulatedRunner(RunnerAtOnce):
             module=module, architecture=architecture, compiler=compiler, key=key, code=code
         )
 
-    def _load(self, compiled: Compiled) -> Module | Failure:
+    def _load(self, compiled: Compiled) -> LoadedModule | Failure:
         own = any(kernel.launch is not None for kernel in compiled.module.kernels)
         key = f"{compiled.key} {own}"
         if key not in self._modules:

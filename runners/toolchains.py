@@ -118,7 +118,7 @@ def version_order(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split("."))) if VERSION.fullmatch(version) else ()
 
 
-class Origin(StrEnum):
+class ToolOrigin(StrEnum):
     """Where a program was found."""
 
     GIVEN = "given"
@@ -128,16 +128,16 @@ class Origin(StrEnum):
     CACHE = "cache"
 
 
-def places(program: str) -> Iterator[tuple[Path, Origin]]:
+def places(program: str) -> Iterator[tuple[Path, ToolOrigin]]:
     """Iterate over where a program of the toolkit may be: PATH, toolkit folders, wheels."""
     for folder in os.get_exec_path():
         if folder:
-            yield Path(folder) / program, Origin.PATH
+            yield Path(folder) / program, ToolOrigin.PATH
     for variable in _TOOLKIT_VARIABLES:
         if os.environ.get(variable):
-            yield Path(os.environ[variable]) / "bin" / program, Origin.TOOLKIT
+            yield Path(os.environ[variable]) / "bin" / program, ToolOrigin.TOOLKIT
     for toolkit in sorted(_TOOLKIT_FOLDER.glob("cuda*"), reverse=True):
-        yield toolkit / "bin" / program, Origin.TOOLKIT
+        yield toolkit / "bin" / program, ToolOrigin.TOOLKIT
     for name in HOLDING[program]:
         try:
             files = importlib.metadata.files(name) or []
@@ -145,7 +145,7 @@ def places(program: str) -> Iterator[tuple[Path, Origin]]:
             continue
         for file in files:
             if file.parts[-2:] == ("bin", program):
-                yield Path(str(file.locate())), Origin.WHEEL
+                yield Path(str(file.locate())), ToolOrigin.WHEEL
 
 
 def parted(spelled: str) -> tuple[str, str]:

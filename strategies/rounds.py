@@ -137,7 +137,7 @@ def fresh_per_program(number: int, speed: Speed, forms: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Versions:
+class PtxVersions:
     """PTX ISA versions of modules, of which every round draws one."""
 
     every: tuple[str, ...]
@@ -175,7 +175,9 @@ def _has(form: Form, target: str, version: str) -> bool:
     return is_available(form, Module.named(target, version))
 
 
-def versions_up_to(target: str, newest: PtxVersion, *, main: PtxVersion | None = None) -> Versions:
+def versions_up_to(
+    target: str, newest: PtxVersion, *, main: PtxVersion | None = None
+) -> PtxVersions:
     """Return the PTX ISA versions that know a target, up to the newest that something reads.
 
     That of every second round is at most `main` (None: the newest), and the oldest that has as many
@@ -197,7 +199,7 @@ def versions_up_to(target: str, newest: PtxVersion, *, main: PtxVersion | None =
         return scalars + sum(is_available(form, module) for form in FORMS)
 
     oldest = max(at_most, key=instructions)
-    return Versions(every=tuple(map(str, known)), main=str(oldest))
+    return PtxVersions(every=tuple(map(str, known)), main=str(oldest))
 
 
 def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[Form, ...]:
@@ -272,7 +274,7 @@ def round_batches(
     forms: Sequence[Form],
     *,
     target: str,
-    version: str | Versions,
+    version: str | PtxVersions,
     key: int,
     focuses: Sequence[Focus] | None = None,
     count: int = IMAGES,
@@ -304,7 +306,7 @@ def round_batches(
     shares_registers
         As in `Focus`, of the programs in turn; None leaves it to the program's own focus.
     """
-    versions = version if isinstance(version, Versions) else Versions.only(version)
+    versions = version if isinstance(version, PtxVersions) else PtxVersions.only(version)
     of_round = versions.of_round(key)
     if focuses is None:
         focuses = _focuses(forms, key, ProgramCoverage())

@@ -25,12 +25,11 @@ from oracle.isa.lookup import FORMS, is_available
 from oracle.isa.targets import Module, parse_target, parse_version
 from oracle.program.image import different
 from runners.emission import emit
-from runners.faults import CATALOGUE, Fault, Place, by_name
+from runners.faults import CATALOGUE, Fault, FaultPlace, by_name
 from runners.faults.statements import statements
 from runners.kernels import LANES, KernelModule
 from runners.protocol import Images
-from runners.simulated import Module as LoadedModule
-from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
+from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, TrapKind
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.coverage import Batch
 from strategies.programs import is_valued
@@ -173,7 +172,7 @@ class Mutant:
 
     def __init__(self, fault: Fault | None, *, target: str, layout: int) -> None:
         self._fault = fault
-        faults = [fault] if fault is not None and fault.place is Place.DEVICE else []
+        faults = [fault] if fault is not None and fault.place is FaultPlace.DEVICE else []
         self._device = SimulatedDevice(target, layout_seed=layout, faults=faults)
 
     def load(self, emitted: Emitted) -> LoadedModule | SimulatedTrap | None:
@@ -181,7 +180,7 @@ class Mutant:
         fault, ptx = self._fault, emitted.module.ptx
         if fault is not None and not emitted.has(fault.opcodes):
             return None
-        if fault is not None and fault.place is Place.PTX:
+        if fault is not None and fault.place is FaultPlace.PTX:
             ptx = fault.rewrite(ptx)
             if ptx == emitted.module.ptx:
                 return None

@@ -16,7 +16,7 @@ import msgspec
 from corpus import Corpus
 from corpus.known import Known
 from fuzz.campaign.heartbeat import Broken
-from fuzz.campaign.pool import Event, Finished, Lost, WorkerPool
+from fuzz.campaign.pool import Event, Lost, RoundEnd, WorkerPool
 from fuzz.campaign.rounds import RoundQueue
 from fuzz.campaign.status import (
     CampaignStatus,
@@ -244,7 +244,7 @@ class Campaign:
 
     def _hear(self, event: Event) -> None:
         match event:
-            case Finished(report=RoundReport() as report):
+            case RoundEnd(report=RoundReport() as report):
                 self._rounds.finished(report)
                 if report.health is not None:
                     self._health[report.device] = report.health
@@ -254,7 +254,7 @@ class Campaign:
                     self._state.screened_wrong += told.wrong
                     self._screening = self._screening or ScreeningReport()
                     self._screening.add(told)
-            case Finished(job=Examination() as job, report=Found() as result):
+            case RoundEnd(job=Examination() as job, report=Found() as result):
                 self.triage.examined(job, result)
                 self.save()
                 # What it has left behind goes when the state on the disk says so.

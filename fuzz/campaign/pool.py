@@ -68,7 +68,7 @@ def _not_made_again(why: Exception) -> UsageError:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finished:
+class RoundEnd:
     """A job is done."""
 
     job: Job
@@ -84,7 +84,7 @@ class Lost:
     guilty: bool  # whether the job may have to do with it
 
 
-Event = Facts | Finished | Lost | Broken | Found | Changed
+Event = Facts | RoundEnd | Lost | Broken | Found | Changed
 """Facts: somebody is ready. Broken: somebody cannot go on, and no other takes the place. Found: two
 devices disagree about an image of a round that both carried out."""
 
@@ -285,7 +285,7 @@ class ProcessPool(WorkerPool):
                 self._remarks[f"left out: GPU {member.device}: {message.message}"] = None
             self._events.append(message)
         elif member.job is not None:
-            self._events.append(Finished(job=member.job, report=message))
+            self._events.append(RoundEnd(job=member.job, report=message))
             member.job = None
 
     def _end(self, member: _Member, why: str = "", *, guilty: bool) -> str:

@@ -20,16 +20,16 @@ from fuzz.campaign import store
 from fuzz.campaign.store import Count, HostRecord, State
 from fuzz.checks.protocol import (
     REFERENCE,
+    CheckWords,
     Counts,
     DeviceStatus,
     ScreeningReport,
     Stage,
-    Words,
     flattened,
     nested,
 )
 from fuzz.findings.families import FamilyState, FindingGroup, finding_groups, finding_rows
-from fuzz.findings.replay import Way
+from fuzz.findings.replay import Basis
 from fuzz.output import counted, duration, harmless
 from oracle.errors import InfrastructureError, UsageError
 from strategies.coverage import CoverageLine
@@ -46,7 +46,7 @@ Seconds = Annotated[float, Meta(ge=0, le=1e10)]
 Event = Mapping[str, str | int]  # a node or an actor of a fleet that went or came, as a JSON object
 
 
-class Part(StrEnum):
+class Role(StrEnum):
     """What a cluster has."""
 
     NODE = "node"
@@ -66,7 +66,7 @@ class Change(StrEnum):
 class Changed:
     """A node or an actor went, or came."""
 
-    part: Part
+    part: Role
     change: Change
     host: str
     node: str = ""  # its id in its cluster: several may be on one host
@@ -78,7 +78,7 @@ class Changed:
     complete: bool = False  # whether there are as many actors as there should be
 
     def __str__(self) -> str:
-        actor, there = self.part is Part.ACTOR, " ".join(filter(None, (self.host, self.place)))
+        actor, there = self.part is Role.ACTOR, " ".join(filter(None, (self.host, self.place)))
         line = f"{self.part} {'on ' * actor}{there}{f' ({short(self.node)})' * bool(self.node)}"
         line += f" {self.change}"
         if self.before:
@@ -167,7 +167,7 @@ class Hosts(Struct, kw_only=True):
 
     state: State
     _nodes: Counter[str] = field(default_factory=Counter)
-    _missing: Counter[tuple[str, Part]] = field(default_factory=Counter)
+    _missing: Counter[tuple[str, Role]] = field(default_factory=Counter)
     _gone: dict[str, dict[str, datetime]] = field(default_factory=dict)
     """By host and id: when nodes went that are missing, the first first."""
     news: list[Event] = field(default_factory=list)  # the latest of this process
@@ -177,13 +177,13 @@ class Hosts(Struct, kw_only=True):
         """Count a change; what came is back if its host misses one."""
         host, part, now = changed.host, changed.part, datetime.now(UTC)
         gone, went = self._gone.setdefault(host, {}), changed.change is Change.GONE
-        if part is Part.NODE:
+        if part is Role.NODE:
             self._nodes[host] = max(0, self._nodes[host] + (-1 if went else 1))
             if went:
                 gone[changed.node] = now
         if not went and self._missing[host, part]:
             changed = replace(changed, change=Change.BACK)
-            if part is Part.NODE and gone:
+            if part is Role.NODE and gone:
                 # A node that is started again has another id: it stands for the one that went
                 # first.
                 before = changed.node if changed.node in gone else next(iter(gone))
@@ -192,7 +192,7 @@ class Hosts(Struct, kw_only=True):
         self._count(changed, now)
         for (other, kind), count in list(self._missing.items()) if changed.complete else ():
             # No actor of a node that lives is missed any more.
-            if kind is Part.ACTOR and not self._missing[other, Part.NODE]:
+            if kind is Role.ACTOR and not self._missing[other, Role.NODE]:
                 why = "another host has its place"
                 for _ in range(count):
                     self._count(Changed(part=kind, change=Change.BACK, host=other, why=why), now)
@@ -211,7 +211,7 @@ class Hosts(Struct, kw_only=True):
             "host": host, "node": changed.node, "place": changed.place, "why": changed.why,
             "text": str(changed),
         }  # fmt: skip
-        if part is Part.NODE and change is Change.GONE:
+        if part is Role.NODE and change is Change.GONE:
             event["actors"] = changed.actors
         elif changed.before:
             event |= {"before": changed.before, "seconds": round(changed.seconds)}
@@ -227,8 +227,8 @@ class Hosts(Struct, kw_only=True):
             HostStatus(
                 host=host,
                 nodes=self._nodes[host],
-                nodes_missing=self._missing[host, Part.NODE],
-                actors_missing=self._missing[host, Part.ACTOR],
+                nodes_missing=self._missing[host, Role.NODE],
+                actors_missing=self._missing[host, Role.ACTOR],
                 gone={
                     node: when.isoformat(timespec="seconds")
                     for node, when in self._gone.get(host, {}).items()
@@ -271,7 +271,7 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     told apart as in `RoundReport`.
     """
 
-    words: Words
+    words: CheckWords
     seed: int
     seconds: Seconds  # since the campaign began, over all resumptions
     cases: Count  # that are committed: compared, only answered, or not asked
@@ -481,7 +481,7 @@ class Life(StrEnum):
     SILENT = "silent"  # not ended, and writes nothing: it was killed, or its host is gone
 
 
-class Line(Struct, kw_only=True):
+class StatusLine(Struct, kw_only=True):
     """What a line of statistics has that is shown over time."""
 
     seconds: Seconds = 0.0
@@ -540,7 +540,7 @@ def _status_of(summary: Mapping[str, Any], line: Mapping[str, Any]) -> CampaignS
     fleet = summary.get("fleet") or {}
     row |= {name: fleet[name] for name in ("hosts", "events") if name in fleet}
     where = f"shard {shard}" if (shard := summary.get("shard")) else ""
-    words = {"subject": summary.get("device", ""), "where": where, "unasked": Way.NOT_ASKED.value}
+    words = {"subject": summary.get("device", ""), "where": where, "unasked": Basis.NOT_ASKED.value}
     row["words"] = dict.fromkeys(("case", "agreement", "nothing_compared"), "case") | words
     values = {
         _FIELDS[name].name: msgspec.convert(value, _FIELDS[name].type, str_keys=True)
@@ -553,7 +553,7 @@ def _status_of(summary: Mapping[str, Any], line: Mapping[str, Any]) -> CampaignS
     return CampaignStatus(**values, counts=counts)
 
 
-def read_statistics(corpus: Path) -> list[Line]:
+def read_statistics(corpus: Path) -> list[StatusLine]:
     """Return the lines of statistics of the last hours of a campaign; none if it left none."""
     return [line for line in map(_line, _last_lines(corpus)) if line is not None]
 
@@ -574,8 +574,8 @@ def _last_lines(corpus: Path) -> list[bytes]:
     return whole
 
 
-def _line(data: bytes) -> Line | None:
+def _line(data: bytes) -> StatusLine | None:
     try:
-        return msgspec.json.decode(data, type=Line)
+        return msgspec.json.decode(data, type=StatusLine)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None

@@ -27,8 +27,8 @@ from corpus.programs import encode_program
 from fuzz.checks.examining import Examiner, Parties, who_alone
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
 from fuzz.compilers.failures import CompilerFailure
-from fuzz.compilers.matrix import Matrix, Note
-from fuzz.compilers.members import COMPILE_SECONDS, Member, Place
+from fuzz.compilers.matrix import BuildMatrix, BuildNote
+from fuzz.compilers.members import COMPILE_SECONDS, Member, RunPlace
 from fuzz.findings.case import TEXT_CHARACTERS, made_by
 from fuzz.findings.families import Bucket, form_name
 from fuzz.findings.making import is_value_finding
@@ -38,7 +38,7 @@ from fuzz.reducer import has_loop, instructions_in, opcodes_of, telling
 from oracle.isa.lookup import forms_by_opcode
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.targets import Module
-from runners.assemblers.judgements import Outcome, Verdict
+from runners.assemblers.judgements import Response, ToolVerdict
 from runners.assemblers.judging import judge_module
 from runners.emission import emit
 from runners.kernels import KernelModule
@@ -51,11 +51,11 @@ _MATRIX = tuple(f"{name}." for name in INSTRUCTIONS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refusal:
+class BuildRefusal:
     """A module that some members do not compile."""
 
     module: KernelModule
-    verdicts: Mapping[Member, Verdict]  # of each member that was asked
+    verdicts: Mapping[Member, ToolVerdict]  # of each member that was asked
     opcodes: tuple[str, ...] = ()
     """Of the program's matrix instructions; without any, of its scalar code. Of a module that was
     made smaller all its instructions, with their operands."""
@@ -67,15 +67,15 @@ class Refusal:
         worst = max(outcomes)
         if worst in BY_OUTCOME:
             return BY_OUTCOME[worst]
-        if outcomes == {Outcome.ACCEPTED}:
+        if outcomes == {Response.ACCEPTED}:
             return None
-        return Kind.REJECTED if outcomes == {Outcome.REJECTED} else Kind.DIFFER
+        return Kind.REJECTED if outcomes == {Response.REJECTED} else Kind.DIFFER
 
     @property
     def refusing(self) -> Sequence[Member]:
         """The members that do not accept it."""
         given = self.verdicts.items()
-        return [member for member, said in given if said.outcome is not Outcome.ACCEPTED]
+        return [member for member, said in given if said.outcome is not Response.ACCEPTED]
 
     def bucket(self, kind: Kind, status: ShrinkStatus) -> Bucket:
         """Return what a module that was made smaller is counted by.
@@ -120,7 +120,7 @@ class Refusal:
         )
 
 
-def note_case(note: Note, *, target: str, version: str) -> tuple[Case, Mapping[str, bytes]]:
+def note_case(note: BuildNote, *, target: str, version: str) -> tuple[Case, Mapping[str, bytes]]:
     """Describe a changed expansion for the corpus, with its files."""
     module = emit(note.program, module=Module.named(target, version))
     what = f"{note.before} in {note.before_version}, {note.after} in {note.after_version}"
@@ -149,7 +149,7 @@ def note_case(note: Note, *, target: str, version: str) -> tuple[Case, Mapping[s
 
 def verdict_of(
     member: Member, ptx: str, *, architecture: str, seconds: float = COMPILE_SECONDS
-) -> Verdict:
+) -> ToolVerdict:
     """Ask a ptxas what it says of a module."""
     assert member.assembler is not None
     return judge_module(
@@ -159,9 +159,9 @@ def verdict_of(
 
 def verdicts_on(
     module: KernelModule, failed: Sequence[Member], compiled: Sequence[Member], *, architecture: str
-) -> Mapping[Member, Verdict]:
+) -> Mapping[Member, ToolVerdict]:
     """Ask those who did not compile a module what they say of it; the others accept it."""
-    return dict.fromkeys(compiled, Verdict(outcome=Outcome.ACCEPTED)) | {
+    return dict.fromkeys(compiled, ToolVerdict(outcome=Response.ACCEPTED)) | {
         member: verdict_of(member, module.ptx, architecture=architecture)
         for member in failed
         if member.assembler is not None
@@ -171,7 +171,7 @@ def verdicts_on(
 class MatrixExaminer:
     """Examines findings of a matrix: replays them with the members that showed them."""
 
-    def __init__(self, matrix: Matrix, place: Place, heartbeat: Heartbeat) -> None:
+    def __init__(self, matrix: BuildMatrix, place: RunPlace, heartbeat: Heartbeat) -> None:
         self._matrix, self._place, self._heartbeat = matrix, place, heartbeat
 
     def examine(self, job: Examination) -> Found:
@@ -224,17 +224,17 @@ class MatrixExaminer:
 
     def _refused(
         self, ptx: str, wrong: Sequence[Member], right: Sequence[Member], finding: Finding
-    ) -> Refusal:
+    ) -> BuildRefusal:
         """Ask those about a module who did not accept a finding's; the others are taken to."""
         module = KernelModule(
             ptx=ptx, target=finding.target, version=finding.ptx_version, kernels=()
         )
         verdicts = verdicts_on(module, wrong, right, architecture=self._place.architecture)
-        return Refusal(module=module, verdicts=verdicts, opcodes=finding.instructions)
+        return BuildRefusal(module=module, verdicts=verdicts, opcodes=finding.instructions)
 
     def _smaller(
-        self, refusal: Refusal, finding: Finding, seconds: float
-    ) -> tuple[Refusal, ShrinkStatus]:
+        self, refusal: BuildRefusal, finding: Finding, seconds: float
+    ) -> tuple[BuildRefusal, ShrinkStatus]:
         """Return the smallest module at which a member fails so, and what all do with it.
 
         A campaign that goes on has more time for it than one that comes to its end.
@@ -244,7 +244,7 @@ class MatrixExaminer:
         begun, ending = time.monotonic(), self._heartbeat.interrupted
         failure = CompilerFailure(verdict=self._said(guilty, refusal.module.ptx, COMPILE_SECONDS))
 
-        def said(ptx: str, deadline: float) -> Verdict:
+        def said(ptx: str, deadline: float) -> ToolVerdict:
             if self._heartbeat.interrupted and not ending:
                 reducer.end = min(reducer.end, time.monotonic() + _LAST_SECONDS)
             return self._said(guilty, ptx, deadline)
@@ -262,6 +262,6 @@ class MatrixExaminer:
             return refusal, ShrinkStatus.FLAKY
         return replace(smaller, opcodes=tuple(instructions_in(reducer.text))), status
 
-    def _said(self, member: Member, ptx: str, seconds: float) -> Verdict:
+    def _said(self, member: Member, ptx: str, seconds: float) -> ToolVerdict:
         self._heartbeat.beat()
         return verdict_of(member, ptx, architecture=self._place.architecture, seconds=seconds)

@@ -19,14 +19,15 @@ from corpus.programs import encode_program
 from fuzz.campaign.heartbeat import health_of
 from fuzz.checks.compiler_suspects import (
     REFUSED_BY,
+    BuildRefusal,
     MatrixExaminer,
-    Refusal,
     note_case,
     verdicts_on,
 )
 from fuzz.checks.examining import bucket_of_builds
 from fuzz.checks.protocol import (
     BY_MEMBER,
+    CheckWords,
     Facts,
     Heartbeat,
     Note,
@@ -37,16 +38,22 @@ from fuzz.checks.protocol import (
     ShownCounter,
     Stage,
     Stored,
-    Words,
 )
 from fuzz.checks.rounds import Rounds, Work
-from fuzz.compilers.matrix import Built, Matrix, Variant, listings, notes_of, survey_programs
+from fuzz.compilers.matrix import (
+    BuildMatrix,
+    Built,
+    BuiltVariant,
+    listings,
+    notes_of,
+    survey_programs,
+)
 from fuzz.compilers.members import (
     NOWHERE,
     Fitting,
     Member,
     MemberRunner,
-    Place,
+    RunPlace,
     fitting,
     given,
     placed,
@@ -70,7 +77,7 @@ from runners.toolchains import DRIVER
 from strategies.coverage import Batch, ProgramCoverage
 from strategies.draws import Selection
 from strategies.programs import GENERATOR_VERSION
-from strategies.rounds import Versions, programs_of_round, selected_forms
+from strategies.rounds import PtxVersions, programs_of_round, selected_forms
 
 ROUNDS_OF_A_MODULE = {"cuda": 4, "sim": 1, NOWHERE: 4}
 """Draws whose programs share a module, by the runner: 32 programs, for which ptxas takes below a
@@ -122,11 +129,11 @@ class MatrixRounds(Rounds):
 
     def __init__(
         self,
-        matrix: Matrix,
-        place: Place,
+        matrix: BuildMatrix,
+        place: RunPlace,
         *,
         forms: Sequence[Form],
-        versions: Versions,
+        versions: PtxVersions,
         seed: int,
         disassembler: Disassembler | None,
         heartbeat: Heartbeat,
@@ -160,7 +167,7 @@ class MatrixRounds(Rounds):
         building = [self._matrix.start(one, members) for one in modules]
         return [one.wait(self._heartbeat.beat) for one in building]
 
-    def _variants(self, built: Built, entry: str) -> Sequence[Variant]:
+    def _variants(self, built: Built, entry: str) -> Sequence[BuiltVariant]:
         return self._matrix.variants(built, entry)
 
     def _as_compiled(self, batch: Batch, part: int) -> Batch:
@@ -180,7 +187,7 @@ class MatrixRounds(Rounds):
             if together:
                 self._refused(module, together)
 
-    def _count(self, batch: Batch, built: Built, variants: Sequence[Variant]) -> None:
+    def _count(self, batch: Batch, built: Built, variants: Sequence[BuiltVariant]) -> None:
         counts, readers = self._report.counts, set(self._matrix.readers(batch.version))
         counts["programs",] += 1
         for member in self._matrix.members:
@@ -217,7 +224,7 @@ class MatrixRounds(Rounds):
         return rest
 
     def _compare(
-        self, batch: Batch, built: Built, variants: Sequence[Variant], first: int, count: int
+        self, batch: Batch, built: Built, variants: Sequence[BuiltVariant], first: int, count: int
     ) -> None:
         report = self._report
         self._failed_alone.update((batch.version, member) for member in built.failed)
@@ -236,7 +243,7 @@ class MatrixRounds(Rounds):
             report.counts["differences",] += different
 
     def _run(
-        self, batch: Batch, built: Built, variants: Sequence[Variant], first: int, count: int
+        self, batch: Batch, built: Built, variants: Sequence[BuiltVariant], first: int, count: int
     ) -> bool:
         """Run the variants of a program; tell whether they differ."""
         report, counts = self._report, self._report.counts
@@ -304,7 +311,7 @@ class MatrixRounds(Rounds):
         expected = execute(program, seen.image[None], target=seen.target).images[0]
         return Attempt(kind=Kind.FLAKY, actual=seen.actual[None], expected=expected, failed=1)
 
-    def _judged(self, batch: Batch, variant: Variant) -> str:
+    def _judged(self, batch: Batch, variant: BuiltVariant) -> str:
         """Return the oracle's target for a binary: of several compilers one with figures."""
         architecture = variant.compiled.architecture
         if not variant.compiled.release:
@@ -359,7 +366,7 @@ class MatrixRounds(Rounds):
         verdicts = verdicts_on(
             built.module, failed, compiled, architecture=self._place.architecture
         )
-        refusal = Refusal(
+        refusal = BuildRefusal(
             module=built.module,
             verdicts={one: verdicts[one] for one in self._matrix.members if one in verdicts},
             opcodes=() if batch is None else instructions_of(batch.program),
@@ -476,7 +483,7 @@ class Compilers:
                 left_out=(*fit.skipped, *_judged_loosely(fit, place, forms)),
             )
             # One at a time: there is a worker for every core.
-            with Matrix(place.device, fit.members, jobs=1, newest=fit.newest) as matrix:
+            with BuildMatrix(place.device, fit.members, jobs=1, newest=fit.newest) as matrix:
                 rounds = MatrixRounds(
                     matrix,
                     place,
@@ -502,7 +509,7 @@ class Compilers:
         images = self.images or (_WRITTEN_IMAGES if written else _IMAGES[name])
         zeros = ("programs", "binaries", "distinct", "differences", "wrong", "uncompiled",
                  "expansions", "notes")  # fmt: skip
-        words = Words(
+        words = CheckWords(
             subject=described(members, members) + ("" if nowhere else f" on {facts.device}"),
             where=f"{facts.target} · PTX ISA {facts.versions}",
             case="program" if nowhere else "image",
@@ -511,7 +518,7 @@ class Compilers:
             else "all binaries that ran give what the oracle says",
             nothing_compared=self._nothing_compared(nowhere=nowhere),
             runner="the compilers" if nowhere else "compilers and device",
-            answered="compiled, none executed" if nowhere else Words.answered,
+            answered="compiled, none executed" if nowhere else CheckWords.answered,
             unasked="that no compiler reads or that the device does not run",
             counters=tuple(
                 ShownCounter(words=(word,), one=one, many=many, odd=odd)
@@ -567,7 +574,7 @@ class Compilers:
         }
 
 
-def _judged_loosely(fit: Fitting, place: Place, forms: Sequence[Form]) -> Iterator[str]:
+def _judged_loosely(fit: Fitting, place: RunPlace, forms: Sequence[Form]) -> Iterator[str]:
     """Yield a sentence for each compiler of whose code the model does not know all figures."""
     if place.opened is None or not place.opened.release:
         return

@@ -20,7 +20,7 @@ from corpus.programs import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_rounds import CompiledOnce, nothing_compiles
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
-from fuzz.compilers.matrix import Matrix
+from fuzz.compilers.matrix import BuildMatrix
 from fuzz.compilers.members import Member, MemberRunner, with_outcomes
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
@@ -99,7 +99,7 @@ def bucket_of_builds(
 class Parties:
     """The members of a matrix that answered about a finding: others read no such module."""
 
-    matrix: Matrix
+    matrix: BuildMatrix
     wrong: tuple[Member, ...]  # that showed it
     right: tuple[Member, ...]  # that did as the oracle says
 
@@ -263,7 +263,7 @@ class Examiner:
         known["simulated device"] = self._elsewhere(plain, subject, shown)
         return msgspec.structs.replace(case, details={**case.details, **known})
 
-    def _now(self, matrix: Matrix, subject: Subject) -> Mapping[Member, str]:
+    def _now(self, matrix: BuildMatrix, subject: Subject) -> Mapping[Member, str]:
         """Compile a subject with every member, and run what is distinct."""
         built = matrix.start(subject.module).wait(self._heartbeat.beat)
         found = dict.fromkeys(built.failed, Kind.COMPILE_FAILURE.value)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.checks.program_rounds import Launch, ProgramRounds
+from fuzz.checks.program_rounds import ImageLaunch, ProgramRounds
 from fuzz.checks.protocol import REFERENCE, Stage
 from fuzz.compilers.matrix import Built
 from fuzz.runner import kind_of_failure
@@ -51,8 +51,8 @@ class _Started:
     work: FreshWork
     pending: PendingFresh
 
-    def launch(self, images: Images, numbers: NDArray[Any]) -> Launch:
-        return Launch(
+    def launch(self, images: Images, numbers: NDArray[Any]) -> ImageLaunch:
+        return ImageLaunch(
             batch=self.batch, built=self.built, compiled=self.compiled, images=images,
             numbers=numbers,
         )  # fmt: skip

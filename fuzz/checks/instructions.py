@@ -15,13 +15,14 @@ from corpus import (
     Kind,
     OracleVerdict,
     Origin,
-    Reason,
     RunnerVerdict,
+    SaidReason,
     ShrinkStatus,
     open_corpus,
 )
 from corpus.entry import MODULE
 from fuzz.checks.protocol import (
+    CheckWords,
     Examination,
     Facts,
     Found,
@@ -35,7 +36,6 @@ from fuzz.checks.protocol import (
     RoundReport,
     ShownCounter,
     Stage,
-    Words,
 )
 from fuzz.findings.case import made_by
 from fuzz.findings.families import Bucket, bucket_of, core_of, rules_of
@@ -55,8 +55,8 @@ from oracle.isa.targets import (
 )
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.assembling import Doubt
-from runners.assemblers.judgements import Judgement, Outcome
-from runners.assemblers.judging import DEADLINE_SECONDS, Judge, judge_module
+from runners.assemblers.judgements import Judgement, Response
+from runners.assemblers.judging import DEADLINE_SECONDS, ToolJudge, judge_module
 from strategies.coverage import Coverage, CoverageLine
 from strategies.drafts import Draft
 from strategies.draws import Selection, derived_seed
@@ -163,7 +163,7 @@ class Disagreement:
     """By the number of the assembler; that of the first is always there."""
 
     @property
-    def outcomes(self) -> tuple[Outcome, ...]:
+    def outcomes(self) -> tuple[Response, ...]:
         """What each assembler did."""
         return tuple(judgement.outcome for judgement in self.judgements.values())
 
@@ -206,7 +206,7 @@ def stored(
         ptx_version=judgement.version,
         oracle=OracleVerdict(
             verdict=explanation.verdict,
-            reasons=tuple(Reason(text=r.text, section=r.section) for r in explanation.reasons),
+            reasons=tuple(SaidReason(text=r.text, section=r.section) for r in explanation.reasons),
         ),
         runners=tuple(
             RunnerVerdict(
@@ -246,7 +246,7 @@ class InstructionExaminer:
                 return Found(bucket=job.bucket, state=FoundState.LEFT)
             if job.seconds is not None:
                 return self._shrunk(entry, one, time.monotonic() + job.seconds)
-            times = 1 if Outcome.HUNG in one.outcomes else _REPLAYS
+            times = 1 if Response.HUNG in one.outcomes else _REPLAYS
             if not all(self._replays(one) for _ in range(times)):
                 return Found(bucket=job.bucket, state=FoundState.GONE)
             return self._examined(entry, one, job.bucket, ShrinkStatus.RAW)
@@ -279,7 +279,7 @@ class InstructionExaminer:
                 instruction=draft.text,
                 target=case.target,
                 version=case.ptx_version,
-                outcome=Outcome[verdict.outcome.upper()],
+                outcome=Response[verdict.outcome.upper()],
                 messages=tuple(verdict.message.splitlines()),
             )
             if judgement.module != module:
@@ -307,7 +307,7 @@ class InstructionExaminer:
         explanation = one.explanation
         rules, core = rules_of(explanation), core_of(one.kind, one.draft, explanation)
         found: dict[Draft, Disagreement] = {one.draft: one}
-        deadline = HANG_SECONDS if Outcome.HUNG in one.outcomes else DEADLINE_SECONDS
+        deadline = HANG_SECONDS if Response.HUNG in one.outcomes else DEADLINE_SECONDS
 
         def disagrees(draft: Draft) -> bool:
             if time.monotonic() > end:
@@ -391,7 +391,7 @@ class InstructionRounds:
     def __init__(self, check: Instructions, heartbeat: Heartbeat) -> None:
         self._check, self._heartbeat = check, heartbeat
         self._forms = check.selection.forms()
-        self._judge = cache(partial(Judge, deadline=HANG_SECONDS))
+        self._judge = cache(partial(ToolJudge, deadline=HANG_SECONDS))
         self._batch = _FIRST_BATCH
         self._failed: set[str] = set()  # likenesses with which the assembler failed, for any target
 
@@ -471,11 +471,11 @@ class InstructionRounds:
             counts["outcomes"][first.outcome.name.lower()] += 1
             if draft.opcode in documented:
                 counts["forms"][draft.opcode] += 1
-            if first.outcome > Outcome.REJECTED:
+            if first.outcome > Response.REJECTED:
                 alike = likeness(draft)
                 self._failed.add(alike)
                 counts["costly"][f"{target} {version} {alike}"] += 1
-            hung += any(one.outcome is Outcome.HUNG for one in answers.values())
+            hung += any(one.outcome is Response.HUNG for one in answers.values())
             for one in self._disagreements(draft, verdict, answers):
                 store = partial(stored, one, self._check.assemblers, origin)
                 report.suspect(core_of(one.kind, one.draft, one.explanation), job.settled, store)
@@ -487,7 +487,7 @@ class InstructionRounds:
         draft: Draft, verdict: Verdict, answers: Mapping[int, Judgement]
     ) -> Iterator[Disagreement]:
         first = answers[0]
-        if verdict is not Verdict.ILLEGAL or first.outcome is not Outcome.REJECTED:
+        if verdict is not Verdict.ILLEGAL or first.outcome is not Response.REJECTED:
             kind = disagreement_of(draft, first)
             if kind is not None:
                 yield Disagreement(kind, draft, {0: first})
@@ -553,7 +553,7 @@ class Instructions:
             return RoundPlan(work=(target.name, str(version), costly), cases=ROUND_CASES)
 
         return Plan(
-            words=Words(
+            words=CheckWords(
                 subject=_subject(self.assemblers),
                 where=f"{where} · PTX ISA {versions[0]}{to}",
                 case="instruction",

@@ -25,7 +25,7 @@ from fuzz.checks.protocol import (
     Stored,
 )
 from fuzz.checks.rounds import Rounds
-from fuzz.compilers.matrix import Built, Variant
+from fuzz.compilers.matrix import Built, BuiltVariant
 from fuzz.compilers.members import Member
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.diagnosis.shared_registers import shared_register_culprits
@@ -52,7 +52,7 @@ from strategies.coverage import Batch
 from strategies.draws import Selection, simplest
 from strategies.features import Focus
 from strategies.programs import programs
-from strategies.rounds import Versions, selected_forms
+from strategies.rounds import PtxVersions, selected_forms
 
 _BYTES_AT_ONCE = 64 << 20
 """Most bytes of images that are filled, run and compared together: a worker holds them twice."""
@@ -116,7 +116,7 @@ class CompiledOnce(ForwardingRunner):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Launch:
+class ImageLaunch:
     """Images of a program that went to the runner together."""
 
     batch: Batch
@@ -153,7 +153,7 @@ class ProgramRounds(Rounds):
         self,
         ready: OpenRunner,
         *,
-        versions: Versions,
+        versions: PtxVersions,
         seed: int,
         selection: Selection,
         smallest: bool,
@@ -195,9 +195,9 @@ class ProgramRounds(Rounds):
                 kind_of_failure(one)  # raises where there is no device or no compiler
         return [Built(module=m, made={self._member: c}) for m, c in zip(modules, made, strict=True)]
 
-    def _variants(self, built: Built, entry: str) -> Sequence[Variant]:
+    def _variants(self, built: Built, entry: str) -> Sequence[BuiltVariant]:
         made = (one for one in built.made.values() if isinstance(one, Compiled))
-        return [Variant(members=(self._member,), compiled=one) for one in made]
+        return [BuiltVariant(members=(self._member,), compiled=one) for one in made]
 
     def _as_compiled(self, batch: Batch, part: int) -> Batch:
         if not self._smallest or batch.form is None:
@@ -214,7 +214,7 @@ class ProgramRounds(Rounds):
         size = CHUNK_IMAGES * len(batch.recipe.classes)
         return max(1, min(size, _BYTES_AT_ONCE // batch.program.image_bytes))
 
-    def _count(self, batch: Batch, built: Built, variants: Sequence[Variant]) -> None:
+    def _count(self, batch: Batch, built: Built, variants: Sequence[BuiltVariant]) -> None:
         self._report.counts["programs", "compiled"] += bool(variants)
         for fault in self._faults if variants else ():
             applies = fault.applies(entry_text(built.module.ptx, batch.entry))
@@ -227,7 +227,7 @@ class ProgramRounds(Rounds):
             self.verified.append(batch)
 
     def _compare(
-        self, batch: Batch, built: Built, variants: Sequence[Variant], first: int, count: int
+        self, batch: Batch, built: Built, variants: Sequence[BuiltVariant], first: int, count: int
     ) -> None:
         for failure in built.failed.values():
             self._report.cases += 1
@@ -260,7 +260,9 @@ class ProgramRounds(Rounds):
             report.cases += count
             self._unsupported(ran, count)
             return
-        launch = Launch(batch=batch, built=built, compiled=compiled, images=images, numbers=numbers)
+        launch = ImageLaunch(
+            batch=batch, built=built, compiled=compiled, images=images, numbers=numbers
+        )
         came: Ran | Isolation
         if not isinstance(ran, Failure):
             came, judged, failed = ran, count, 0
@@ -283,7 +285,7 @@ class ProgramRounds(Rounds):
 
     def _came_out_wrong(
         self,
-        launch: Launch,
+        launch: ImageLaunch,
         actual: Images,
         sms: NDArray[np.uint32],
         wrong: NDArray[np.intp],
@@ -375,7 +377,7 @@ class ProgramRounds(Rounds):
                 found.cases,
             )  # fmt: skip
 
-    def _isolated(self, launch: Launch, failure: Failure) -> Isolation | None:
+    def _isolated(self, launch: ImageLaunch, failure: Failure) -> Isolation | None:
         """Run images at which the runner failed again, in parts; None if the device is lost."""
         batch, compiled, images = launch.batch, launch.compiled, launch.images
 
@@ -455,7 +457,7 @@ class ProgramRounds(Rounds):
         case = msgspec.structs.replace(case, details={**case.details, **details})
         return case, files_of(evidence)
 
-    def _compare_devices(self, launch: Launch, actual: Images | None) -> None:
+    def _compare_devices(self, launch: ImageLaunch, actual: Images | None) -> None:
         """Add sums of images to the report, and compare them with another device's.
 
         `actual` are the images after it; None where some did not run: then the round has no

@@ -14,6 +14,7 @@ from fuzz.checks.examining import Examiner
 from fuzz.checks.fresh_rounds import FreshRounds
 from fuzz.checks.program_rounds import ProgramRounds
 from fuzz.checks.protocol import (
+    CheckWords,
     Counts,
     Facts,
     Heartbeat,
@@ -25,7 +26,6 @@ from fuzz.checks.protocol import (
     RoundReport,
     ShownCounter,
     Stage,
-    Words,
 )
 from fuzz.checks.rounds import Work
 from fuzz.kinds import KINDS
@@ -248,7 +248,7 @@ class Programs:
             return RoundPlan(work=work, cases=len(focuses) * count)
 
         return Plan(
-            words=Words(
+            words=CheckWords(
                 subject=", with ".join(filter(None, (facts.device, choice.options))),
                 where=f"{facts.target} · PTX ISA {facts.versions}",
                 case="image",

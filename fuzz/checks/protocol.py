@@ -24,7 +24,7 @@ from corpus import Case
 from fuzz.findings.families import Bucket
 from oracle.errors import UsageError
 from strategies.coverage import Coverage
-from strategies.rounds import Versions
+from strategies.rounds import PtxVersions
 
 Options = Mapping[str, Any]
 """Options of a campaign, by the name that a person knows them by, as JSON can hold them."""
@@ -101,16 +101,16 @@ class Facts:
 
     target: str  # value of `.target`; where rounds go over several, that of the first
     ptx_version: str  # of the modules; if rounds draw it, the newest
-    drawn: Versions | None = None  # what rounds draw `.version` from; None: all have the one
+    drawn: PtxVersions | None = None  # what rounds draw `.version` from; None: all have the one
     version: str  # of the runner
     device: str  # names what is judged, in one line
     left_out: tuple[str, ...] = ()  # sentences about what was asked for and cannot be
     members: tuple[str, ...] = ()  # names of what is compared with each other, if several are
 
     @property
-    def versions(self) -> Versions:
+    def versions(self) -> PtxVersions:
         """What rounds draw `.version` from: several, or the one."""
-        return self.drawn or Versions.only(self.ptx_version)
+        return self.drawn or PtxVersions.only(self.ptx_version)
 
     @property
     def version_options(self) -> Options:
@@ -347,7 +347,7 @@ class ShownCounter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Words:
+class CheckWords:
     """How a campaign with a check is told to people."""
 
     subject: str  # what is judged
@@ -366,7 +366,7 @@ class Words:
 class Plan:
     """The coordinator's side of a check: what there is to be done, and how it is told."""
 
-    words: Words
+    words: CheckWords
     forms: frozenset[str]  # opcodes of the documented forms that are selected
     coverage: type[Coverage]
     round: Callable[[int, Coverage], RoundPlan]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from corpus import Origin
 from fuzz.checks.protocol import Heartbeat, RoundJob, RoundReport, Stage, Stored
-from fuzz.compilers.matrix import Built, Variant
+from fuzz.compilers.matrix import Built, BuiltVariant
 from fuzz.compilers.members import Member
 from fuzz.findings.families import Bucket
 from fuzz.findings.replay import Attempt, Subject, attempt
@@ -32,7 +32,7 @@ from runners.protocol import Failure, Images, Ran, Runner
 from runners.toolchains import Toolchain
 from strategies.coverage import Batch, ProgramCoverage
 from strategies.features import Focus
-from strategies.rounds import MOST_OF_FORMS, Versions, round_batches, round_key, up_to
+from strategies.rounds import MOST_OF_FORMS, PtxVersions, round_batches, round_key, up_to
 
 _BYTES_COMPARED_AT_ONCE = 4 << 20
 """Most bytes of images that the oracle is asked for together: they are compared while they are in
@@ -62,7 +62,7 @@ class Rounds(ABC):
         *,
         target: str,
         forms: Sequence[Form],
-        versions: Versions,
+        versions: PtxVersions,
         seed: int,
         heartbeat: Heartbeat,
         toolchains: Iterable[Toolchain],
@@ -270,7 +270,7 @@ class Rounds(ABC):
         """Compile modules, by all who read their version or by some members."""
 
     @abstractmethod
-    def _variants(self, built: Built, entry: str) -> Sequence[Variant]:
+    def _variants(self, built: Built, entry: str) -> Sequence[BuiltVariant]:
         """Return the distinct binaries of a kernel."""
 
     @abstractmethod
@@ -285,12 +285,12 @@ class Rounds(ABC):
         return batch.count
 
     @abstractmethod
-    def _count(self, batch: Batch, built: Built, variants: Sequence[Variant]) -> None:
+    def _count(self, batch: Batch, built: Built, variants: Sequence[BuiltVariant]) -> None:
         """Count a program, and report who did not compile it."""
 
     @abstractmethod
     def _compare(
-        self, batch: Batch, built: Built, variants: Sequence[Variant], first: int, count: int
+        self, batch: Batch, built: Built, variants: Sequence[BuiltVariant], first: int, count: int
     ) -> None:
         """Count some images of a program as cases, and report which came out wrong."""
 

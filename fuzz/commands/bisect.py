@@ -31,7 +31,7 @@ from fuzz.compilers.matrix import expansion_asker
 from fuzz.compilers.members import Member, MemberRunner, device_of
 from fuzz.findings.case import subject_for
 from fuzz.findings.making import ReplayOptions, is_by_hand, is_runnable, replay_options
-from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked, by_way, probe
+from fuzz.findings.replay import Answer, Basis, CannotBeAskedError, Rerun, asked, by_way, probe
 from fuzz.findings.stored import ModuleProbe, is_expansion, words_of
 from fuzz.kinds import compiler_words
 from fuzz.options.testing import Bisect
@@ -44,7 +44,7 @@ from oracle.isa.targets import Module, parse_target, parse_version
 from oracle.program.program import requirements
 from runners.assemblers.disassembly import find_disassembler
 from runners.compilers import Selected, fetched, fetched_compiler, parse_levels
-from runners.faults import Place, by_name
+from runners.faults import FaultPlace, by_name
 from runners.front_ends.protocol import FrontEnd
 from runners.protocol import Failure, Runner
 from runners.ptx_pass import Rewriter, RewritingRunner
@@ -55,7 +55,7 @@ from runners.wheels import WHEELS
 _ON_A_GPU = 1_000
 """Runs of each build there, at least: one launch, of what fails every time as far as is known."""
 
-Ask = Callable[[Member, int], tuple[Counter[Sample], str]]
+Ask = Callable[[Member, int], tuple[Counter[Rerun], str]]
 """Asks a compiler at a level about one finding, up to so many times at once; returns also the
 .target and .version in which it was asked. CannotBeAskedError says that nothing can be learnt."""
 
@@ -83,7 +83,7 @@ def bisect_case(options: Bisect) -> bool:
         fetcher(fetched_compiler, json=options.json) as fetch_one,
     ):
 
-        def sample(index: int, level: int, most: int) -> Counter[Sample]:
+        def sample(index: int, level: int, most: int) -> Counter[Rerun]:
             one = candidates[index] = fetched(candidates[index], fetch_one)
             member = Member(toolchain=one.toolchain, level=level)
             if not member.has_level:
@@ -123,7 +123,7 @@ def bisect_case(options: Bisect) -> bool:
         rows=[ReportRow(data={"bisect": row}, listed=False)],
         sentences=[*_sentences(entry, conclusion, runs=runs, rate=rate)],
     ).write(json=options.json)
-    way, least = Way.COMPARED if is_runnable(entry) else Way.JUDGED, options.at_least or 1
+    way, least = Basis.COMPARED if is_runnable(entry) else Basis.JUDGED, options.at_least or 1
     count = sum(one.way is way for one in conclusion.answers)
     if not conclusion.bad and count < least:
         reasons = distinct(one.reason for one in conclusion.answers)
@@ -148,7 +148,7 @@ def _keep(entry: Entry, conclusion: Conclusion, device: str) -> None:
             outcome="match" if cell.kind is None else cell.kind.value,
         )
         for runner, version, level, cell in cells
-        if cell.known and cell.way is not Way.JUDGED and ":" not in version
+        if cell.known and cell.way is not Basis.JUDGED and ":" not in version
     ]  # fmt: skip
     folder = entry.path.parents[1]
     if found and (folder / MANIFEST).is_file() and os.access(folder, os.W_OK):
@@ -325,7 +325,7 @@ def _asking(
         choice = options.choice(entry, compiled=False)
         # What changes the PTX stands before each ptxas, and behind each compiler that writes PTX;
         # what is wrong with the device, in it.
-        in_device = [name for name in choice.faults if by_name(name).place is Place.DEVICE]
+        in_device = [name for name in choice.faults if by_name(name).place is FaultPlace.DEVICE]
         with opened(replace(choice, faults=tuple(in_device), ptx_pass=None)) as ready:
             passes = rewriters(choice.faults, choice.ptx_pass)
             yield _of_program(entry, options, ready, passes), ready.device
@@ -339,7 +339,7 @@ def _of_module(entry: Entry, options: ReplayOptions) -> Ask:
         rewriters=rewriters(options.planted(entry), options.chosen(entry, "ptx_pass")),
     )
 
-    def ask(member: Member, _: int) -> tuple[Counter[Sample], str]:
+    def ask(member: Member, _: int) -> tuple[Counter[Rerun], str]:
         if member.assembler is None:
             raise CannotBeAskedError(
                 "the driver's compiler gives no verdict on a module that is not run"
@@ -360,7 +360,7 @@ def _of_program(
     fixed = options.ptx_version is not None or is_by_hand(entry)
     subject = cache(lambda version: subject_for(entry, target=target, version=version))
 
-    def ask(member: Member, most: int) -> tuple[Counter[Sample], str]:
+    def ask(member: Member, most: int) -> tuple[Counter[Rerun], str]:
         version, asked = parse_version(ready.ptx_version), member.assembler
         if asked is not None and not fixed:
             version = min(version, asked.highest_version)

@@ -80,7 +80,7 @@ _TABLE = "forms"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class FormAsked:
     """What came of a form."""
 
     outcome: str
@@ -91,7 +91,7 @@ class Asked:
     """Of what does not pass: the module, and an image with what must come out and what did."""
 
 
-def asked(runner: Runner, item: Item, module: Module, *, count: int) -> Asked:
+def asked(runner: Runner, item: Item, module: Module, *, count: int) -> FormAsked:
     """Ask about a form, again where something is wrong."""
     images = item.images(count)
     first = _asked(runner, item, module, images)
@@ -101,31 +101,31 @@ def asked(runner: Runner, item: Item, module: Module, *, count: int) -> Asked:
     if again.outcome == first.outcome:
         return first
     said = f"{again.outcome} the second time, and before: {first.outcome}: {first.said}"
-    return Asked(outcome=Kind.FLAKY.value, said=said, files={**again.files, **first.files})
+    return FormAsked(outcome=Kind.FLAKY.value, said=said, files={**again.files, **first.files})
 
 
-def _asked(runner: Runner, item: Item, module: Module, images: Images) -> Asked:
+def _asked(runner: Runner, item: Item, module: Module, images: Images) -> FormAsked:
     program = item.program
     kernel = emission.emit(program, module=module)
     compiled = runner.compile(kernel)
     ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, images)
     if isinstance(ran, Failure):
         if ran.trouble is Trouble.UNSUPPORTED:
-            return Asked(outcome=NOT_IMPLEMENTED, said=_said(ran))
+            return FormAsked(outcome=NOT_IMPLEMENTED, said=_said(ran))
         if ran.trouble is Trouble.HANG and not isinstance(compiled, Failure):
             alone = runner.run(compiled, images[:1])
             if isinstance(alone, Ran):
                 said = f"{ran.message}, and one image of {len(images)} takes {alone.seconds:.1f} s"
-                return Asked(outcome=SLOW, said=said)
+                return FormAsked(outcome=SLOW, said=said)
         files = _files(kernel, images[0])
-        return Asked(outcome=kind_of_failure(ran).value, said=_said(ran), files=files)
+        return FormAsked(outcome=kind_of_failure(ran).value, said=_said(ran), files=files)
     assert not isinstance(compiled, Failure)
     target = compiled.oracle_target
     expected = execute(program, images, target=target).images
     kinds = judge(program, images, ran.images, target=target, expected=expected)
     worst = worst_of(kinds)
     if worst is None:
-        return Asked(outcome=MODEL if has_figures(program, target=target) else PERMITTED)
+        return FormAsked(outcome=MODEL if has_figures(program, target=target) else PERMITTED)
     number = kinds.index(worst)
     found = list(differences(program, expected[number], ran.images[number]))
     outcome, many = PERMITTED, f"{kinds.count(worst)} of {counted(len(images), 'image')}"
@@ -139,7 +139,7 @@ def _asked(runner: Runner, item: Item, module: Module, images: Images) -> Asked:
         outcome = WRONG
     ways = _ways(item, [one.byte for one in found])
     permits = ", which the ISA permits" if outcome == PERMITTED else ""
-    return Asked(
+    return FormAsked(
         outcome=outcome,
         said=f"{many}{ways}: {found[0]}{permits}",
         files=_files(kernel, images[number], expected[number], ran.images[number]),
@@ -271,7 +271,7 @@ def _untested(options: Conform, module: Module, forms: Sequence[Form]) -> str:
 
 def _answers(
     runner: Runner, choice: RunnerChoice, module: Module, forms: Sequence[Form], options: Conform
-) -> Iterator[tuple[Asked, float]]:
+) -> Iterator[tuple[FormAsked, float]]:
     """Iterate over what came of forms, in their order, and the seconds that each took."""
     workers = min(options.workers, len(forms))
     if workers == 1:
@@ -292,8 +292,8 @@ def _answers(
         pool.shutdown(cancel_futures=True)
 
 
-def _timer(runner: Runner, module: Module, count: int) -> Callable[[Form], tuple[Asked, float]]:
-    def timed(form: Form) -> tuple[Asked, float]:
+def _timer(runner: Runner, module: Module, count: int) -> Callable[[Form], tuple[FormAsked, float]]:
+    def timed(form: Form) -> tuple[FormAsked, float]:
         begun = time.monotonic()
         came = asked(runner, item(form, module), module, count=count)
         return came, time.monotonic() - begun
@@ -301,15 +301,15 @@ def _timer(runner: Runner, module: Module, count: int) -> Callable[[Form], tuple
     return timed
 
 
-def _timed_there(form: Form) -> tuple[Asked, float]:
-    return cast(tuple[Asked, float], made_here()(form))
+def _timed_there(form: Form) -> tuple[FormAsked, float]:
+    return cast(tuple[FormAsked, float], made_here()(form))
 
 
 _EXPECTED = "expected"
 """Result of a form that fails as the file of expectations says."""
 
 
-def _result(came: Asked, expected: str | None, *, listed: bool) -> tuple[str, str]:
+def _result(came: FormAsked, expected: str | None, *, listed: bool) -> tuple[str, str]:
     """Return the result of a form, of `Test` or _EXPECTED, and the text after its name.
 
     Parameters
@@ -352,7 +352,7 @@ class _Report:
             for line in lines:
                 say(line)
 
-    def add(self, form: Form, came: Asked, seconds: float) -> None:
+    def add(self, form: Form, came: FormAsked, seconds: float) -> None:
         name, options = form.opcode, self.options
         expected = self.expected.get(name)
         listed = options.expectations is not None and not options.update_expectations

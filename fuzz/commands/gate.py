@@ -23,7 +23,7 @@ from fuzz.checks.compilers import Compilers
 from fuzz.checks.protocol import Facts
 from fuzz.compilers.bisection import rate_of, repeats_for
 from fuzz.compilers.matrix import survey_programs
-from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, Place, placed
+from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, RunPlace, placed
 from fuzz.console import ended_by_signals, watching
 from fuzz.findings.families import FamilyState, asked_of
 from fuzz.findings.making import ReplayOptions, is_runnable
@@ -343,7 +343,7 @@ def _draw(
         )
 
 
-def _variants(result: GateResult, given: Sequence[str], place: Place) -> Iterator[Variant]:
+def _variants(result: GateResult, given: Sequence[str], place: RunPlace) -> Iterator[Variant]:
     """Yield the options that both are asked with.
 
     Raises UsageError if somebody names some that one of them does not take.

@@ -83,7 +83,7 @@ def fetch_compilers(options: CompilersFetch) -> None:
                 console().print(f"{found.named} is at {found.path}")
 
 
-class _Row(TypedDict):
+class _PartRow(TypedDict):
     version: str
     release: str
     highest_ptx_version: str
@@ -92,7 +92,7 @@ class _Row(TypedDict):
     path: str
 
 
-def _row(assembler: Assembler) -> _Row:
+def _row(assembler: Assembler) -> _PartRow:
     return {
         "version": assembler.version,
         "release": assembler.release,
@@ -108,7 +108,7 @@ _SECONDS = 20
 
 
 @dataclass(frozen=True)
-class Part:
+class InstalledPart:
     """One thing that warpfuzz can use."""
 
     name: str
@@ -160,12 +160,12 @@ _MODULES = {"nvidia-ml-py": "pynvml", "prometheus-client": "prometheus_client"}
 """Import names of packages that are imported by another name than their own."""
 
 
-def _parts() -> Iterator[Part]:
+def _parts() -> Iterator[InstalledPart]:
     here = f"{warpfuzz_version()} on Python {platform.python_version()} ({sys.platform})"
-    yield Part("warpfuzz", True, here, "the oracle, legality, and campaigns")
+    yield InstalledPart("warpfuzz", True, here, "the oracle, legality, and campaigns")
     yield from map(_package, _NEEDED.items())
     assemblers = discover_assemblers()
-    yield Part(
+    yield InstalledPart(
         "ptxas",
         bool(assemblers.assemblers),
         ", ".join(one.version for one in assemblers.assemblers) or "none",
@@ -173,9 +173,9 @@ def _parts() -> Iterator[Part]:
         "`warpfuzz compilers fetch 13.5`, or `pip install nvidia-cuda-nvcc`",
     )
     for problem in assemblers.problems:
-        yield Part("ptxas", False, problem, "nothing until that is fixed")
+        yield InstalledPart("ptxas", False, problem, "nothing until that is fixed")
     disassembler = find_disassembler()
-    yield Part(
+    yield InstalledPart(
         "nvdisasm",
         disassembler is not None,
         "none" if disassembler is None else disassembler.version,
@@ -186,10 +186,10 @@ def _parts() -> Iterator[Part]:
     for name, (words, install) in _FRONT_ENDS.items():
         versions = [one.version for one in front_ends if one.kind == name]
         gives = f"campaigns on {words} (--front-end {name})"
-        yield Part(name, bool(versions), ", ".join(versions) or "none", gives, install)
+        yield InstalledPart(name, bool(versions), ", ".join(versions) or "none", gives, install)
     library = ctypes.util.find_library("cuda")
     device = Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi") is not None
-    yield Part(
+    yield InstalledPart(
         "NVIDIA driver",
         library is not None and device,
         library or "no libcuda",
@@ -200,7 +200,7 @@ def _parts() -> Iterator[Part]:
     yield from map(_package, _OPTIONAL.items())
 
 
-def _package(row: tuple[str, str]) -> Part:
+def _package(row: tuple[str, str]) -> InstalledPart:
     # Looked for, not imported: PyCUDA is imported nowhere but in the runner's child.
     name, gives = row
     try:
@@ -209,10 +209,10 @@ def _package(row: tuple[str, str]) -> Part:
     except PackageNotFoundError:
         found, here = "not installed", False
     needs = " (needs nvcc)" if name == "pycuda" else ""
-    return Part(name, here, found, gives, f"pip install {name}{needs}")
+    return InstalledPart(name, here, found, gives, f"pip install {name}{needs}")
 
 
-def _devices() -> Iterator[Part]:
+def _devices() -> Iterator[InstalledPart]:
     """Find the GPUs that the driver's own tool lists; without it there is nothing to say."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
@@ -227,21 +227,21 @@ def _devices() -> Iterator[Part]:
         said = str(error)
     if said is not None:
         mend = "what nvidia-smi asks for; often the driver has to be loaded again"
-        yield Part("GPU", False, f"nvidia-smi: {said}", "a device to test", mend)
+        yield InstalledPart("GPU", False, f"nvidia-smi: {said}", "a device to test", mend)
         return
     for line in listed.stdout.splitlines():
         name, driver, capability = (*(part.strip() for part in line.split(",")), "", "")[:3]
         found = f"{name}, driver {driver}, compute capability {capability}"
-        yield Part("GPU", True, found, "a device to test")
+        yield InstalledPart("GPU", True, found, "a device to test")
         yield _model(f"sm_{capability.replace('.', '')}", name)
 
 
-def _model(target: str, device: str) -> Part:
+def _model(target: str, device: str) -> InstalledPart:
     try:
         model = model_for(target)
     except UsageError as error:
-        return Part("model", False, str(error), "expected bits")
-    return Part(
+        return InstalledPart("model", False, str(error), "expected bits")
+    return InstalledPart(
         "model",
         model.confidence is Confidence.MEASURED,
         f"{model.name}: {model.confidence}",

@@ -17,8 +17,8 @@ from fuzz.judging.bringing import Brought, brought
 from fuzz.judging.judging import (
     REFERENCE_SECONDS,
     SIMULATED,
-    Compared,
-    Disagreement,
+    KernelCompared,
+    KernelDisagreement,
     compare,
     made_smaller,
 )
@@ -27,7 +27,7 @@ from fuzz.output import counted, generator, plain, report_expired, starting
 from fuzz.output.report import Report, ReportColumn, ReportRow, Test
 from oracle.errors import InfrastructureError
 
-_Found = Sequence[tuple[Disagreement, Mapping[str, Any]]]
+_Found = Sequence[tuple[KernelDisagreement, Mapping[str, Any]]]
 
 
 def judge_kernel(options: Judge) -> bool:
@@ -106,7 +106,7 @@ _COLUMNS = (
 
 def _sentences(
     options: Judge,
-    came: Compared,
+    came: KernelCompared,
     found: _Found,
     case: Brought,
     left: Mapping[str, int],

@@ -14,10 +14,10 @@ from rich.text import Text
 
 from corpus import durable
 from fuzz.measuring import (
-    Device,
+    FigureOrigin,
     MeasuredResult,
     Measurer,
-    Origin,
+    ProbedDevice,
     confirm,
     confirmed_there,
     joined_model,
@@ -90,7 +90,7 @@ class _Measured:
         target = f"sm_{parse_target(self.known.target).number}"
         is_gpu = self.ready.choice.name == "cuda"
         confidence = Confidence.MEASURED if is_gpu else Confidence.SIMULATED
-        return measured_model(target, self.results, Origin(source, confidence))
+        return measured_model(target, self.results, FigureOrigin(source, confidence))
 
 
 def _measure(assembler: Assembler | None, options: Measure, measured: list[_Measured]) -> None:
@@ -106,13 +106,15 @@ def _measure(assembler: Assembler | None, options: Measure, measured: list[_Meas
             module = Module.named(ready.target, ready.ptx_version)
         units = units_of(module, options.only)
         forms = tuple(form for unit in units for form in unit.forms)
-        device = Device(ready.runner, module, forms)
+        device = ProbedDevice(ready.runner, module, forms)
         known = model_for(device.compiled.oracle_target)
         workers = options.workers or max(1, cores() - 1)
         map_fits: Callable[..., Any] = map
         confirmer: Callable[..., Any] = partial(map, partial(confirm, device=device))
         if choice.name == "cuda" and workers > 1:
-            pool = stack.enter_context(runner_pool(workers, ready.choice, Device, module, forms))
+            pool = stack.enter_context(
+                runner_pool(workers, ready.choice, ProbedDevice, module, forms)
+            )
             map_fits, confirmer = pool.map, partial(pool.map, confirmed_there)
         measurer = Measurer(
             device, known, confirmer, images=options.images or _IMAGES.get(choice.name, 1_024),

@@ -24,7 +24,7 @@ from fuzz.reducer import Reducer
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import read_text
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.judgements import Outcome
+from runners.assemblers.judgements import Response
 from runners.assemblers.judging import judge_module
 from runners.compilers import discover_assemblers, find_assembler
 from runners.cuda.compilation import DEFAULT_LEVEL, LEVELS
@@ -40,7 +40,7 @@ _FOR = {
 """Options that go with some ways alone to say what is to stay."""
 _IMAGES = 64
 """Contents of buffers of which one has to show a difference: as many as `judge` tries."""
-_DEAD = (Outcome.CRASHED, Outcome.HUNG, Outcome.UNREADABLE)
+_DEAD = (Response.CRASHED, Response.HUNG, Response.UNREADABLE)
 _ENDS = {
     ShrinkStatus.COMPLETE: "nothing more can be left out",
     ShrinkStatus.CAPPED: "the time was over; --time gives it longer",
@@ -50,7 +50,7 @@ _ENDS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Shown:
+class _ReducedText:
     """What a module shows, and what makes it smaller."""
 
     what: str
@@ -120,7 +120,7 @@ def _way(options: Reduce) -> str:
 
 
 @contextmanager
-def _failing(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
+def _failing(options: Reduce, text: str, end: float) -> Iterator[_ReducedText]:
     """Keep what an assembler says or dies of."""
     assembler = find_assembler(options.compiler)
     level = DEFAULT_LEVEL if options.level is None else options.level
@@ -140,7 +140,7 @@ def _failing(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
     if verdict.outcome not in _DEAD if options.crash else not failure.is_shown_by(verdict):
         wanted = f"a message with {quoted(options.message or '')}"
         said = f"says: {'; '.join(verdict.messages) or verdict.ending:.300}"
-        said = "accepts it" if verdict.outcome is Outcome.ACCEPTED else said
+        said = "accepts it" if verdict.outcome is Response.ACCEPTED else said
         raise InfrastructureError(
             f"{options.module} does not show {wanted if options.message else 'a crash or a hang'} "
             f"with {named}, which {said}"
@@ -149,12 +149,12 @@ def _failing(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
     others += [(one, level) for one in discover_assemblers().assemblers if one != assembler]
     innocent, keeps = None, ""
     for one, other in others:
-        if ask(one, other)(text, COMPILE_SECONDS).outcome is Outcome.ACCEPTED:
+        if ask(one, other)(text, COMPILE_SECONDS).outcome is Response.ACCEPTED:
             innocent, keeps = ask(one, other), f"; {one.named} -O{other} accepts it"
             break
     kind = BY_OUTCOME.get(verdict.outcome, verdict.outcome.name.lower())
     command = assembler.variant.command(header(text)[0])
-    yield _Shown(
+    yield _ReducedText(
         what=f"{named}, {kind}: {quoted(failure.message)}{keeps}",
         reducer=failure.reducer(text, guilty, innocent, took=took, end=end),
         see=lambda path: typed(
@@ -165,7 +165,7 @@ def _failing(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
 
 
 @contextmanager
-def _commanded(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
+def _commanded(options: Reduce, text: str, end: float) -> Iterator[_ReducedText]:
     """Keep that a command of the user's ends with 0."""
     given = options.command or ""
     line = given.replace("{}", '"$1"') if "{}" in given else f'{given} "$1"'
@@ -186,7 +186,7 @@ def _commanded(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
                 f"{quoted(given)} does not end with 0 for {options.module}, so that it shows "
                 "nothing that could be kept"
             )
-        yield _Shown(
+        yield _ReducedText(
             what=f"{quoted(given)} ends with 0",
             reducer=Reducer(holds, text, end=end),
             see=lambda path: line.replace('"$1"', shlex.quote(str(path))),
@@ -195,7 +195,7 @@ def _commanded(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
 
 
 @contextmanager
-def _differing(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
+def _differing(options: Reduce, text: str, end: float) -> Iterator[_ReducedText]:
     """Keep that a build is wrong, another one right, and the kernel's result decided."""
     given = options.picked("launch", "runner", "ptx_pass", "faults", "device", "json")
     if options.compiler is not None:
@@ -231,7 +231,7 @@ def _differing(options: Reduce, text: str, end: float) -> Iterator[_Shown]:
             )
         reducer = reducer_of(case, case.reference, verdict, end=end)
         right = "" if verdict.good is None else f"; {verdict.good.names[0]} is right"
-        yield _Shown(
+        yield _ReducedText(
             what=f"{', '.join(verdict.names)} leaves another result than the simulated device"
             f"{right}",
             reducer=reducer,
@@ -249,6 +249,6 @@ def _judged_again(judge: Judge, path: Path) -> str:
     return typed(words)
 
 
-_WAYS: Mapping[str, Callable[[Reduce, str, float], AbstractContextManager[_Shown]]] = {
+_WAYS: Mapping[str, Callable[[Reduce, str, float], AbstractContextManager[_ReducedText]]] = {
     "message": _failing, "crash": _failing, "differs": _differing, "command": _commanded,
 }  # fmt: skip

@@ -16,7 +16,7 @@ from corpus.known import Known, Row, known_with
 from corpus.opening import MANIFEST, Answers, is_record, named_corpus, read_answers
 from fuzz.campaign.status import check_tested, untested_words
 from fuzz.findings.making import NOTHING, UntrustedError, is_runnable, replay_options
-from fuzz.findings.replay import Way, by_way
+from fuzz.findings.replay import Basis, by_way
 from fuzz.findings.stored import Replayed, Replays, ReplayStatus, is_expansion
 from fuzz.kinds import sentence
 from fuzz.options.conflicts import check_conflicts
@@ -38,7 +38,7 @@ from fuzz.runner import has_device_fault
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.given_files import read_given, reason_of
 from oracle.isa.targets import parse_target
-from runners.assemblers.judgements import Outcome
+from runners.assemblers.judgements import Response
 from runners.assemblers.judging import judge_module
 from runners.compilers import find_assembler
 from runners.faults import by_name
@@ -213,7 +213,7 @@ def _summarise(
         f"{counted(len(told.asked), 'finding')} replayed {counted(options.times, 'time')} in "
         f"{seconds:.1f} s: {said}, {len(told.broken)} broken."
     ]
-    for way in (Way.COMPARED, Way.JUDGED, Way.FAILED):
+    for way in (Basis.COMPARED, Basis.JUDGED, Basis.FAILED):
         if rows := [one for one in told.asked if one.way is way]:
             shown = sum(one.counts for one in rows)
             what, others = "still wrong", "no longer"
@@ -249,7 +249,7 @@ def _summarise(
 
 
 _STYLES = {
-    "reproduced": "bad", "changed": "odd", "flaky": "odd", Way.NOT_ASKED.value: "odd",
+    "reproduced": "bad", "changed": "odd", "flaky": "odd", Basis.NOT_ASKED.value: "odd",
     "note": "quiet",
 }  # fmt: skip
 
@@ -314,7 +314,7 @@ def _replay_module(options: Replay) -> bool:
     assembler, started, bad = find_assembler(options.assembler), time.monotonic(), False
     for _ in range(options.times):
         verdict = judge_module(assembler, module)
-        bad = bad or verdict.outcome not in (Outcome.ACCEPTED, Outcome.REJECTED)
+        bad = bad or verdict.outcome not in (Response.ACCEPTED, Response.REJECTED)
         outcome = verdict.outcome.name.lower()
         if options.json:
             row = {"path": str(path), "verdict": outcome, "assembler": assembler.version}

@@ -69,7 +69,7 @@ from fuzz.runner import (
     visible_devices,
 )
 from fuzz.screening.distilling import (
-    Scope,
+    SetScope,
     batches,
     candidates,
     describe,
@@ -79,7 +79,7 @@ from fuzz.screening.distilling import (
     set_program,
 )
 from fuzz.screening.examining import ScreenExaminer
-from fuzz.screening.screen import Screen as Screening
+from fuzz.screening.screen import ScreenRun as Screening
 from fuzz.screening.sets import ScreeningSet, SetProgram, read_set, write_set
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from oracle.isa.targets import Module
@@ -226,7 +226,7 @@ class _Job:
         return time.monotonic() - min(own, self.ended) > _END_SECONDS
 
     def made_for(
-        self, ready: OpenRunner, module: Module, scope: Scope | None
+        self, ready: OpenRunner, module: Module, scope: SetScope | None
     ) -> Sequence[SetProgram]:
         """Return programs for a device; they are made while devices work on those there are."""
         key = (ready.oracle_target, module.target.name, str(module.version))
@@ -239,7 +239,7 @@ class _Job:
         return future.result()
 
     def _make(
-        self, future: Future[list[SetProgram]], target: str, module: Module, scope: Scope | None
+        self, future: Future[list[SetProgram]], target: str, module: Module, scope: SetScope | None
     ) -> None:
         seed, most, made = self.options.seed, _PROGRAMS_WITHOUT_SET, list[SetProgram]()
         try:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from corpus import Finding
-from fuzz.findings.replay import Answer, Sample, asked
+from fuzz.findings.replay import Answer, Rerun, asked
 from fuzz.findings.stored import words_of
 from fuzz.kinds import level_words
 from fuzz.output import counted
@@ -116,7 +116,7 @@ class LevelColumn:
         return self.cells[before].same(self.cells[after])
 
 
-Probe = Callable[[int, int, int], Counter[Sample] | None]
+Probe = Callable[[int, int, int], Counter[Rerun] | None]
 """Run with the version of this index at this -O level, up to so many times at once; None, or
 `CannotBeAskedError`, if it cannot be asked there."""
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fuzz.reducer import Reducer
-from runners.assemblers.judgements import Outcome, Verdict
+from runners.assemblers.judgements import Response, ToolVerdict
 from runners.assemblers.judging import DEADLINE_SECONDS
 from runners.assemblers.messages import normalised
 
-Ask = Callable[[str, float], Verdict]
+Ask = Callable[[str, float], ToolVerdict]
 """What a compiler does with a module, in so many seconds at most."""
 
-_SAYING = (Outcome.ACCEPTED, Outcome.REJECTED, Outcome.INTERNAL)
+_SAYING = (Response.ACCEPTED, Response.REJECTED, Response.INTERNAL)
 """Outcomes of which messages say what is wrong; of others how the process ended does."""
 _LONGEST = 10.0
 """Times that a smaller module may take of what the whole one took, before it counts as hung."""
@@ -24,7 +24,7 @@ _LONGEST = 10.0
 class CompilerFailure:
     """How a compiler fails on a module."""
 
-    verdict: Verdict
+    verdict: ToolVerdict
     said: str = ""  # only messages that contain this count
     _keys: frozenset[str] = field(init=False)
 
@@ -37,9 +37,9 @@ class CompilerFailure:
 
         Without the names, another instruction that is refused would do.
         """
-        return message if self.verdict.outcome is Outcome.REJECTED else normalised([message])
+        return message if self.verdict.outcome is Response.REJECTED else normalised([message])
 
-    def is_shown_by(self, verdict: Verdict) -> bool:
+    def is_shown_by(self, verdict: ToolVerdict) -> bool:
         """Whether a compiler fails in the same way: the same outcome, and message or signal."""
         if verdict.outcome is not self.verdict.outcome:
             return False
@@ -68,7 +68,7 @@ class CompilerFailure:
         if anybody does, and has to accept what is left of it: so that stays PTX. It ends where
         `time.monotonic()` is `end`.
         """
-        hung = self.verdict.outcome is Outcome.HUNG
+        hung = self.verdict.outcome is Response.HUNG
         deadline = DEADLINE_SECONDS if hung else max(DEADLINE_SECONDS, _LONGEST * took)
 
         def left() -> float:
@@ -77,7 +77,7 @@ class CompilerFailure:
         def holds(text: str) -> bool:
             shown = self.is_shown_by(guilty(text, left()))
             return shown and (
-                innocent is None or innocent(text, left()).outcome is Outcome.ACCEPTED
+                innocent is None or innocent(text, left()).outcome is Response.ACCEPTED
             )
 
         return Reducer(holds, ptx, end=end)

@@ -1,6 +1,6 @@
 """One module built by every member: what each accepts, the machine code, and its results.
 
-`Matrix` compiles and compares; `listings` and `notes_of` tell which machine instructions each
+`BuildMatrix` compiles and compares; `listings` and `notes_of` tell which machine instructions each
 compiler makes of a form, and where that changed.
 """
 
@@ -19,7 +19,7 @@ from corpus import Entry
 from corpus.entry import MODULE, PROGRAM
 from corpus.programs import decode_program
 from fuzz.compilers.members import Device, Member
-from fuzz.findings.replay import CannotBeAskedError, Sample, Way
+from fuzz.findings.replay import Basis, CannotBeAskedError, Rerun
 from fuzz.findings.stored import EXPANSION
 from oracle.errors import UsageError
 from oracle.isa.forms import Form
@@ -53,7 +53,7 @@ class Built:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Variant:
+class BuiltVariant:
     """One binary of a kernel, and who made it."""
 
     members: tuple[Member, ...]
@@ -75,7 +75,7 @@ class Building:
         return Built(module=self.module, made=made)
 
 
-class Matrix:
+class BuildMatrix:
     """Compiles with all members at the same time, and runs on one device.
 
     Parameters
@@ -123,7 +123,7 @@ class Matrix:
             },
         )
 
-    def variants(self, built: Built, entry: str) -> Sequence[Variant]:
+    def variants(self, built: Built, entry: str) -> Sequence[BuiltVariant]:
         """Return the distinct binaries of a kernel: identical machine code is run once."""
         groups: dict[str, tuple[Compiled, list[Member]]] = {}
         for member, compiled in built.made.items():
@@ -131,7 +131,7 @@ class Matrix:
                 key = self._identity(compiled, entry)
                 groups.setdefault(key, (compiled, []))[1].append(member)
         return [
-            Variant(members=tuple(members), compiled=compiled)
+            BuiltVariant(members=tuple(members), compiled=compiled)
             for compiled, members in groups.values()
         ]
 
@@ -161,7 +161,7 @@ class Matrix:
 
 def expansion_asker(
     entry: Entry, disassembler: Disassembler | None, version: str
-) -> Callable[[Member], Sample]:
+) -> Callable[[Member], Rerun]:
     """Return what asks which matrix instructions a compiler makes of a note's module.
 
     The version takes the place of the note's .version, so that older compilers can be asked.
@@ -182,7 +182,7 @@ def expansion_asker(
     text = with_header(text, target=made.target, version=version)
     module, (kernel,) = replace(made, version=version, ptx=text), made.kernels
 
-    def ask(member: Member) -> Sample:
+    def ask(member: Member) -> Rerun:
         target = module.target
         if member.assembler is None or not member.assembler.knows(target, version, target):
             raise CannotBeAskedError(
@@ -190,10 +190,10 @@ def expansion_asker(
             )
         compiled = member.compiler.compile(module, target)
         if isinstance(compiled, Failure):
-            return Sample(label="not compiled", kind=None, way=Way.JUDGED)
+            return Rerun(label="not compiled", kind=None, way=Basis.JUDGED)
         found = disassembler.expansions(compiled.code).get(kernel.entry)
         # No expansion is against the ISA.
-        return Sample(label="none" if found is None else words(found), kind=None, way=Way.JUDGED)
+        return Rerun(label="none" if found is None else words(found), kind=None, way=Basis.JUDGED)
 
     return ask
 
@@ -202,7 +202,7 @@ _ANYWHERE: frozenset[Feature] = frozenset()
 _SHARED = frozenset({FEATURES["load: .shared"], FEATURES["store: .shared"]})
 
 
-class Note(NamedTuple):
+class BuildNote(NamedTuple):
     """A form whose expansion is another one from some version on."""
 
     form: str
@@ -258,7 +258,7 @@ def in_shared_memory(program: Program) -> bool:
 
 
 def listings(
-    matrix: Matrix, built: Built, disassemble: Callable[[bytes], dict[str, Counter[str]]]
+    matrix: BuildMatrix, built: Built, disassemble: Callable[[bytes], dict[str, Counter[str]]]
 ) -> Mapping[Member, Mapping[str, Counter[str]]]:
     """Return the matrix instructions of each kernel in each member's binary of a module.
 
@@ -278,7 +278,7 @@ def listings(
     return {member: seen[code] for member, code in codes.items()}
 
 
-def notes_of(form: Form, program: Program, seen: Mapping[Member, Counter[str]]) -> list[Note]:
+def notes_of(form: Form, program: Program, seen: Mapping[Member, Counter[str]]) -> list[BuildNote]:
     """Return the changes of a form's expansion from version to version.
 
     `seen` are the matrix instructions in each member's binary; members oldest first.
@@ -291,7 +291,7 @@ def notes_of(form: Form, program: Program, seen: Mapping[Member, Counter[str]]) 
             if before != after:
                 changes.setdefault((old.version, new.version, before, after), []).append(own[0])
     return [
-        Note(form.opcode, old, new, tuple(levels), before, after, program)
+        BuildNote(form.opcode, old, new, tuple(levels), before, after, program)
         for (old, new, before, after), levels in changes.items()
     ]
 

@@ -1,6 +1,6 @@
 """Members of a comparison: a compiler at a level, as a runner of its own on a shared device.
 
-A `Place` is where the binaries of a matrix run; `fitting` are the members that compile for it.
+A `RunPlace` is where the binaries of a matrix run; `fitting` are the members that compile for it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from runners.protocol import (
 from runners.ptx_text import is_ptx
 from runners.toolchains import DRIVER, Toolchain
 from runners.variants import PLAIN, Variant
-from strategies.rounds import Versions, versions_up_to
+from strategies.rounds import PtxVersions, versions_up_to
 
 NOWHERE = "ptxas"
 """Name of the runner that runs nothing: compilers alone."""
@@ -107,7 +107,7 @@ class Member:
             self.level, deadline=COMPILE_SECONDS, text_taken=True, memory_bytes=_MEMORY_BYTES
         )
 
-    def newest(self, place: Place) -> PtxVersion | None:
+    def newest(self, place: RunPlace) -> PtxVersion | None:
         """Return the newest PTX ISA version of modules that it compiles for a place; None: none."""
         found = self.toolchain.newest(place.target, place.architecture)
         if self.assembler is None:
@@ -229,7 +229,7 @@ def device_of(opened: OpenRunner) -> Device:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class RunPlace:
     """Where binaries run, and what is compiled for it."""
 
     device: Device
@@ -252,7 +252,7 @@ class Place:
 
 
 @contextmanager
-def placed(choice: RunnerChoice) -> Iterator[Place]:
+def placed(choice: RunnerChoice) -> Iterator[RunPlace]:
     """Open the device of a matrix; a runner of the name NOWHERE is for compilers alone."""
     with ExitStack() as stack:
         device: Device
@@ -266,7 +266,7 @@ def placed(choice: RunnerChoice) -> Iterator[Place]:
         architecture = device.architecture(target)
         if isinstance(architecture, Failure):
             raise InfrastructureError(f"{architecture}")
-        yield Place(
+        yield RunPlace(
             device=device, opened=found, target=target, ptx_version=ptx_version,
             architecture=architecture, drawn=choice.ptx_version is None,
         )  # fmt: skip
@@ -278,13 +278,13 @@ class Fitting:
 
     members: tuple[Member, ...]
     skipped: tuple[str, ...]  # sentences about the others
-    versions: Versions
+    versions: PtxVersions
     """PTX ISA versions that rounds draw from: those that some member reads (or all), and most
     often one that all of them do."""
     newest: Mapping[Member, PtxVersion]  # the newest that each member reads
 
 
-def fitting(members: Sequence[Member], place: Place, *, read_by_all: bool = False) -> Fitting:
+def fitting(members: Sequence[Member], place: RunPlace, *, read_by_all: bool = False) -> Fitting:
     """Leave out compilers that do not know the target, the PTX ISA version or their options.
 
     With `read_by_all`, versions are left out that not all of the others read.
@@ -322,7 +322,7 @@ def fitting(members: Sequence[Member], place: Place, *, read_by_all: bool = Fals
     if lost:
         said = "; ".join(one for one in sentences if any(f"{name}: " in one for name in lost))
         raise UsageError(f"nobody compiles with {', '.join(sorted(lost))}: {said}; {advice}")
-    versions = Versions.only(asked)
+    versions = PtxVersions.only(asked)
     if place.drawn:
         main = min(fit.values())
         most = main if read_by_all else max(fit.values())

@@ -16,7 +16,7 @@ from fuzz.campaign.status import (
     stage_shares,
 )
 from fuzz.campaign.store import Budget
-from fuzz.checks.protocol import REFERENCE, Counts, DeviceStatus, ScreeningReport, Stage, Words
+from fuzz.checks.protocol import REFERENCE, CheckWords, Counts, DeviceStatus, ScreeningReport, Stage
 from fuzz.findings.families import FindingGroup, finding_groups
 from fuzz.output import counted, duration, harmless, in_ascii, kind_name, kind_style, plain
 from runners.ledger import Rate
@@ -287,7 +287,7 @@ def pace_words(status: CampaignStatus) -> str:
     return limiting_words(stage_shares(status.workers), status.words)
 
 
-def limiting_words(shares: dict[Stage, float], words: Words) -> str:
+def limiting_words(shares: dict[Stage, float], words: CheckWords) -> str:
     """Say in words which stage limits the campaign."""
     stage = max(shares, key=lambda one: shares[one])
     share = shares[stage]
@@ -329,7 +329,7 @@ def _workers(status: CampaignStatus) -> Block:
     return _title(title), note, lines, "more"
 
 
-def _worker(worker: WorkerStatus, words: Words) -> Text:
+def _worker(worker: WorkerStatus, words: CheckWords) -> Text:
     style = "worst" if worker.stalled else ""
     line = Text().append(f"{worker.number:>3}  {worker.stage.value:<8}", style=style)
     if worker.stalled:
@@ -340,7 +340,7 @@ def _worker(worker: WorkerStatus, words: Words) -> Text:
     return line
 
 
-def _task(worker: WorkerStatus, words: Words) -> str:
+def _task(worker: WorkerStatus, words: CheckWords) -> str:
     if worker.examiner:
         idle = worker.stage is Stage.WAIT
         return "waiting for a finding" if idle else "replaying and shrinking findings"

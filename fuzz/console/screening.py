@@ -23,9 +23,9 @@ from fuzz.options.operating import Screen as Screening
 from fuzz.output import counted, duration, emit, plain, typed
 from fuzz.output.report import Report, ReportColumn, ReportRow, Section, Test
 from fuzz.runner import RunnerChoice
-from fuzz.screening.distilling import Scope, coverage
+from fuzz.screening.distilling import SetScope, coverage
 from fuzz.screening.examining import ScreenFinding
-from fuzz.screening.screen import Screen
+from fuzz.screening.screen import ScreenRun
 from fuzz.screening.sets import Tally
 from oracle.errors import DeviceLostError, WarpfuzzError
 from oracle.isa.targets import Module
@@ -108,7 +108,7 @@ class ScreenedDevice:
 
     name: str
     choice: RunnerChoice
-    screen: Screen | None = None
+    screen: ScreenRun | None = None
     error: WarpfuzzError | None = None
     started: float = 0.0
     seconds: float = 0.0
@@ -118,7 +118,7 @@ class ScreenedDevice:
     """What was stored for it."""
     announced: int = 0
     """How many of these were shown as soon as they were stored."""
-    scope: Scope | None = None
+    scope: SetScope | None = None
     """What a preflight looks at."""
     programs: dict[str, Program] = field(default_factory=dict)
     """By their names: those that the screen has taken in."""
@@ -255,7 +255,7 @@ def _missing(device: ScreenedDevice, tally: Tally) -> list[str]:
     return [name for name, row in groups.items() if row["known"] and not row["ran"]]
 
 
-def _health(screen: Screen) -> dict[str, object]:
+def _health(screen: ScreenRun) -> dict[str, object]:
     health = screen.health
     said = throttling(health.throttle_reasons) if health is not None else ""
     return {"health": health, "throttling": said}

@@ -45,7 +45,7 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Code:
+class CodeBlock:
     """Lines that are shown as they are."""
 
     text: str
@@ -53,7 +53,7 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Facts:
+class FactTable:
     """Names, each with what there is to say of it."""
 
     rows: Sequence[tuple[str, str]]
@@ -62,7 +62,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Grid:
+class TextGrid:
     """A table; all its columns but the first are numbers."""
 
     head: Sequence[str]
@@ -72,7 +72,7 @@ class Grid:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class CodeLine:
     """One instruction in a listing."""
 
     text: str
@@ -84,10 +84,10 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Listing:
+class CodeListing:
     """Instructions with what they give."""
 
-    lines: Sequence[Line]
+    lines: Sequence[CodeLine]
     head: Sequence[str] = ()
     """Heads of the columns of values; without any, there is one."""
 
@@ -172,7 +172,7 @@ class Map:
         yield Text("   ".join(legend), style="quiet")
 
 
-Block = Heading | Paragraph | Code | Facts | Grid | Listing | Map
+Block = Heading | Paragraph | CodeBlock | FactTable | TextGrid | CodeListing | Map
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Document:
         console.print(plain(self.sentence, style="bold"))
         for block in self.blocks:
             console.print()
-            whole = isinstance(block, Facts) and block.commands
+            whole = isinstance(block, FactTable) and block.commands
             console.print(Group(*_on_terminal(block, console.options)), soft_wrap=whole)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -212,21 +212,21 @@ def _on_terminal(block: Block, options: ConsoleOptions) -> Iterator[RenderableTy
             yield Rule(plain(block.text, style="bold"), align="left", style="quiet")
         case Paragraph():
             yield plain(block.text)
-        case Code():
+        case CodeBlock():
             for line in harmless(block.text).rstrip("\n").split("\n"):
                 yield Text(f"    {line}", no_wrap=False, overflow="fold")
-        case Facts() if block.commands:
+        case FactTable() if block.commands:
             wide = max(len(what) for what, _ in block.rows)
             for what, command in block.rows:
                 yield Text.assemble((f"{what:<{wide}}  ", "quiet"), plain(command))
-        case Facts():
+        case FactTable():
             grid = RichTable.grid(padding=(0, 2))
             grid.add_column(style="quiet", no_wrap=True)
             grid.add_column(overflow="fold")
             for name, value in block.rows:
                 grid.add_row(plain(name), plain(value))
             yield grid
-        case Grid():
+        case TextGrid():
             made = table(*block.head, padding=(0, 2, 0, 0), justify="right")
             made.columns[0].justify = "left"
             for row in block.rows:
@@ -234,7 +234,7 @@ def _on_terminal(block: Block, options: ConsoleOptions) -> Iterator[RenderableTy
             yield made
             if block.left_out:
                 yield Text(f"… and {block.left_out:,} more", style="quiet")
-        case Listing() | Map():
+        case CodeListing() | Map():
             for text in block.rows(options.max_width):
                 yield in_ascii(text) if options.ascii_only and isinstance(block, Map) else text
 
@@ -245,21 +245,21 @@ def _in_markdown(block: Block) -> Iterator[str]:
             yield f"## {escaped(block.text)}"
         case Paragraph():
             yield escaped(block.text)
-        case Code():
+        case CodeBlock():
             yield from fenced(block.text, block.language)
-        case Facts() if block.commands:
+        case FactTable() if block.commands:
             texts = (f"{command}  # {what}" for what, command in block.rows)
             yield from fenced("\n".join(texts), "sh")
-        case Facts(rows=rows):
+        case FactTable(rows=rows):
             yield from ("| | |", "|---|---|")
             yield from (f"| {escaped(name)} | {escaped(value)} |" for name, value in rows)
-        case Grid():
+        case TextGrid():
             yield f"| {' | '.join(map(escaped, block.head))} |"
             yield "|---" + "|--:" * (len(block.head) - 1) + "|"
             yield from (f"| {' | '.join(map(escaped, row))} |" for row in block.rows)
             if block.left_out:
                 yield from ("", f"… and {block.left_out:,} more.")
-        case Listing() | Map():
+        case CodeListing() | Map():
             yield from fenced("\n".join(row.plain for row in block.rows(_MARKDOWN_WIDTH)))
 
 

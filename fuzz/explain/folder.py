@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from corpus import Entry, Kind, durable
 from corpus.entry import EXPECTED, KERNEL, MODULE
 from corpus.programs import unpack
-from fuzz.explain.document import Block, Facts, Paragraph
+from fuzz.explain.document import Block, FactTable, Paragraph
 from fuzz.explain.facts import ValueFacts
 from fuzz.explain.machine_code import BAD, GOOD, asked_by_bisection, machine_code
 from fuzz.explain.page import page_of
@@ -132,8 +132,8 @@ def reproduction(
         files = {MODULE: entry.read(MODULE), "repro.sh": script.encode()}
         about[MODULE] = "what is assembled"
         command = "PTXAS=/path/to/ptxas sh repro.sh"
-        here = [Facts([("exit code 0 if it is accepted", command)], commands=True)]
-    here = [*here, Facts([(name, about[name]) for name in sorted(files)])]
+        here = [FactTable([("exit code 0 if it is accepted", command)], commands=True)]
+    here = [*here, FactTable([(name, about[name]) for name in sorted(files)])]
     page = page_of(entry, machine=machine, asked=asked, here=here)
     return {**files, "README.md": page.markdown().encode()}
 
@@ -168,7 +168,7 @@ def _of_values(facts: ValueFacts) -> tuple[dict[str, bytes], Sequence[Block]]:
         )
     if finding.kind is Kind.HANG:
         said.append("The kernel did not end: be ready to interrupt it.")
-    return files, [Facts(commands, commands=True), *map(Paragraph, said)]
+    return files, [FactTable(commands, commands=True), *map(Paragraph, said)]
 
 
 def _of_images(entry: Entry) -> tuple[dict[str, bytes], Sequence[Block]]:
@@ -193,7 +193,7 @@ def _of_images(entry: Entry) -> tuple[dict[str, bytes], Sequence[Block]]:
         made[ORIGINAL] = entry.read(ORIGINAL)
     commands = [("needs PyCUDA and NumPy", "python repro.py"), *built]
     launch = Paragraph(f"The entry is {kernel.entry}, launched with {how}.")
-    return made, (Facts(commands, commands=True), launch)
+    return made, (FactTable(commands, commands=True), launch)
 
 
 # The two programs

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from corpus import Finding
-from fuzz.explain.document import Block, Facts, Heading, Line, Listing, Paragraph
+from fuzz.explain.document import Block, CodeLine, CodeListing, FactTable, Heading, Paragraph
 from fuzz.explain.facts import ValueFacts
 from fuzz.findings.families import Asked, asked_of
 from oracle.errors import InfrastructureError, UsageError
@@ -107,7 +107,7 @@ def machine_code(
         return (heading, Paragraph(f"It is not shown: {error}.")), {}
     files = {name: ("\n".join(some) + "\n").encode() for name, some in ((BAD, bad), (GOOD, good))}
     builds = (("wrong", pair[0], bad, BAD), ("right", pair[1], good, GOOD))
-    table = Facts(
+    table = FactTable(
         [(how, f"{one.name}: {len(some)} instructions, {file}") for how, one, some, file in builds]
     )
     return (heading, table, *_comparison(bad, good, disassembler.version)), files
@@ -149,9 +149,9 @@ def _comparison(bad: Sequence[str], good: Sequence[str], version: str) -> Iterat
     )
     for title, instructions in (("wrong:", bad), ("right:", good)):
         yield Paragraph(title)
-        yield Listing(
+        yield CodeListing(
             [
-                Line(text=f"{at + 1:4d}  {text}", marked=at == first)
+                CodeLine(text=f"{at + 1:4d}  {text}", marked=at == first)
                 for at, text in enumerate(instructions)
                 if first - _BEFORE <= at <= first + _BEHIND
             ]

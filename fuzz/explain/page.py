@@ -13,17 +13,17 @@ from corpus.finding import RIGHT
 from corpus.opening import read_answers
 from fuzz.explain.document import (
     Block,
-    Code,
+    CodeBlock,
     Document,
-    Facts,
-    Grid,
+    FactTable,
     Heading,
     Map,
     Paragraph,
+    TextGrid,
 )
 from fuzz.explain.facts import ValueFacts
 from fuzz.explain.values import apart, number, shown, spans
-from fuzz.explain.way import Way
+from fuzz.explain.way import ValueWay
 from fuzz.findings.case import LAUNCH, ORIGINAL, OTHER_KERNELS, REWRITTEN
 from fuzz.findings.families import Asked, asked_of, who_has
 from fuzz.findings.making import SINCE, commands_of, is_runnable, is_value_finding
@@ -75,7 +75,7 @@ def page_of(
     lines = len(kernel.splitlines())
     if is_value_finding(entry):
         facts = ValueFacts.of(entry)
-        way = Way.of(facts)
+        way = ValueWay.of(facts)
         gives = "" if way is None else way.gives
         blocks = _of_values(facts, way)
     else:
@@ -84,19 +84,19 @@ def page_of(
         commands = _commands(entry)
         if kernel:
             commands.append((f"a kernel of {lines} lines", str(entry.path / KERNEL)))
-        here = [Facts(commands, commands=True)]
+        here = [FactTable(commands, commands=True)]
     return Document(
         sentence=sentence(finding, who=who_has([finding]), gives=gives),
         blocks=[
             *blocks,
             Heading("Compilers"),
-            Facts(list(_compilers(entry, asked, sent=sent))),
+            FactTable(list(_compilers(entry, asked, sent=sent))),
             *machine,
             Heading("How to see it"),
             *here,
-            *([Code(kernel, "ptx")] if 0 < lines <= _SMALL_KERNEL else []),
+            *([CodeBlock(kernel, "ptx")] if 0 < lines <= _SMALL_KERNEL else []),
             Heading("How it was found"),
-            Facts([(name, str(fact)) for name, fact in _found(entry, sent=sent) if fact]),
+            FactTable([(name, str(fact)) for name, fact in _found(entry, sent=sent) if fact]),
         ],
     )
 
@@ -104,13 +104,13 @@ def page_of(
 # A program on an image
 
 
-def _of_values(facts: ValueFacts, way: Way | None) -> Iterator[Block]:
+def _of_values(facts: ValueFacts, way: ValueWay | None) -> Iterator[Block]:
     one = facts.shown
     if one is None:
         if meaning := KINDS[facts.finding.kind].of_programs:
             yield Paragraph(meaning[:1].upper() + meaning[1:])
         if facts.finding.runners and (message := facts.finding.runners[-1].message):
-            yield Code(message)
+            yield CodeBlock(message)
         return
     yield Paragraph(_summary(facts, way, one))
     if way is not None:
@@ -150,7 +150,7 @@ def _of_values(facts: ValueFacts, way: Way | None) -> Iterator[Block]:
         yield whole
 
 
-def _summary(facts: ValueFacts, way: Way | None, one: Difference) -> str:
+def _summary(facts: ValueFacts, way: ValueWay | None, one: Difference) -> str:
     count, where = len(facts.differences), one.where
     if way is not None and one.where.startswith("r"):
         where = f"lane {one.row}"
@@ -178,7 +178,7 @@ def _summary(facts: ValueFacts, way: Way | None, one: Difference) -> str:
     return text
 
 
-def _said(way: Way) -> Iterator[str]:
+def _said(way: ValueWay) -> Iterator[str]:
     """Say what the ISA says of each instruction that is named.
 
     A branch and a loop of lanes have no sentence of their own.
@@ -270,7 +270,7 @@ def _sum(
         rows.append(row)
     if rows:
         head = ["k", "A", "B", *(["A x B"] if kept[0].value is not None else [])]
-        yield Grid(
+        yield TextGrid(
             [*head, *(["units"] if one.unit is not None else [])], rows, len(kept) - len(rows)
         )
     if not several and one.unit is None:
@@ -288,7 +288,7 @@ def _counts(bits: int, fmt: Format) -> bool:
     return bool(bits & (fmt.magnitude if fmt.is_float else (1 << fmt.bits) - 1))
 
 
-def _differences(facts: ValueFacts, type_: str) -> Grid:
+def _differences(facts: ValueFacts, type_: str) -> TextGrid:
     """List what differs; `type_` is the notation of the register of which the page is about."""
     groups: dict[tuple[object, ...], list[Difference]] = {}
     # What the ISA forbids comes first.
@@ -311,7 +311,7 @@ def _differences(facts: ValueFacts, type_: str) -> Grid:
         values = (shown(bits, one.bits, notation) for bits in (one.expected, one.actual))
         rows.append((where, *values, apart(one, fmt)))
     left = len(facts.differences) - sum(map(len, listed))
-    return Grid(("element", "expected", "left by the build", "apart"), rows, left)
+    return TextGrid(("element", "expected", "left by the build", "apart"), rows, left)
 
 
 # What compilers say of a module
@@ -334,7 +334,7 @@ def _of_module(entry: Entry) -> Iterator[Block]:
     for message in dict.fromkeys(one.message for one in wrong):
         lines = [*dict.fromkeys(message.rstrip().split("\n"))]
         more = [f"… {len(lines) - _MESSAGE} more"] if len(lines) > _MESSAGE else []
-        yield Code("\n".join([*lines[:_MESSAGE], *more]))
+        yield CodeBlock("\n".join([*lines[:_MESSAGE], *more]))
     if oracle.verdict != "not asked" and LAUNCH not in finding.files and not runs:
         owed = _OWED.get(oracle.verdict)
         # Of an instruction alone the declared types of its registers are not judged.
@@ -348,10 +348,10 @@ def _of_module(entry: Entry) -> Iterator[Block]:
     name = next((name for name in (REWRITTEN, MODULE) if name in finding.files), "")
     module = entry.read(name).decode(errors="replace") if name else ""
     if missing := [text for text in finding.instructions if text not in module]:
-        yield Code("\n".join(missing), "ptx")
+        yield CodeBlock("\n".join(missing), "ptx")
     if module:
         yield Heading(f"The module: {name}")
-        yield Code(module, "ptx")
+        yield CodeBlock(module, "ptx")
 
 
 # Compilers

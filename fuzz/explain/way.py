@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fuzz.explain.document import Line, Listing
+from fuzz.explain.document import CodeLine, CodeListing
 from fuzz.explain.facts import ValueFacts
 from fuzz.explain.values import (
     by_lanes,
@@ -52,13 +52,13 @@ _NOT_COME = "–"
 class Told(NamedTuple):
     """A line, with the registers that its instruction reads and writes, as they are named."""
 
-    line: Line
+    line: CodeLine
     reads: Sequence[str] = ()
     writes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Way:
+class ValueWay:
     """How a wrong value came about: the instructions that led to it, for the lane that has it."""
 
     facts: ValueFacts
@@ -73,7 +73,7 @@ class Way:
     registers: OperandRegisters
 
     @classmethod
-    def of(cls, facts: ValueFacts) -> Way | None:
+    def of(cls, facts: ValueFacts) -> ValueWay | None:
         """Return the way to the value that a page is about; None if nothing wrote it."""
         written, shown_ = facts.written, facts.shown
         if written is None or shown_ is None:
@@ -148,7 +148,7 @@ class Way:
 
     # What is shown of the lines
 
-    def top(self) -> Listing:
+    def top(self) -> CodeListing:
         """Return what matters most: what is named, what it reads, and what is stored."""
         places = range(len(self.lines))
         if self._room(places) <= _TOP:
@@ -170,24 +170,24 @@ class Way:
         lines = (self.lines[at].line for at in places)
         return sum(1 + bool(line.note) + (len(line.text) > _LONG) for line in lines)
 
-    def whole(self) -> Listing | None:
+    def whole(self) -> CodeListing | None:
         """Return every instruction, of very many the first and the last; None if `top` has all."""
         places, half = range(len(self.lines)), _MOST // 2
         if self._room(places) <= _TOP:
             return None
         return self._listing(places if len(places) <= _MOST else [*places[:half], *places[-half:]])
 
-    def _listing(self, places: Sequence[int]) -> Listing:
+    def _listing(self, places: Sequence[int]) -> CodeListing:
         lines, before = [], -1
         for at in places:
             if at == before + 2:
                 lines.append(self.lines[at - 1].line)
             elif at > before + 1:
-                lines.append(Line(text=f"… {at - before - 1} more"))
+                lines.append(CodeLine(text=f"… {at - before - 1} more"))
             lines.append(self.lines[at].line)
             before = at
         head = [f"lane {lane}" for lane in self.lanes] if len(self.lanes) > 1 else ()
-        return Listing(lines, head)
+        return CodeListing(lines, head)
 
     # The lines
 
@@ -266,7 +266,7 @@ class Way:
         indent = self._depths.get(id(one), 0) + turn
         writes = one.destinations if isinstance(one, Assign) else ()
         yield Told(
-            Line(text=text, values=made, note=note, marked=marked, indent=indent),
+            CodeLine(text=text, values=made, note=note, marked=marked, indent=indent),
             [self._name(event, name) for name in sorted(read_by(one))],
             [self._name(event, name) for name in writes],
         )
@@ -385,7 +385,7 @@ class Way:
             if isinstance(step, Scalar):
                 given = self._operand(step.reads[0], event) if step.reads else f"{step.constant:#x}"
                 text = f"{step.opcode} {self._operand(step.uses[-1], event)}, {given}"
-            yield Told(Line(text=text, values=value, marked=marked), reads, writes)
+            yield Told(CodeLine(text=text, values=value, marked=marked), reads, writes)
             return
         form, uses = step.form, {use.field: use for use in step.uses}
         order = [uses[name] for name in ("d", "a", "b", "c", "e") if name in uses] or step.uses
@@ -407,7 +407,7 @@ class Way:
             value = [self._stored]
             notes.append(self._left)
         text, note = f"{form.opcode} {', '.join(texts)}", "; ".join(filter(None, notes))
-        yield Told(Line(text=text, values=value, note=note, marked=marked), reads, writes)
+        yield Told(CodeLine(text=text, values=value, note=note, marked=marked), reads, writes)
 
     def _element(self, link: Link, at: tuple[int, int]) -> str:
         """Return the element of a fragment, or the register of a lane, that matters."""
@@ -442,7 +442,7 @@ class Way:
             where = f"[{_at(step.place.buffer, step.place.offset)}{by_lane}]"
             note = "" if event.result is None else words_of_registers(event.result)
             text = f"{opcode} {self._operand(use, event)}, {where}"
-            yield Told(Line(text=text, note=note), writes=self._names(use, event))
+            yield Told(CodeLine(text=text, note=note), writes=self._names(use, event))
             return
         for index in link.registers if step.loads or link.at is None else [link.at[1]]:
             offset, alone = step.place.offset + size * index, len(self.lanes) == 1
@@ -453,9 +453,9 @@ class Way:
                 assert event.result is not None
                 words = [register_of(event.result, one, index, step.bits) for one in self.lanes]
                 values = [shown(one, step.bits, type_) for one in words]
-                yield Told(Line(text=f"{opcode} {name}, {where}", values=values), writes=[name])
+                yield Told(CodeLine(text=f"{opcode} {name}, {where}", values=values), writes=[name])
             else:
-                line = Line(
+                line = CodeLine(
                     text=f"{opcode} {where}, {name}", values=[self._stored, *self._others()],
                     note=self._left,
                 )  # fmt: skip

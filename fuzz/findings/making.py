@@ -34,7 +34,7 @@ from runners.compilers import (
     named_assembler,
     select,
 )
-from runners.faults import Place, by_name
+from runners.faults import FaultPlace, by_name
 from runners.folders import cache_folder
 from runners.foreign import is_command
 from runners.processes import quoted
@@ -145,7 +145,7 @@ class ReplayOptions:
         faults = entry.finding.made.faults
         if runner in (None, "sim"):
             return faults
-        return tuple(name for name in faults if by_name(name).place is Place.PTX)
+        return tuple(name for name in faults if by_name(name).place is FaultPlace.PTX)
 
     def chosen(self, entry: Entry, what: Literal["ptx_pass", "front_end"]) -> str | None:
         """Return the PTX pass for a finding, or what writes its PTX.

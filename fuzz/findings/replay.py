@@ -1,6 +1,6 @@
 """Runs one image, or one stored finding, again.
 
-An `Attempt` is one run on an image, with all its bytes. A `Sample` is what one run of any stored
+An `Attempt` is one run on an image, with all its bytes. A `Rerun` is what one run of any stored
 finding showed, and an `Answer` what several did.
 """
 
@@ -229,7 +229,7 @@ def conclusion(attempts: Sequence[Attempt]) -> Kind | None:
     return first.kind if all(first.like(other) for other in attempts[1:]) else Kind.FLAKY
 
 
-class Way(StrEnum):
+class Basis(StrEnum):
     """How much an answer says."""
 
     COMPARED = "compared"
@@ -241,10 +241,10 @@ class Way(StrEnum):
     NOT_ASKED = "could not be asked"
 
 
-def by_way(count: Callable[[Way], int]) -> dict[Way, int]:
+def by_way(count: Callable[[Basis], int]) -> dict[Basis, int]:
     """Return how many answers there are of each way; what failed only where something did."""
-    counts = {way: count(way) for way in Way}
-    return {way: some for way, some in counts.items() if some or way is not Way.FAILED}
+    counts = {way: count(way) for way in Basis}
+    return {way: some for way, some in counts.items() if some or way is not Basis.FAILED}
 
 
 class CannotBeAskedError(InfrastructureError):
@@ -252,21 +252,21 @@ class CannotBeAskedError(InfrastructureError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sample:
+class Rerun:
     """What one run showed."""
 
     label: str
     """Equal for results that are the same: "accepted", "match", "violation 3f2a91c0"."""
     kind: Kind | None
     """What a finding of it is called; None where it is as the ISA says."""
-    way: Way = Way.COMPARED
+    way: Basis = Basis.COMPARED
     message: str = field(default="", compare=False)
     """What the tool said, or what differs."""
     copies: int = field(default=1, compare=False)
     """Executions of one run: warps that worked on copies of the image in company."""
 
 
-def probe(runner: Runner, subject: Subject, most: int = 1) -> Counter[Sample]:
+def probe(runner: Runner, subject: Subject, most: int = 1) -> Counter[Rerun]:
     """Run a subject up to so many times at once.
 
     Each copy of the image is a run, but where the finding needs copies in company: then all of
@@ -284,24 +284,26 @@ def probe(runner: Runner, subject: Subject, most: int = 1) -> Counter[Sample]:
         raise
     except InfrastructureError as error:
         raise CannotBeAskedError(str(error)) from error
-    right = Sample(label="match", kind=None, copies=copies)
+    right = Rerun(label="match", kind=None, copies=copies)
     if seen.kind is None:
         return Counter({right: subject.copies // copies})
     kind, expected = seen.kind, seen.expected
     if seen.actual is None or expected is None:
         said = str(seen.failure)
-        return Counter([Sample(label=kind, kind=kind, way=Way.FAILED, message=said, copies=copies)])
+        return Counter(
+            [Rerun(label=kind, kind=kind, way=Basis.FAILED, message=said, copies=copies)]
+        )
     wrong = seen.actual[(seen.actual != expected).any(axis=1)]
     if not alone:
         every = b"".join(sorted({one.tobytes() for one in wrong}))
-        return Counter([Sample(label=f"{kind} {_digest(every)}", kind=kind, copies=copies)])
+        return Counter([Rerun(label=f"{kind} {_digest(every)}", kind=kind, copies=copies)])
     found = Counter({right: subject.copies - len(wrong)})
     for image in wrong:
         data = image.tobytes()
         own = seen.kinds.get(data, kind)
         label = f"{own} {_digest(data) if data in seen.kinds else 'and others'}"
         said = _described(expected, image) if subject.told is not None else ""
-        found[right if own is None else Sample(label=label, kind=own, message=said)] += 1
+        found[right if own is None else Rerun(label=label, kind=own, message=said)] += 1
     return +found
 
 
@@ -322,7 +324,7 @@ def _described(expected: NDArray[np.uint8], actual: NDArray[np.uint8]) -> str:
 class Answer:
     """What several runs of one finding showed, with one compiler on one device."""
 
-    samples: Counter[Sample] = field(default_factory=Counter)
+    samples: Counter[Rerun] = field(default_factory=Counter)
     """Empty where nothing could be asked."""
     reason: str = ""
     """Why nothing could be asked."""
@@ -333,10 +335,10 @@ class Answer:
         return bool(self.samples)
 
     @property
-    def way(self) -> Way:
+    def way(self) -> Basis:
         """How much the fullest of its runs says."""
-        ways = {sample.way for sample in self.samples} or {Way.NOT_ASKED}
-        return next(way for way in Way if way in ways)
+        ways = {sample.way for sample in self.samples} or {Basis.NOT_ASKED}
+        return next(way for way in Basis if way in ways)
 
     @property
     def flaky(self) -> bool:
@@ -375,7 +377,7 @@ class Answer:
         """What it did, in words."""
         if self.flaky:
             return f"flaky ({self.failed} of {self.runs} bad)"
-        return next((one.label for one in self.samples), Way.NOT_ASKED.value)
+        return next((one.label for one in self.samples), Basis.NOT_ASKED.value)
 
     @property
     def message(self) -> str:
@@ -403,7 +405,7 @@ class Answer:
         It is "reproduced", "changed" (into another kind), "flaky", "gone" or "could not be asked".
         """
         if not self.known:
-            return Way.NOT_ASKED.value
+            return Basis.NOT_ASKED.value
         if self.kind is None:
             return "gone"
         # What was not the same every time need not be so in a few runs.
@@ -413,7 +415,7 @@ class Answer:
 
 
 def asked(
-    sample: Callable[[int], Counter[Sample] | None], *, times: int, into: Answer | None = None
+    sample: Callable[[int], Counter[Rerun] | None], *, times: int, into: Answer | None = None
 ) -> Answer:
     """Ask some times, and return the answer.
 

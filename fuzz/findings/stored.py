@@ -25,14 +25,14 @@ from fuzz.findings.case import subject_for, subject_of
 from fuzz.findings.making import ReplayOptions, is_by_hand, is_runnable, lacks_images
 from fuzz.findings.replay import (
     Answer,
+    Basis,
     CannotBeAskedError,
-    Sample,
-    Way,
+    Rerun,
     asked,
     probe,
     smallest_kernel,
 )
-from fuzz.findings.verdicts import Expectation, kind_of, worst_of
+from fuzz.findings.verdicts import ExpectedImages, kind_of, worst_of
 from fuzz.runner import OpenRunner, RunnerChoice, opened, rewriters
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from oracle.isa.legality import Verdict, explain
@@ -164,20 +164,20 @@ class ModuleProbe:
             "another --target"
         )
 
-    def _expected(self, target: str, version: PtxVersion) -> Expectation:
+    def _expected(self, target: str, version: PtxVersion) -> ExpectedImages:
         """Return what the ISA, as the oracle knows it now, lets one expect of the instructions."""
         verdicts = {
             explain(text, target=target, ptx_version=str(version)).verdict
             for text in self._finding.instructions
         }
         if Verdict.ILLEGAL in verdicts:
-            return Expectation.REJECT
+            return ExpectedImages.REJECT
         is_open = verdicts & {Verdict.UNDEFINED, Verdict.NOT_JUDGED}
-        return Expectation.OPEN if is_open else Expectation.ACCEPT
+        return ExpectedImages.OPEN if is_open else ExpectedImages.ACCEPT
 
     def ask(
         self, askers: Sequence[tuple[Assembler, int | None]], *, among: Sequence[Assembler] = ()
-    ) -> Sample:
+    ) -> Rerun:
         """Assemble once with each assembler at a level (None: its default).
 
         Raises CannotBeAskedError if an assembler cannot be asked, and InfrastructureError if a
@@ -201,10 +201,10 @@ class ModuleProbe:
         expected = self._expected(target, version)
         kinds = [kind_of(expected, one) for one in seen]
         same = was in kinds or (was is Kind.DIFFER and len(set(seen)) > 1)
-        return Sample(
+        return Rerun(
             label=", ".join(outcome.name.lower() for outcome in seen),
             kind=was if same else worst_of(kinds),
-            way=Way.JUDGED,
+            way=Basis.JUDGED,
             message="\n".join(verdicts[0].messages) or verdicts[0].ending,
         )
 
@@ -240,19 +240,19 @@ class Replayed:
         return "note" if is_expansion(self.entry) else self.now.verdict(self.finding.kind)
 
     @property
-    def way(self) -> Way:
+    def way(self) -> Basis:
         """How it was judged: compared, or less; with a baseline, the weaker of the two."""
         ways = [one.way for one in (self.now, self.before) if one is not None]
-        return max(ways, key=list(Way).index)
+        return max(ways, key=list(Basis).index)
 
     @property
     def answered(self) -> bool:
         """Whether what was asked for is known: a module judged, or images compared."""
         if is_expansion(self.entry):
             return False
-        asked_for = Way.COMPARED if is_runnable(self.entry) else Way.JUDGED
+        asked_for = Basis.COMPARED if is_runnable(self.entry) else Basis.JUDGED
         # A program that still fails before anything can be compared is an answer, too.
-        return self.way is asked_for or (self.way in (Way.JUDGED, Way.FAILED) and self.now.bad)
+        return self.way is asked_for or (self.way in (Basis.JUDGED, Basis.FAILED) and self.now.bad)
 
     @property
     def counts(self) -> bool:

@@ -19,13 +19,13 @@ from oracle.isa.legality import Explanation
 from oracle.isa.legality import Verdict as Legality
 from oracle.program.image import different, locate
 from oracle.program.program import Program
-from runners.assemblers.judgements import Outcome
+from runners.assemblers.judgements import Response
 from runners.protocol import Images
 from strategies.drafts import Draft, fits_declarations
 from strategies.matrices import Result, results
 
 
-class Expectation(StrEnum):
+class ExpectedImages(StrEnum):
     """What the ISA lets one expect of an assembler."""
 
     ACCEPT = "accept"
@@ -34,24 +34,24 @@ class Expectation(StrEnum):
     """Either: undefined behaviour, or registers whose declared types the oracle cannot judge."""
 
 
-def expectation_of(draft: Draft, explanation: Explanation) -> Expectation:
+def expectation_of(draft: Draft, explanation: Explanation) -> ExpectedImages:
     """Return what an assembler has to do with a draft that the oracle explains so."""
     if explanation.verdict is Legality.ILLEGAL:
-        return Expectation.REJECT
+        return ExpectedImages.REJECT
     if explanation.verdict is Legality.UNDEFINED or explanation.form is None:
-        return Expectation.OPEN
+        return ExpectedImages.OPEN
     if fits_declarations(draft, explanation.form):
-        return Expectation.ACCEPT
-    return Expectation.OPEN
+        return ExpectedImages.ACCEPT
+    return ExpectedImages.OPEN
 
 
-def kind_of(expectation: Expectation, outcome: Outcome) -> Kind | None:
+def kind_of(expectation: ExpectedImages, outcome: Response) -> Kind | None:
     """Return the kind of disagreement, None where assembler and ISA agree."""
     if outcome in BY_OUTCOME:
         return BY_OUTCOME[outcome]
-    if outcome is Outcome.ACCEPTED and expectation is Expectation.REJECT:
+    if outcome is Response.ACCEPTED and expectation is ExpectedImages.REJECT:
         return Kind.ACCEPTED
-    if outcome is Outcome.REJECTED and expectation is Expectation.ACCEPT:
+    if outcome is Response.REJECTED and expectation is ExpectedImages.ACCEPT:
         return Kind.REJECTED
     return None
 

@@ -18,7 +18,7 @@ from typing import Any
 from corpus import Finding, create_corpus
 from fuzz import warpfuzz_version
 from fuzz.campaign.heartbeat import Broken
-from fuzz.campaign.pool import Finished, Lost, ProcessPool, WorkerPool, unpickled
+from fuzz.campaign.pool import Lost, ProcessPool, RoundEnd, WorkerPool, unpickled
 from fuzz.campaign.status import WorkerStatus, stage_shares
 from fuzz.checks.protocol import Examination, Facts, Job, Report, RoundJob, Stage
 from oracle.errors import WarpfuzzError
@@ -120,7 +120,7 @@ class News:
 
 
 @dataclass(kw_only=True)
-class Placed:
+class PlacedActor:
     """What an actor holds; it is called by one thread."""
 
     place: str = ""
@@ -148,7 +148,7 @@ def together(statuses: Sequence[WorkerStatus]) -> WorkerStatus:
 
 
 @dataclass(kw_only=True)
-class Host(Placed):
+class Host(PlacedActor):
     """An actor that carries out rounds: `begin`, then `open`, then `exchange` again and again."""
 
     make_pool: Callable[..., WorkerPool] = ProcessPool
@@ -209,7 +209,7 @@ class Host(Placed):
                     case Facts() | Broken():
                         self._opened = True
                         messages.append(event)
-                    case Finished(job=job, report=report):
+                    case RoundEnd(job=job, report=report):
                         messages.append(Ended(ticket=self._done(job), report=report))
                     case Lost(job=job, how=how, guilty=guilty):
                         messages.append(Ended(ticket=self._done(job), how=how, guilty=guilty))

@@ -11,8 +11,8 @@ from typing import Any
 
 from corpus import BrokenEntryError, open_corpus
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken
-from fuzz.campaign.pool import Event, Finished, Lost, WorkerPool, pickled
-from fuzz.campaign.status import Change, Changed, Part, WorkerStatus
+from fuzz.campaign.pool import Event, Lost, RoundEnd, WorkerPool, pickled
+from fuzz.campaign.status import Change, Changed, Role, WorkerStatus
 from fuzz.checks.protocol import (
     Check,
     Facts,
@@ -194,7 +194,7 @@ class FleetPool(WorkerPool):
         except (UsageError, BrokenEntryError):
             # A corpus is open to everybody: the finding may have been pruned in the meantime.
             self._events.append(
-                Finished(job=job, report=Found(bucket=job.bucket, state=FoundState.LEFT))
+                RoundEnd(job=job, report=Found(bucket=job.bucket, state=FoundState.LEFT))
             )
             return
         actor = min(self._ready(), key=lambda one: (one.examinations, one.slot))
@@ -337,7 +337,7 @@ class FleetPool(WorkerPool):
             report.device = actor.slot
             if report.health is not None and actor.begun is not None:
                 report.health = replace(report.health, host=actor.begun.host)
-        self._events.append(Finished(job=job, report=report))
+        self._events.append(RoundEnd(job=job, report=report))
 
     def _opened(self, actor: _Actor, facts: Facts) -> None:
         if actor.facts is not None:
@@ -437,16 +437,16 @@ class FleetPool(WorkerPool):
                 one.begun is not None and one.begun.node == node for one in self._actors.values()
             )
             self._tell(
-                Part.NODE, Change.GONE, before[node], node=node, why=self._cluster.why_gone(node),
+                Role.NODE, Change.GONE, before[node], node=node, why=self._cluster.why_gone(node),
                 actors=there + self._without.pop(node, 0),
             )  # fmt: skip
         for node in [one for one in now if one not in before]:
-            self._tell(Part.NODE, came, now[node], node=node)
+            self._tell(Role.NODE, came, now[node], node=node)
 
     def _tell_actor(self, begun: Begun, change: Change, **more: Any) -> None:
-        self._tell(Part.ACTOR, change, begun.host, node=begun.node, place=begun.place, **more)
+        self._tell(Role.ACTOR, change, begun.host, node=begun.node, place=begun.place, **more)
 
-    def _tell(self, part: Part, change: Change, host: str, *, why: str = "", **more: Any) -> None:
+    def _tell(self, part: Role, change: Change, host: str, *, why: str = "", **more: Any) -> None:
         why = why if len(why) <= _SHOWN else f"{why[:_SHOWN]} …"
         self._events.append(Changed(part=part, change=change, host=host, why=why, **more))
 

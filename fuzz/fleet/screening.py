@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus import Finding, open_corpus
-from fuzz.fleet.host import ActorGoneError, Begun, Cluster, Handle, Placed, Reference, leave
+from fuzz.fleet.host import ActorGoneError, Begun, Cluster, Handle, PlacedActor, Reference, leave
 from runners.processes import describe_status, helper, helper_environment
 
 _NEWS_SECONDS = 1.0  # how long an actor waits for news: as often as a person looks
@@ -39,7 +39,7 @@ class ScreenNews:
 
 
 @dataclass(kw_only=True)
-class ScreenHost(Placed):
+class ScreenHost(PlacedActor):
     """An actor that screens its GPU: `begin`, `start`, `news` until it is over."""
 
     _folder: Path | None = None

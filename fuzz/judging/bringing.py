@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fuzz.compilers.matrix import Matrix
+from fuzz.compilers.matrix import BuildMatrix
 from fuzz.compilers.members import Member, MemberRunner, fitting, members_of, placed
 from fuzz.findings.launches import LaunchRows, Setup, entry_of, own_text, parse_launch
 from fuzz.findings.making import remember
@@ -188,7 +188,7 @@ def _opened(
         return who, ready.target
     place = stack.enter_context(placed(choice))
     fit = fitting(members, place)
-    matrix = stack.enter_context(Matrix(place.device, fit.members, jobs=cores()))
+    matrix = stack.enter_context(BuildMatrix(place.device, fit.members, jobs=cores()))
 
     def answerers(ptx: str, setup: Setup) -> Sequence[Answerer]:
         built = matrix.start(setup.module(ptx), matrix.members).wait()

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fuzz.findings.launches import TYPES, BufferRow, Setup, own_text
 from runners.simulated import SimulatedTrap
 from runners.simulated.parser import parse
-from runners.simulated.syntax import Immediate, Instruction
+from runners.simulated.syntax import ImmediateText, InstructionText
 
 _ELSEWHERE = re.compile(r"(?:ld|ldu|st|bra|call|bar|barrier)\b")
 """Instructions whose constants no result turns on: addresses, and numbers of threads."""
@@ -73,12 +73,12 @@ def edges_of(ptx: str, setup: Setup) -> Mapping[str, Edges]:
     return made
 
 
-def _named(one: Instruction) -> Iterator[tuple[str, int | float]]:
+def _named(one: InstructionText) -> Iterator[tuple[str, int | float]]:
     """Iterate over the constants of an instruction, each with its first word."""
     if _ELSEWHERE.match(one.opcode):
         return
     for given in one.operands:
-        if isinstance(given, Immediate):
+        if isinstance(given, ImmediateText):
             bits = given.float_bits
             raw = given.value.to_bytes(bits // 8, "little") if bits else b""
             yield (

@@ -36,17 +36,17 @@ from oracle.errors import UsageError
 from oracle.isa.statements import without_comments
 from oracle.isa.tables import INSTRUCTIONS
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
-from runners.simulated.decoder import Kernel
+from runners.simulated.decoder import DecodedKernel
 from runners.simulated.parser import parse
 from runners.simulated.syntax import (
     Address,
     Group,
-    Immediate,
-    Instruction,
+    ImmediateText,
+    InstructionText,
     Name,
     Pair,
-    Register,
-    Vector,
+    RegisterText,
+    VectorText,
 )
 
 _BOUNDS = re.compile(r"\.(reqntid|maxntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
@@ -161,7 +161,7 @@ def _guess(
             for name in _DYNAMIC.findall(text)
         ):
             found = device.load(seen).kernels.get(entry) if seen else None
-            own = found.static.shared_bytes if isinstance(found, Kernel) else 0
+            own = found.static.shared_bytes if isinstance(found, DecodedKernel) else 0
             shared = (MOST_SHARED - own) // 1024 * 1024
             said.append(
                 f"shared = {shared} bytes (there is dynamic shared memory: all that is left)"
@@ -250,7 +250,7 @@ def _uses(ptx: str, entry: str, given: Mapping[str, object]) -> Mapping[str, _Us
             case (_, Name() as source, *more) if (
                 _PLACES.match(one.opcode)
                 and (held := places.get(_key(one, source.text)))
-                and isinstance(added := (*more, Immediate(0))[0], Immediate)
+                and isinstance(added := (*more, ImmediateText(0))[0], ImmediateText)
             ):
                 for target in _registers(one, one.operands[:1]):
                     places[target] = (held[0], held[1] + source.offset + added.value)
@@ -298,8 +298,8 @@ def _few(found: _Made) -> _Made:
 
 
 def _addresses(
-    body: Sequence[Instruction], loads: Mapping[int, Mapping[str, _Made]]
-) -> Iterator[tuple[Instruction, _Made]]:
+    body: Sequence[InstructionText], loads: Mapping[int, Mapping[str, _Made]]
+) -> Iterator[tuple[InstructionText, _Made]]:
     """Iterate over what addresses are made of, with their instructions.
 
     Registers are followed by flow: what one held before it got another value does not count.
@@ -308,7 +308,7 @@ def _addresses(
     starts |= {at + 1 for at, one in enumerate(body) if _ENDS.match(one.opcode)}
     known: dict[int, dict[str, _Made]] = {0: {}}
     changed = [0] if body else []
-    ended: dict[int, list[tuple[Instruction, _Made]]] = {}
+    ended: dict[int, list[tuple[InstructionText, _Made]]] = {}
     while changed:
         start = at = changed.pop()
         state, found = dict(known[start]), []
@@ -335,7 +335,7 @@ def _addresses(
     return chain.from_iterable(ended[start] for start in sorted(ended))
 
 
-def _goals(one: Instruction, after: int) -> Iterator[int]:
+def _goals(one: InstructionText, after: int) -> Iterator[int]:
     """Iterate over where an instruction goes on."""
     if not _ENDS.match(one.opcode) or one.guard is not None:
         yield after
@@ -346,7 +346,7 @@ def _goals(one: Instruction, after: int) -> Iterator[int]:
 
 
 def _made(
-    one: Instruction, loaded: Mapping[str, _Made], state: Mapping[str, _Made]
+    one: InstructionText, loaded: Mapping[str, _Made], state: Mapping[str, _Made]
 ) -> Iterator[tuple[str, _Made]]:
     """Iterate over the registers that an instruction writes, and what they are made of then."""
     word, carries = one.opcode.partition(".")[0], _CARRIES.match(one.opcode)
@@ -367,14 +367,14 @@ def _element(opcode: str) -> str:
     return types[-1] if types else ""
 
 
-def _registers(one: Instruction, operands: Iterable[object]) -> list[str]:
-    parts = (part.parts if isinstance(part, Vector) else (part,) for part in operands)
+def _registers(one: InstructionText, operands: Iterable[object]) -> list[str]:
+    parts = (part.parts if isinstance(part, VectorText) else (part,) for part in operands)
     return [_key(one, part.text) for part in chain(*parts) if isinstance(part, Name)]
 
 
-def _key(one: Instruction, name: str) -> str:
+def _key(one: InstructionText, name: str) -> str:
     found = one.scope.find(name)
-    return found.key if isinstance(found, Register) else name
+    return found.key if isinstance(found, RegisterText) else name
 
 
 def _observable(ptx: str, entry: str, device: SimulatedDevice) -> str:
@@ -408,14 +408,14 @@ def _observable(ptx: str, entry: str, device: SimulatedDevice) -> str:
         match written:
             case [Pair(first=first, second=second)]:
                 written = (first, second)
-            case [Vector(parts=parts) | Group(parts=parts)]:
+            case [VectorText(parts=parts) | Group(parts=parts)]:
                 written = parts
         named = [part.text for part in written if isinstance(part, Name)]
         kept = [(name, one.scope.find(name)) for name in named]
         moves = [
             f"mov.{_MOVED.get(held.type, held.type)} {name}, {held.type == 'pred':d};"
             for name, held in kept
-            if isinstance(held, Register) and held.parts == 1
+            if isinstance(held, RegisterText) and held.parts == 1
         ]
         # Without any, somewhere to go on to, for a guard in front.
         moves = moves or ["membar.cta;"]

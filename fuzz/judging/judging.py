@@ -50,7 +50,7 @@ from fuzz.output import counted
 from fuzz.reducer import MOST_NAMED, Reducer, instructions_in, opcodes_of, telling
 from oracle.errors import UsageError
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.judgements import Outcome
+from runners.assemblers.judgements import Response
 from runners.assemblers.judging import judge_module
 from runners.compilers import discover_assemblers
 from runners.protocol import Compiled, Failure, Images, Trouble
@@ -80,7 +80,7 @@ _LANES_TRIED, _WORDS_TRIED = 64, 8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Disagreement:
+class KernelDisagreement:
     """What some answerers do that is wrong, or that others do not do."""
 
     kind: Kind
@@ -127,10 +127,10 @@ class Disagreement:
 
 
 @dataclass(kw_only=True, eq=False)
-class Compared:
+class KernelCompared:
     """What came of a kernel."""
 
-    verdicts: Sequence[Disagreement]
+    verdicts: Sequence[KernelDisagreement]
     """The worst first, and of what is as bad what most have."""
     agreeing: Sequence[str]
     """Names of those whose result was as expected on every image."""
@@ -150,7 +150,7 @@ class Compared:
     """Bytes of an image that depend on them on any image, where that is known."""
 
 
-def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None]) -> Compared:
+def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None]) -> KernelCompared:
     """Run a kernel on drawn images everywhere, and compare what comes out.
 
     Raises UsageError if the kernel races or has no buffer, or no image can be judged.
@@ -217,7 +217,7 @@ def compared(
     expected: Expected | None,
     *,
     permitted: bool = False,
-) -> Compared:
+) -> KernelCompared:
     """Run images by all, and compare them with what the reference expects.
 
     Where it expects nothing, they are compared with the first of them that ran, and with
@@ -261,11 +261,11 @@ def compared(
     if expected is None:
         usual = Kind.NOTE if permitted else Kind.DIFFER
 
-    def verdict(group: Sequence[tuple[Answerer, Images | Failure]]) -> Disagreement:
+    def verdict(group: Sequence[tuple[Answerer, Images | Failure]]) -> KernelDisagreement:
         first, answer = group[0]
         who, good = tuple(one for one, _ in group), agreeing[0] if agreeing else None
         if isinstance(answer, Failure):
-            return Disagreement(
+            return KernelDisagreement(
                 kind=BY_TROUBLE[answer.trouble], answerers=who, good=good, setup=setup,
                 image=images[0], expected=None if known is None else known[0], failure=answer,
             )  # fmt: skip
@@ -283,13 +283,13 @@ def compared(
         steady = all(_repeats(one, ptx, setup, images[at], its[at]) for one, its in both)
         if not steady:
             kind = Kind.FLAKY if sure else Kind.NOTE
-        return Disagreement(
+        return KernelDisagreement(
             kind=kind, answerers=who, good=good, setup=setup, image=images[at],
             expected=wanted[at], actual=answer[at], steady=steady,
         )  # fmt: skip
 
     verdicts = map(verdict, groups.values())
-    return Compared(
+    return KernelCompared(
         verdicts=sorted(verdicts, key=lambda one: (-one.kind.severity, -len(one.names))),
         agreeing=[name for one in agreeing for name in one.names],
         unasked=unasked,
@@ -306,11 +306,11 @@ def _repeats(one: Answerer, ptx: str, setup: Setup, image: Image, before: Image)
 
 def made_smaller(
     who: Brought,
-    verdicts: Sequence[Disagreement],
+    verdicts: Sequence[KernelDisagreement],
     corpus: Callable[[], Corpus],
     known: Known,
     tell: Callable[[str], None],
-) -> list[tuple[Disagreement, dict[str, Any]]]:
+) -> list[tuple[KernelDisagreement, dict[str, Any]]]:
     """Make disagreements smaller and store them, a few of the worst.
 
     Returns each as it is seen in the smaller kernel, with what JSON says of it.
@@ -327,8 +327,8 @@ def made_smaller(
 
 
 def _found(
-    who: Brought, verdict: Disagreement, corpus: Callable[[], Corpus], known: Known
-) -> tuple[Disagreement, dict[str, Any]]:
+    who: Brought, verdict: KernelDisagreement, corpus: Callable[[], Corpus], known: Known
+) -> tuple[KernelDisagreement, dict[str, Any]]:
     ptx, reference = who.ptx, who.reference
     reduced = KernelReducer(lambda *_: True, ptx, verdict.setup, verdict.image)
     unassembled = False
@@ -368,7 +368,7 @@ def _found(
 
 
 def reducer_of(
-    who: Brought, reference: Reference, verdict: Disagreement, *, end: float | None = None
+    who: Brought, reference: Reference, verdict: KernelDisagreement, *, end: float | None = None
 ) -> KernelReducer:
     """Return what makes a kernel smaller that a build gets wrong, until a time of its clock."""
     assembler = _assembler(who.ptx) if not who.members else None
@@ -383,12 +383,12 @@ def _assembler(ptx: str) -> Assembler | None:
 
 
 def _assembles(assembler: Assembler, ptx: str) -> bool:
-    return judge_module(assembler, ptx).outcome is Outcome.ACCEPTED
+    return judge_module(assembler, ptx).outcome is Response.ACCEPTED
 
 
 def _again(
-    who: Brought, reference: Reference, case: KernelReducer, before: Disagreement
-) -> list[Disagreement]:
+    who: Brought, reference: Reference, case: KernelReducer, before: KernelDisagreement
+) -> list[KernelDisagreement]:
     """Ask everybody about the smaller case; return who has it wrong in the same way."""
     expected = reference.after(case.text, case.setup, case.image)
     if isinstance(expected, Left):
@@ -402,7 +402,7 @@ def _again(
 
 
 def shows(
-    verdict: Disagreement, reference: Reference, assembler: Assembler | None
+    verdict: KernelDisagreement, reference: Reference, assembler: Assembler | None
 ) -> Callable[[str, Setup, Image], bool]:
     """Return what asks whether a smaller case still shows it, and an assembler takes it."""
     bad, good = verdict.answerers[0], verdict.good
@@ -436,7 +436,7 @@ def shows(
 
 
 def _stored(
-    who: Brought, verdict: Disagreement, reduced: KernelReducer
+    who: Brought, verdict: KernelDisagreement, reduced: KernelReducer
 ) -> tuple[Case, Mapping[str, bytes]]:
     """Describe a finding for the corpus, with its files by name."""
     first, ptx = verdict.answerers[0], reduced.text

@@ -31,8 +31,7 @@ from oracle.program.program import Program, requirements
 from runners.emission import emit
 from runners.faults import CATALOGUE
 from runners.screening import References
-from runners.simulated import Module as LoadedModule
-from runners.simulated import SimulatedTrap
+from runners.simulated import LoadedModule, SimulatedTrap
 from strategies.contents import ValueClass
 from strategies.coverage import Batch, family_of
 from strategies.draws import derived_seed
@@ -318,7 +317,7 @@ def group_of(form: Form) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scope:
+class SetScope:
     """What a module can have, and of what it is known what must come out."""
 
     there: Mapping[str, Sequence[Form]]  # by group
@@ -333,7 +332,7 @@ class Scope:
         return found
 
 
-def scope_of(module: Module, oracle_target: str) -> Scope:
+def scope_of(module: Module, oracle_target: str) -> SetScope:
     """Return what a module can have.
 
     `oracle_target` has the compiler whose code runs: its figures may not be known.
@@ -348,10 +347,10 @@ def scope_of(module: Module, oracle_target: str) -> Scope:
                 not form.is_product or model.expansion_of(form) != NO_FIGURES
             ):
                 known.append(form)
-    return Scope(there=there, known=known)
+    return SetScope(there=there, known=known)
 
 
-def batches(scope: Scope, module: Module, seed: int) -> Iterator[list[Batch]]:
+def batches(scope: SetScope, module: Module, seed: int) -> Iterator[list[Batch]]:
     """Iterate over programs about each known form, without end; those of all groups in turn."""
     in_turn = itertools.zip_longest(*scope.known_groups.values())
     forms = [form for forms in in_turn for form in forms if form is not None]
@@ -363,7 +362,7 @@ def batches(scope: Scope, module: Module, seed: int) -> Iterator[list[Batch]]:
 
 
 def coverage(
-    scope: Scope, programs: Mapping[str, Program], tally: Tally
+    scope: SetScope, programs: Mapping[str, Program], tally: Tally
 ) -> dict[str, dict[str, int]]:
     """Return by group how many forms there are, are known, and ran, and what came of the images.
 

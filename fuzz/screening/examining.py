@@ -24,7 +24,7 @@ from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import differences, judge
 from fuzz.kinds import sentence
 from fuzz.runner import kind_of_failure
-from fuzz.screening.screen import MOST_FAULTY, Item, Screen, Sighting
+from fuzz.screening.screen import MOST_FAULTY, ScreenItem, ScreenRun, Sighting
 from oracle.isa.targets import Module
 from runners.emission import emit
 from runners.ledger import Differing, Rate
@@ -87,7 +87,7 @@ class ScreenFinding:
 class ScreenExaminer:
     """Replays what one device, named such as "GPU 2", got wrong, the first of each cause."""
 
-    def __init__(self, screen: Screen, *, device: str) -> None:
+    def __init__(self, screen: ScreenRun, *, device: str) -> None:
         self.screen, self.device = screen, device
         self.findings: dict[Identity, ScreenFinding] = {}
         self._examined: set[str] = set()  # names of the programs whose images were replayed
@@ -113,7 +113,7 @@ class ScreenExaminer:
             one.wrong = sighting.wrong
             yield one
 
-    def _is_local(self, item: Item) -> bool:
+    def _is_local(self, item: ScreenItem) -> bool:
         """Whether few multiprocessors are wrong: in a program, and in all with few."""
         wrong = {name: each > 0 for name, each in self.screen.tally.programs.items()}
         few = [each for each in wrong.values() if each.sum() <= MOST_FAULTY]
@@ -124,7 +124,7 @@ class ScreenExaminer:
         uuid = self.screen.ready.uuid or self.device
         return Bucket.of(kind, f"multiprocessor {sm} of {uuid}")
 
-    def _differing(self, item: Item, one: Differing) -> ScreenFinding | None:
+    def _differing(self, item: ScreenItem, one: Differing) -> ScreenFinding | None:
         source = item.source
         there = self.findings.get(self._multiprocessor(Kind.FLAKY, one.sm).identity)
         if there is not None and self._is_local(item):
@@ -172,7 +172,7 @@ class ScreenExaminer:
         }
         return self._found(item, bucket, attempt, one.image, words)
 
-    def _replay(self, item: Item, one: Differing, seconds: float) -> _Again:
+    def _replay(self, item: ScreenItem, one: Differing, seconds: float) -> _Again:
         outcome = self.screen.again(item, one.image, seconds)
         if not isinstance(outcome, Screened):
             kind_of_failure(outcome)
@@ -183,7 +183,7 @@ class ScreenExaminer:
         here = Rate(cases=int(cases[one.sm]), wrong=int(wrong[one.sm]))
         return here, Rate(cases=int(cases.sum()) - here.cases, wrong=int(wrong.sum()) - here.wrong)
 
-    def _failure(self, item: Item, failure: Failure) -> ScreenFinding | None:
+    def _failure(self, item: ScreenItem, failure: Failure) -> ScreenFinding | None:
         kind = kind_of_failure(failure)
         bucket = bucket_of_failure(kind, main_form(item.source.program), failure)
         attempt = Attempt(kind=kind, failure=failure, failed=1)
@@ -191,7 +191,7 @@ class ScreenExaminer:
         return self._found(item, bucket, attempt, 0, words)
 
     def _found(
-        self, item: Item, bucket: Bucket, attempt: Attempt, image: int,
+        self, item: ScreenItem, bucket: Bucket, attempt: Attempt, image: int,
         words: Mapping[str, str | int],
     ) -> ScreenFinding | None:  # fmt: skip
         """Return a finding, and remember it; None, where its cause has one already."""
@@ -223,7 +223,7 @@ class ScreenExaminer:
         return self.findings[key]
 
 
-def _joined(there: ScreenFinding, item: Item) -> ScreenFinding | None:
+def _joined(there: ScreenFinding, item: ScreenItem) -> ScreenFinding | None:
     """Add a program to the finding of a multiprocessor; return it if that says more."""
     name = form_name(main_form(item.source.program))
     if item.source.entry not in there.programs and len(there.programs) < _MOST_NAMED:

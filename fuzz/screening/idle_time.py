@@ -20,7 +20,7 @@ from fuzz.findings.families import Bucket
 from fuzz.runner import OpenRunner, opened
 from fuzz.screening.distilling import describe, fits, set_program
 from fuzz.screening.examining import ScreenExaminer
-from fuzz.screening.screen import Screen
+from fuzz.screening.screen import ScreenRun
 from oracle.errors import WarpfuzzError
 from oracle.isa.targets import Module
 from strategies.coverage import Batch
@@ -77,7 +77,7 @@ class IdleScreening:
 
     def _screen(self, ready: OpenRunner) -> None:
         module = Module.named(self._ready.target, self._ready.ptx_version)
-        screen = Screen(ready, describe(module, seed=self._seed, covers={}), grows=True)
+        screen = ScreenRun(ready, describe(module, seed=self._seed, covers={}), grows=True)
         examiner = ScreenExaminer(screen, device=f"GPU {ready.choice.device}")
         newest = -_NEW_SECONDS
         while not self._end.is_set():
@@ -100,7 +100,7 @@ class IdleScreening:
                     self._report.suspects.append(suspect)
         screen.finish()
 
-    def _take_in(self, screen: Screen, module: Module) -> None:
+    def _take_in(self, screen: ScreenRun, module: Module) -> None:
         number, batch = self._verified.popleft()
         program = set_program(batch, number, _IMAGES, module, target=self._ready.oracle_target)
         screen.add(replace(program, entry=f"{batch.entry}_of_round_{number}"))

@@ -85,7 +85,7 @@ same. Another one than before tells whose fault a wrong image is."""
 
 
 @dataclass(kw_only=True, eq=False)
-class Item:
+class ScreenItem:
     """A program that takes its turns."""
 
     source: SetProgram
@@ -111,7 +111,7 @@ class Item:
 class Sighting:
     """A launch in which something differed, or that failed."""
 
-    item: Item
+    item: ScreenItem
     differing: tuple[Differing, ...] = ()  # the first images that differed
     wrong: int = 1  # how many differed, or failed
     failure: Failure | None = None
@@ -129,12 +129,12 @@ class SetAside(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     nothing of the program."""
 
 
-Launch = tuple[Item, References | None, Callable[[], Screened | Failure]]
+Launch = tuple[ScreenItem, References | None, Callable[[], Screened | Failure]]
 """A program's launch on its way, what it is compared with unless it knows that itself, and what
 waits for it."""
 
 
-class Screen:
+class ScreenRun:
     """The screening of one device.
 
     Parameters
@@ -192,10 +192,10 @@ class Screen:
         self.miscompiled: dict[str, SetAside] = {}
         """By name: programs that were given up, because their code is wrong."""
         self._bursts, self._random, self._grows = bursts, random.Random(seed), grows
-        self._new: deque[Item] = deque()  # programs that have yet to be compiled
+        self._new: deque[ScreenItem] = deque()  # programs that have yet to be compiled
         self._numbers = itertools.count()
-        self._prepared: deque[Item] = deque()  # programs that are being compiled
-        self._items: deque[Item] = deque()  # programs that take turns
+        self._prepared: deque[ScreenItem] = deque()  # programs that are being compiled
+        self._items: deque[ScreenItem] = deque()  # programs that take turns
         self._newcomer = True
         """Whether a new program comes next: every other launch is one of those that are there, so
         that the device is busy while there are many to compile."""
@@ -206,7 +206,7 @@ class Screen:
 
     def add(self, program: SetProgram) -> None:
         """Take a program in."""
-        self._new.append(Item(source=program, number=next(self._numbers)))
+        self._new.append(ScreenItem(source=program, number=next(self._numbers)))
 
     def drop(self) -> None:
         """Take out the program that has taken turns for longest, if there is one."""
@@ -216,7 +216,7 @@ class Screen:
             self.tally.images.pop(oldest.source.entry, None)
             self.tally.programs.pop(oldest.source.entry, None)
 
-    def give_up(self, item: Item, image: int, sms: tuple[int, int]) -> None:
+    def give_up(self, item: ScreenItem, image: int, sms: tuple[int, int]) -> None:
         """Take out a program whose code is wrong: two multiprocessors got an image wrong."""
         entry, (first, second) = item.source.entry, sms
         why = (
@@ -227,7 +227,7 @@ class Screen:
         self.miscompiled[entry] = SetAside(program=entry, image=image, multiprocessors=sms, why=why)
         self._take_out(item)
 
-    def _take_out(self, item: Item) -> None:
+    def _take_out(self, item: ScreenItem) -> None:
         if item in self._items:
             self._items.remove(item)
 
@@ -268,7 +268,7 @@ class Screen:
         while self._waiting:
             self._collect()
 
-    def again(self, item: Item, image: int, seconds: float) -> Screened | Failure:
+    def again(self, item: ScreenItem, image: int, seconds: float) -> Screened | Failure:
         """Run one image of a program on all multiprocessors for some time."""
         self.finish()
         if item.compiled is None:
@@ -305,7 +305,7 @@ class Screen:
         if alone:
             self.finish()
 
-    def _limit(self, item: Item) -> int:
+    def _limit(self, item: ScreenItem) -> int:
         """Return how many images each multiprocessor takes in the next launch of a program."""
         images, size = len(item.source.references.images), item.source.program.image_bytes
         if not item.per_second:
@@ -319,7 +319,7 @@ class Screen:
             least, seconds = 1, _SHORT_SECONDS
         return min(max(least, int(item.per_second * seconds)), _MOST_LIMIT)
 
-    def _next(self) -> Item | None:
+    def _next(self) -> ScreenItem | None:
         """Return the program whose turn it is; None if that cannot be compiled."""
         while self._new and len(self._prepared) < _AHEAD:
             item = self._new.popleft()
@@ -342,7 +342,7 @@ class Screen:
         low, high = _STEPS
         return math.exp(self._random.uniform(math.log(low), math.log(high)))
 
-    def _compile(self, item: Item) -> Failure | None:
+    def _compile(self, item: ScreenItem) -> Failure | None:
         source, wanted = item.source, self.description.architecture
         module = emit_screening({source.entry: source.program}, module=self._module)
         compiled = self.runner.prepare(module)
@@ -397,7 +397,7 @@ class Screen:
                     self.tally.bits.update(bits)
             self.sightings.append(Sighting(item=item, differing=ledger.differing, wrong=wrong))
 
-    def _failed(self, item: Item, failure: Failure) -> None:
+    def _failed(self, item: ScreenItem, failure: Failure) -> None:
         """Attribute a failure to a program; leave it out if it is not the first time."""
         kind_of_failure(failure)
         item.failures.append(failure)
@@ -414,7 +414,7 @@ class Screen:
 
     # Whose fault it is
 
-    def _is_miscompiled(self, item: Item, ledger: Ledger) -> bool:
+    def _is_miscompiled(self, item: ScreenItem, ledger: Ledger) -> bool:
         """Give a program up whose scalar code is wrong wherever it runs; tell whether it was.
 
         Compilers often get such code wrong: five of 256 programs (driver of CUDA 13.0, H100,
@@ -434,7 +434,7 @@ class Screen:
         self.give_up(item, drawn[image] if drawn else image, (first, second))
         return True
 
-    def _corrects(self, item: Item, ledger: Ledger) -> bool:
+    def _corrects(self, item: ScreenItem, ledger: Ledger) -> bool:
         """Ask the oracle before a program is called wrong; tell whether the set was."""
         if item.asked or not ledger.wrong.any():
             return False
@@ -486,7 +486,7 @@ class Screen:
         count = len(source.references.images)
         return FreshWork(encoded=encoded, contents=contents, first=0, count=count)
 
-    def _fresh_work(self, item: Item, limit: int) -> FreshWork | None:
+    def _fresh_work(self, item: ScreenItem, limit: int) -> FreshWork | None:
         before, recipe = item.work, item.source.recipe
         if before is None or recipe is None:
             return None
@@ -496,7 +496,7 @@ class Screen:
         item.work = replace(before, first=first, count=count, sampled=sampled)
         return item.work
 
-    def _alone(self, item: Item, work: FreshWork, number: int) -> FreshRan | None:
+    def _alone(self, item: ScreenItem, work: FreshWork, number: int) -> FreshRan | None:
         """Run an image of a program again, by itself; it comes back even if it is right.
 
         None if that fails, which is held against the program as the failure of a launch is.
@@ -511,7 +511,7 @@ class Screen:
         return ran
 
     def _compared(
-        self, item: Item, work: FreshWork, pending: PendingFresh, examine: bool
+        self, item: ScreenItem, work: FreshWork, pending: PendingFresh, examine: bool
     ) -> Screened | Failure:
         """Wait for a comparison; what is wrong joins the program's images.
 
@@ -531,7 +531,7 @@ class Screen:
             ledger = self._judged(item, work, ran, ledger)
         return Screened(ledger=ledger, seconds=ran.seconds, health=health)
 
-    def _judged(self, item: Item, work: FreshWork, ran: FreshRan, right: Ledger) -> Ledger:
+    def _judged(self, item: ScreenItem, work: FreshWork, ran: FreshRan, right: Ledger) -> Ledger:
         """Return what is wrong by the oracle; `right` is returned if none is the device's fault."""
         source, target = item.source, self.oracle_target
         assert source.recipe is not None
@@ -574,7 +574,7 @@ class Screen:
         )
 
     def _ask_elsewhere(
-        self, item: Item, work: FreshWork, ran: FreshRan, wrong: NDArray[np.intp]
+        self, item: ScreenItem, work: FreshWork, ran: FreshRan, wrong: NDArray[np.intp]
     ) -> None:
         """Give the program up if images that are wrong are so on other multiprocessors, too."""
         _, first = np.unique(ran.sms[wrong], return_index=True)

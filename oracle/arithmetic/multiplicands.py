@@ -77,7 +77,7 @@ _WORKING = {"f16": _HALF, "bf16": _WIDE, "tf32": _WIDE}
 
 
 @dataclass(frozen=True)
-class Operand:
+class DotOperand:
     """A or B, decoded: k first, tiles last."""
 
     values: Array
@@ -92,7 +92,7 @@ class Operand:
     def decode(
         cls, name: str, tiles: Array, axes: tuple[int, int, int], fmt: Format, scratch: Scratch,
         least: int | None = None,
-    ) -> Operand:  # fmt: skip
+    ) -> DotOperand:  # fmt: skip
         """Decode patterns of tiles (tiles, rows, columns), an array that is lost.
 
         `tiles`: Those of 16 bits also in the upper halves of uint32.
@@ -120,15 +120,15 @@ class Operand:
                 values.put(at, np.where(np.abs(finite) == 2.0**16, finite * np.inf, np.nan))
         return cls(values, exponents, working, special)
 
-    def lines(self, part: slice) -> Operand:
+    def lines(self, part: slice) -> DotOperand:
         """Return some lines, with an axis for the other operand's lines after them."""
-        return Operand(
+        return DotOperand(
             self.values[:, part, None], self.exponents[:, part, None], self.working, self.special
         )
 
-    def ks(self, part: slice) -> Operand:
+    def ks(self, part: slice) -> DotOperand:
         """Return some ks."""
-        return Operand(self.values[part], self.exponents[part], self.working, self.special)
+        return DotOperand(self.values[part], self.exponents[part], self.working, self.special)
 
     def has_zero(self) -> NDArray[np.bool_]:
         """Return for every line and tile whether an element is zero."""

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import CANONICAL_NAN, narrow
-from oracle.arithmetic.multiplicands import SINGLE, Operand, element_values
+from oracle.arithmetic.multiplicands import SINGLE, DotOperand, element_values
 from oracle.arithmetic.scratch import Scratch, small_buffer
 from oracle.isa.formats import Format
 from oracle.models import TruncatedDot
@@ -69,13 +69,13 @@ def truncated_dot(
     """
     with np.errstate(all="ignore"):  # special values are garbage until the end of a block
         least, least_b = rule.least_exponents
-        left = Operand.decode("a", a, (2, 1, 0), multiplicand, scratch, least)
+        left = DotOperand.decode("a", a, (2, 1, 0), multiplicand, scratch, least)
         if rows is not None:
-            right = Operand.decode("b", b, (1, 0, 2), multiplicand, scratch, least_b)
+            right = DotOperand.decode("b", b, (1, 0, 2), multiplicand, scratch, least_b)
             total = np.array(c.transpose(1, 0, 2), order="C")
             _add_met(left, right, total, rows, multiplicand, rule, blocks, scratch)
             return total.transpose(0, 2, 1)
-        right = Operand.decode("b", b, (1, 2, 0), multiplicand, scratch, least_b)
+        right = DotOperand.decode("b", b, (1, 2, 0), multiplicand, scratch, least_b)
         total = c.transpose(1, 2, 0)
         if keeps_c or not total.flags.c_contiguous:
             total = scratch.tiles_last("c", c, (1, 2, 0))
@@ -90,7 +90,7 @@ def truncated_dot(
 
 
 def _add_met(
-    left: Operand, right: Operand, total: Array, rows: NDArray[np.intp], multiplicand: Format,
+    left: DotOperand, right: DotOperand, total: Array, rows: NDArray[np.intp], multiplicand: Format,
     rule: TruncatedDot, blocks: list[slice], scratch: Scratch,
 ) -> None:  # fmt: skip
     """Add the products of each element of A with the row of B that it meets.
@@ -121,11 +121,13 @@ def _add_met(
             if any_special:
                 for exponents in (a[1], b[1]):
                     special |= exponents.max(axis=(0, 1)) > multiplicand.bias
-            lines = Operand(a[0], a[1], left.working, special).lines(slice(None))
-            _add_block(lines, Operand(b[0], b[1], left.working, special), sums, rule, scratch)
+            lines = DotOperand(a[0], a[1], left.working, special).lines(slice(None))
+            _add_block(lines, DotOperand(b[0], b[1], left.working, special), sums, rule, scratch)
 
 
-def _add_block(a: Operand, b: Operand, c: Array, rule: TruncatedDot, scratch: Scratch) -> None:
+def _add_block(
+    a: DotOperand, b: DotOperand, c: Array, rule: TruncatedDot, scratch: Scratch
+) -> None:
     """Add a block, (block, rows, 1, tiles) x (block, n, tiles) to patterns `c` (rows, n, tiles)."""
     fmt = rule.accumulator_format
     field = scratch.copy("field", c)
@@ -191,7 +193,12 @@ def _some(mask: NDArray[np.bool_]) -> NDArray[np.intp] | slice | None:
 
 
 def _plain_sum(
-    a: Operand, b: Operand, c: Array, fmt: Format, tiles: NDArray[np.intp] | slice, scratch: Scratch
+    a: DotOperand,
+    b: DotOperand,
+    c: Array,
+    fmt: Format,
+    tiles: NDArray[np.intp] | slice,
+    scratch: Scratch,
 ) -> Array:
     """Return the sum of `c` and the block's products of these tiles, as IEEE 754 adds them."""
     left, right = a.values[:, :, 0, :][..., tiles], b.values[..., tiles]
@@ -213,7 +220,7 @@ def _largest_exponents(a: Array, b: Array, scratch: Scratch) -> Array:
 
 
 def _settle_small(
-    largest: Array, a: Operand, b: Operand, c: Array, products: Array, rule: TruncatedDot
+    largest: Array, a: DotOperand, b: DotOperand, c: Array, products: Array, rule: TruncatedDot
 ) -> None:
     fmt = rule.accumulator_format
     small = largest <= 1 - fmt.bias

@@ -6,7 +6,7 @@ from enum import StrEnum
 from oracle.errors import UsageError
 
 
-class Kind(StrEnum):
+class FormatKind(StrEnum):
     """What the bits of an element mean."""
 
     FLOAT = "float"
@@ -24,7 +24,7 @@ class Format:
 
     name: str
     """Spelling of the type qualifier, without the dot."""
-    kind: Kind
+    kind: FormatKind
     bits: int
     """Of one element in memory (tf32 occupies a 32-bit word)."""
     exponent_bits: int = 0
@@ -39,7 +39,7 @@ class Format:
     @property
     def is_float(self) -> bool:
         """Whether the format is a floating-point format."""
-        return self.kind is Kind.FLOAT
+        return self.kind is FormatKind.FLOAT
 
     @property
     def bias(self) -> int:
@@ -78,19 +78,33 @@ class Format:
 
 # The interface dtypes are the contract of design.md; s4 and u4 travel one value per byte.
 _ROWS = (
-    Format(name="f16", kind=Kind.FLOAT, bits=16, exponent_bits=5, fraction_bits=10, raw="uint16"),
-    Format(name="bf16", kind=Kind.FLOAT, bits=16, exponent_bits=8, fraction_bits=7, raw="uint16"),
-    Format(name="tf32", kind=Kind.FLOAT, bits=32, exponent_bits=8, fraction_bits=10, raw="uint32"),
-    Format(name="f32", kind=Kind.FLOAT, bits=32, exponent_bits=8, fraction_bits=23, raw="uint32"),
-    Format(name="f64", kind=Kind.FLOAT, bits=64, exponent_bits=11, fraction_bits=52, raw="uint64"),
-    Format(name="e4m3", kind=Kind.FLOAT, bits=8, exponent_bits=4, fraction_bits=3, raw="uint8"),
-    Format(name="e5m2", kind=Kind.FLOAT, bits=8, exponent_bits=5, fraction_bits=2, raw="uint8"),
-    Format(name="s8", kind=Kind.SIGNED, bits=8, raw="int8"),
-    Format(name="u8", kind=Kind.UNSIGNED, bits=8, raw="uint8"),
-    Format(name="s4", kind=Kind.SIGNED, bits=4, raw="int8"),
-    Format(name="u4", kind=Kind.UNSIGNED, bits=4, raw="uint8"),
-    Format(name="b1", kind=Kind.BITS, bits=1, raw="uint8"),
-    Format(name="s32", kind=Kind.SIGNED, bits=32, raw="int32"),
+    Format(
+        name="f16", kind=FormatKind.FLOAT, bits=16, exponent_bits=5, fraction_bits=10, raw="uint16"
+    ),
+    Format(
+        name="bf16", kind=FormatKind.FLOAT, bits=16, exponent_bits=8, fraction_bits=7, raw="uint16"
+    ),
+    Format(
+        name="tf32", kind=FormatKind.FLOAT, bits=32, exponent_bits=8, fraction_bits=10, raw="uint32"
+    ),
+    Format(
+        name="f32", kind=FormatKind.FLOAT, bits=32, exponent_bits=8, fraction_bits=23, raw="uint32"
+    ),
+    Format(
+        name="f64", kind=FormatKind.FLOAT, bits=64, exponent_bits=11, fraction_bits=52, raw="uint64"
+    ),
+    Format(
+        name="e4m3", kind=FormatKind.FLOAT, bits=8, exponent_bits=4, fraction_bits=3, raw="uint8"
+    ),
+    Format(
+        name="e5m2", kind=FormatKind.FLOAT, bits=8, exponent_bits=5, fraction_bits=2, raw="uint8"
+    ),
+    Format(name="s8", kind=FormatKind.SIGNED, bits=8, raw="int8"),
+    Format(name="u8", kind=FormatKind.UNSIGNED, bits=8, raw="uint8"),
+    Format(name="s4", kind=FormatKind.SIGNED, bits=4, raw="int8"),
+    Format(name="u4", kind=FormatKind.UNSIGNED, bits=4, raw="uint8"),
+    Format(name="b1", kind=FormatKind.BITS, bits=1, raw="uint8"),
+    Format(name="s32", kind=FormatKind.SIGNED, bits=32, raw="int32"),
 )
 
 FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}

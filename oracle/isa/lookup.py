@@ -8,7 +8,7 @@ from functools import cache, lru_cache, partial
 from oracle.errors import UsageError
 from oracle.isa.forms import Form, Slot, kind_of
 from oracle.isa.tables import INSTRUCTIONS
-from oracle.isa.tables.row import Metadata, Note, describes
+from oracle.isa.tables.row import IsaNote, Metadata, describes
 from oracle.isa.targets import Module
 
 LOAD_FORMS = INSTRUCTIONS["wmma.load"].forms
@@ -167,7 +167,7 @@ def chunks_of(form: Form) -> tuple[int, ...]:
 
 
 @cache
-def notes_of(form: Form) -> tuple[Note, ...]:
+def notes_of(form: Form) -> tuple[IsaNote, ...]:
     """Return the notes that apply to a form, in the order of the page."""
     notes = INSTRUCTIONS[form.mnemonic].notes
     return tuple(note for note in notes if describes(note.where, form))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
-from oracle.isa.formats import Format, Kind
+from oracle.isa.formats import Format, FormatKind
 from oracle.isa.forms import Form
 
 
@@ -89,7 +89,7 @@ def _flat_part(array: NDArray[Any], part: slice) -> NDArray[Any]:
 def _check_range(name: str, array: NDArray[Any], fmt: Format) -> None:
     if fmt.bits >= 8 * array.dtype.itemsize or not array.size:
         return
-    signed = fmt.kind is Kind.SIGNED
+    signed = fmt.kind is FormatKind.SIGNED
     least, greatest = -(1 << (fmt.bits - 1)) if signed else 0, (1 << (fmt.bits - signed)) - 1
     for end in (int(array.min()), int(array.max())):
         if not least <= end <= greatest:

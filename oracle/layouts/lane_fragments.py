@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic.scratch import Scratch
-from oracle.isa.formats import Format, Kind
+from oracle.isa.formats import Format, FormatKind
 from oracle.isa.forms import Form
 from oracle.isa.lookup import metadata_of
 from oracle.isa.matrices import LANES
@@ -331,4 +331,4 @@ def _elements(words: NDArray[np.uint32], type_: Format) -> NDArray[Any]:
     elements = np.empty((len(flat), 2 * packed.shape[1]), np.uint8)
     elements[:, 0::2], elements[:, 1::2] = packed & 0xF, packed >> 4
     # bit 3 of s4 is the sign
-    return ((elements ^ 8) - 8).view(np.int8) if type_.kind is Kind.SIGNED else elements
+    return ((elements ^ 8) - 8).view(np.int8) if type_.kind is FormatKind.SIGNED else elements

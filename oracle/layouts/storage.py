@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.scratch import transpose
 from oracle.errors import UsageError
-from oracle.isa.formats import Kind
+from oracle.isa.formats import FormatKind
 from oracle.isa.matrices import LAYOUTS, Matrix
 
 
@@ -97,7 +97,7 @@ def read(memory: NDArray[np.uint8], offset: int, tile: Tile) -> NDArray[Any]:
         values = np.empty((*view.shape[:-1], tile.length), dtype=np.uint8)
         values[..., 0::2] = view & 0xF
         values[..., 1::2] = view >> 4
-        if tile.matrix.type.kind is Kind.SIGNED:
+        if tile.matrix.type.kind is FormatKind.SIGNED:
             values = ((values ^ 8) - 8).view(np.int8)  # bit 3 is the sign
     return values if tile.layout == "row" else values.swapaxes(-1, -2)
 

@@ -122,17 +122,17 @@ def computed(types: str, values: Values, dots: Dots) -> Array:
     return result
 
 
-class Evidence:
+class ProbeEvidence:
     """Probes of one unit with what the device returned."""
 
     def __init__(self, types: str, dots: Dots, returned: Array) -> None:
         self.types, self.dots, self.returned = types, dots, returned
         self.d_type: Format = FORMATS[types.split(".")[0]]
 
-    def part(self, families: Sequence[str]) -> Evidence:
+    def part(self, families: Sequence[str]) -> ProbeEvidence:
         """Return the evidence of some families."""
         chosen = self.dots.of(*families)
-        return Evidence(self.types, self.dots.where(chosen), self.returned[chosen])
+        return ProbeEvidence(self.types, self.dots.where(chosen), self.returned[chosen])
 
     def differing(self, values: Values, *, loose: bool = False) -> NDArray[np.bool_]:
         """Return for which probes a hypothesis is wrong; `loose` takes NaNs, and zeros, as one."""
@@ -167,7 +167,7 @@ def contradiction_of(
     )
 
 
-def fit(evidence: Evidence, depth: int) -> Fit:
+def fit(evidence: ProbeEvidence, depth: int) -> Fit:
     """Find the figures of a unit of `depth` products in a dot product."""
     return _Search(evidence, depth).fit()
 
@@ -185,7 +185,7 @@ def _joined(one: MeasuredFigure, other: MeasuredFigure | None) -> MeasuredFigure
 
 
 class _Search:
-    def __init__(self, evidence: Evidence, depth: int) -> None:
+    def __init__(self, evidence: ProbeEvidence, depth: int) -> None:
         self.evidence, self.depth = evidence, depth
         self.d_type, self.multiplicand, _, self.c_type = evidence.types.split(".")
         self.halves = self.d_type == self.c_type == "f16"

@@ -23,7 +23,7 @@ SASS
     What ptxas 13.0 emits for the target, disassembled, 2026-11.
 """
 
-from oracle.models.figures import Compilers as Compilers
+from oracle.models.figures import CompilerRange as CompilerRange
 from oracle.models.figures import Confidence as Confidence
 from oracle.models.figures import DoubleChain as DoubleChain
 from oracle.models.figures import ExactSum as ExactSum

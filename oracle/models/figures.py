@@ -133,7 +133,7 @@ class Unit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compilers:
+class CompilerRange:
     """Releases of compilers, one after the other."""
 
     first: Release
@@ -159,7 +159,7 @@ class DotUnit(Unit):
     """Formats of D, A, B and C, as the opcode has them: "f32.bf16.bf16.f32"."""
     shapes: tuple[str, ...] = ()
     """Names of the shapes for which the unit is; none means all shapes."""
-    compilers: Compilers | None = None
+    compilers: CompilerRange | None = None
     """In whose code the unit computes so, if others write other instructions; None: all."""
 
     @property

@@ -39,7 +39,7 @@ from oracle.isa.formats import FORMATS
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.targets import parse_release, parse_target
 from oracle.models.figures import (
-    Compilers,
+    CompilerRange,
     Confidence,
     DotUnit,
     DoubleChain,
@@ -191,13 +191,13 @@ def _dots(kind: type[AnyDot], top: Table, key: str) -> Iterator[AnyDot]:
             yield _unit(kind, row, top, where, own=tuple(own), given=own)
 
 
-def _compilers(given: object, where: str) -> Compilers:
+def _compilers(given: object, where: str) -> CompilerRange:
     match = _COMPILERS.fullmatch(given) if isinstance(given, str) else None
     if match is not None:
         first = parse_release(match["first"])
         last = None if match["open"] else parse_release(match["last"] or match["first"])
         if last is None or first <= last:
-            return Compilers(first=first, last=last)
+            return CompilerRange(first=first, last=last)
     raise _WrongModelError(
         where,
         f'compilers is {given!r:.80}; give releases of CUDA such as "12.4", "12.4 to 12.6" '
@@ -286,7 +286,7 @@ def _parts(
     return given, Confidence(str(confidence)), str(source)
 
 
-def _overlap(one: Compilers | None, other: Compilers | None) -> bool:
+def _overlap(one: CompilerRange | None, other: CompilerRange | None) -> bool:
     """Whether a compiler is in both; None is all compilers."""
     if one is None or other is None:
         return True

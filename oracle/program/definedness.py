@@ -61,7 +61,7 @@ LAST_WITH_ALL_ADDRESSES = 75
 """Last target on which every lane of ldmatrix needs a valid address (9.7.14.5.15, a note)."""
 
 
-class Cause(StrEnum):
+class Breach(StrEnum):
     """What sort of thing makes a program undefined."""
 
     STRIDE = "stride below the default"
@@ -80,10 +80,10 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reason:
+class BreachReason:
     """Why a program is undefined."""
 
-    cause: Cause
+    cause: Breach
     text: str
     section: str
     step: str
@@ -94,7 +94,7 @@ class Reason:
 
 
 @lru_cache(maxsize=1024)
-def undefined(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[Reason, ...]:
+def undefined(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[BreachReason, ...]:
     """Return every reason why a program is undefined on a target, forms that it lacks apart."""
     analysis = _Analysis(program, parse_target(split_compiler(target)[0]).number)
     analysis.steps(program.steps, "", _State.initial(program))
@@ -188,11 +188,11 @@ class _Analysis:
     def __init__(self, program: Program, target: int) -> None:
         self.program = program
         self.target = target
-        self.reasons: list[Reason] = []
+        self.reasons: list[BreachReason] = []
         self.at = ""
 
-    def report(self, cause: Cause, section: str, text: str) -> None:
-        reason = Reason(cause=cause, text=text, section=section, step=self.at)
+    def report(self, cause: Breach, section: str, text: str) -> None:
+        reason = BreachReason(cause=cause, text=text, section=section, step=self.at)
         if reason not in self.reasons:
             self.reasons.append(reason)
 
@@ -256,7 +256,7 @@ class _Analysis:
         of = f"of {form.mnemonic} {form.shape.name} with .{form.a_type.name}"
         if selector not in known:
             text = f"the sparsity selector is {selector}; {of} it is {' or '.join(map(str, known))}"
-            self.report(Cause.SELECTOR, section, text)
+            self.report(Breach.SELECTOR, section, text)
         cell = before.registers.get(step.uses[-1].registers[0])
         if cell is None or cell.constant is None:
             return
@@ -264,7 +264,7 @@ class _Analysis:
         if pairs - {*chunks_of(form)}:
             allowed = ", ".join(map(hex, chunks_of(form)))
             text = f"the metadata are {cell.constant:#010x}; {of} 4 bits are {allowed}"
-            self.report(Cause.METADATA, section, text)
+            self.report(Breach.METADATA, section, text)
 
     def bounds(self, value: Uniform, state: _State) -> tuple[int, int]:
         """Check the reading of a uniform value; return the least and the most that it can be."""
@@ -293,13 +293,13 @@ class _Analysis:
             twice = next(one for one in registers if registers.count(one) > 1)
             text = f"register {twice} stands more than once in the destination {made.name}; which "
             text += "result it holds is said nowhere, so give each a register of its own"
-            self.report(Cause.TWICE, VECTORS, text)
+            self.report(Breach.TWICE, VECTORS, text)
         if step.address is not None and made.holds.bits == 32:
             space = space_of(self.program, step)
             if not space.startswith("shared"):
                 text = "the address stands in a register of 32 bits and the access is "
                 text += f"{f'.{space}' if space else 'generic'}; only .shared has such addresses"
-                self.report(Cause.SHORT_ADDRESS, ADDRESSES, text)
+                self.report(Breach.SHORT_ADDRESS, ADDRESSES, text)
         constant = _constant(step, state)
         for index, register in enumerate(registers):
             state.registers[register] = _Cell(self.at, made.holds, index, constant)
@@ -340,7 +340,7 @@ class _Analysis:
             if kinds == {("c", "f16"), ("c", "f32")}:
                 text += "; there is no conversion between .f16 and .f32 accumulators"
                 section = FRAGMENTS
-        self.report(Cause.CONTENT, section, text)
+        self.report(Breach.CONTENT, section, text)
 
     def tile(self, step: MatrixAccess, state: _State) -> None:
         form, matrix, place = step.form, step.form.matrix(), step.memory.place
@@ -349,11 +349,11 @@ class _Analysis:
         stride = least if step.memory.stride is None else step.memory.stride
         if stride < least:
             text = f"stride {stride} is below the default {least}; raise it"
-            self.report(Cause.STRIDE, LOAD, text)
+            self.report(Breach.STRIDE, LOAD, text)
         elif not matrix.has_aligned_lines(form.layout, stride):
             apart = stride * matrix.type.bits
             text = f"stride {stride} puts lines {apart} bits apart, no multiple of the fragment's "
-            self.report(Cause.PITCH, STORAGE, f"{text}{size} bytes")
+            self.report(Breach.PITCH, STORAGE, f"{text}{size} bytes")
         elif self.aligned(place, size, "the fragment", STORAGE) and self.inside(
             place, step.tile.extent
         ):
@@ -378,7 +378,7 @@ class _Analysis:
                 continue
             if step.stores and (first := written.setdefault(address, lane)) != lane:
                 text = f"lanes {first} and {lane} name the same row; which is written last is open"
-                self.report(Cause.RACE, CONSISTENCY, f"{text}, so part them")
+                self.report(Breach.RACE, CONSISTENCY, f"{text}, so part them")
             elif lane < form.addresses:
                 self.run_of_bytes(place, size, step.stores, state)
 
@@ -406,7 +406,7 @@ class _Analysis:
         spaces = {self.program.buffer(place.buffer).space for place in places}
         if len(spaces) == 1 and abs(starts[0] - starts[1]) < step.size:
             text = "source and destination of a copy overlap; part them"
-            self.report(Cause.OVERLAP, CONSISTENCY, text)
+            self.report(Breach.OVERLAP, CONSISTENCY, text)
             return
         self.run_of_bytes(step.source, step.size, False, state)
         self.run_of_bytes(step.destination, step.size, True, state)
@@ -421,7 +421,7 @@ class _Analysis:
         actual = self.program.buffer(buffer).space
         if space and space.partition("::")[0] != actual:
             text = f"buffer {buffer} is {actual}, the instruction accesses .{space}"
-            self.report(Cause.SPACE, section, f"{text}; make them the same")
+            self.report(Breach.SPACE, section, f"{text}; make them the same")
 
     def start(self, place: Place) -> int:
         return self.program.offset(place.buffer) + place.offset
@@ -432,7 +432,7 @@ class _Analysis:
             text = (
                 f"address {start} ({place.buffer}+{place.offset}) is not a multiple of {size} bytes"
             )
-            self.report(Cause.ADDRESS, section, f"{text}, the size of {what}; align it")
+            self.report(Breach.ADDRESS, section, f"{text}, the size of {what}; align it")
         return start % size == 0
 
     def inside(self, place: Place, size: int, what: str = "the access") -> bool:
@@ -440,7 +440,7 @@ class _Analysis:
         within = place.offset >= 0 and place.offset + size <= available
         if not within:
             text = f"{what}, bytes {place.offset} to {place.offset + size - 1}, leaves buffer "
-            self.report(Cause.OUTSIDE, ADDRESSES, f"{text}{place.buffer} of {available} bytes")
+            self.report(Breach.OUTSIDE, ADDRESSES, f"{text}{place.buffer} of {available} bytes")
         return within
 
     def access(
@@ -454,11 +454,11 @@ class _Analysis:
             text = f"byte {self.first(buffer, bytes_, racing)} of {buffer} was accessed since the "
             text += "last barrier, perhaps by another lane; put a barrier between"
 
-            self.report(Cause.RACE, CONSISTENCY, text)
+            self.report(Breach.RACE, CONSISTENCY, text)
         if space == "shared" and not stores and not (filled := state.filled[bytes_]).all():
             text = f"byte {self.first(buffer, bytes_, ~filled)} of shared {buffer} is read before "
             text += "anything writes it on every path; write it first"
-            self.report(Cause.UNWRITTEN, STATE_SPACES, text)
+            self.report(Breach.UNWRITTEN, STATE_SPACES, text)
         (writes if stores else reads)[bytes_] = True
         if stores and space == "shared":
             state.filled[bytes_] = True

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import Format, Kind
+from oracle.isa.formats import Format, FormatKind
 
 
 class Operation(StrEnum):
@@ -54,7 +54,7 @@ class Operation(StrEnum):
             case Operation.MULTIPLY | Operation.ADD:
                 return type_.name in ("f16", "f32", "f64", "s32")
             case _:
-                return type_.kind is not Kind.FLOAT
+                return type_.kind is not FormatKind.FLOAT
 
 
 _WITH_CONSTANT = frozenset(
@@ -104,7 +104,7 @@ def apply(
     if unused:  # sign- or zero-extended
         bits = bits & kind((1 << type_.bits) - 1)
     raw: NDArray[Any] = bits.view(type_.raw)
-    return (raw << unused) >> unused if unused and type_.kind is Kind.SIGNED else raw
+    return (raw << unused) >> unused if unused and type_.kind is FormatKind.SIGNED else raw
 
 
 _BINARY: dict[Operation, Callable[[Any, Any], Any]] = {

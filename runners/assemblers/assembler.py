@@ -18,11 +18,11 @@ import msgspec
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import TARGETS, VERSIONS, PtxVersion, parse_target
-from runners.assemblers.processes import Finished, run
+from runners.assemblers.processes import ToolEnd, run
 from runners.cuda.compilation import CompilerLimits, PtxasCompiler, digest_of, version_told
 from runners.folders import cache_folder, temporary_folder, writing
 from runners.instruction_modules import header
-from runners.toolchains import Origin, Toolchain
+from runners.toolchains import Toolchain, ToolOrigin
 from runners.variants import PLAIN, Variant, split_variant
 
 # A question takes 10 ms (ptxas 13.5, 2026-11); the rest is for slow machines.
@@ -48,7 +48,7 @@ class _Stored(msgspec.Struct):
     answers: dict[str, Answer]
 
 
-class Answers:
+class ToolAnswers:
     """The answers of one binary, by question."""
 
     def __init__(self, binary: str) -> None:
@@ -94,7 +94,7 @@ class Assembler(Toolchain):
     path: Path
     version: str = ""
     """Full version: "V13.5.37"; "V" and the release where it prints none; "" if it tells none."""
-    origin: Origin = Origin.GIVEN
+    origin: ToolOrigin = ToolOrigin.GIVEN
     variant: Variant = PLAIN
     """Its options beside the -O level."""
 
@@ -166,8 +166,8 @@ class Assembler(Toolchain):
         return digest_of(self.path)
 
     @cached_property
-    def _answers(self) -> Answers:
-        return Answers(self.digest)
+    def _answers(self) -> ToolAnswers:
+        return ToolAnswers(self.digest)
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
@@ -235,7 +235,7 @@ class Assembler(Toolchain):
     def _tries(self, version: str, target: str) -> bool:
         return self._told_of(version, target, target, PLAIN).exit_code == 0
 
-    def _told_of(self, version: str, target: str, architecture: str, variant: Variant) -> Finished:
+    def _told_of(self, version: str, target: str, architecture: str, variant: Variant) -> ToolEnd:
         # Without an entry, ptxas does not look whether the version knows the target (2026-11).
         text = header(target, version) + ".visible .entry k()\n{\nret;\n}\n"
         with temporary_folder() as folder:
@@ -247,7 +247,7 @@ class Assembler(Toolchain):
             return _ask(self.path, *command, folder=folder)
 
 
-def identify(path: Path, origin: Origin = Origin.GIVEN, *, spelled: str = "") -> Assembler:
+def identify(path: Path, origin: ToolOrigin = ToolOrigin.GIVEN, *, spelled: str = "") -> Assembler:
     """Ask a program which assembler it is.
 
     Parameters
@@ -280,7 +280,7 @@ def identify(path: Path, origin: Origin = Origin.GIVEN, *, spelled: str = "") ->
     return Assembler(path=path, version=f"V{version}", origin=origin, spelled=spelled)
 
 
-def _ask(path: Path, *arguments: str, folder: Path) -> Finished:
+def _ask(path: Path, *arguments: str, folder: Path) -> ToolEnd:
     return run([path, *arguments], folder=folder, deadline=QUESTION_SECONDS)
 
 

@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 
-from runners.assemblers.judgements import Judgement, Outcome, Verdict
+from runners.assemblers.judgements import Judgement, Response, ToolVerdict
 from runners.assemblers.messages import parse
-from runners.assemblers.session import Session
+from runners.assemblers.session import ToolSession
 from runners.instruction_modules import assembly_module
 
 
@@ -46,7 +46,7 @@ _SECONDS_FOR_EACH, _LEAST_SECONDS = 0.02, 1.0
 
 
 def assemble(
-    session: Session, survivors: Sequence[str], doubt: Callable[[str], Doubt]
+    session: ToolSession, survivors: Sequence[str], doubt: Callable[[str], Doubt]
 ) -> Iterator[Judgement]:
     """Judge instructions that sifting did not reject; they come in no particular order."""
     doubted = {text: doubt(text) for text in survivors}
@@ -57,7 +57,9 @@ def assemble(
             yield from _settle(session, alike[start : start + size])
 
 
-def _settle(session: Session, group: Sequence[str], *, fails: bool = False) -> Iterator[Judgement]:
+def _settle(
+    session: ToolSession, group: Sequence[str], *, fails: bool = False
+) -> Iterator[Judgement]:
     """Judge a group; `fails`: it is known to, and need not be tried as a whole."""
     if len(group) == 1:
         yield session.judge_alone(group[0])
@@ -73,10 +75,12 @@ def _settle(session: Session, group: Sequence[str], *, fails: bool = False) -> I
         for message in parse(tried.output).messages:
             if message.line is not None and not message.is_foreign:
                 told.setdefault(message.line, []).append(str(message))
-        if tried.verdict.outcome is Outcome.ACCEPTED:
+        if tried.verdict.outcome is Response.ACCEPTED:
             for text, line in zip(group, listing.lines, strict=True):
                 warnings = tuple(told.get(line, ()))
-                yield session.judgement(text, Verdict(outcome=Outcome.ACCEPTED, messages=warnings))
+                yield session.judgement(
+                    text, ToolVerdict(outcome=Response.ACCEPTED, messages=warnings)
+                )
             return
         named = [text for text, line in zip(group, listing.lines, strict=True) if line in told]
     if 0 < len(named) < len(group):
@@ -87,5 +91,5 @@ def _settle(session: Session, group: Sequence[str], *, fails: bool = False) -> I
     middle = len(group) // 2
     first = list(_settle(session, group[:middle]))
     yield from first
-    at_fault = all(one.outcome is Outcome.ACCEPTED for one in first)
+    at_fault = all(one.outcome is Response.ACCEPTED for one in first)
     yield from _settle(session, group[middle:], fails=at_fault)

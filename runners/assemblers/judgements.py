@@ -9,7 +9,7 @@ from pathlib import Path
 
 from runners.assemblers.machine_code import HEADER_BYTES, is_cubin
 from runners.assemblers.messages import Output, comes_from_inside, normalised, parse
-from runners.assemblers.processes import Finished
+from runners.assemblers.processes import ToolEnd
 from runners.instruction_modules import ABOVE_THE_INSTRUCTION, is_contained, minimal_module
 
 # A shell reports that a signal ended a program as 128 + its number (POSIX.1-2017, 2.8.2); ptxas
@@ -17,7 +17,7 @@ from runners.instruction_modules import ABOVE_THE_INSTRUCTION, is_contained, min
 _SIGNAL_CODES = range(129, 192)
 
 
-class Outcome(IntEnum):
+class Response(IntEnum):
     """What the assembler did, ordered from accepted to worst."""
 
     ACCEPTED = 0
@@ -35,10 +35,10 @@ class Outcome(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class ToolVerdict:
     """What one assembler did with one module."""
 
-    outcome: Outcome
+    outcome: Response
     messages: tuple[str, ...] = ()
     """Errors, in order, without the place; warnings where it was accepted."""
     ending: str = "exit code 0"
@@ -51,7 +51,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judgement(Verdict):
+class Judgement(ToolVerdict):
     """What one assembler does with one instruction, for one target and PTX ISA version."""
 
     instruction: str
@@ -79,7 +79,7 @@ def instruction_line(module: str) -> int | None:
     return lines.index(ABOVE_THE_INSTRUCTION) + 2
 
 
-def verdict_of(finished: Finished, cubin: Path, module: str) -> Verdict:
+def verdict_of(finished: ToolEnd, cubin: Path, module: str) -> ToolVerdict:
     """Return the verdict of a process that assembled one module.
 
     Parameters
@@ -93,28 +93,28 @@ def verdict_of(finished: Finished, cubin: Path, module: str) -> Verdict:
     """
     output = parse(finished.output)
     outcome = _outcome(finished, output, cubin, module)
-    messages = output.messages if outcome is Outcome.ACCEPTED else output.errors
+    messages = output.messages if outcome is Response.ACCEPTED else output.errors
     texts = tuple(map(str, messages))
-    if outcome in (Outcome.CRASHED, Outcome.UNREADABLE):
+    if outcome in (Response.CRASHED, Response.UNREADABLE):
         texts += output.strange[:_STRANGE_LINES]
-    return Verdict(outcome=outcome, messages=texts, ending=finished.ending)
+    return ToolVerdict(outcome=outcome, messages=texts, ending=finished.ending)
 
 
-def _outcome(finished: Finished, output: Output, cubin: Path, module: str) -> Outcome:
+def _outcome(finished: ToolEnd, output: Output, cubin: Path, module: str) -> Response:
     if finished.hung:
-        return Outcome.HUNG
+        return Response.HUNG
     if finished.overflowed:
-        return Outcome.UNREADABLE
+        return Response.UNREADABLE
     if finished.signal is not None or finished.exit_code in _SIGNAL_CODES:
-        return Outcome.CRASHED
+        return Response.CRASHED
     if finished.exit_code == 0:
         good = is_cubin(_start_of(cubin)) and not output.errors
-        return Outcome.ACCEPTED if good else Outcome.UNREADABLE
+        return Response.ACCEPTED if good else Response.UNREADABLE
     if output.tells_of_a_crash:
-        return Outcome.CRASHED
+        return Response.CRASHED
     if not output.errors:
-        return Outcome.UNREADABLE
-    return Outcome.INTERNAL if _any_from_inside(output, module) else Outcome.REJECTED
+        return Response.UNREADABLE
+    return Response.INTERNAL if _any_from_inside(output, module) else Response.REJECTED
 
 
 def _start_of(cubin: Path) -> bytes:

@@ -11,9 +11,9 @@ from pathlib import Path
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.assembling import Doubt, assemble
-from runners.assemblers.judgements import Judgement, Outcome, Verdict
+from runners.assemblers.judgements import Judgement, Response, ToolVerdict
 from runners.assemblers.processes import MAX_MEMORY_BYTES
-from runners.assemblers.session import Session
+from runners.assemblers.session import ToolSession
 from runners.assemblers.sifting import sift
 from runners.folders import temporary_folder
 from runners.instruction_modules import checked
@@ -35,7 +35,7 @@ _ACCEPTED_SAMPLES = ("mov.b32 %r0, %r1;", "add.s32 %r0, %r1, %r2;")
 _REJECTED_SAMPLES = ("warpfuzz_bad_1 %r0;", "warpfuzz_bad_2 %r0;")
 
 
-class Judge:
+class ToolJudge:
     """Says what an assembler does with instructions, for one target and PTX ISA version.
 
     Every verdict but accepted and ordinarily rejected is that of the instruction alone, in a
@@ -145,8 +145,8 @@ class Judge:
             self._per_file = session.per_file
         return judged
 
-    def _session(self, folder: Path) -> Session:
-        return Session(
+    def _session(self, folder: Path) -> ToolSession:
+        return ToolSession(
             path=self.assembler.path,
             variant=self.assembler.variant,
             target=self.target,
@@ -168,12 +168,12 @@ class Judge:
             session = self._session(folder)
             session.files_at_once, session.per_file = _FILES_AT_ONCE, 2
             first = session.judge_alone(good[0])
-            if first.outcome in (Outcome.REJECTED, Outcome.INTERNAL):
+            if first.outcome in (Response.REJECTED, Response.INTERNAL):
                 raise UsageError(
                     f"{self.assembler} does not take .target {self.target} with .version "
                     f"{self.version}: {first.messages[0]}"
                 )
-            if first.outcome is Outcome.ACCEPTED:
+            if first.outcome is Response.ACCEPTED:
                 for files_at_once in (_FILES_AT_ONCE, 1):
                     # A program around an assembler may take one file only.
                     session.files_at_once = self._files_at_once = files_at_once
@@ -199,7 +199,7 @@ def judge_module(
     level: int | None = None,
     deadline: float = DEADLINE_SECONDS,
     memory_bytes: int = MAX_MEMORY_BYTES,
-) -> Verdict:
+) -> ToolVerdict:
     """Judge a whole module, such as the stored file of a finding.
 
     Parameters
@@ -228,7 +228,7 @@ def judge_module(
     if not target:
         raise UsageError("the module has no .target directive; name the target to assemble it for")
     with temporary_folder() as folder:
-        session = Session(
+        session = ToolSession(
             path=assembler.path,
             variant=assembler.variant,
             target=target,

@@ -27,7 +27,7 @@ WATCH_SECONDS = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finished:
+class ToolEnd:
     """How a process ended, and what it printed."""
 
     exit_code: int | None
@@ -63,7 +63,7 @@ def run(
     deadline: float,
     stall: float | None = None,
     memory_bytes: int = MAX_MEMORY_BYTES,
-) -> Finished:
+) -> ToolEnd:
     """Run a command in `folder`, in a process group of its own that ends with it.
 
     Parameters
@@ -118,7 +118,7 @@ def run(
         printed = source.read(MAX_OUTPUT_BYTES)
         overflowed = watchdog.overflowed or source.read(1) != b""
     ours = watchdog.hung or watchdog.overflowed
-    return Finished(
+    return ToolEnd(
         exit_code=status if status >= 0 else None,
         signal=-status if status < 0 and not ours else None,
         hung=watchdog.hung,

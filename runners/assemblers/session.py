@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from runners.assemblers.judgements import Judgement, Outcome, Verdict, verdict_of
-from runners.assemblers.processes import MAX_MEMORY_BYTES, Finished, run
+from runners.assemblers.judgements import Judgement, Response, ToolVerdict, verdict_of
+from runners.assemblers.processes import MAX_MEMORY_BYTES, ToolEnd, run
 from runners.folders import check_space, writing
 from runners.instruction_modules import minimal_module
 from runners.variants import PLAIN, Variant
@@ -17,13 +17,13 @@ from runners.variants import PLAIN, Variant
 class Assembled:
     """What became of one module."""
 
-    verdict: Verdict
+    verdict: ToolVerdict
     output: str
     """All that was printed."""
 
 
 @dataclass(kw_only=True)
-class Session:
+class ToolSession:
     """What the steps of judging share; used by one thread at a time."""
 
     path: Path
@@ -49,7 +49,7 @@ class Session:
 
     def run(
         self, arguments: Sequence[str], *, deadline: float, stall: float | None = None
-    ) -> Finished:
+    ) -> ToolEnd:
         """Run the assembler in the folder."""
         self.processes += 1
         options = *self.options, *self.variant.command(self.target)
@@ -76,7 +76,7 @@ class Session:
             self.write(name, text)
         finished = self.run([*files, "-o", "a.cubin"], deadline=deadline)
         verdict = verdict_of(finished, cubin, module)
-        if verdict.outcome not in (Outcome.ACCEPTED, Outcome.REJECTED):
+        if verdict.outcome not in (Response.ACCEPTED, Response.REJECTED):
             check_space(self.folder)
         return Assembled(verdict=verdict, output=finished.output)
 
@@ -90,12 +90,12 @@ class Session:
                 results_stored=results_stored,
             )
             verdict = self.assemble(module, deadline=self.deadline).verdict
-            if verdict.outcome is not Outcome.ACCEPTED:
+            if verdict.outcome is not Response.ACCEPTED:
                 return self.judgement(instruction, verdict, results_stored=results_stored)
         return self.judgement(instruction, verdict)
 
     def judgement(
-        self, instruction: str, verdict: Verdict, *, results_stored: bool = False
+        self, instruction: str, verdict: ToolVerdict, *, results_stored: bool = False
     ) -> Judgement:
         """Return a judgement of this session's target and version."""
         return Judgement(

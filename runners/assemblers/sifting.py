@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from runners.assemblers.judgements import Outcome, Verdict
+from runners.assemblers.judgements import Response, ToolVerdict
 from runners.assemblers.messages import Message, comes_from_inside, parse, text_comes_from_inside
-from runners.assemblers.session import Session
+from runners.assemblers.session import ToolSession
 from runners.folders import check_space
 from runners.instruction_modules import is_contained, rejection_module
 
@@ -39,7 +39,7 @@ _ENDING = "exit code 255"
 class Sifted:
     """What became of the instructions."""
 
-    rejected: dict[str, Verdict] = field(default_factory=dict)
+    rejected: dict[str, ToolVerdict] = field(default_factory=dict)
     """Instructions with ordinary error messages."""
     survivors: list[str] = field(default_factory=list)
     """Instructions that the parser does not reject."""
@@ -75,7 +75,7 @@ class _File:
         ]
 
 
-def sift(session: Session, instructions: Sequence[str]) -> Sifted:
+def sift(session: ToolSession, instructions: Sequence[str]) -> Sifted:
     """Sort different instructions into rejected ones, survivors and suspects."""
     sifted = Sifted()
     contained: list[str] = []
@@ -97,7 +97,7 @@ def sift(session: Session, instructions: Sequence[str]) -> Sifted:
     return sifted
 
 
-def _adapt(session: Session, share: float) -> None:
+def _adapt(session: ToolSession, share: float) -> None:
     if share > _OFTEN:
         session.per_file = max(1, session.per_file // 2)
     elif share < _SELDOM:
@@ -105,7 +105,7 @@ def _adapt(session: Session, share: float) -> None:
 
 
 def _pass(
-    session: Session, instructions: Sequence[str], per_file: int, sifted: Sifted
+    session: ToolSession, instructions: Sequence[str], per_file: int, sifted: Sifted
 ) -> tuple[list[str], list[str]]:
     """Sift once; return what was not reached, and what needs a file of its own."""
     again: list[str] = []
@@ -122,7 +122,7 @@ def _pass(
     return again, singles
 
 
-def _write(session: Session, instructions: Sequence[str], per_file: int) -> Iterator[_File]:
+def _write(session: ToolSession, instructions: Sequence[str], per_file: int) -> Iterator[_File]:
     for index, start in enumerate(range(0, len(instructions), per_file)):
         part = instructions[start : start + per_file]
         listing, marker = rejection_module(
@@ -132,7 +132,7 @@ def _write(session: Session, instructions: Sequence[str], per_file: int) -> Iter
         yield _File(instructions=part, lines=listing.lines, marker=marker)
 
 
-def _run(session: Session, files: Sequence[_File], first: int) -> int:
+def _run(session: ToolSession, files: Sequence[_File], first: int) -> int:
     """Give the files from `first` on to one process; return the index behind those it got to."""
     names = [f"{index}.ptx" for index in range(first, len(files))]
     stall = min(_STALL_SECONDS, session.deadline)
@@ -191,6 +191,6 @@ def _read(file: _File, sifted: Sifted, again: list[str], singles: list[str]) -> 
         ):
             sifted.suspects.append(text)
         else:
-            sifted.rejected[text] = Verdict(
-                outcome=Outcome.REJECTED, messages=tuple(map(str, errors)), ending=_ENDING
+            sifted.rejected[text] = ToolVerdict(
+                outcome=Response.REJECTED, messages=tuple(map(str, errors)), ending=_ENDING
             )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runners import ledger
-from runners.cuda.messages import DeviceHealth, Screen
+from runners.cuda.messages import DeviceHealth, ScreenRequest
 from runners.cuda.modules import GrowingMemory, LaunchError, Modules
 from runners.screening import Screened
 
@@ -64,7 +64,7 @@ class Launches:
         """Pinned host memory for the starts of ledgers, one for each launch that is on its way."""
         self._lane = 0
 
-    def start(self, launch: Screen, upload: int | None) -> Callable[[], Screened]:
+    def start(self, launch: ScreenRequest, upload: int | None) -> Callable[[], Screened]:
         """Queue a screening kernel behind those that are on their way, at most one.
 
         Raises LaunchError if that failed, or one of those before did and has poisoned the context;
@@ -142,7 +142,7 @@ class Launches:
         blank[:] = 0
         return blank
 
-    def _upload(self, launch: Screen, slot: int) -> None:
+    def _upload(self, launch: ScreenRequest, slot: int) -> None:
         """Copy images and expected images from a slot into device memory of their own."""
         self.forget_references(launch.references)
         stream, size = self._copies, launch.count * launch.image_bytes

@@ -36,7 +36,7 @@ class RunBatch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Screen:
+class ScreenRequest:
     """Run a screening kernel, on images that the child keeps under a number."""
 
     key: str

@@ -11,7 +11,7 @@ import numpy as np
 from oracle.errors import UsageError
 from oracle.isa.targets import TARGETS, Target
 from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler, release_of
-from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch, Screen
+from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch, ScreenRequest
 from runners.cuda.slots import PAGE, Lease, lease_of
 from runners.cuda.supervisor import Supervisor, Task
 from runners.kernels import KernelModule, ScreeningKernel
@@ -294,7 +294,7 @@ class CudaRunner(ClosedAtTheEnd):
             return Collected(outcome=facts)
         blocks = _blocks(kernel, facts.multiprocessors)
         scratch = kernel.image_bytes * kernel.warps_per_block * blocks
-        launch = Screen(
+        launch = ScreenRequest(
             key=compiled.key,
             entry=kernel.entry,
             references=references.number,

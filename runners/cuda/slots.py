@@ -22,7 +22,7 @@ _GRANULE = 1 << 20
 """Sizes of slots are multiples of this many bytes, so that batches of about one size share."""
 
 
-class Slot:
+class DeviceSlot:
     """A run of shared memory."""
 
     def __init__(self, number: int, size: int) -> None:
@@ -61,7 +61,7 @@ class Lease:
     (NumPy's array interface, version 3.)
     """
 
-    def __init__(self, slot: Slot, pool: SlotPool) -> None:
+    def __init__(self, slot: DeviceSlot, pool: SlotPool) -> None:
         self.slot, self.pool = slot, pool
         self.__array_interface__ = {
             "version": 3,
@@ -93,7 +93,7 @@ class SlotPool:
 
     def __init__(self, *, keep_bytes: int = 1 << 30) -> None:
         self._keep_bytes = keep_bytes
-        self._free: list[Slot] = []
+        self._free: list[DeviceSlot] = []
         self._next = 0
         self._closed = False
         self.dropped: list[int] = []
@@ -110,11 +110,11 @@ class SlotPool:
             slot = min(fitting, key=lambda slot: slot.size)
             self._free.remove(slot)
         else:
-            slot = Slot(self._next, wanted)
+            slot = DeviceSlot(self._next, wanted)
             self._next += 1
         return Lease(slot, self)
 
-    def give_back(self, slot: Slot) -> None:
+    def give_back(self, slot: DeviceSlot) -> None:
         """Take back a slot over which there is no array any more."""
         self._free.append(slot)
         while self._free and (self._closed or sum(s.size for s in self._free) > self._keep_bytes):

@@ -9,7 +9,7 @@ import difflib
 from oracle.errors import UsageError
 from runners.faults.compiler import COMPILER_FAULTS
 from runners.faults.device import DEVICE_FAULTS
-from runners.faults.fault import Fault, Place
+from runners.faults.fault import Fault, FaultPlace
 from runners.faults.sparse import SPARSE_FAULTS
 
 CATALOGUE: tuple[Fault, ...] = (*COMPILER_FAULTS, *DEVICE_FAULTS, *SPARSE_FAULTS)
@@ -41,4 +41,4 @@ def by_name(name: str) -> Fault:
         raise UsageError(f"no planted fault is called {name!r}; {hint}") from None
 
 
-__all__ = ["CATALOGUE", "Fault", "Place", "by_name"]
+__all__ = ["CATALOGUE", "Fault", "FaultPlace", "by_name"]

@@ -15,7 +15,7 @@ from runners.faults.fault import Change, Fault
 from runners.faults.fault import changed as _with
 from runners.faults.fault import unit as _unit
 from runners.faults.fault import wire as _wire
-from runners.simulated.fused import NanRule, Rounding
+from runners.simulated.fused import FusedNan, Rounding
 from runners.simulated.silicon import (
     BitOperation,
     BitUnit,
@@ -23,14 +23,14 @@ from runners.simulated.silicon import (
     FloatUnit,
     FragmentUnit,
     IntegerUnit,
-    Matrix,
     QuadUnit,
     RowUnit,
     TransferUnit,
+    UnitMatrix,
 )
 
 
-def _flushing(matrix: Matrix) -> Change:
+def _flushing(matrix: UnitMatrix) -> Change:
     """Return what makes a unit flush subnormal elements of one more matrix."""
     return lambda unit: replace(unit, flushed=unit.flushed | {matrix})
 
@@ -105,11 +105,12 @@ _PRECISION = (
 )  # fmt: skip
 
 _SPECIAL_VALUES = (
-    *(_unit(f"subnormals-flushed-in-{matrix}", _SMALL_RESULTS if matrix is Matrix.D else _FLOATS,
+    *(_unit(f"subnormals-flushed-in-{matrix}",
+            _SMALL_RESULTS if matrix is UnitMatrix.D else _FLOATS,
             FloatUnit, _flushing(matrix),
             f"subnormal elements of {matrix.upper()} count as zero",
             "flush-to-zero switched on where it must not be")
-      for matrix in Matrix),
+      for matrix in UnitMatrix),
     _unit("nan-with-other-payload", _FLOATS, FloatUnit,
           lambda unit: replace(unit, nan=0x7E00 if unit.accumulator.word == 16 else 0x7FC0_0000),
           "a NaN result is 0x7fc00000, or 0x7e00 for f16, and not all ones",
@@ -153,13 +154,13 @@ _DOUBLES = (
           "f64 results on a tie go away from zero, not to even",
           "a sticky bit that is not looked at"),
     _unit("f64-payload-dropped", _F64, DoubleUnit,
-          _with(nan=NanRule(canonical=0x7FF8 << 48, invalid=0xFFF8 << 48)),
+          _with(nan=FusedNan(canonical=0x7FF8 << 48, invalid=0xFFF8 << 48)),
           "f64 NaN results are canonical and lose the operand's payload",
           "another convention for NaN"),
     *(_unit(f"f64-subnormals-flushed-in-{matrix}", _F64, DoubleUnit, _flushing(matrix),
             f"subnormal f64 elements of {matrix.upper()} count as zero",
             "flush-to-zero switched on where it must not be")
-      for matrix in Matrix),
+      for matrix in UnitMatrix),
     _unit("f64-k-tail-dropped", _F64, DoubleUnit, _with(products=3),
           "the f64 product with the highest k is left out",
           "a loop over k that ends too early"),
@@ -324,21 +325,21 @@ _MOVMATRIX = r"^movmatrix"
 
 _LANE_WIRING = (
     _unit("lanes-a-registers-exchanged", _LANES_TALL, FragmentUnit,
-          _with(exchanged_registers=frozenset({Matrix.A})),
+          _with(exchanged_registers=frozenset({UnitMatrix.A})),
           "mma.sync takes A's first register for its second, and the other way",
           "a layout of another shape chosen"),
-    _unit("lanes-b-crossed", _LANES, FragmentUnit, _with(crossed_lanes=frozenset({Matrix.B})),
+    _unit("lanes-b-crossed", _LANES, FragmentUnit, _with(crossed_lanes=frozenset({UnitMatrix.B})),
           "mma.sync takes each even lane's part of B for the next lane's",
           "a crossbar set wrongly"),
     _unit("lanes-c-registers-exchanged", _LANES, FragmentUnit,
-          _with(exchanged_registers=frozenset({Matrix.C})),
+          _with(exchanged_registers=frozenset({UnitMatrix.C})),
           "mma.sync takes C's first register for its second, and the other way",
           "rows of an accumulator allotted wrongly"),
-    _unit("lanes-d-crossed", _LANES, FragmentUnit, _with(crossed_lanes=frozenset({Matrix.D})),
+    _unit("lanes-d-crossed", _LANES, FragmentUnit, _with(crossed_lanes=frozenset({UnitMatrix.D})),
           "mma.sync gives neighbouring lanes each other's part of D",
           "write ports crossed"),
     _unit("lanes-a-parts-reversed", _LANES_PACKED, FragmentUnit,
-          _with(reversed_parts=frozenset({Matrix.A})),
+          _with(reversed_parts=frozenset({UnitMatrix.A})),
           "mma.sync takes the elements of each register of A from the high end",
           "a byte order confused"),
     _wire("lanes-stuck-bit", _LANES, stuck_bit(register=1, lane=13, bit=9, high=True),

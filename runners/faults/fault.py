@@ -12,7 +12,7 @@ from runners.faults.statements import Edit, statements
 from runners.simulated.silicon import Corruption, Damage, Unit
 
 
-class Place(StrEnum):
+class FaultPlace(StrEnum):
     """Where a fault sits."""
 
     PTX = "ptx"
@@ -61,9 +61,9 @@ class Fault:
             raise UsageError(f"fault {self.name} needs to say which instructions are guilty")
 
     @property
-    def place(self) -> Place:
+    def place(self) -> FaultPlace:
         """Where it sits."""
-        return Place.DEVICE if self.rewriter is None else Place.PTX
+        return FaultPlace.DEVICE if self.rewriter is None else FaultPlace.PTX
 
     def rewrite(self, ptx: str) -> str:
         """Return the text as the fault leaves it; unchanged if it is not in the text.

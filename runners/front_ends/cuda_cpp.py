@@ -118,16 +118,15 @@ class CudaCppWriter(NamedStepWriter):
         for step in steps:
             for use in step.uses:
                 key = (use.name, self.type_of(use))
-                most[key] = max(self._cells(use), most.get(key, 0))
+                registers = 0 if self.is_fragment(use) else use.holds.registers
+                most[key] = max(registers, most.get(key, 0))
         self._variables: dict[tuple[str, str], str] = {}
         for (name, type_), cells in most.items():
             group = self._groups.setdefault((type_, cells), {})
-            variable = f"{name}_{chr(ord('A') + len(self._of_name(name)))}"
+            letter = chr(ord("A") + sum(other == name for other, _ in self._variables))
+            variable = f"{name}_{letter}"
             self._variables[name, type_] = variable
             group[variable] = None
-
-    def _of_name(self, name: str) -> list[str]:
-        return [variable for (other, _), variable in self._variables.items() if other == name]
 
     # Variables
 
@@ -144,10 +143,6 @@ class CudaCppWriter(NamedStepWriter):
                 layout = self.layouts[use.name, matrix]
             return words.fragment_type(matrix, layout)
         return REGISTERS[use.holds.register_type]
-
-    def _cells(self, use: Use) -> int:
-        """Return the registers of an array, 0 of a fragment."""
-        return 0 if self.is_fragment(use) else use.holds.registers
 
     def variable(self, use: Use) -> str:
         """Return the name of the variable that a name is where a step uses it."""

@@ -92,15 +92,11 @@ class CudaCppFrontEnd(FrontEnd):
                 self._known[target] = ptx
             else:
                 told, newest = header(ptx)
+                known = newest and told == target
                 self._known[target] = (
-                    newest
-                    if newest and told == target
-                    else refused(self._who, f"wrote no module of {target}")
+                    newest if known else refused(self._who, f"wrote no module of {target}")
                 )
         return self._known[target]
-
-    def _answered(self, module: KernelModule, ptx: str) -> KernelModule:
-        return replace(module, ptx=ptx)
 
 
 class NvccFrontEnd(CudaCppFrontEnd):
@@ -135,11 +131,7 @@ class NvrtcFrontEnd(CudaCppFrontEnd):
         # -I: nothing is imported from the current folder, or by way of the environment.
         command: list[str | Path] = [sys.executable, "-I", _NVRTC]
         self._child = Child(command, library, *headers, who="NVRTC", seconds=_MODULE_SECONDS)
-        answer = self._child.start()
-        if isinstance(answer, Failure):
-            self._child.close()
-            raise InfrastructureError(f"{library} cannot be run: {answer.message}; fetch it again")
-        self.version: str = answer["nvrtc"]
+        self.version: str = self._child.greeting(str(library), "fetch it again")["nvrtc"]
         super().__init__(f"NVRTC {self.version}", level)
 
     def compiled(self, text: str, target: str, version: str) -> str | Failure:

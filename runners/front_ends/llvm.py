@@ -7,7 +7,7 @@ import shlex
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -86,7 +86,7 @@ class LlvmFrontEnd(FrontEnd):
                 message=f"{self._who} writes .target {found[0]} and .version {found[1]} where "
                 f"{module.target} and {module.version} are asked for: it does not know them",
             )
-        return replace(module, ptx=ptx)
+        return super()._answered(module, ptx)
 
 
 def llvm_text(module: KernelModule, *, llvm: int) -> str:
@@ -108,14 +108,11 @@ class LlvmliteFrontEnd(LlvmFrontEnd):
         self._child = Child(
             [python, "-I", _LLVMLITE], packages, who="LLVM", seconds=_MODULE_SECONDS
         )
-        answer = self._child.start()
-        if isinstance(answer, Failure):
-            self.close()
-            raise InfrastructureError(
-                f"the llvmlite in {packages} cannot be run: {answer.message}; install it (`pip "
-                "install llvmlite`), or fetch one with `warpfuzz compilers fetch llvm:22`"
-            )
-        self.version: str = answer["llvm"]
+        self.version: str = self._child.greeting(
+            f"the llvmlite in {packages}",
+            "install it (`pip install llvmlite`), or fetch one with `warpfuzz compilers fetch "
+            "llvm:22`",
+        )["llvm"]
         super().__init__(f"LLVM {self.version}", level)
 
     def _major(self, module: KernelModule) -> int:

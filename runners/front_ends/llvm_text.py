@@ -158,15 +158,13 @@ class LlvmText:
         types = ", ".join(type_ for type_, _ in arguments)
         self.declared[name] = f"{result} @{name}({types})"
         values = ", ".join(f"{type_} {value}" for type_, value in arguments)
-        call = f"call {result} @{name}({values})"
-        if result == "void":
-            self.add(call)
-            return ""
-        return self.value(call)
+        return self._made(result, f"call {result} @{name}({values})")
 
-    def register(self, name: str) -> str:
-        """Append the reading of a special register; return its name."""
-        return self.call("i32", f"llvm.nvvm.read.ptx.sreg.{name}")
+    def _made(self, result: str, call: str) -> str:
+        if result != "void":
+            return self.value(call)
+        self.add(call)
+        return ""
 
     def read(self, register: str) -> str:
         """Return the call that reads a special register."""
@@ -314,10 +312,7 @@ class LlvmText:
         values = ", ".join(f"{type_} {value}" for type_, value in arguments)
         effect = " sideeffect" if memory else ""
         call = f'call {result} asm{effect} "{text}", "{",".join(kinds)}"({values}) convergent'
-        if result == "void":
-            self.add(call)
-            return ""
-        return self.value(call)
+        return self._made(result, call)
 
     def cast(self, from_: str, value: str, to: str) -> str:
         """Append a bit cast where types differ; return the name of its result."""

@@ -10,12 +10,12 @@ import time
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
-from oracle.errors import UsageError
+from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import VERSIONS, PtxVersion, parse_target
 from oracle.program.ops import AnyOp, Op
 from oracle.program.program import Program, by_register, walk
@@ -113,9 +113,9 @@ class FrontEnd(ClosedAtTheEnd):
     def compiled(self, text: str, target: str, version: str) -> str | Failure:
         """Return the PTX that a text becomes, or what the compiler said."""
 
-    @abstractmethod
     def _answered(self, module: KernelModule, ptx: str) -> KernelModule | Failure:
         """Return a module with the PTX that was written for it, if that is what was asked for."""
+        return replace(module, ptx=ptx)
 
     def _ptx_in(self, answer: Mapping[str, Any] | Failure) -> str | Failure:
         if isinstance(answer, Failure):
@@ -268,8 +268,14 @@ class Child:
         self._who, self._seconds = who, seconds
         self._child: SupervisedChild | None = None
 
-    def start(self) -> dict[str, Any] | Failure:
-        """Start the process; return what it says first."""
+    def greeting(self, what: str, advice: str) -> dict[str, Any]:
+        """Start the process; return what it says first, or raise InfrastructureError."""
+        answer = self._start()
+        if isinstance(answer, Failure):
+            raise InfrastructureError(f"{what} cannot be run: {answer.message}; {advice}")
+        return answer
+
+    def _start(self) -> dict[str, Any] | Failure:
         try:
             self._child = SupervisedChild(self._command, *self._arguments)
         except OSError as error:
@@ -278,7 +284,7 @@ class Child:
 
     def asked(self, request: Mapping[str, Any]) -> dict[str, Any] | Failure:
         """Return the answer to a request."""
-        if self._child is None and isinstance(started := self.start(), Failure):
+        if self._child is None and isinstance(started := self._start(), Failure):
             return started
         assert self._child is not None
         # Of a failure only its own words are told.

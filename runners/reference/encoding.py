@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import Kind, format_named
+from oracle.isa.formats import FormatKind, format_named
 from oracle.isa.forms import ROW_BYTES, Form
 from oracle.isa.lookup import metadata_of
 from oracle.isa.matrices import LANES, Matrix, Shape
@@ -363,7 +363,7 @@ class _Writer(MemoryWriter):
         if not form.a_type.is_float:
             clamped = self.model.exact_for(form).value == "clamp"
             signs = sum(
-                bit for bit, one in ((1, "a"), (2, "b")) if form.type(one).kind is Kind.SIGNED
+                bit for bit, one in ((1, "a"), (2, "b")) if form.type(one).kind is FormatKind.SIGNED
             )
             kind = signs if form.op is None else int(form.op == "xor")
             self.add(Code.INTEGERS, *sizes, *places_, form.a_type.bits, kind, clamped, apart)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from runners.simulated import floating
 from runners.simulated.integers import Qualifiers
 from runners.simulated.memory import WINDOWS, Owner, Space, constant_of
-from runners.simulated.operands import SINK, Operands, Source
-from runners.simulated.syntax import TYPE_BITS, Immediate, Name
+from runners.simulated.operands import SINK, OperandReader, Source
+from runners.simulated.syntax import TYPE_BITS, ImmediateText, Name
 from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.warps import (
     DTYPES,
@@ -27,7 +27,7 @@ from runners.simulated.warps import (
     Mask,
     Operation,
     Values,
-    Warps,
+    WarpState,
     constant,
     places,
     read_runs,
@@ -56,7 +56,7 @@ def _elements(match: re.Match[str]) -> tuple[str, int]:
     return ("b64", 2 * count) if kind == "b128" else (kind, count)
 
 
-def _load(operands: Operands, match: re.Match[str]) -> Operation:
+def _load(operands: OperandReader, match: re.Match[str]) -> Operation:
     kind, count = _elements(match)
     bits = TYPE_BITS[kind]
     width = bits // 8
@@ -68,7 +68,7 @@ def _load(operands: Operands, match: re.Match[str]) -> Operation:
     space = operands.space(place, space_named(match["space"]))
     address = operands.address(place, space)
 
-    def run(warps: Warps, mask: Mask) -> None:
+    def run(warps: WarpState, mask: Mask) -> None:
         starts = address(warps)
         if mask is not None and mask.shape[0] > starts.shape[0]:
             starts = spread(starts, (LANES, starts.shape[1]))
@@ -83,7 +83,7 @@ def _load(operands: Operands, match: re.Match[str]) -> Operation:
     return run
 
 
-def _store(operands: Operands, match: re.Match[str]) -> Operation:
+def _store(operands: OperandReader, match: re.Match[str]) -> Operation:
     kind, count = _elements(match)
     bits = TYPE_BITS[kind]
     place, origin = operands.expect(2, 3)[:2]
@@ -97,7 +97,7 @@ def _store(operands: Operands, match: re.Match[str]) -> Operation:
     address = operands.address(place, space)
     width, dtype = bits // 8, DTYPES[bits]
 
-    def run(warps: Warps, mask: Mask) -> None:
+    def run(warps: WarpState, mask: Mask) -> None:
         starts, size = address(warps), warps.indices.size
         held = [source(warps) for source in sources]
         if count == 1 and held[0].dtype is dtype:
@@ -112,7 +112,7 @@ def _store(operands: Operands, match: re.Match[str]) -> Operation:
     return run
 
 
-def _generic_address(operands: Operands, match: re.Match[str]) -> Operation:
+def _generic_address(operands: OperandReader, match: re.Match[str]) -> Operation:
     """Convert between a window and generic addressing; global addresses are generic as they are."""
     target, given = operands.expect(2)
     space = operands.space(given, space_named(match["space"]))
@@ -123,7 +123,7 @@ def _generic_address(operands: Operands, match: re.Match[str]) -> Operation:
     return lambda warps, mask: warps.write(name, source(warps) + shift, mask)
 
 
-def _is_in_space(operands: Operands, match: re.Match[str]) -> Operation:
+def _is_in_space(operands: OperandReader, match: re.Match[str]) -> Operation:
     target, given = operands.expect(2)
     name = operands.destination(target, 1)
     source = operands.source(given, 64)
@@ -134,7 +134,7 @@ def _is_in_space(operands: Operands, match: re.Match[str]) -> Operation:
     return lambda warps, mask: warps.write(name, source(warps) - lowest < beyond, mask)
 
 
-def _atomic(operands: Operands, match: re.Match[str]) -> Operation:
+def _atomic(operands: OperandReader, match: re.Match[str]) -> Operation:
     """Read, change and write, one thread after the other in the order of warps and lanes.
 
     Source: PTX ISA 9.7.13.5 (atom), 9.7.13.7 (red).
@@ -158,7 +158,7 @@ def _atomic(operands: Operands, match: re.Match[str]) -> Operation:
     seen = np.dtype(f"{'i' if kind.startswith('s') else 'u'}{width}")
     half = np.dtype(f"u{TYPE_BITS[element] // 8}")
 
-    def run(warps: Warps, mask: Mask) -> None:
+    def run(warps: WarpState, mask: Mask) -> None:
         whole = (LANES, warps.indices.size)
         starts = np.broadcast_to(address(warps), whole)
         held = np.zeros(whole, seen)
@@ -238,7 +238,7 @@ _SIZES = {"ca": (4, 8, 16), "cg": (16,)}
 """Bytes of one copy (9.7.9.25.3.1)."""
 
 
-def _copy(operands: Operands, match: re.Match[str]) -> Operation:
+def _copy(operands: OperandReader, match: re.Match[str]) -> Operation:
     """Copy up to 16 bytes for each thread, and fill up with zeros what it does not read (cp.async).
 
     A copy is made when it is asked for: of the moments between that and the wait for it, which the
@@ -246,14 +246,14 @@ def _copy(operands: Operands, match: re.Match[str]) -> Operation:
     """
     hints = 1 if match["hint"] else 0
     target, origin, given, *rest = operands.expect(3 + hints, 4 + hints)
-    if not isinstance(given, Immediate) or given.value not in _SIZES[match["cache"]]:
+    if not isinstance(given, ImmediateText) or given.value not in _SIZES[match["cache"]]:
         operands.unsupported(f"copies {' or '.join(map(str, _SIZES[match['cache']]))} bytes")
     size = given.value
     to = operands.address(target, Space.SHARED)
     source = operands.address(origin, Space.GLOBAL)
     read = operands.source(rest[0], 32) if len(rest) > hints else None
 
-    def run(warps: Warps, mask: Mask) -> None:
+    def run(warps: WarpState, mask: Mask) -> None:
         whole = (LANES, warps.indices.size)
         starts = np.broadcast_to(source(warps), whole)
         stops = np.broadcast_to(to(warps), whole)
@@ -288,7 +288,7 @@ _JOINED: dict[str, Callable[[Values], Values]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Barrier:
+class WarpBarrier:
     """A barrier for all threads of a block (9.7.13.1): its number, and for how many it says it is.
 
     It may join a predicate over the threads, in the way of a name, and write that to a register.
@@ -301,7 +301,7 @@ class Barrier:
     target: str = SINK
     arrives: bool = False  # those who come there go on at once
 
-    def pass_through(self, warps: Warps, mask: Mask) -> None:
+    def pass_through(self, warps: WarpState, mask: Mask) -> None:
         """Let the threads of a mask, all of some blocks, go on."""
         shape = (LANES, warps.indices.size)
         through = np.broadcast_to(np.True_ if mask is None else mask, shape)
@@ -320,7 +320,7 @@ class Barrier:
                 warps.write(self.target, _JOINED[self.name](held[those]), those)
 
 
-def barrier(operands: Operands) -> Barrier | None:
+def barrier(operands: OperandReader) -> WarpBarrier | None:
     """Return the barrier that an instruction is; None if it is none."""
     match = _BARRIER.fullmatch(operands.instruction.opcode)
     if match is None:
@@ -333,22 +333,24 @@ def barrier(operands: Operands) -> Barrier | None:
         held = operands.source(given.pop(), 1)
     count = operands.source(given[1], 32) if len(given) == 2 else None
     number = operands.source(given[0], 32)
-    return Barrier(number=number, count=count, held=held, name=name, target=target, arrives=arrives)
+    return WarpBarrier(
+        number=number, count=count, held=held, name=name, target=target, arrives=arrives
+    )
 
 
-def _nothing(operands: Operands, match: re.Match[str]) -> Operation:
+def _nothing(operands: OperandReader, match: re.Match[str]) -> Operation:
     if match[0].startswith("cp.async"):
         operands.expect(1 if match[0].endswith("wait_group") else 0)
     return lambda _warps, _mask: None
 
 
-def _policy(operands: Operands, _match: re.Match[str]) -> Operation:
+def _policy(operands: OperandReader, _match: re.Match[str]) -> Operation:
     """Make a cache policy: opaque bits (9.7.9.18), that nothing but hints takes."""
     name = operands.destination(operands.expect(1, 2, 4)[0], 64)
     return lambda warps, mask: warps.write(name, constant(warps.otherwise, 64), mask)
 
 
-def _stop(operands: Operands, match: re.Match[str]) -> Operation:
+def _stop(operands: OperandReader, match: re.Match[str]) -> Operation:
     operands.expect(0)
     return stopping(f"the program executes {match[0]}")
 
@@ -356,7 +358,7 @@ def _stop(operands: Operands, match: re.Match[str]) -> Operation:
 def stopping(why: str) -> Operation:
     """Return what ends a launch with an error."""
 
-    def run(warps: Warps, mask: Mask) -> None:
+    def run(warps: WarpState, mask: Mask) -> None:
         if mask is None or mask.any():
             refuse(TrapKind.STOPPED, 0, why, warps.names(mask))
 
@@ -366,7 +368,7 @@ def stopping(why: str) -> Operation:
 def leaving_open(places: Sequence[int]) -> Operation:
     """Return what puts words into local memory that nobody can tell."""
 
-    def run(warps: Warps, mask: Mask) -> None:
+    def run(warps: WarpState, mask: Mask) -> None:
         whole = (LANES, warps.indices.size)
         values = np.full((LANES, 1, whole[1]), warps.otherwise, np.uint32)
         for place in places:
@@ -375,33 +377,35 @@ def leaving_open(places: Sequence[int]) -> Operation:
     return run
 
 
-FORMS: tuple[tuple[re.Pattern[str], Callable[[Operands, re.Match[str]], Operation]], ...] = tuple(
-    (re.compile(pattern), decoder)
-    for pattern, decoder in (
-        (rf"ldu?{_ACCESS}", _load),
-        (rf"st{_ACCESS}", _store),
-        (rf"cvta(?P<to>\.to)?\.(?P<space>{_SPACE})\.u64", _generic_address),
-        (rf"isspacep\.(?P<space>{_SPACE})", _is_in_space),
-        (
-            rf"(?P<stem>atom|red)(?:{_HOW}|\.(?P<space>global|shared(?:::(?:cta|cluster))?)"
-            r"|\.noftz|\.(?P<name>add|min|max|and|or|xor|exch|cas|inc|dec))*"
-            r"\.(?P<type>[bus](?:16|32|64)|b?f16(?:x2)?|f32|f64)",
-            _atomic,
-        ),
-        (
-            r"cp\.async\.(?P<cache>ca|cg)\.shared(?:::cta)?\.global"
-            r"(?P<hint>\.L2::cache_hint)?(?:\.L2::(?:64|128|256)B)?",
-            _copy,
-        ),
-        (
-            r"cp\.async\.(?:commit_group|wait_all|wait_group)|(?:membar|fence)(?:(?:\.|::)\w+)*"
-            r"|(?:prefetchu?|discard|applypriority)(?:(?:\.|::)\w+)+"
-            r"|nanosleep\.u32|pmevent(?:\.mask)?|griddepcontrol\.\w+"
-            r"|setmaxnreg\.(?:inc|dec)\.sync\.aligned\.u32",
-            _nothing,
-        ),
-        (r"createpolicy\.(?:range|fractional|cvt)(?:(?:\.|::)\w+)*\.b64", _policy),
-        (r"trap|brkpt", _stop),
+FORMS: tuple[tuple[re.Pattern[str], Callable[[OperandReader, re.Match[str]], Operation]], ...] = (
+    tuple(
+        (re.compile(pattern), decoder)
+        for pattern, decoder in (
+            (rf"ldu?{_ACCESS}", _load),
+            (rf"st{_ACCESS}", _store),
+            (rf"cvta(?P<to>\.to)?\.(?P<space>{_SPACE})\.u64", _generic_address),
+            (rf"isspacep\.(?P<space>{_SPACE})", _is_in_space),
+            (
+                rf"(?P<stem>atom|red)(?:{_HOW}|\.(?P<space>global|shared(?:::(?:cta|cluster))?)"
+                r"|\.noftz|\.(?P<name>add|min|max|and|or|xor|exch|cas|inc|dec))*"
+                r"\.(?P<type>[bus](?:16|32|64)|b?f16(?:x2)?|f32|f64)",
+                _atomic,
+            ),
+            (
+                r"cp\.async\.(?P<cache>ca|cg)\.shared(?:::cta)?\.global"
+                r"(?P<hint>\.L2::cache_hint)?(?:\.L2::(?:64|128|256)B)?",
+                _copy,
+            ),
+            (
+                r"cp\.async\.(?:commit_group|wait_all|wait_group)|(?:membar|fence)(?:(?:\.|::)\w+)*"
+                r"|(?:prefetchu?|discard|applypriority)(?:(?:\.|::)\w+)+"
+                r"|nanosleep\.u32|pmevent(?:\.mask)?|griddepcontrol\.\w+"
+                r"|setmaxnreg\.(?:inc|dec)\.sync\.aligned\.u32",
+                _nothing,
+            ),
+            (r"createpolicy\.(?:range|fractional|cvt)(?:(?:\.|::)\w+)*\.b64", _policy),
+            (r"trap|brkpt", _stop),
+        )
     )
 )
 """Every form that is known, as the pattern of its opcode and what decodes it."""

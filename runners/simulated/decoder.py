@@ -14,23 +14,23 @@ import numpy as np
 
 from runners.simulated import access, matrices, matrix_rows, mma_sp, scalar
 from runners.simulated.memory import Space, Static
-from runners.simulated.operands import Frame, FromRegister, Location, Operands, Source, Statics
+from runners.simulated.operands import Frame, FromRegister, Location, OperandReader, Source, Statics
 from runners.simulated.silicon import Silicon
 from runners.simulated.syntax import (
     CALLS,
     TYPE_BITS,
     Function,
     Group,
-    Immediate,
-    Instruction,
-    Listing,
+    ImmediateText,
+    InstructionText,
+    KernelText,
     Name,
     Operand,
-    Register,
+    RegisterText,
     Variable,
 )
 from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
-from runners.simulated.warps import Mask, Operation, Warps
+from runners.simulated.warps import Mask, Operation, WarpState
 
 _MOST_STEPS = 200_000
 """Steps of a kernel with all functions in place."""
@@ -41,7 +41,7 @@ _CODE, _APART = 0x7A00_0000_0000, 256
 _KEPT = 1 << 14
 """Decoded instructions that a device keeps, 1.7 KiB each (2026-11)."""
 
-Parts = Sequence[Name | Immediate]
+Parts = Sequence[Name | ImmediateText]
 
 
 class Waits(StrEnum):
@@ -85,11 +85,11 @@ class Step:
     index: Source | None = None  # which of them, where there are several
     waits: Waits | None = None
     members: Source | None = None  # lanes to wait for, a bit each
-    barrier: access.Barrier | None = None
+    barrier: access.WarpBarrier | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Kernel:
+class DecodedKernel:
     """An entry that can run.
 
     Offset in bytes and bits of each parameter; texts of instructions that were seen to read what
@@ -112,7 +112,7 @@ _Kept = tuple[tuple[tuple[str, str, int], ...] | None, dict[tuple[str, ...], Dec
 class _Linker:
     """Puts together the steps of one kernel."""
 
-    def __init__(self, listing: Listing, silicon: Silicon) -> None:
+    def __init__(self, listing: KernelText, silicon: Silicon) -> None:
         self._listing, self._silicon = listing, silicon
         begin = _CODE + _APART * silicon.otherwise
         code = {name: begin + 2 * _APART * at for at, name in enumerate(listing.functions, 1)}
@@ -120,7 +120,7 @@ class _Linker:
         self._steps: list[Step] = []
         self._expansions = self._local_bytes = 0
 
-    def kernel(self, entry: Function) -> Kernel:
+    def kernel(self, entry: Function) -> DecodedKernel:
         parameters, end = [], 0
         bound: dict[Variable, Location] = {}
         for parameter in entry.parameters:
@@ -139,7 +139,9 @@ class _Linker:
             # Who goes to an end is gone at once, and not waited for until all others come there.
             step.goals = tuple(len(steps) if goal in ends else goal for goal in step.goals)
         static = self._statics.static(self._local_bytes)
-        return Kernel(name=entry.name, steps=steps, parameters=tuple(parameters), static=static)
+        return DecodedKernel(
+            name=entry.name, steps=steps, parameters=tuple(parameters), static=static
+        )
 
     def _expand(
         self, function: Function, prefix: str, base: int, bound: dict[Variable, Location],
@@ -158,7 +160,7 @@ class _Linker:
             if len(self._steps) > _MOST_STEPS:
                 said = f"the kernel has more than {_MOST_STEPS} instructions with its functions"
                 refuse(TrapKind.UNSUPPORTED, instruction.line, said)
-            operands = Operands(instruction, frame)
+            operands = OperandReader(instruction, frame)
             if instruction.opcode in CALLS:
                 self._call(operands, (*callers, function.name))
                 continue
@@ -184,7 +186,7 @@ class _Linker:
         self._steps.append(Step(line=line, guard=guard, negated=not negated))
         return self._steps[-1]
 
-    def _decoded(self, operands: Operands) -> Decoded | None:
+    def _decoded(self, operands: OperandReader) -> Decoded | None:
         """Return what an instruction does; None if it is none that computes.
 
         The same text with the same registers does the same in every module. Where all of a module
@@ -215,7 +217,7 @@ class _Linker:
             by_meaning[meaning] = found
         return found
 
-    def _call(self, operands: Operands, callers: tuple[str, ...]) -> None:
+    def _call(self, operands: OperandReader, callers: tuple[str, ...]) -> None:
         instruction, scope, frame = operands.instruction, operands.instruction.scope, operands.frame
         given = list(instruction.operands)
         results = _taken_off(given)
@@ -228,7 +230,7 @@ class _Linker:
         skip = None if key is None else self._skipping(instruction.line, key, negated)
         enter = partial(self._enter, operands, callers, arguments, results)
         function = self._listing.functions.get(name)
-        if isinstance(scope.find(name), Register):
+        if isinstance(scope.find(name), RegisterText):
             listed = scope.targets.get(getattr(given[0], "text", ""), ()) if given else ()
             known = [self._listing.functions.get(each) for each in listed or self._taken]
             shape = len(arguments), len(results)
@@ -257,7 +259,7 @@ class _Linker:
             skip.goals = (len(self._steps),)
 
     def _call_address(
-        self, operands: Operands, address: Name, enter: Callable[[Function], None],
+        self, operands: OperandReader, address: Name, enter: Callable[[Function], None],
         functions: Sequence[Function],
     ) -> None:  # fmt: skip
         """Put those functions behind the steps of which the address of one is called."""
@@ -293,7 +295,7 @@ class _Linker:
         return [name for name in found if name in listing.functions]
 
     def _enter(
-        self, operands: Operands, callers: tuple[str, ...], arguments: Parts, results: Parts,
+        self, operands: OperandReader, callers: tuple[str, ...], arguments: Parts, results: Parts,
         function: Function,
     ) -> None:  # fmt: skip
         """Put a function behind the steps, with what copies its parameters."""
@@ -323,7 +325,7 @@ class _Linker:
         self._steps.extend(leaving)
 
 
-def _goals(operands: Operands, step: Step, end: int) -> tuple[int, ...]:
+def _goals(operands: OperandReader, step: Step, end: int) -> tuple[int, ...]:
     """Return the instructions that a step may go to, or let it wait or end the thread.
 
     `end` is behind the last one: where a function returns to.
@@ -350,7 +352,7 @@ def _goals(operands: Operands, step: Step, end: int) -> tuple[int, ...]:
     return ()
 
 
-def _goal(instruction: Instruction, name: str) -> int:
+def _goal(instruction: InstructionText, name: str) -> int:
     goal = instruction.scope.labels.get(name)
     if goal is None:
         refuse(TrapKind.PARSE, instruction.line, f"there is no label {name}")
@@ -358,7 +360,7 @@ def _goal(instruction: Instruction, name: str) -> int:
 
 
 def _bind(
-    operands: Operands, formal: Variable, actual: Any, bound: dict[Variable, Location]
+    operands: OperandReader, formal: Variable, actual: Any, bound: dict[Variable, Location]
 ) -> bool:
     """Let a formal parameter in memory be the actual one; return whether it is in memory."""
     found = operands.instruction.scope.find(actual.text) if isinstance(actual, Name) else None
@@ -383,7 +385,7 @@ def _taken_off(operands: list[Operand]) -> Parts:
     return ()
 
 
-def _ask(key: str, source: Source, number: int, warps: Warps, mask: Mask) -> None:
+def _ask(key: str, source: Source, number: int, warps: WarpState, mask: Mask) -> None:
     """Say in a predicate where a source is a number."""
     warps.write(key, source(warps) == np.uint64(number), mask)
 
@@ -397,14 +399,14 @@ def _copy(line: int, target: str, source: Source, *shown: Any) -> Step:
     )  # fmt: skip
 
 
-def decode(listing: Listing, silicon: Silicon) -> dict[str, Kernel | SimulatedTrap]:
+def decode(listing: KernelText, silicon: Silicon) -> dict[str, DecodedKernel | SimulatedTrap]:
     """Decode all entries of a module for a device.
 
     Return the kernels by name; in place of one that is not supported, why, as long as others are.
     Raises `SimulatedTrap` at the first instruction that is not allowed for the module's target, or
     where no entry is supported.
     """
-    decoded: dict[str, Kernel | SimulatedTrap] = {}
+    decoded: dict[str, DecodedKernel | SimulatedTrap] = {}
     for name, entry in listing.entries.items():
         try:
             decoded[name] = _Linker(listing, silicon).kernel(entry)

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from runners.kernels import Launch
-from runners.simulated.decoder import Kernel, decode
+from runners.simulated.decoder import DecodedKernel, decode
 from runners.simulated.interpreter import run
 from runners.simulated.memory import BASES, MEMORY_GARBAGE, Memory, Segment
 from runners.simulated.parser import parse
 from runners.simulated.races import WatchedMemory, watched
-from runners.simulated.silicon import Chip, Planted, Silicon, Target, chip_of
+from runners.simulated.silicon import Chip, Planted, Silicon, SiliconTarget, chip_of
 from runners.simulated.special import MULTIPROCESSORS, SLOTS
 from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
-from runners.simulated.warps import GARBAGE, LANES, Warps
+from runners.simulated.warps import GARBAGE, LANES, WarpState
 
 _ELSEWHERE = 0x5512_3456_7800
 """The other of two places at which an image is tried; a multiple of 256, as cudaMalloc gives
@@ -59,14 +59,14 @@ class SimulatedDevice:
         chip: Chip | None = None, otherwise: bool = False,
     ) -> None:  # fmt: skip
         self.otherwise = otherwise
-        self.target = Target.named(target)
+        self.target = SiliconTarget.named(target)
         self.chip = chip_of(f"sm_{self.target.architecture}") if chip is None else chip
         self.layout_seed, self.faults = layout_seed, tuple(faults)
         self.launches = 0  # made so far
-        self._decoded: dict[Target, dict[Any, Any]] = {}
+        self._decoded: dict[SiliconTarget, dict[Any, Any]] = {}
         """`Silicon.decoded` of the modules of each target."""
 
-    def load(self, ptx: str) -> "Module":
+    def load(self, ptx: str) -> "LoadedModule":
         """Parse and check a module.
 
         Raises `SimulatedTrap` with a kind of which `at_load` holds: the text is outside the
@@ -84,10 +84,10 @@ class SimulatedDevice:
             if collects:
                 gc.enable()
 
-    def _loaded(self, ptx: str) -> "Module":
+    def _loaded(self, ptx: str) -> "LoadedModule":
         listing = parse(ptx)
         try:
-            target = Target.named(listing.target)
+            target = SiliconTarget.named(listing.target)
         except UsageError as error:
             refuse(TrapKind.ILLEGAL, 1, str(error))
         if not self.target.runs(target):
@@ -103,10 +103,10 @@ class SimulatedDevice:
             base=_OTHER_BASE if self.otherwise else 0,
             decoded=self._decoded.setdefault(target, {}),
         )
-        return Module(self, decode(listing, silicon))
+        return LoadedModule(self, decode(listing, silicon))
 
 
-class Grid(NamedTuple):
+class LaunchGrid(NamedTuple):
     """What a kernel of parameters of its own did.
 
     uint8 (bytes,) memory holds afterwards; instructions that some thread executed; for each buffer,
@@ -121,11 +121,11 @@ class Grid(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Module:
+class LoadedModule:
     """A loaded module: its kernels by their names, or why one is not supported."""
 
     device: SimulatedDevice
-    kernels: Mapping[str, Kernel | SimulatedTrap]
+    kernels: Mapping[str, DecodedKernel | SimulatedTrap]
 
     def launch(
         self, entry: str, images: NDArray[np.uint8], *, threads: int = 128
@@ -170,7 +170,7 @@ class Module:
     def launch_grid(
         self, entry: str, image: NDArray[np.uint8], launch: Launch, *,
         most_steps: int | None = None, lenient: bool = False,
-    ) -> Grid:  # fmt: skip
+    ) -> LaunchGrid:  # fmt: skip
         """Run a kernel of parameters of its own on one image, in one grid, and watch its threads.
 
         The (bytes,) image of uint8 is not changed. After `most_steps`, else as many as any launch
@@ -221,10 +221,10 @@ class Module:
         for (start, size), buffer in zip(launch.buffers, buffers, strict=True):
             after[start : start + size] = buffer.data[:size]
             approximate[start : start + size] = watch.approximate_bytes(buffer)
-        return Grid(after, warps.steps, tuple(map(watch.touched, buffers)), approximate)
+        return LaunchGrid(after, warps.steps, tuple(map(watch.touched, buffers)), approximate)
 
     def _run(
-        self, kernel: Kernel, arrays: Sequence[NDArray[np.uint8]], numbers: tuple[int, ...],
+        self, kernel: DecodedKernel, arrays: Sequence[NDArray[np.uint8]], numbers: tuple[int, ...],
         blocks: int, threads: int, passes: int = 1,
     ) -> list[NDArray[np.uint8]]:  # fmt: skip
         """Launch a kernel on copies of flat arrays; return what these hold afterwards."""
@@ -241,17 +241,17 @@ class Module:
         return [segment.data[: segment.size] for segment in segments]
 
     def _warps(
-        self, kernel: Kernel, segments: tuple[Segment, ...], parameters: bytes,
+        self, kernel: DecodedKernel, segments: tuple[Segment, ...], parameters: bytes,
         grid: tuple[int, int, int], block: tuple[int, int, int], *, dynamic_bytes: int = 0,
         garbage: tuple[int, int] = _GARBAGE, memory: type[Memory] = Memory,
-    ) -> Warps:  # fmt: skip
+    ) -> WarpState:  # fmt: skip
         """Return the warps of a launch, before they run."""
         per_block = -(-math.prod(block) // LANES)
         blocks = math.prod(grid)
         indices = np.arange(blocks * per_block)
         turns, sms = np.divmod(indices // per_block, MULTIPROCESSORS)
         self.device.launches += 1
-        return Warps(
+        return WarpState(
             indices=indices,
             block=block,
             sms=sms.astype(np.uint32),
@@ -266,7 +266,7 @@ class Module:
             ),
         )  # fmt: skip
 
-    def _entry(self, entry: str, parameter_bits: tuple[int, ...] | None = None) -> Kernel:
+    def _entry(self, entry: str, parameter_bits: tuple[int, ...] | None = None) -> DecodedKernel:
         kernel = self.kernels.get(entry)
         if kernel is None:
             raise UsageError(

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from runners.simulated.fused import (
     NAMED,
     SIGNIFICAND,
-    Binary,
-    NanRule,
+    BinaryNumber,
+    FusedNan,
     Rounding,
     as_f16,
     flushed,
@@ -38,9 +38,9 @@ Compute = Callable[..., Any]
 
 NAN = {
     "f64": F64_NAN,
-    "f32": NanRule(0x7FFF_FFFF, 0x7FFF_FFFF),
-    "f16": NanRule(0x7FFF, 0x7FFF),
-    "bf16": NanRule(0x7FFF, 0x7FFF),
+    "f32": FusedNan(0x7FFF_FFFF, 0x7FFF_FFFF),
+    "f16": FusedNan(0x7FFF, 0x7FFF),
+    "bf16": FusedNan(0x7FFF, 0x7FFF),
 }
 """Canonical NaN: PTX ISA 9.7.3 gives 0x7fffffff for f32 and 9.7.4 gives 0x7fff for the halves; f64
 as measured for wmma.mma on an H200."""
@@ -291,7 +291,7 @@ def among_lanes(q: Qualifiers, part: NDArray[np.bool_], held: Words) -> Any:
     return least_or_most(how, *[words[lane : lane + 1] for lane in range(len(words))])
 
 
-KINDS: dict[str, Callable[[Words, Binary], Words]] = {
+KINDS: dict[str, Callable[[Words, BinaryNumber], Words]] = {
     "finite": lambda size, binary: size < binary.infinity,
     "infinite": lambda size, binary: size == binary.infinity,
     "number": lambda size, binary: size <= binary.infinity,
@@ -461,9 +461,9 @@ def _converted_nan(words: Words, origin: str, to: str) -> Any:
 # Of the formats of 8 bits (OCP OFP8 1.0): one with the exponent's field of e5m2, what exponents are
 # lowered by for it, and the word of the largest finite number. NaN is 0x7f in both.
 _BYTES = {
-    "e5m2": (Binary(8, 5, 2), 0, 0x7B),
+    "e5m2": (BinaryNumber(8, 5, 2), 0, 0x7B),
     # With one bit more in its exponent, e4m3 has numbers where others have infinity and NaN.
-    "e4m3": (Binary(9, 5, 3), 8, 0x7E),
+    "e4m3": (BinaryNumber(9, 5, 3), 8, 0x7E),
 }
 
 

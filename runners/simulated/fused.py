@@ -31,7 +31,7 @@ class Rounding(StrEnum):
     NEAREST_AWAY = "nearest, ties away from zero"  # as no PTX modifier, but a planted fault asks
 
 
-class Binary:
+class BinaryNumber:
     """An IEEE 754 interchange format, or one with its layout (bf16, tf32).
 
     Bits of the word that an element occupies, of its exponent field, and of the fraction that
@@ -50,20 +50,20 @@ class Binary:
         self.infinity = ((1 << exponent) - 1) << (fraction + self.unused)
 
 
-F16, BF16, TF32 = Binary(16, 5, 10), Binary(16, 8, 7), Binary(32, 8, 10)
-F32, F64 = Binary(32, 8, 23), Binary(64, 11, 52)
+F16, BF16, TF32 = BinaryNumber(16, 5, 10), BinaryNumber(16, 8, 7), BinaryNumber(32, 8, 10)
+F32, F64 = BinaryNumber(32, 8, 23), BinaryNumber(64, 11, 52)
 NAMED = {"f16": F16, "bf16": BF16, "tf32": TF32, "f32": F32, "f64": F64}
 """By the name of the type qualifier."""
 
 
-def is_nan(words: NDArray[Any], binary: Binary) -> NDArray[np.bool_]:
+def is_nan(words: NDArray[Any], binary: BinaryNumber) -> NDArray[np.bool_]:
     """Return which words of a format are NaN."""
     dtype = words.dtype.type
     found: NDArray[np.bool_] = (words & dtype(binary.sign - 1)) > dtype(binary.infinity)
     return found
 
 
-def flushed(words: NDArray[Any], binary: Binary) -> NDArray[Any]:
+def flushed(words: NDArray[Any], binary: BinaryNumber) -> NDArray[Any]:
     """Return words of a format with subnormals made zero, sign kept."""
     dtype = words.dtype.type
     subnormal = (words & dtype(binary.infinity)) == 0
@@ -115,7 +115,7 @@ def _i(value: int) -> Signed:
 class Unpacked:
     """Words taken apart."""
 
-    binary: Binary
+    binary: BinaryNumber
     words: Words
     exponent: Signed
     significand: Words  # normalised: the leading one is bit 52; 0 for zero
@@ -165,7 +165,7 @@ def leading(words: Words) -> Signed:
     return np.maximum(lead, 0)
 
 
-def unpack(words: Words, binary: Binary) -> Unpacked:
+def unpack(words: Words, binary: BinaryNumber) -> Unpacked:
     """Take uint64 words of a format apart; special values have the largest exponent."""
     largest = (1 << binary.exponent) - 1
     field = (words >> _u(binary.fraction + binary.unused)) & _u(largest)
@@ -303,7 +303,7 @@ def _wide_sum(p: Product, z: Unpacked) -> Sum:
 
 
 def round_words(
-    x: Unpacked, binary: Binary, rounding: Rounding, flush: bool = False, *, lower: int = 0,
+    x: Unpacked, binary: BinaryNumber, rounding: Rounding, flush: bool = False, *, lower: int = 0,
     beyond: int | None = None,
 ) -> Words:  # fmt: skip
     """Round the sizes of numbers to words of a format, without signs; of NaN, to anything.
@@ -317,7 +317,7 @@ def round_words(
 
 
 def rounded(
-    negative: Flags, whole: Words, exponent: Signed, binary: Binary, rounding: Rounding,
+    negative: Flags, whole: Words, exponent: Signed, binary: BinaryNumber, rounding: Rounding,
     flush: bool = False, beyond: int | None = None,
 ) -> Words:  # fmt: skip
     """Round magnitudes as of a `Sum` to words, without signs.
@@ -365,7 +365,7 @@ def rounded(
     return words << _u(binary.unused) if binary.unused else words
 
 
-class NanRule(NamedTuple):
+class FusedNan(NamedTuple):
     """What a NaN result looks like.
 
     `canonical` is the word of every NaN result; None passes on an operand's sign and payload, made
@@ -379,8 +379,8 @@ class NanRule(NamedTuple):
 
 
 def multiply_add(
-    a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], binary: Binary, rounding: Rounding,
-    nan: NanRule, flush: bool = False,
+    a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], binary: BinaryNumber, rounding: Rounding,
+    nan: FusedNan, flush: bool = False,
 ) -> Words:  # fmt: skip
     """Return a times b plus c, rounded once, as uint64 words in the shape they broadcast to.
 
@@ -390,7 +390,7 @@ def multiply_add(
     return add(product(x, y), c, rounding, nan, flush)
 
 
-def products(a: NDArray[Any], b: NDArray[Any], binary: Binary) -> Product:
+def products(a: NDArray[Any], b: NDArray[Any], binary: BinaryNumber) -> Product:
     """Return the (K, M, N, warps) products that a matrix product adds, those of one k by index.
 
     A and B are (M, K, warps) and (K, N, warps) raw words of the format.
@@ -401,7 +401,7 @@ def products(a: NDArray[Any], b: NDArray[Any], binary: Binary) -> Product:
 
 
 def add(
-    p: Product, c: NDArray[Any], rounding: Rounding, nan: NanRule, flush: bool = False
+    p: Product, c: NDArray[Any], rounding: Rounding, nan: FusedNan, flush: bool = False
 ) -> Words:
     """Return exact products plus c, rounded once; parameters as of `multiply_add`."""
     binary = p.x.binary
@@ -421,7 +421,7 @@ def add(
     return _specials(p, z, result, nan)
 
 
-def _specials(p: Product, z: Unpacked, result: Words, nan: NanRule) -> Words:
+def _specials(p: Product, z: Unpacked, result: Words, nan: FusedNan) -> Words:
     """Put infinities and NaN over a result that was computed as if all were finite."""
     x, y, binary = p.x, p.y, p.x.binary
     quiet = _u(1 << (binary.fraction + binary.unused - 1))

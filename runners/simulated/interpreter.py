@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.access import Barrier
-from runners.simulated.decoder import Kernel, Step, Waits
+from runners.simulated.access import WarpBarrier
+from runners.simulated.decoder import DecodedKernel, Step, Waits
 from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
-from runners.simulated.warps import LANES, Mask, Warps
+from runners.simulated.warps import LANES, Mask, WarpState
 
 LARGEST_STEP_COUNT = 200_000
 """Steps of one pass through a kernel after which it counts as hung: seconds of work, where a drawn
@@ -36,7 +36,7 @@ Places = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-def _holding(step: Step, warps: Warps, mask: Mask) -> Mask:
+def _holding(step: Step, warps: WarpState, mask: Mask) -> Mask:
     """Return the threads for which a step's guard, within the mask, holds."""
     if step.guard is None:
         return mask
@@ -52,7 +52,7 @@ class _Threads:
     As long as all of them are at the same step, only that is kept.
     """
 
-    def __init__(self, kernel: Kernel, warps: Warps) -> None:
+    def __init__(self, kernel: DecodedKernel, warps: WarpState) -> None:
         self._steps, self._warps = kernel.steps, warps
         self._end = len(kernel.steps)
         self._most_steps = warps.most_steps or LARGEST_STEP_COUNT * warps.passes
@@ -243,7 +243,7 @@ class _Threads:
             self._arrived[:, warps.indices] += released
         self._hold(here, released)
 
-    def _arrive(self, barrier: Barrier, index: int, here: Flags) -> None:
+    def _arrive(self, barrier: WarpBarrier, index: int, here: Flags) -> None:
         """Let threads go on that others wait for at a barrier, who need not wait for those."""
         warps = self._warps
         those = np.broadcast_to(here, (LANES, warps.indices.size))
@@ -313,7 +313,7 @@ class _Threads:
         refuse(TrapKind.DIVERGENT, self._steps[index].line, said, self._warps.names(bad))
 
 
-def run(kernel: Kernel, warps: Warps) -> None:
+def run(kernel: DecodedKernel, warps: WarpState) -> None:
     """Run all warps until they have exited, or raise `SimulatedTrap` with those it concerns."""
     try:
         _Threads(kernel, warps).run()

@@ -34,8 +34,8 @@ from runners.simulated.layouts import (
     scatter,
 )
 from runners.simulated.memory import Addresses
-from runners.simulated.operands import FromRegister, Operands, Source
-from runners.simulated.products import Types, multiply_on
+from runners.simulated.operands import FromRegister, OperandReader, Source
+from runners.simulated.products import ProductTypes, multiply_on
 from runners.simulated.silicon import (
     BitOperation,
     BitUnit,
@@ -52,15 +52,15 @@ from runners.simulated.warps import (
     Mask,
     Operation,
     Values,
-    Warps,
+    WarpState,
     constant,
     read_runs,
     write_runs,
 )
 
-Fetch = Callable[[Warps], Elements]
+Fetch = Callable[[WarpState], Elements]
 """What fetches a matrix from registers, as (rows, columns, warps)."""
-Form = tuple[re.Pattern[str], Callable[[Operands, re.Match[str]], Operation]]
+Form = tuple[re.Pattern[str], Callable[[OperandReader, re.Match[str]], Operation]]
 
 _NAME = re.compile(
     r"(wmma\.(?:load\.[abc]|store\.d|mma)|mma(?:\.sp(?:::ordered_metadata)?)?|[a-z]+)\.(.+)"
@@ -101,7 +101,8 @@ class Multiplicands(NamedTuple):
 
 
 def check_product(
-    operands: Operands, rows: Sequence[Multiplicands], types: Types, orders: tuple[str, str],
+    operands: OperandReader, rows: Sequence[Multiplicands], types: ProductTypes,
+    orders: tuple[str, str],
     q: Qualifiers,
 ) -> None:  # fmt: skip
     """Refuse qualifiers that do not go together, and those that the target has not.
@@ -126,12 +127,14 @@ def check_product(
 
 
 def writing(
-    operands: Operands, names: Sequence[str], compute: Callable[[Warps, Mask], list[Values]]
+    operands: OperandReader,
+    names: Sequence[str],
+    compute: Callable[[WarpState, Mask], list[Values]],
 ) -> Operation:
     """Return the operation that writes what is computed for whole warps to registers."""
     corrupt = operands.silicon.corruption(operands.instruction.opcode)
 
-    def execute(warps: Warps, mask: Mask) -> None:
+    def execute(warps: WarpState, mask: Mask) -> None:
         mask = warps.whole(mask)
         words = compute(warps, mask)
         if corrupt is not None:
@@ -143,7 +146,7 @@ def writing(
 
 
 def factors(
-    operands: Operands, shape: str, layouts: Mapping[str, Layout], quads: int = 1
+    operands: OperandReader, shape: str, layouts: Mapping[str, Layout], quads: int = 1
 ) -> Iterator[Fetch]:
     """Yield what fetches A, B and C from the registers behind those of D.
 
@@ -156,7 +159,7 @@ def factors(
 
 
 def _fetched(
-    sources: Sequence[Source], layout: Layout, size: tuple[int, int], quads: int, warps: Warps
+    sources: Sequence[Source], layout: Layout, size: tuple[int, int], quads: int, warps: WarpState
 ) -> Elements:
     elements = gather([source(warps) for source in sources], layout, warps.indices.size)
     if quads > 1:
@@ -165,7 +168,7 @@ def _fetched(
 
 
 def multiplication(
-    operands: Operands, types: Types, target: Layout, fetches: Sequence[Fetch],
+    operands: OperandReader, types: ProductTypes, target: Layout, fetches: Sequence[Fetch],
     multiply: Callable[..., Elements], quads: int = 1,
 ) -> Operation:  # fmt: skip
     """Return the operation that writes D, (rows, columns, warps), as `multiply` has it.
@@ -175,7 +178,7 @@ def multiplication(
     names = operands.registers(operands.instruction.operands[0], target.count, target.width)
     dtype = DTYPES[max(8, BITS[types.d])]
 
-    def compute(warps: Warps, _: Mask) -> list[Values]:
+    def compute(warps: WarpState, _: Mask) -> list[Values]:
         d = multiply(*[fetch(warps) for fetch in fetches])
         if quads > 1:
             d = d.reshape(*d.shape[:2], quads, -1).transpose(2, 0, 1, 3)
@@ -185,7 +188,9 @@ def multiplication(
     return writing(operands, names, compute)
 
 
-def product_unit(chip: Chip, types: Types, q: Qualifiers, k: int | None = None) -> MultiplyUnit:
+def product_unit(
+    chip: Chip, types: ProductTypes, q: Qualifiers, k: int | None = None
+) -> MultiplyUnit:
     """Return the unit for these types, with what the qualifiers of an opcode say.
 
     Of mma.sync, `k` says how many products are in each sum.
@@ -211,7 +216,7 @@ def product_unit(chip: Chip, types: Types, q: Qualifiers, k: int | None = None) 
 
 
 def _dense(
-    operands: Operands, shape: str, types: Types, layouts: Mapping[str, Layout],
+    operands: OperandReader, shape: str, types: ProductTypes, layouts: Mapping[str, Layout],
     sound: MultiplyUnit, quads: int = 1,
 ) -> Operation:  # fmt: skip
     """Return the operation that multiplies A and B, and adds C, on the device's unit."""
@@ -235,11 +240,11 @@ _MMA_ROWS = (
 )
 
 
-def _mma_sync(operands: Operands, match: re.Match[str]) -> Operation:
+def _mma_sync(operands: OperandReader, match: re.Match[str]) -> Operation:
     operands.expect(4)
     q = Qualifiers(match.groupdict(""))
     shape, orders, quads = q["shape"], (q["a_order"], q["b_order"]), 1
-    types = Types(*match.group("d", "a", "b", "c"))
+    types = ProductTypes(*match.group("d", "a", "b", "c"))
     check_product(operands, _MMA_ROWS, types, orders, q)
     chip, k = operands.silicon.chip, int(shape.rpartition("k")[2])
     if types.a == _QUADS.types and shape in _QUADS.shapes:
@@ -274,7 +279,7 @@ _WMMA_ROWS = (
 _ALIGNMENT = {1: (4, 4), 4: (4, 4), 8: (4, 4), 16: (4, 2), 32: (4, 4), 64: (8, 8)}
 
 
-def _check_aligned(operands: Operands, q: Qualifiers) -> None:
+def _check_aligned(operands: OperandReader, q: Qualifiers) -> None:
     if not q["aligned"] and operands.frame.version >= (6, 3):  # 9.7.14.4.3, PTX ISA Notes
         refuse(TrapKind.ILLEGAL, operands.line, ".aligned is required from PTX ISA 6.3")
 
@@ -295,7 +300,7 @@ def fragment_architecture(role: str, shape: str, kind: str) -> int | None:
     )
 
 
-def _transfer(operands: Operands, match: re.Match[str]) -> Operation:
+def _transfer(operands: OperandReader, match: re.Match[str]) -> Operation:
     """Decode wmma.load and wmma.store: `count` instances of the leading dimension, of a `run`."""
     first, second, *stride = operands.expect(2, 3)
     q = Qualifiers(match.groupdict(""))
@@ -334,7 +339,7 @@ def _transfer(operands: Operands, match: re.Match[str]) -> Operation:
 
     fixed = offsets(constant(*key)) if isinstance(key, tuple) else None
 
-    def starts(warps: Warps, mask: Mask) -> Addresses:
+    def starts(warps: WarpState, mask: Mask) -> Addresses:
         """Return (instances, warps or 1) addresses; trap on what the hardware does not move."""
         base = warps.uniform(address(warps), "the address", mask)
         moved = fixed
@@ -353,7 +358,7 @@ def _transfer(operands: Operands, match: re.Match[str]) -> Operation:
         quiet = elements.dtype.type(1 << (binary.fraction + binary.unused - 1))
         return np.where(is_nan(elements, binary), elements | quiet, elements)
 
-    def load(warps: Warps, mask: Mask) -> list[Values]:
+    def load(warps: WarpState, mask: Mask) -> list[Values]:
         width = max(8, bits) // 8
         runs = read_runs(warps, space, starts(warps, mask), run * bits // (8 * width), width, mask)
         if unit.missing:
@@ -364,7 +369,7 @@ def _transfer(operands: Operands, match: re.Match[str]) -> Operation:
         ordered = runs if by_rows else runs.swapaxes(0, 1)
         return scatter(quieted(ordered.reshape(-1, runs.shape[-1])), layout)
 
-    def store(warps: Warps, mask: Mask) -> None:
+    def store(warps: WarpState, mask: Mask) -> None:
         mask = warps.whole(mask)
         begins = starts(warps, mask)
         elements = gather([source(warps) for source in sources], layout, warps.indices.size)
@@ -376,7 +381,7 @@ def _transfer(operands: Operands, match: re.Match[str]) -> Operation:
     return store if role == "d" else writing(operands, names, load)
 
 
-def _wmma(operands: Operands, match: re.Match[str]) -> Operation:
+def _wmma(operands: OperandReader, match: re.Match[str]) -> Operation:
     operands.expect(4)
     q = Qualifiers(match.groupdict(""))
     given = q["types"][1:].split(".")
@@ -384,7 +389,7 @@ def _wmma(operands: Operands, match: re.Match[str]) -> Operation:
         given[1:1] = ["f16", "f16"]
     elif len(given) != 4 or given[1] == "f16":
         operands.unsupported(f"types {q['types']} are not known")
-    types, orders, seed = Types(*given), (q["a"], q["b"]), operands.silicon.layout_seed
+    types, orders, seed = ProductTypes(*given), (q["a"], q["b"]), operands.silicon.layout_seed
     check_product(operands, _WMMA_ROWS, types, orders, q)
     _check_aligned(operands, q)
     layouts = {

@@ -28,7 +28,7 @@ from runners.simulated.access import space_named
 from runners.simulated.layouts import Layout, gather, scatter
 from runners.simulated.matrices import Form, writing
 from runners.simulated.memory import WINDOWS, Addresses, Space
-from runners.simulated.operands import Operands
+from runners.simulated.operands import OperandReader
 from runners.simulated.silicon import RowUnit
 from runners.simulated.syntax import Operand
 from runners.simulated.warps import (
@@ -36,7 +36,7 @@ from runners.simulated.warps import (
     Mask,
     Operation,
     Values,
-    Warps,
+    WarpState,
     read_runs,
     spread,
     write_runs,
@@ -101,13 +101,13 @@ def _rewired(words: list[Values], unit: RowUnit) -> list[Values]:
 
 
 def _starts(
-    operands: Operands, place: Operand, match: re.Match[str], unit: RowUnit
-) -> Callable[[Warps], Addresses]:
+    operands: OperandReader, place: Operand, match: re.Match[str], unit: RowUnit
+) -> Callable[[WarpState], Addresses]:
     """Return what computes (32, warps or 1) addresses of rows in shared memory."""
     space = space_named(match["space"])
     address = operands.address(place, space)
 
-    def compute(warps: Warps) -> Addresses:
+    def compute(warps: WarpState) -> Addresses:
         every = address(warps)
         every = spread(every, (LANES, every.shape[1]))
         if space is Space.GENERIC:
@@ -118,7 +118,7 @@ def _starts(
     return compute
 
 
-def _load(operands: Operands, match: re.Match[str]) -> Operation:
+def _load(operands: OperandReader, match: re.Match[str]) -> Operation:
     """Decode ldmatrix."""
     shape, kind, number = match["shape"], match["type"], int(match["num"])
     transposed = match["trans"] is not None
@@ -142,7 +142,7 @@ def _load(operands: Operands, match: re.Match[str]) -> Operation:
     # Of s8.s4 nothing is padding.
     row_bytes = _ROW_BYTES // 2 if kind == "s8.s4" else _ROW_BYTES
 
-    def compute(warps: Warps, mask: Mask) -> list[Values]:
+    def compute(warps: WarpState, mask: Mask) -> list[Values]:
         rows = read_runs(
             warps, Space.SHARED, starts(warps)[:checked], row_bytes // width, width, mask,
             alignment=row_bytes,
@@ -154,7 +154,7 @@ def _load(operands: Operands, match: re.Match[str]) -> Operation:
     return writing(operands, names, compute)
 
 
-def _store(operands: Operands, match: re.Match[str]) -> Operation:
+def _store(operands: OperandReader, match: re.Match[str]) -> Operation:
     """Decode stmatrix of 16-bit elements, the reverse of ldmatrix."""
     number = int(match["num"])
     operands.need(90)
@@ -165,7 +165,7 @@ def _store(operands: Operands, match: re.Match[str]) -> Operation:
     sources = operands.sources(given, number, 32)
     starts = _starts(operands, place, match, unit)
 
-    def execute(warps: Warps, mask: Mask) -> None:
+    def execute(warps: WarpState, mask: Mask) -> None:
         mask = warps.whole(mask)
         size = warps.indices.size
         words = _rewired([spread(source(warps), (LANES, size)) for source in sources], unit)
@@ -178,7 +178,7 @@ def _store(operands: Operands, match: re.Match[str]) -> Operation:
     return execute
 
 
-def _move(operands: Operands, _: re.Match[str]) -> Operation:
+def _move(operands: OperandReader, _: re.Match[str]) -> Operation:
     """Decode movmatrix: lane 4 g + t gets elements (2 t, g) and (2 t + 1, g)."""
     target, given = operands.expect(2)
     operands.need(75)
@@ -187,7 +187,7 @@ def _move(operands: Operands, _: re.Match[str]) -> Operation:
     (source,) = operands.sources(given, 1, 32)
     held, moved = _layout("m8n8", 1, False), _layout("m8n8", 1, unit.transposed)
 
-    def compute(warps: Warps, _: Mask) -> list[Values]:
+    def compute(warps: WarpState, _: Mask) -> list[Values]:
         words = scatter(gather([source(warps)], held, warps.indices.size), moved)
         return [np.roll(word, -unit.rotation, axis=0) for word in _rewired(words, unit)]
 

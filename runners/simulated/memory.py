@@ -123,7 +123,7 @@ def _padded(size: int) -> int:
     return -(-size // _PADDING) * _PADDING
 
 
-class Place(NamedTuple):
+class MemoryPlace(NamedTuple):
     """Where part of the threads of an access go: a segment, byte indices into it, and who.
 
     The (rows, warps) offsets are into `segment.data`, of it where not chosen, too; (rows, warps or
@@ -208,7 +208,7 @@ class Memory:
     def places(
         self, space: Space, address: Addresses, width: int, owners: Owners, mask: Flags | None,
         writes: bool,
-    ) -> tuple[list[Place], Flags | None, int]:  # fmt: skip
+    ) -> tuple[list[MemoryPlace], Flags | None, int]:  # fmt: skip
         """Find the bytes that addresses stand for.
 
         The (rows, warps) addresses are in the space that the instruction names, each of so many
@@ -216,7 +216,7 @@ class Memory:
         outside every segment, None if none is; the bits that say how the addresses are aligned, as
         those of the places.
         """
-        found: list[Place] = []
+        found: list[MemoryPlace] = []
         missing: Flags | None = mask
         candidates = self._candidates[space]
         # Nearly always all addresses are in one segment: the one that was found last is the first.
@@ -231,7 +231,7 @@ class Memory:
             int(np.maximum.reduce(offset, axis=None, initial=0)) <= limit
         )
         if inside_all and not (writes and segment.read_only):
-            return [Place(segment, segment.indices(offset, owners), mask, union)], None, union
+            return [MemoryPlace(segment, segment.indices(offset, owners), mask, union)], None, union
         lowest = int(np.minimum.reduce(address, axis=None, initial=_LAST))
         highest = int(np.maximum.reduce(address, axis=None, initial=0))
         for number, (segment, base) in enumerate(candidates):
@@ -243,14 +243,14 @@ class Memory:
             offset = address - base
             if start <= lowest and highest <= start + limit:
                 candidates.insert(0, candidates.pop(number))
-                found.append(Place(segment, segment.indices(offset, owners), missing, union))
+                found.append(MemoryPlace(segment, segment.indices(offset, owners), missing, union))
                 return found, None, union
             inside = offset <= np.uint64(limit)
             if missing is not None:
                 inside = inside & missing
             if inside.any():
                 index = np.where(inside, segment.indices(offset, owners), 0)
-                found.append(Place(segment, index, inside, union))
+                found.append(MemoryPlace(segment, index, inside, union))
                 missing = ~inside if missing is None else missing & ~inside
         if missing is None:
             missing = np.ones(address.shape, np.bool_)

@@ -25,10 +25,10 @@ from runners.simulated.matrices import (
     multiplication,
     product_unit,
 )
-from runners.simulated.operands import Operands
-from runners.simulated.products import Types, multiply_on
+from runners.simulated.operands import OperandReader
+from runners.simulated.products import ProductTypes, multiply_on
 from runners.simulated.silicon import FloatUnit, FragmentUnit, MultiplyUnit
-from runners.simulated.syntax import Immediate
+from runners.simulated.syntax import ImmediateText
 from runners.simulated.warps import LANES, Operation, Values, spread
 
 _OPCODE = re.compile(
@@ -127,7 +127,11 @@ def _taken(b: Values, places: NDArray[np.int64]) -> Values:
 
 
 def _multiply(
-    types: Types, indices: Indices, unit: SparseUnit, arithmetic: MultiplyUnit, *given: Values
+    types: ProductTypes,
+    indices: Indices,
+    unit: SparseUnit,
+    arithmetic: MultiplyUnit,
+    *given: Values,
 ) -> Values:
     """Return D of A, B, C and the metadata; all have the warps as their last axis."""
     parts = []
@@ -164,19 +168,19 @@ def _multiply(
 _trap = stopping("mma.sp of f16 with selector 2 or 3 is illegal there")
 
 
-def _decode(operands: Operands, match: re.Match[str]) -> Operation:
+def _decode(operands: OperandReader, match: re.Match[str]) -> Operation:
     *_, metadata, given = operands.expect(6)
-    shape, types = match["shape"], Types(*match.group("d", "a", "b", "c"))
+    shape, types = match["shape"], ProductTypes(*match.group("d", "a", "b", "c"))
     q = Qualifiers(match.groupdict(""))
     check_product(operands, _ROWS, types, ("row", "col"), q)
     depth = int(shape.removeprefix("m16n8k")) // 2
     count = 2 * _INDICES_A_LANE // _indices_of_a_row(types.a, depth)
-    selector = given.value if isinstance(given, Immediate) and not given.float_bits else -1
+    selector = given.value if isinstance(given, ImmediateText) and not given.float_bits else -1
     traps = _TRAPPING.search(match[0]) and selector in (2, 3)
     if not (0 <= selector < count or traps):
         known = ", ".join(map(str, range(count)))
         operands.unsupported(f"the sparsity selector has to be one of the constants {known}")
-    if isinstance(metadata, Immediate):
+    if isinstance(metadata, ImmediateText):
         operands.unsupported("the metadata stand in a register")
     (held,) = operands.sources(metadata, 1, 32)
     unit = operands.unit(SparseUnit())

@@ -12,12 +12,12 @@ import numpy as np
 
 from runners.simulated import integers
 from runners.simulated.integers import Qualifiers
-from runners.simulated.operands import SINK, FromRegister, Operands, Source
-from runners.simulated.syntax import TYPE_BITS, Immediate, Name, Operand, Pair, Vector
-from runners.simulated.warps import DTYPES, LANES, Key, Mask, Operation, Values, Warps, constant
+from runners.simulated.operands import SINK, FromRegister, OperandReader, Source
+from runners.simulated.syntax import TYPE_BITS, ImmediateText, Name, Operand, Pair, VectorText
+from runners.simulated.warps import DTYPES, LANES, Key, Mask, Operation, Values, WarpState, constant
 
 Compute = Callable[..., Any]
-Decode = Callable[[Operands, Qualifiers, Any], Operation]
+Decode = Callable[[OperandReader, Qualifiers, Any], Operation]
 Target = tuple[str, np.dtype[Any]]
 """Key and dtype of a register that is written."""
 
@@ -33,7 +33,7 @@ QUALIFIER = re.compile(r"\{\.([^}]*)\}|\.?([\w:]+)")
 _SLOT = re.compile(r"(\{?)([,|]?) *(\w+)(?::(\w+))?([+?]?)\}? *")
 
 
-class Slot(NamedTuple):
+class OperandSlot(NamedTuple):
     """An operand of a row."""
 
     name: str
@@ -44,7 +44,7 @@ class Slot(NamedTuple):
     bits: int = 0
     dtype: np.dtype[Any] = DTYPES[1]  # of its numbers, unsigned unless the type is signed
 
-    def of(self, q: Qualifiers) -> "Slot":
+    def of(self, q: Qualifiers) -> "OperandSlot":
         """Return it with the type that it has in an instruction."""
         kind = q[self.type] or self.type
         if kind == "imm8":
@@ -54,7 +54,7 @@ class Slot(NamedTuple):
         return self._replace(type=kind, bits=bits, dtype=dtype)
 
 
-class Op:
+class ScalarOp:
     """A row: the opcode and its operands, as said above.
 
     `compute` takes arrays of the operands' values, signed where their type is: a ufunc, or a
@@ -83,7 +83,7 @@ class Op:
         for brace, joint, name, kind, mark in _SLOT.findall(listed):
             is_target = name in ("d", "p") or joint == "|"
             kind = kind or {"m": "u32", "CC": "pred"}.get(name, "type")
-            self.slots.append(Slot(name, brace and joint, is_target, mark, kind))
+            self.slots.append(OperandSlot(name, brace and joint, is_target, mark, kind))
         most = 1 + listed.count(",") - listed.count(", CC")
         self.counts = range(most - ("{," in listed), most + 1)
         paired = re.search(r"\|[pq]", listed) is not None
@@ -114,7 +114,9 @@ class Op:
         """Return whether these may be the operands, by their number and by what is `p|q`."""
         return len(given) in self.counts and isinstance(given[0], Pair) in self._pairs
 
-    def _decode(self, operands: Operands, q: Qualifiers, slots: Sequence[Slot]) -> Operation:
+    def _decode(
+        self, operands: OperandReader, q: Qualifiers, slots: Sequence[OperandSlot]
+    ) -> Operation:
         if self._needs:
             operands.need(self._needs.get(q["element"], 0))
         target, version = operands.silicon.target, operands.frame.version
@@ -151,7 +153,7 @@ class Op:
                 copied = slot.mark == "?"
                 sources.append(operands.source(operand, slot.bits, wider=wide, copied=copied))
                 seen.append(slot.dtype)
-            elif isinstance(operand, Immediate) and 0 <= operand.value <= 0xFF:
+            elif isinstance(operand, ImmediateText) and 0 <= operand.value <= 0xFF:
                 q = Qualifiers(q, **{slot.name: operand.value})
             else:
                 operands.unsupported(f"the {slot.name} is a constant from 0 to 255")
@@ -197,7 +199,7 @@ def _written(targets: Sequence[Target], compute: Compute, sources: Sequence[Sour
         compute, keys = _beside_constant(compute, *keys)
     target, dtype = targets[0]
 
-    def run(warps: Warps, mask: Mask) -> None:
+    def run(warps: WarpState, mask: Mask) -> None:
         # Most operands are held, most threads take part, and most results are raw already.
         if held:
             result = compute(*map(warps.registers.__getitem__, keys))
@@ -239,7 +241,7 @@ def _among_lanes(
     Lanes that the mask of members does not name, and lanes that are elsewhere, have no say.
     """
 
-    def run(warps: Warps, mask: Mask) -> None:
+    def run(warps: WarpState, mask: Mask) -> None:
         whole = (LANES, warps.indices.size)
         part = np.broadcast_to(np.True_ if mask is None else mask, whole)
         values = [np.broadcast_to(source(warps), whole) for source in sources]
@@ -254,7 +256,7 @@ def _among_lanes(
     return run
 
 
-def move(operands: Operands, q: Qualifiers, _: Any) -> Operation:
+def move(operands: OperandReader, q: Qualifiers, _: Any) -> Operation:
     """Decode mov: of a register, of a vector of them, or between a word and its parts."""
     bits = TYPE_BITS[q["type"]]
     given, origin = operands.expect(2)
@@ -264,15 +266,15 @@ def move(operands: Operands, q: Qualifiers, _: Any) -> Operation:
         keys = operands.registers(given, count, bits)
         sources = [operands.source(e, bits, copied=True) for e in operands.parts(origin, count)]
         return _written([(key, DTYPES[bits]) for key in keys], lambda *parts: parts, sources)
-    vector = given if isinstance(given, Vector) else origin
-    if not isinstance(vector, Vector):
+    vector = given if isinstance(given, VectorText) else origin
+    if not isinstance(vector, VectorText):
         name, only = operands.destination(given, bits), operands.source(origin, bits, copied=True)
         return lambda warps, mask: warps.write(name, only(warps), mask)
     count = len(vector.parts)
     part, dtype = bits // count, DTYPES[bits]
     if bits % (8 * count):
         operands.unsupported(f"{count} parts in {bits} bits")
-    if isinstance(given, Vector):
+    if isinstance(given, VectorText):
         targets = [(operands.destination(each, part), DTYPES[part]) for each in given.parts]
         places = [dtype.type(place) for place in range(0, bits, part)]
         source = operands.source(origin, bits, copied=True)
@@ -292,7 +294,7 @@ def move(operands: Operands, q: Qualifiers, _: Any) -> Operation:
     return _written([(operands.destination(given, bits), dtype)], joined, sources)
 
 
-def video(operands: Operands, q: Qualifiers, slots: Sequence[Slot]) -> Operation:
+def video(operands: OperandReader, q: Qualifiers, slots: Sequence[OperandSlot]) -> Operation:
     """Decode a video instruction: behind its operands stands what is selected of them."""
     plain: list[Operand] = []
     chosen = []

@@ -25,18 +25,18 @@ from runners.simulated.syntax import (
     TYPE_BITS,
     Address,
     Function,
-    Immediate,
-    Instruction,
+    ImmediateText,
+    InstructionText,
     Name,
     Operand,
-    Register,
-    Scope,
+    RegisterText,
+    TextScope,
     Variable,
-    Vector,
+    VectorText,
     member,
 )
 from runners.simulated.traps import TrapKind, refuse
-from runners.simulated.warps import DTYPES, Key, Values, Warps
+from runners.simulated.warps import DTYPES, Key, Values, WarpState
 
 _TAKES_ADDRESSES = re.compile(r"(?:mov|call|cvta(?!\.to))\b")
 """Instructions of which an operand is the address of a variable (ptxas 12.4 and 13.5)."""
@@ -60,12 +60,12 @@ class FromRegister:
 
     key: Key
 
-    def __call__(self, warps: Warps) -> Values:
+    def __call__(self, warps: WarpState) -> Values:
         """Return its bits."""
         return warps.registers[self.key]
 
 
-Source = FromRegister | Callable[[Warps], Values]
+Source = FromRegister | Callable[[WarpState], Values]
 """What fetches an operand: (1 or 32 lanes, warps or 1) raw bits."""
 
 
@@ -76,7 +76,7 @@ class Location(NamedTuple):
     offset: int
 
 
-def _float_bits(given: Immediate, bits: int) -> int:
+def _float_bits(given: ImmediateText, bits: int) -> int:
     """Return the bits of a floating-point constant in the format of this width."""
     if given.float_bits == bits:
         return given.value
@@ -98,7 +98,7 @@ def _behind(end: int, variable: Variable, space: Space) -> int:
 class Statics:
     """The variables of one kernel that exist once for a block or a module, if they are used."""
 
-    def __init__(self, module: Scope, base: int, functions: Mapping[str, int]) -> None:
+    def __init__(self, module: TextScope, base: int, functions: Mapping[str, int]) -> None:
         self._module, self.base, self.functions = module, base, functions
         self._locations: dict[Variable, Location] = {}
         self._ends = dict.fromkeys((Space.SHARED, Space.CONST, Space.GLOBAL), 0)
@@ -118,7 +118,7 @@ class Statics:
             found = Location(space, self._base_of(space) + offset)
         self._locations[variable] = found
         for value, _ in variable.initial:
-            if not isinstance(value, Immediate) and value.text not in self.functions:
+            if not isinstance(value, ImmediateText) and value.text not in self.functions:
                 self._target(variable, value.text)
         return found
 
@@ -153,7 +153,7 @@ class Statics:
             refuse(TrapKind.PARSE, variable.line, said)
         held = bytearray()
         for value, generic in variable.initial:
-            if isinstance(value, Immediate):
+            if isinstance(value, ImmediateText):
                 number = value.value
                 if value.float_bits and value.float_bits != 8 * width:
                     if variable.type != "f32":
@@ -184,7 +184,7 @@ class Frame:
     prefix: str
     base: int
     locations: dict[Variable, Location]
-    meanings: dict[Scope, dict[str, str]] = field(default_factory=dict)
+    meanings: dict[TextScope, dict[str, str]] = field(default_factory=dict)
     """What names were found to mean, by scope."""
 
     def __post_init__(self) -> None:
@@ -193,7 +193,7 @@ class Frame:
         inside = [each for scope in scopes for each in scope.variables.values()]
         local = [each for each in inside if each.space == "local"]
         self.end = most = self._place(self.base, (*function.results, *function.parameters, *local))
-        ends = dict[Scope | None, int]()
+        ends = dict[TextScope | None, int]()
         for scope in scopes:
             # Behind the closing brace nobody has the parameters of a call any more.
             start = ends.get(scope.parent, self.end)
@@ -214,10 +214,10 @@ class Frame:
         return self.locations.get(variable) or self.statics.location(variable)
 
 
-class Operands:
+class OperandReader:
     """The operands of one instruction in the expansion of its function."""
 
-    def __init__(self, instruction: Instruction, frame: Frame) -> None:
+    def __init__(self, instruction: InstructionText, frame: Frame) -> None:
         self.instruction, self.frame = instruction, frame
         self.line, self.silicon = instruction.line, frame.silicon
 
@@ -230,9 +230,9 @@ class Operands:
                     found.append(operand.text)
                 case Address():
                     found.append(operand.base or SINK)
-                case Vector():
+                case VectorText():
                     found += [part.text for part in operand.parts if isinstance(part, Name)]
-                case Immediate():
+                case ImmediateText():
                     pass
                 case _:
                     return None
@@ -262,7 +262,7 @@ class Operands:
     def _meaning(self, name: str) -> str:
         """Return the register or variable that a name means; empty if it is neither."""
         known = self.instruction.scope.find(name)
-        if isinstance(known, Register):
+        if isinstance(known, RegisterText):
             key = self.frame.prefix + known.key
             return known.type if key == name and known.parts == 1 else f"{key} {known}"
         if known is not None:
@@ -298,10 +298,10 @@ class Operands:
     def _undeclared(self, name: str) -> NoReturn:
         refuse(TrapKind.PARSE, self.line, f"{name} is not declared")
 
-    def register(self, name: str) -> Register:
+    def register(self, name: str) -> RegisterText:
         """Return the register of this name."""
         found = self.instruction.scope.find(name)
-        return found if isinstance(found, Register) else self._undeclared(name)
+        return found if isinstance(found, RegisterText) else self._undeclared(name)
 
     def width(self, name: str) -> int:
         """Return the declared width of a register in bits."""
@@ -326,7 +326,7 @@ class Operands:
         name = operand.text
         return SINK if name == SINK else self._key(name, self.register(name), bits, wider)
 
-    def _key(self, name: str, register: Register, bits: int, wider: bool) -> str:
+    def _key(self, name: str, register: RegisterText, bits: int, wider: bool) -> str:
         """Return the key of a register that has so many bits; refuse others."""
         has = TYPE_BITS[register.type]
         if has != bits and not (wider and has > bits):
@@ -346,7 +346,7 @@ class Operands:
         """
         parts = self.parts(operand, count)
         in_wmma = self.instruction.opcode.startswith("wmma.")
-        if count == 1 and isinstance(parts[0], Immediate) and not in_wmma:
+        if count == 1 and isinstance(parts[0], ImmediateText) and not in_wmma:
             self._no_register("a constant")
         return tuple(self.source(part, bits) for part in parts)
 
@@ -357,7 +357,7 @@ class Operands:
 
     def parts(self, operand: Operand, count: int) -> tuple[Any, ...]:
         """Return the elements of a vector: in braces, or a vector register."""
-        parts = operand.parts if isinstance(operand, Vector) else (operand,)
+        parts = operand.parts if isinstance(operand, VectorText) else (operand,)
         if isinstance(operand, Name):
             name, many = operand.text, 4
             if f"{name}.w" not in SPECIAL:
@@ -376,7 +376,7 @@ class Operands:
         With `wider`, a register may have more bits, whose low ones count. With `copied`, one that
         was never written is no reason to trap: compilers copy what they know to be undefined.
         """
-        if isinstance(operand, Immediate):
+        if isinstance(operand, ImmediateText):
             if operand.float_bits and bits < 32:
                 self.unsupported(f"a floating-point constant where {bits} bits are needed")
             value = _float_bits(operand, bits) if operand.float_bits else operand.value
@@ -426,7 +426,7 @@ class Operands:
             return self.frame.location(found).space
         return Space.PARAM if self.frame.function.is_entry else Space.LOCAL
 
-    def address(self, operand: Operand, space: Space) -> Callable[[Warps], Addresses]:
+    def address(self, operand: Operand, space: Space) -> Callable[[WarpState], Addresses]:
         """Return what computes a bracketed address as (1 or 32 lanes, warps or 1) uint64."""
         if not isinstance(operand, Address):
             self.unsupported("the address is not in brackets")

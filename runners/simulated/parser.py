@@ -1,4 +1,4 @@
-"""PTX text to `Listing`, refusing by line whatever is no PTX, or PTX that is not read.
+"""PTX text to `KernelText`, refusing by line whatever is no PTX, or PTX that is not read.
 
 Source: PTX ISA 4 (Syntax), 5 (State Spaces, Types, and Variables), 6 (Instruction Operands), 7
 (Abstracting the ABI), 11 (Directives). What describes the program for debuggers and tuners is
@@ -14,13 +14,13 @@ from runners.simulated.syntax import (
     CALLS,
     TYPE_BITS,
     Function,
-    Immediate,
-    Instruction,
-    Listing,
+    ImmediateText,
+    InstructionText,
+    KernelText,
     Name,
-    Scope,
+    TextScope,
     Variable,
-    Vector,
+    VectorText,
 )
 from runners.simulated.traps import TrapKind, refuse
 
@@ -61,16 +61,16 @@ _PERFORMANCE = re.compile(
 )
 
 
-def _instruction(match: re.Match[str]) -> Instruction:
+def _instruction(match: re.Match[str]) -> InstructionText:
     negated, register, opcode, rest = match.groups()
     operands = operands_of(rest.strip(), calls=opcode in CALLS)
     guard = None if register is None else Name(register, 0, bool(negated))
     text = match.string[match.start(3) : match.end()]
-    return Instruction(match[0], text, guard, opcode, operands)
+    return InstructionText(match[0], text, guard, opcode, operands)
 
 
 @lru_cache(maxsize=KEPT)
-def statement_of(text: str) -> Instruction | None:
+def statement_of(text: str) -> InstructionText | None:
     """Return the instruction that a text is, up to its semicolon; None if it is none."""
     if not (":" in text and _LABEL.match(text)) and (match := _INSTRUCTION.match(text)):
         with suppress(Refusal):
@@ -86,7 +86,7 @@ class _Module(Reader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._line, self._counted = 1, 0  # the line of a place that was looked at
-        self.scope = Scope()
+        self.scope = TextScope()
         self.entries: dict[str, Function] = {}
         self.functions: dict[str, Function] = {}
         self.version: tuple[int, int] | None = None
@@ -97,16 +97,16 @@ class _Module(Reader):
         self._counted = self.place
         return self._line
 
-    def listing(self) -> Listing:
+    def listing(self) -> KernelText:
         while self.place < len(self.text):
             self._directive(self.scope)
         if self.version is None or not self.target:
             refuse(
                 TrapKind.PARSE, 1, f"the module has no .{'target' if self.version else 'version'}"
             )
-        return Listing(self.version, self.target, self.entries, self.functions, self.scope)
+        return KernelText(self.version, self.target, self.entries, self.functions, self.scope)
 
-    def _directive(self, scope: Scope) -> None:
+    def _directive(self, scope: TextScope) -> None:
         """Take what a directive of a module or a body declares, or pass over it."""
         line, outside = self.here(), scope is self.scope
         directive = linking = self.need(_DIRECTIVE)[0]
@@ -164,7 +164,7 @@ class _Module(Reader):
             raise Refusal(f"type .{match[2]} is not known", TrapKind.UNSUPPORTED)
         return match[2], int(match[1][1]) if match[1] else 1
 
-    def _register(self, scope: Scope, line: int, kind: str, parts: int) -> None:
+    def _register(self, scope: TextScope, line: int, kind: str, parts: int) -> None:
         name = self.need(_NAME)[0]
         count = integer(self.need(_COUNT)[1]) if self.stands("<") else None
         if scope.declares(name) or name in scope.families:
@@ -190,7 +190,7 @@ class _Module(Reader):
             open_ended |= self.stands("]")
             if not self.stands("]"):
                 start, extent = self.place, self.value()
-                if not isinstance(extent, Immediate) or extent.float_bits or extent.value < 0:
+                if not isinstance(extent, ImmediateText) or extent.float_bits or extent.value < 0:
                     said = self.text[start : self.place].strip()
                     raise Refusal(f"{said} is no size of an array")
                 size *= extent.value
@@ -235,8 +235,8 @@ class _Module(Reader):
         parameters = self._parameters()
         while self.take(_PERFORMANCE):
             pass
-        body: tuple[Instruction, ...] | None = None
-        scopes: list[Scope] = []
+        body: tuple[InstructionText, ...] | None = None
+        scopes: list[TextScope] = []
         if not self.accept(";"):
             self.expect("{")
             body = tuple(self._body((*results, *parameters), scopes))
@@ -247,9 +247,11 @@ class _Module(Reader):
         if (old is None or old.body is None) and not (is_entry and body is None):
             known[name] = Function(name, is_entry, results, parameters, body, tuple(scopes))
 
-    def _body(self, formals: tuple[Variable, ...], scopes: list[Scope]) -> list[Instruction]:
+    def _body(
+        self, formals: tuple[Variable, ...], scopes: list[TextScope]
+    ) -> list[InstructionText]:
         """Take a body behind its brace; its scopes are added, the outermost first."""
-        scope = Scope(self.scope)
+        scope = TextScope(self.scope)
         scopes.append(scope)
         for formal in formals:
             if scope.declares(formal.name):
@@ -259,7 +261,7 @@ class _Module(Reader):
             else:
                 scope.variables[formal.name] = formal
         around = [scope]
-        body: list[Instruction] = []
+        body: list[InstructionText] = []
         while around:
             scope = around[-1]
             if not self.stands("{}"):
@@ -271,11 +273,11 @@ class _Module(Reader):
                 if len(around) >= _MOST_SCOPES:
                     raise Refusal("braces are too deep", TrapKind.UNSUPPORTED)
                 labels, targets = scope.labels.new_child(), scope.targets.new_child()
-                around.append(Scope(scope, len(scopes), labels=labels, targets=targets))
+                around.append(TextScope(scope, len(scopes), labels=labels, targets=targets))
                 scopes.append(around[-1])
         return body
 
-    def _statement(self, scope: Scope, body: list[Instruction]) -> None:
+    def _statement(self, scope: TextScope, body: list[InstructionText]) -> None:
         text = self.text
         if text.startswith(".", self.place):
             self._directive(scope)
@@ -295,15 +297,15 @@ class _Module(Reader):
         end = self.place + len(found.whole)
         # A guard may stand in the line before its instruction, and lines are those of opcodes.
         self.place = end - len(found.text)
-        body.append(Instruction(*found[:5], self.here(), scope))
+        body.append(InstructionText(*found[:5], self.here(), scope))
         self.place = end
         self.skip()
 
-    def _label(self, scope: Scope, match: re.Match[str], index: int) -> None:
+    def _label(self, scope: TextScope, match: re.Match[str], index: int) -> None:
         name = match[1]
         if match[2] in (".branchtargets", ".calltargets"):
             given = () if self.accept(";") else self.sequence(self.operand, ";")
-            parts = given[0].parts if given and isinstance(given[0], Vector) else given
+            parts = given[0].parts if given and isinstance(given[0], VectorText) else given
             scope.targets[name] = tuple(part.text for part in parts if isinstance(part, Name))
         elif match[2] is not None:
             self.need(_TO_SEMICOLON)
@@ -320,7 +322,7 @@ def _without(comment: re.Match[str]) -> str:
 
 
 @lru_cache(maxsize=_KEPT_MODULES)
-def parse(text: str) -> Listing:
+def parse(text: str) -> KernelText:
     """Parse a PTX module; the last ones are kept, so that the same text is parsed once.
 
     Raises `SimulatedTrap` with the line: of kind `PARSE` where the text is no PTX, `UNSUPPORTED`

@@ -25,8 +25,8 @@ from runners.simulated.fused import (
     F32,
     F64,
     NAMED,
-    Binary,
-    NanRule,
+    BinaryNumber,
+    FusedNan,
     Product,
     Rounding,
     add,
@@ -46,9 +46,9 @@ from runners.simulated.silicon import (
     DoubleUnit,
     FloatUnit,
     IntegerUnit,
-    Matrix,
     MultiplyUnit,
     QuadUnit,
+    UnitMatrix,
 )
 from runners.simulated.warps import spread
 
@@ -70,7 +70,7 @@ _ELEMENTS_AT_ONCE = 64 * 128
 _ZERO_EXPONENT = -(1 << 14)
 
 
-class _Factors(NamedTuple):
+class _ProductFactors(NamedTuple):
     """One matrix taken apart."""
 
     sign: Terms  # 1 or -1
@@ -80,7 +80,9 @@ class _Factors(NamedTuple):
     nan: Flags | None  # None where the matrix holds no special value
 
 
-def _take_apart(words: Words, binary: Binary, flush: bool, bottom: int | None = None) -> _Factors:
+def _take_apart(
+    words: Words, binary: BinaryNumber, flush: bool, bottom: int | None = None
+) -> _ProductFactors:
     """Take words apart; below the exponent `bottom`, if any, numbers are subnormal."""
     # 32-bit words need 64 bits for their sign bit to stay a bit.
     bits: NDArray[Any] = words.astype(np.int32 if words.itemsize < 4 else np.int64)
@@ -100,7 +102,7 @@ def _take_apart(words: Words, binary: Binary, flush: bool, bottom: int | None = 
     special = field == (1 << binary.exponent) - 1
     any_special = bool(special.any())
     negative = (bits >> (binary.exponent + binary.fraction)) & 1
-    return _Factors(
+    return _ProductFactors(
         sign=(1 - 2 * negative).astype(np.int32),
         exponent=exponent.astype(np.int32),
         significand=significand.astype(np.int32),
@@ -128,12 +130,14 @@ def narrowed(
     return _signed(magnitude, np.where(x.nan, bool(nan >> 16 & F16.sign), x.negative), F16)
 
 
-def _signed(magnitude: Any, negative: Any, binary: Binary) -> Words:
+def _signed(magnitude: Any, negative: Any, binary: BinaryNumber) -> Words:
     words: Words = magnitude | (negative * magnitude.dtype.type(binary.sign))
     return words.astype(f"u{binary.word // 8}")
 
 
-def _put_specials(words: Words, a: _Factors, b: _Factors, c: _Factors, unit: FloatUnit) -> Words:
+def _put_specials(
+    words: Words, a: _ProductFactors, b: _ProductFactors, c: _ProductFactors, unit: FloatUnit
+) -> Words:
     """Put the NaN and infinities that a block gives over a result as if all were finite."""
     narrow = not unit.wide_products
     if a.infinite is None and b.infinite is None and c.infinite is None and not narrow:
@@ -174,7 +178,7 @@ def _put_specials(words: Words, a: _Factors, b: _Factors, c: _Factors, unit: Flo
     return words
 
 
-def _carries(a: _Factors, b: _Factors, k: int, unit: FloatUnit) -> Flags:
+def _carries(a: _ProductFactors, b: _ProductFactors, k: int, unit: FloatUnit) -> Flags:
     """Return which products of significands are 2 or more."""
     product = a.significand[:, k, None] * b.significand[k][None]
     carries: Flags = product >> (2 * unit.multiplicand.fraction + 1) > 0
@@ -182,7 +186,7 @@ def _carries(a: _Factors, b: _Factors, k: int, unit: FloatUnit) -> Flags:
 
 
 def _largest_exponents(
-    a: _Factors, b: _Factors, c: _Factors, unit: FloatUnit
+    a: _ProductFactors, b: _ProductFactors, c: _ProductFactors, unit: FloatUnit
 ) -> tuple[list[Terms], Terms]:
     """Return the exponent of each k's products, and the largest of each dot product's terms."""
     # The accumulator is always a term: where it or any product is zero, the fixed exponent takes
@@ -206,7 +210,7 @@ def _largest_exponents(
     return exponents, top
 
 
-def _add_block(a: _Factors, b: _Factors, c_words: Words, unit: FloatUnit) -> Words:
+def _add_block(a: _ProductFactors, b: _ProductFactors, c_words: Words, unit: FloatUnit) -> Words:
     accumulator = unit.accumulator
     c = _take_apart(c_words, accumulator, flush=False)
     exponents, top = _largest_exponents(a, b, c, unit)
@@ -246,7 +250,7 @@ def _finish(total: Integers, scale: Integers, unit: FloatUnit) -> Words:
     """Round sums below 2^53 times 2^scale to words of the accumulator."""
     short = binary = unit.accumulator
     if unit.kept is not None:
-        short = Binary(binary.word, binary.exponent, unit.kept)
+        short = BinaryNumber(binary.word, binary.exponent, unit.kept)
     negative, size, drop = total < 0, np.abs(total), 52 - short.fraction
     # An integer below 2^53 is exact as float64, which has its leading one found; zero has none.
     image = size.astype(np.float64).view(np.int64)
@@ -290,9 +294,9 @@ def _blocks(depth: int, unit: FloatUnit) -> list[slice] | list[list[int]]:
     return held[::-1] if unit.descending else held
 
 
-def _part(factors: _Factors, index: Any) -> _Factors:
+def _part(factors: _ProductFactors, index: Any) -> _ProductFactors:
     found: Any = [None if field is None else field[index] for field in factors]
-    return _Factors(*found)
+    return _ProductFactors(*found)
 
 
 def _cut_or_rounded(words: Words, unit: FloatUnit) -> Words:
@@ -309,7 +313,7 @@ def _product(a: Words, b: Words, c: Words, unit: FloatUnit) -> Words:
     left, right = (
         _take_apart(_cut_or_rounded(words, unit), unit.multiplicand, matrix in unit.flushed, bottom)
         for words, matrix, bottom in zip(
-            (a, b), (Matrix.A, Matrix.B), unit.bottoms or (None, None), strict=True
+            (a, b), (UnitMatrix.A, UnitMatrix.B), unit.bottoms or (None, None), strict=True
         )
     )
     words = np.zeros_like(c) if unit.ignores_c or unit.accumulator_last else c
@@ -325,12 +329,12 @@ def _product(a: Words, b: Words, c: Words, unit: FloatUnit) -> Words:
 def _added(x: Words, y: Words, unit: FloatUnit) -> Words:
     """Return x times one plus y, rounded once."""
     one = np.full_like(x, unit.accumulator.one)
-    rounding, rule = unit.addition or unit.rounding, NanRule(unit.nan, unit.nan)
+    rounding, rule = unit.addition or unit.rounding, FusedNan(unit.nan, unit.nan)
     words: Words = multiply_add(x, one, y, unit.accumulator, rounding, rule).astype(x.dtype)
     return words
 
 
-def multiply(a: Words, b: Words, c: Words, unit: FloatUnit, result: Binary) -> Words:
+def multiply(a: Words, b: Words, c: Words, unit: FloatUnit, result: BinaryNumber) -> Words:
     """Return D = A times B plus C, as a unit computes it.
 
     A and B are (M, K, warps) and (K, N, warps) words of the unit's multiplicand format; C is
@@ -341,14 +345,14 @@ def multiply(a: Words, b: Words, c: Words, unit: FloatUnit, result: Binary) -> W
     for start in range(0, a.shape[-1], together):
         chosen = slice(start, start + together)
         addend = c[..., chosen]
-        if Matrix.C in unit.flushed:
+        if UnitMatrix.C in unit.flushed:
             addend = flushed(addend, F16 if addend.itemsize == 2 else F32)
         if addend.itemsize < unit.accumulator.word // 8:
             addend = widened(addend)
         words = _product(a[..., chosen], b[..., chosen], addend, unit)
         if result != unit.accumulator:
             words = narrowed(words, unit.nan, unit.narrowing, unit.saturating)
-        chunks.append(flushed(words, result) if Matrix.D in unit.flushed else words)
+        chunks.append(flushed(words, result) if UnitMatrix.D in unit.flushed else words)
     return np.concatenate(chunks, axis=-1)
 
 
@@ -357,7 +361,7 @@ _MINUS_ZERO = np.array([F64.sign], np.uint64)
 _WRAP = (1 << 32) - 1
 
 
-class Types(NamedTuple):
+class ProductTypes(NamedTuple):
     """The element types of a product, in the order of an opcode."""
 
     d: str
@@ -366,7 +370,7 @@ class Types(NamedTuple):
     c: str
 
 
-def multiply_on(unit: MultiplyUnit, a: Words, b: Words, c: Words, types: Types) -> Words:
+def multiply_on(unit: MultiplyUnit, a: Words, b: Words, c: Words, types: ProductTypes) -> Words:
     """Return D = A times B plus C as a unit computes it."""
     match unit:
         case FloatUnit():
@@ -383,7 +387,7 @@ def multiply_on(unit: MultiplyUnit, a: Words, b: Words, c: Words, types: Types) 
 
 def _multiply_scalar(a: Words, b: Words, c: Words, unit: QuadUnit, result: str) -> Words:
     """Multiply f16 matrices in f32 operations, each rounded to nearest even."""
-    rule = NanRule(unit.nan, unit.nan)
+    rule = FusedNan(unit.nan, unit.nan)
 
     def fused(product: Product, z: Words) -> Words:
         return add(product, z, Rounding.NEAREST_EVEN, rule)
@@ -412,14 +416,14 @@ def multiply_doubles(a: Words, b: Words, c: Words, unit: DoubleUnit) -> Words:
     """Return D = A times B plus C of f64, a chain of fused multiply-adds for each element."""
     a, b, c = (
         flushed(words, F64) if matrix in unit.flushed else words
-        for words, matrix in ((a, Matrix.A), (b, Matrix.B), (c, Matrix.C))
+        for words, matrix in ((a, UnitMatrix.A), (b, UnitMatrix.B), (c, UnitMatrix.C))
     )
     chunks = []
     for start in range(0, a.shape[-1], _AT_ONCE):
         chosen = slice(start, start + _AT_ONCE)
         chunks.append(_chain(a[..., chosen], b[..., chosen], c[..., chosen], unit))
     words: Words = np.concatenate(chunks, axis=-1)
-    return flushed(words, F64) if Matrix.D in unit.flushed else words
+    return flushed(words, F64) if UnitMatrix.D in unit.flushed else words
 
 
 def _chain(a: Words, b: Words, c: Words, unit: DoubleUnit) -> Words:

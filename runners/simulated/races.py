@@ -21,11 +21,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.decoder import Kernel, Step, Waits
-from runners.simulated.memory import VARIABLES_BASE, Memory, Owner, Place, Segment, Space
+from runners.simulated.decoder import DecodedKernel, Step, Waits
+from runners.simulated.memory import VARIABLES_BASE, Memory, MemoryPlace, Owner, Segment, Space
 from runners.simulated.scalar import APPROXIMATE
 from runners.simulated.traps import TrapKind, refuse
-from runners.simulated.warps import LANES, Key, Mask, Operation, Registers, Values, Warps, poison
+from runners.simulated.warps import (
+    LANES,
+    Key,
+    Mask,
+    Operation,
+    RegisterFile,
+    Values,
+    WarpState,
+    poison,
+)
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -109,7 +118,7 @@ def _dependent(steps: Sequence[Step], loads: Collection[str]) -> tuple[frozenset
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Access:
+class _TracedAccess:
     """What one instruction does to granules of a segment, all of the same shape.
 
     By granule the thread and its block; the last barrier of the block at which it waited, counted
@@ -141,7 +150,7 @@ class _Group:
     def forget(self, where: Ints) -> None:
         self.low[where], self.high[where] = _NOBODY, -1
 
-    def add(self, access: _Access, line: int) -> None:
+    def add(self, access: _TracedAccess, line: int) -> None:
         where = access.where
         np.minimum.at(self.low, where, access.thread)
         np.maximum.at(self.high, where, access.thread)
@@ -149,14 +158,14 @@ class _Group:
         np.maximum.at(self.epoch, where, access.arrived)
         self.line[where] = line
 
-    def before(self, access: _Access, per_block: int) -> Flags:
+    def before(self, access: _TracedAccess, per_block: int) -> Flags:
         """Return where all of them come before an access of the same block by a barrier of it."""
         low, high = self.low[access.where] // per_block, self.high[access.where] // per_block
         same = (low == access.block) & (high == access.block)
         found: Flags = same & (self.epoch[access.where] < access.epoch)
         return found
 
-    def races(self, access: _Access, per_block: int) -> Flags:
+    def races(self, access: _TracedAccess, per_block: int) -> Flags:
         """Return where one of them has no order beside an access."""
         where, thread = access.where, access.thread
         low, high = self.low[where], self.high[where]
@@ -180,10 +189,10 @@ class _Shadow:
         """What somebody touched, wrote, and read who said that nobody writes it."""
 
 
-class _Garbled(Registers):
+class _Garbled(RegisterFile):
     """Registers of which an instruction sees only those of the lanes that execute it."""
 
-    def __init__(self, values: Registers, garbage: int) -> None:
+    def __init__(self, values: RegisterFile, garbage: int) -> None:
         super().__init__(values)
         self.seen: Mask = None
         self.garbage = garbage
@@ -194,7 +203,7 @@ class _Garbled(Registers):
             return value
         return np.where(self.seen, value, poison(value.dtype, self.garbage, key))
 
-    def kept(self, kept: Flags) -> Registers:
+    def kept(self, kept: Flags) -> RegisterFile:
         return _Garbled(super().kept(kept), self.garbage)
 
 
@@ -204,7 +213,7 @@ class Watch:
     A granule has the bytes of the narrowest access; a lenient watch refuses nothing.
     """
 
-    def __init__(self, warps: Warps, steps: Sequence[Step], loads: Collection[str]) -> None:
+    def __init__(self, warps: WarpState, steps: Sequence[Step], loads: Collection[str]) -> None:
         texts = [step.text for step in steps]
         narrow = [found for one in texts if _MEMORY.match(one) and (found := _NARROW.search(one))]
         self._granule = min([int(found[1] or found[2]) // 8 for found in narrow], default=4)
@@ -268,7 +277,7 @@ class Watch:
             done = shadow.copying[where] < there[shadow.written.low[where]]
             shadow.copying[where[done]] = 0
 
-    def saw(self, place: Place, span: int, writes: bool) -> None:
+    def saw(self, place: MemoryPlace, span: int, writes: bool) -> None:
         """Take note of accesses of `span` bytes, or refuse them."""
         segment, text = place.segment, self.step.text
         if segment.read_only or (segment.owner is Owner.THREAD and not self._stores):
@@ -323,7 +332,7 @@ class Watch:
             return np.full(segment.size, self._everywhere)
         return np.repeat(marks, self._granule)[: segment.size]
 
-    def _write(self, shadow: _Shadow, access: _Access) -> None:
+    def _write(self, shadow: _Shadow, access: _TracedAccess) -> None:
         where, written, text = access.where, shadow.written, self.step.text
         self._check(shadow.read, access, "read")
         number = 0 if access.values is not None else _UNTOLD
@@ -351,7 +360,7 @@ class Watch:
         found: Ints = np.arange(LANES)[:, None] + _PLACES * self._warps.indices
         return found
 
-    def _access(self, place: Place, span: int, writes: bool) -> _Access:
+    def _access(self, place: MemoryPlace, span: int, writes: bool) -> _TracedAccess:
         threads, offsets = self._threads(), place.offsets
         if self.step.waits is Waits.WARP:
             threads = np.broadcast_to(threads[:1] + LANES, (offsets.shape[0], threads.shape[1]))
@@ -366,7 +375,7 @@ class Watch:
             whole = np.broadcast_to(written, (shape[0], written.shape[1], shape[1]))
             parts = np.ascontiguousarray(whole.swapaxes(1, 2)).view(f"u{self._granule}")
             values = parts.reshape(*shape, count)[chosen].reshape(-1).astype(np.uint64)
-        return _Access(
+        return _TracedAccess(
             segment=place.segment, where=(first[:, None] + np.arange(count)).reshape(-1),
             thread=thread, block=thread // self._per_block, epoch=self._waited[thread],
             arrived=self._arrived[thread], turn=self._turns[thread // _PLACES],
@@ -374,7 +383,7 @@ class Watch:
         )  # fmt: skip
 
     def _check(
-        self, group: _Group, access: _Access, done: str, *, but: Flags | None = None
+        self, group: _Group, access: _TracedAccess, done: str, *, but: Flags | None = None
     ) -> None:
         """Refuse an access that has no order beside those of a group."""
         bad = group.races(access, self._per_block)
@@ -391,7 +400,7 @@ class Watch:
         self._refuse(access, bad, f"{by}, with no common barrier in between")
 
     def _refuse(
-        self, access: _Access, bad: Flags, said: str, kind: TrapKind = TrapKind.RACE
+        self, access: _TracedAccess, bad: Flags, said: str, kind: TrapKind = TrapKind.RACE
     ) -> None:
         """Refuse what an access does where it is bad, if that is anywhere."""
         if self.lenient or not bad.any():
@@ -441,7 +450,9 @@ class WatchedMemory(Memory):
         return found
 
 
-def watched(kernel: Kernel, warps: Warps, *, lenient: bool = False) -> tuple[Kernel, Watch]:
+def watched(
+    kernel: DecodedKernel, warps: WarpState, *, lenient: bool = False
+) -> tuple[DecodedKernel, Watch]:
     """Return a kernel that is watched, on warps whose memory is a `WatchedMemory`, and by whom.
 
     A lenient watch refuses no race.
@@ -472,7 +483,7 @@ def _watched(step: Step, watch: Watch) -> Step:
         return step
     members, copies = step.members, _COPIES.match(step.text)
 
-    def run(warps: Warps, mask: Mask) -> None:
+    def run(warps: WarpState, mask: Mask) -> None:
         watch.step = step
         if members is None:
             operation(warps, mask)
@@ -492,7 +503,7 @@ def _watched(step: Step, watch: Watch) -> Step:
     return replace(step, operation=found)
 
 
-def _check_members(warps: Warps, members: Values, mask: Mask) -> None:
+def _check_members(warps: WarpState, members: Values, mask: Mask) -> None:
     """Refuse an instruction of some lanes unless they are those that each of them names.
 
     Source: PTX ISA 9.7.9.6 (shfl.sync): a lane that executes it is in its mask, all lanes of the

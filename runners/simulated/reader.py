@@ -13,12 +13,12 @@ from runners.simulated.syntax import (
     WARP_SIZE,
     Address,
     Group,
-    Immediate,
+    ImmediateText,
     Initial,
     Name,
     Operand,
     Pair,
-    Vector,
+    VectorText,
 )
 from runners.simulated.traps import TrapKind
 
@@ -237,7 +237,7 @@ class Reader:
             value = int(sign(value))
         return _wrapped(value) if signs else value
 
-    def value(self) -> Name | Immediate:
+    def value(self) -> Name | ImmediateText:
         """Take a name, with an offset where it is that of a variable, or a constant."""
         negated = self.take(_NOT) is not None
         if name := self.take(_OPERAND_NAME):
@@ -246,11 +246,11 @@ class Reader:
         number = self.take(_FLOAT)
         if number is None:
             self.place = start
-            return Immediate(self.expression())
+            return ImmediateText(self.expression())
         value, bits = _floating(number[0])
         if self.stands("+-*/"):
             raise Refusal("expressions of floating-point constants are not known")
-        return Immediate(value ^ ((signs.count("-") & 1) << (bits - 1)), bits)
+        return ImmediateText(value ^ ((signs.count("-") & 1) << (bits - 1)), bits)
 
     def operand(self, calls: bool = False) -> Operand:
         """Take an operand; with `calls`, parentheses hold the parameters of a call."""
@@ -264,7 +264,7 @@ class Reader:
                 self.expect("]")
             return Address(name[0] if name else "", offset, places or ())
         if self.accept("{"):
-            return Vector(self.sequence(self.value, "}"))
+            return VectorText(self.sequence(self.value, "}"))
         if calls and self.accept("("):
             return Group(() if self.accept(")") else self.sequence(self.value, ")"))
         value = self.value()
@@ -279,7 +279,7 @@ class Reader:
             with suppress(Refusal):
                 given = [integer(text.strip()) for text in numbers[1].split(",")]
                 self.take(_NUMBERS)
-                return tuple(Initial(Immediate(number)) for number in given)
+                return tuple(Initial(ImmediateText(number)) for number in given)
         if self.stands("}"):
             return ()
         if self.accept("{"):
@@ -319,7 +319,7 @@ def _alone(text: str) -> Operand:
     if text.startswith("{"):
         parts = [part.strip() for part in text[1:-1].split(",")]
         if all(map(_OPERAND_NAME.fullmatch, parts)):
-            return Vector(tuple(map(Name, parts)))
+            return VectorText(tuple(map(Name, parts)))
     reader = Reader(text)
     (operand,) = reader.sequence(reader.operand, "")
     return operand

@@ -24,8 +24,8 @@ import numpy as np
 
 from runners.simulated import floating, integers
 from runners.simulated.integers import Qualifiers
-from runners.simulated.opcodes import Compute, Op, Slot, move, video
-from runners.simulated.operands import Operands, Source
+from runners.simulated.opcodes import Compute, OperandSlot, ScalarOp, move, video
+from runners.simulated.operands import OperandReader, Source
 from runners.simulated.syntax import TYPE_BITS
 from runners.simulated.warps import Operation
 
@@ -72,8 +72,8 @@ _NARROWER = tuple(
 """Formats, and others of which not all numbers are in them."""
 
 
-def _rows(syntax: str, computes: Mapping[str, Compute], **options: Any) -> list[Op]:
-    return [Op(name + syntax, compute, **options) for name, compute in computes.items()]
+def _rows(syntax: str, computes: Mapping[str, Compute], **options: Any) -> list[ScalarOp]:
+    return [ScalarOp(name + syntax, compute, **options) for name, compute in computes.items()]
 
 
 _SUMS, _FUSED, _QUOTIENTS, _SIGNS, _LEAST = (
@@ -110,42 +110,44 @@ def _without_negatives(compute: np.ufunc) -> Compute:
 
 ROWS = (
     # Moves and selections (9.7.7, 9.7.9).
-    Op("mov{.v}.type d, a", decode=move, v="v2 v4", type=f"pred b8 u8 s8 {_ANY}"),
-    Op("mov.type d, a", decode=move, type="b128"),
-    Op("selp.type d, a?, b?, c:pred", lambda _, a, b, c: np.where(c, a, b), type=_ANY),
-    Op("slct.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="s32"),
-    Op("slct{.ftz}.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="f32"),
+    ScalarOp("mov{.v}.type d, a", decode=move, v="v2 v4", type=f"pred b8 u8 s8 {_ANY}"),
+    ScalarOp("mov.type d, a", decode=move, type="b128"),
+    ScalarOp("selp.type d, a?, b?, c:pred", lambda _, a, b, c: np.where(c, a, b), type=_ANY),
+    ScalarOp("slct.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="s32"),
+    ScalarOp("slct{.ftz}.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="f32"),
     # Integers (9.7.1, 9.7.2).
     *_rows(".type d, a, b", _LINEAR | _ORDERED, type=_WORDS),
     *_rows(".type d, a, b", {"mul.lo": np.multiply, "mul.hi": integers.high_product}, type=_WORDS),
-    Op("div.type d, a, b", integers.divide, type=_WORDS, otherwise=lambda q, a, b: (
+    ScalarOp("div.type d, a, b", integers.divide, type=_WORDS, otherwise=lambda q, a, b: (
         # By zero: three, as good as any (9.7.1.9 leaves it open).
         np.where(b == 0, a.dtype.type(3), integers.divide(q, a, b).astype(a.dtype)))),
-    Op("rem.type d, a, b", integers.remainder, type=_WORDS, otherwise=lambda q, a, b: (
+    ScalarOp("rem.type d, a, b", integers.remainder, type=_WORDS, otherwise=lambda q, a, b: (
         np.where(b == 0, ~a, integers.remainder(q, a, b).astype(a.dtype)))),
-    Op("add.type d, a, b", np.add, type="u16x2 s16x2"),
+    ScalarOp("add.type d, a, b", np.add, type="u16x2 s16x2"),
     *_rows(".type d, a, b", _ORDERED, type="u16x2 s16x2"),
     *_rows(".relu.type d, a, b", {n: _without_negatives(f) for n, f in _ORDERED.items()},
            type="s32 s16x2"),
     *_rows(".sat.s32 d, a, b", {n: _saturating(f) for n, f in _LINEAR.items()}),
-    Op("mad.lo.type d, a, b, c", lambda _, a, b, c: a * b + c, type=_WORDS),
-    Op("mad.hi.type d, a, b, c", lambda q, *ab_c: integers.high_product(q, *ab_c[:2]) + ab_c[2],
+    ScalarOp("mad.lo.type d, a, b, c", lambda _, a, b, c: a * b + c, type=_WORDS),
+    ScalarOp("mad.hi.type d, a, b, c", lambda q, *ab_c: integers.high_product(q,
+        *ab_c[:2]) + ab_c[2],
        type=_WORDS),
-    Op("mad.hi.sat.s32 d, a, b, c", lambda q, a, b, c: (
+    ScalarOp("mad.hi.sat.s32 d, a, b, c", lambda q, a, b, c: (
         integers.clamped(integers.high_product(q, a, b).astype(np.int64) + c))),
     *(
-        Op(f"{name}.wide.{sign}{bits} d:{sign}{2 * bits}, a, b{more}", lambda _, a, b, *c: (
+        ScalarOp(f"{name}.wide.{sign}{bits} d:{sign}{2 * bits}, a, b{more}", lambda _, a, b, *c: (
             sum(c, a.astype(f"{a.dtype.kind}{2 * a.itemsize}") * b)))
         for sign in "us"
         for bits in (16, 32)
         for name, more in (("mul", ""), ("mad", f", c:{sign}{2 * bits}"))
     ),
-    Op("mul24.part.type d, a, b", integers.by_24_bits, type=_WORD),
-    Op("mad24.part.type d, a, b, c", integers.by_24_bits, type=_WORD),
-    Op("mad24.part{.sat}.s32 d, a, b, c", integers.by_24_bits, part="hi"),
-    Op("sad.type d, a, b, c", lambda _, a, b, c: np.where(a > b, a - b, b - a) + c, type=_WORDS),
+    ScalarOp("mul24.part.type d, a, b", integers.by_24_bits, type=_WORD),
+    ScalarOp("mad24.part.type d, a, b, c", integers.by_24_bits, type=_WORD),
+    ScalarOp("mad24.part{.sat}.s32 d, a, b, c", integers.by_24_bits, part="hi"),
+    ScalarOp("sad.type d, a, b, c", lambda _, a, b, c: np.where(a > b, a - b, b - a) + c,
+        type=_WORDS),
     *(
-        Op(syntax, integers.with_carry, otherwise=integers.with_carry_otherwise, type=_LONG)
+        ScalarOp(syntax, integers.with_carry, otherwise=integers.with_carry_otherwise, type=_LONG)
         for syntax in (
             *("add.cc.type d|CC, a, b", "addc.type d, a, b, CC", "addc.cc.type d|CC, a, b, CC"),
             *("sub.cc.type d|CC, a, b", "subc.type d, a, b, CC", "subc.cc.type d|CC, a, b, CC"),
@@ -153,80 +155,82 @@ ROWS = (
             "madc.part.cc.type d|CC, a, b, c, CC",
         )
     ),
-    Op("dp4a.atype.btype d:b32, a:b32, b:b32, c:b32", integers.dot),
-    Op("dp2a.part.atype.btype d:b32, a:b32, b:b32, c:b32", integers.dot),
+    ScalarOp("dp4a.atype.btype d:b32, a:b32, b:b32, c:b32", integers.dot),
+    ScalarOp("dp2a.part.atype.btype d:b32, a:b32, b:b32, c:b32", integers.dot),
     *_rows(".type d, a", {"neg": np.negative, "abs": np.abs}, type="s16 s32 s64"),
     # Bits (9.7.1, 9.7.8, 9.7.9.7).
     *_rows(".type d, a, b", _LOGIC, type=f"pred {_RAW}"),
-    Op("not.type d, a", np.invert, type=f"pred {_RAW}"),
-    Op("cnot.type d, a", lambda _, a: (a == 0).astype(a.dtype), type=_RAW),
-    Op("shl.type d, a, b:u32", lambda _, a, b: a << integers.amount(a, b), type=_RAW),
-    Op("shr.type d, a, b:u32", lambda _, a, b: a >> integers.amount(a, b), type=f"{_RAW} {_WORDS}"),
-    Op("popc.type d:u32, a", lambda _, a: integers.population(a).astype(np.uint32), type=_LONG_RAW),
-    Op("clz.type d:u32, a", lambda _, a: (
+    ScalarOp("not.type d, a", np.invert, type=f"pred {_RAW}"),
+    ScalarOp("cnot.type d, a", lambda _, a: (a == 0).astype(a.dtype), type=_RAW),
+    ScalarOp("shl.type d, a, b:u32", lambda _, a, b: a << integers.amount(a, b), type=_RAW),
+    ScalarOp("shr.type d, a, b:u32", lambda _, a, b: a >> integers.amount(a, b),
+        type=f"{_RAW} {_WORDS}"),
+    ScalarOp("popc.type d:u32, a", lambda _, a: integers.population(a).astype(np.uint32),
+        type=_LONG_RAW),
+    ScalarOp("clz.type d:u32, a", lambda _, a: (
         (8 * a.itemsize - 1 - integers.highest(a)).astype(np.uint32)), type=_LONG_RAW),
-    Op("bfind{.shiftamt}.type d:u32, a", integers.find_highest, type=_LONG),
-    Op("brev.type d, a", integers.reverse, type=_LONG_RAW),
-    Op("bfe.type d, a, b:u32, c:u32", integers.extract, type=_LONG),
-    Op("bfi.type d, a, b, c:u32, e:u32", integers.insert, type=_LONG_RAW),
-    Op("szext.mode.type d, a, b:u32", lambda q, a, b: (
+    ScalarOp("bfind{.shiftamt}.type d:u32, a", integers.find_highest, type=_LONG),
+    ScalarOp("brev.type d, a", integers.reverse, type=_LONG_RAW),
+    ScalarOp("bfe.type d, a, b:u32, c:u32", integers.extract, type=_LONG),
+    ScalarOp("bfi.type d, a, b, c:u32, e:u32", integers.insert, type=_LONG_RAW),
+    ScalarOp("szext.mode.type d, a, b:u32", lambda q, a, b: (
         a << (up := (np.uint32(32) - integers.length(q, b)).astype(a.dtype)) >> up), type=_WORD),
-    Op("bmsk.mode.b32 d, a, b", lambda q, a, b: (
+    ScalarOp("bmsk.mode.b32 d, a, b", lambda q, a, b: (
         integers.ones(integers.length(q, b), 32) << integers.length(q, a))),
-    Op("lop3.b32 d, a, b, c, table:imm8", integers.look_up),
-    Op("lop3.bool.b32 d|p:pred, a, b, c, table:imm8, e:pred", integers.look_up,
+    ScalarOp("lop3.b32 d, a, b, c, table:imm8", integers.look_up),
+    ScalarOp("lop3.bool.b32 d|p:pred, a, b, c, table:imm8, e:pred", integers.look_up,
        bool="and or"),
-    Op("fns.b32 d, a, b, c:s32", integers.find_nth),
-    Op("shf.side.mode.b32 d, a, b, c", integers.funnel, side="l r"),
-    Op("prmt.b32{.mode} d, a, b, c", integers.permute, mode=integers.PERMUTATIONS),
+    ScalarOp("fns.b32 d, a, b, c:s32", integers.find_nth),
+    ScalarOp("shf.side.mode.b32 d, a, b, c", integers.funnel, side="l r"),
+    ScalarOp("prmt.b32{.mode} d, a, b, c", integers.permute, mode=integers.PERMUTATIONS),
     # Floating point (9.7.3 to 9.7.5).
     *_rows("{.rnd}{.ftz}{.sat}.f32 d, a, b", _SUMS),
     *_rows("{.rnd}.f64 d, a, b", _SUMS),
     *_rows("{.rnd}{.ftz}.type d, a, b", _SUMS, type="f32x2", needs={"f32": 100}),
-    Op("fma.rnd{.ftz}.type d, a, b, c", _FUSED["fma"], type="f32x2", needs={"f32": 100}),
+    ScalarOp("fma.rnd{.ftz}.type d, a, b, c", _FUSED["fma"], type="f32x2", needs={"f32": 100}),
     *_rows("{.rnd}{.sat}.type.origin d, a:origin, b", {
         name: floating.widening(_SUMS[name]) for name in ("add", "sub")}, **_MIXED),
-    Op("fma.rnd{.sat}.type.origin d, a:origin, b:origin, c", floating.widening(_FUSED["fma"]),
+    ScalarOp("fma.rnd{.sat}.type.origin d, a:origin, b:origin, c", floating.widening(_FUSED["fma"]),
        **_MIXED),
     *_rows("{.rnd}{.ftz}{.sat}.type d, a, b", _SUMS, rnd="rn", type=_HALF),
     *_rows("{.rnd}.type d, a, b", _SUMS, rnd="rn", type=_BHALF, needs={"bf16": 90}),
     *_rows(".rnd{.ftz}{.sat}.f32 d, a, b, c", _FUSED),
     *_rows(".rnd.f64 d, a, b, c", _FUSED),
-    Op("fma.rnd{.ftz}{.sat}{.relu}.type d, a, b, c", _FUSED["fma"], rnd="rn", type=_HALF),
-    Op("fma.rnd{.relu}.type d, a, b, c", _FUSED["fma"], rnd="rn", type=_BHALF, needs=_SM_80),
-    Op("div.rnd{.ftz}.f32 d, a, b", _DIVISION),
-    Op("div.rnd.f64 d, a, b", _DIVISION),
+    ScalarOp("fma.rnd{.ftz}{.sat}{.relu}.type d, a, b, c", _FUSED["fma"], rnd="rn", type=_HALF),
+    ScalarOp("fma.rnd{.relu}.type d, a, b, c", _FUSED["fma"], rnd="rn", type=_BHALF, needs=_SM_80),
+    ScalarOp("div.rnd{.ftz}.f32 d, a, b", _DIVISION),
+    ScalarOp("div.rnd.f64 d, a, b", _DIVISION),
     *_rows(".rnd{.ftz}.f32 d, a", _QUOTIENTS),
     *_rows(".rnd.f64 d, a", _QUOTIENTS),
     # Those whose error alone the ISA bounds: a stand-in (`APPROXIMATE`).
-    Op("div.how{.ftz}.f32 d, a, b", _NEAR, how="approx full"),
-    *(Op(f"{name}.approx{{.ftz}}.f32 d, a", _NEAR)
+    ScalarOp("div.how{.ftz}.f32 d, a, b", _NEAR, how="approx full"),
+    *(ScalarOp(f"{name}.approx{{.ftz}}.f32 d, a", _NEAR)
       for name in ("rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2")),
-    Op("rcp.approx.ftz.f64 d, a", _NEAR, ftz="ftz"),
-    Op("rsqrt.approx{.ftz}.f64 d, a", _NEAR),
-    Op("tanh.approx.type d, a", _NEAR, type=f"f32 {_HALF} {_BHALF}",
+    ScalarOp("rcp.approx.ftz.f64 d, a", _NEAR, ftz="ftz"),
+    ScalarOp("rsqrt.approx{.ftz}.f64 d, a", _NEAR),
+    ScalarOp("tanh.approx.type d, a", _NEAR, type=f"f32 {_HALF} {_BHALF}",
        needs={"f32": 75, "f16": 75, "bf16": 90}),
-    Op("ex2.approx.type d, a", _NEAR, type=_HALF, needs={"f16": 75}),
-    Op("ex2.approx.ftz.type d, a", _NEAR, type=_BHALF, needs={"bf16": 90}),
+    ScalarOp("ex2.approx.type d, a", _NEAR, type=_HALF, needs={"f16": 75}),
+    ScalarOp("ex2.approx.ftz.type d, a", _NEAR, type=_BHALF, needs={"bf16": 90}),
     *_rows("{.ftz}.type d, a", _SIGNS, type=f"f32 {_HALF}"),
     *_rows(".type d, a", _SIGNS, type=f"f64 {_BHALF}", needs=_SM_80),
     *_rows("{.ftz}{.NaN}{.xorsign.abs}.f32 d, a, b{, c}", _LEAST),
     *_rows(".f64 d, a, b", _LEAST),
     *_rows("{.ftz}{.NaN}{.xorsign.abs}.type d, a, b", _LEAST, type=_HALF, needs=_SM_80),
     *_rows("{.NaN}{.xorsign.abs}.type d, a, b", _LEAST, type=_BHALF, needs=_SM_80),
-    Op("copysign.type d, a, b", lambda q, a, b: (
+    ScalarOp("copysign.type d, a, b", lambda q, a, b: (
         (b & ~floating.sign_of(q, a)) | (a & floating.sign_of(q, a))), type="f32 f64"),
-    Op("testp.kind.type p:pred, a", floating.is_of_kind, type="f32 f64",
+    ScalarOp("testp.kind.type p:pred, a", floating.is_of_kind, type="f32 f64",
        kind=" ".join(floating.KINDS)),
     # Comparisons (9.7.6). Of integers, most are for one predicate and combined with nothing.
     *(
-        Op(f"setp.{name}.type p:pred, a, b", compute, type=types)
+        ScalarOp(f"setp.{name}.type p:pred, a, b", compute, type=types)
         for names, _, types, *_ in _COMPARISONS[:3]
         for name, compute in integers.COMPARE.items()
         if name in names.split()
     ),
     *(
-        Op(f"{opcode}, a, b{more}", compute, cmp=names, type=types, dtype=results)
+        ScalarOp(f"{opcode}, a, b{more}", compute, cmp=names, type=types, dtype=results)
         for names, ftz, types, second, results in _COMPARISONS
         for boolean, more in (("", ""), (".bool", ", c:pred"))
         for opcode, compute in (
@@ -235,15 +239,15 @@ ROWS = (
         )
     ),
     # Conversions (9.7.9.23).
-    Op("cvt.to.origin d:to+, a:origin+", floating.integer_to_integer, to=_INTEGERS,
+    ScalarOp("cvt.to.origin d:to+, a:origin+", floating.integer_to_integer, to=_INTEGERS,
        origin=_INTEGERS),
     *(
-        Op("cvt{.sat}.to.origin d:to+, a:origin+", floating.integer_to_integer, to=to,
+        ScalarOp("cvt{.sat}.to.origin d:to+, a:origin+", floating.integer_to_integer, to=to,
            origin=" ".join(each for each in _INTEGERS.split() if floating.exceeds(each, to)))
         for to in _INTEGERS.split()
     ),
     *(
-        Op(f"cvt{more}{ftz}{sat}.to.origin d:to+, a:origin+", compute, to=to, origin=origin)
+        ScalarOp(f"cvt{more}{ftz}{sat}.to.origin d:to+, a:origin+", compute, to=to, origin=origin)
         for compute, more, pairs in (
             (floating.integer_to_float, ".rnd", product(_FLOATS, (_INTEGERS,))),
             (floating.float_to_integer, ".irnd", product((_INTEGERS,), _FLOATS)),
@@ -257,7 +261,7 @@ ROWS = (
         for sat in ("{.sat}" if "bf16" not in (to, origin) else "",)
     ),
     *(
-        Op(f"cvt.rnd{{.satfinite}}{{.relu}}.to.origin d:to, a:origin{more}", compute, to=to,
+        ScalarOp(f"cvt.rnd{{.satfinite}}{{.relu}}.to.origin d:to, a:origin{more}", compute, to=to,
            origin="f32", rnd=rounding)
         for to, rounding, compute, more in (
             ("f16 bf16", "rn rz", floating.narrowed, ""),
@@ -266,7 +270,7 @@ ROWS = (
         )
     ),
     *(
-        Op(f"cvt.rnd.satfinite{{.relu}}.to.origin d:to, a:origin{more}", compute,
+        ScalarOp(f"cvt.rnd.satfinite{{.relu}}.to.origin d:to, a:origin{more}", compute,
            to="e4m3x2 e5m2x2", origin=origin, rnd="rn", needs=dict.fromkeys((origin, "f16"), 89))
         for origin, compute, more in (
             ("f32", floating.narrowed_pair, ", b:origin"),
@@ -274,14 +278,15 @@ ROWS = (
                 floating.narrowed_pair(q, *np.moveaxis(integers.parts(a, "u2"), -1, 0)[::-1])), ""),
         )
     ),
-    Op("cvt.rnd{.relu}.to.origin d:to, a:origin", floating.widened_bytes, to="f16x2",
+    ScalarOp("cvt.rnd{.relu}.to.origin d:to, a:origin", floating.widened_bytes, to="f16x2",
        origin="e4m3x2 e5m2x2", rnd="rn", needs={"e4m3": 89, "e5m2": 89}),
-    Op("cvt.pack.sat.to.origin d:b32, a:s32, b:s32", integers.pack, to="u16 s16", origin="s32"),
-    Op("cvt.pack.sat.to.origin.b32 d:b32, a:s32, b:s32, c:b32", integers.pack,
+    ScalarOp("cvt.pack.sat.to.origin d:b32, a:s32, b:s32", integers.pack, to="u16 s16",
+        origin="s32"),
+    ScalarOp("cvt.pack.sat.to.origin.b32 d:b32, a:s32, b:s32, c:b32", integers.pack,
        to="u2 s2 u4 s4 u8 s8", origin="s32"),
     # Video (9.7.18).
     *(
-        Op(f"{name}.{kinds}{more} d:u32, a:u32, b:u32{c}", decode=video, **_VIDEO)
+        ScalarOp(f"{name}.{kinds}{more} d:u32, a:u32, b:u32{c}", decode=video, **_VIDEO)
         for names, kinds, more, c in (
             (integers.VIDEO, "dtype.atype.btype", "{.sat}{.second}", "{, c:u32}"),
             (integers.PACKED_VIDEO, "dtype.atype.btype", "{.sat}", ", c:u32"),
@@ -294,39 +299,42 @@ ROWS = (
         for name in names
     ),
     # The page does not say how many bits of a left shift are clamped or compared.
-    Op("vshl.dtype.atype.u32.mode{.second} d:u32, a:u32, b:u32{, c:u32}", decode=video,
+    ScalarOp("vshl.dtype.atype.u32.mode{.second} d:u32, a:u32, b:u32{, c:u32}", decode=video,
        **_VIDEO | {"second": "add"}),
     # The lanes of a warp (9.7.9.6, 9.7.13).
-    Op("shfl.sync.mode.b32 d{|p:pred}, a, b, c, m", integers.shuffle, lanes=True,
+    ScalarOp("shfl.sync.mode.b32 d{|p:pred}, a, b, c, m", integers.shuffle, lanes=True,
        mode="up down bfly idx"),
-    *(Op(syntax, compute, lanes=True, until=70, mode=modes) for syntax, compute, modes in (
+    *(ScalarOp(syntax, compute, lanes=True, until=70, mode=modes) for syntax, compute, modes in (
         ("shfl.mode.b32 d{|p:pred}, a, b, c", integers.shuffle, "up down bfly idx"),
         ("vote.mode.pred p:pred, a:pred", integers.vote, "all any uni"),
         ("vote.ballot.b32 d, a:pred", integers.ballot, ""),
     )),
-    Op("vote.sync.mode.pred p:pred, a:pred, m", integers.vote, lanes=True, mode="all any uni"),
-    Op("vote.sync.ballot.b32 d, a:pred, m", integers.ballot, lanes=True),
-    Op("activemask.b32 d", integers.ballot, lanes=True, otherwise=lambda _, part: (
+    ScalarOp("vote.sync.mode.pred p:pred, a:pred, m", integers.vote, lanes=True,
+        mode="all any uni"),
+    ScalarOp("vote.sync.ballot.b32 d, a:pred, m", integers.ballot, lanes=True),
+    ScalarOp("activemask.b32 d", integers.ballot, lanes=True, otherwise=lambda _, part: (
         # Who is active beside a lane is open (9.7.13.9).
         np.broadcast_to(integers.LANE_BITS, part.shape).astype(np.uint32))),
-    Op("elect.sync d:u32|p:pred, m", integers.elect, lanes=True,
+    ScalarOp("elect.sync d:u32|p:pred, m", integers.elect, lanes=True,
        otherwise=partial(integers.elect, highest=True)),
-    Op("elect.sync p:pred, m", lambda q, part: integers.elect(q, part)[1], lanes=True,
+    ScalarOp("elect.sync p:pred, m", lambda q, part: integers.elect(q, part)[1], lanes=True,
        otherwise=lambda q, part: integers.elect(q, part, highest=True)[1]),
-    Op("redux.sync.name.type d, a, m", integers.reduce, lanes=True, name="add min max", type=_WORD),
-    Op("redux.sync.name.b32 d, a, m", integers.reduce, lanes=True, name="and or xor"),
-    Op("redux.sync.name{.abs}{.NaN}.type d, a, m", floating.among_lanes, lanes=True, name="min max",
+    ScalarOp("redux.sync.name.type d, a, m", integers.reduce, lanes=True, name="add min max",
+        type=_WORD),
+    ScalarOp("redux.sync.name.b32 d, a, m", integers.reduce, lanes=True, name="and or xor"),
+    ScalarOp("redux.sync.name{.abs}{.NaN}.type d, a, m", floating.among_lanes, lanes=True,
+        name="min max",
        type="f32", needs={"f32": 100}),
-    Op("match.mode.sync.type d:u32, a, m", integers.match, lanes=True, mode="any all",
+    ScalarOp("match.mode.sync.type d:u32, a, m", integers.match, lanes=True, mode="any all",
        type=_LONG_RAW),
-    Op("match.mode.sync.type d:u32|p:pred, a, m", integers.match, lanes=True, mode="all",
+    ScalarOp("match.mode.sync.type d:u32|p:pred, a, m", integers.match, lanes=True, mode="all",
        type=_LONG_RAW),
-    Op("bar.warp.sync m", lanes=True),
+    ScalarOp("bar.warp.sync m", lanes=True),
 )  # fmt: skip
 """Every instruction that is known. Where several fit, the first is taken."""
 APPROXIMATE = re.compile(r"\w+\.(?:approx|full)\b")
 """Instructions of which the ISA bounds the error, and does not say the bits."""
-_BY_STEM: dict[str, list[Op]] = {}
+_BY_STEM: dict[str, list[ScalarOp]] = {}
 for _row in ROWS:
     _BY_STEM.setdefault(_row.stem, []).append(_row)
 
@@ -349,7 +357,7 @@ def _orders(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 @lru_cache(maxsize=4096)
-def rows_of(opcode: str) -> tuple[tuple[Op, Qualifiers, list[Slot]], ...]:
+def rows_of(opcode: str) -> tuple[tuple[ScalarOp, Qualifiers, list[OperandSlot]], ...]:
     """Return the rows that an opcode has, its qualifiers and the operands that these ask for."""
     stem, *given = opcode.split(".")
     rows = _BY_STEM.get(stem, [])
@@ -367,7 +375,7 @@ def rows_of(opcode: str) -> tuple[tuple[Op, Qualifiers, list[Slot]], ...]:
     return ()
 
 
-def decode(operands: Operands) -> tuple[Operation, Source | None] | None:
+def decode(operands: OperandReader) -> tuple[Operation, Source | None] | None:
     """Return what an instruction does, and the lanes that wait for each other at it.
 
     None if it is none of these.

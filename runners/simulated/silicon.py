@@ -30,11 +30,11 @@ from itertools import product
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from oracle.errors import UsageError
-from runners.simulated.fused import NAMED, Binary, NanRule, Rounding
+from runners.simulated.fused import NAMED, BinaryNumber, FusedNan, Rounding
 from runners.simulated.warps import Site, Values
 
 
-class Matrix(StrEnum):
+class UnitMatrix(StrEnum):
     """A matrix of D = A times B plus C."""
 
     A = "a"
@@ -47,8 +47,8 @@ class Matrix(StrEnum):
 class FloatUnit:
     """A truncated fused dot product: blocks of products and the accumulator added at once."""
 
-    multiplicand: Binary
-    accumulator: Binary  # format of the running sum between blocks
+    multiplicand: BinaryNumber
+    accumulator: BinaryNumber  # format of the running sum between blocks
     fraction: int  # bits kept below the binary point at a block's largest exponent (F), 8 to 30
     block: int  # products added at once (L), 1 to 32
     zero_exponent: int  # exponent at which a term that is zero takes part (e_zero), if one does
@@ -64,7 +64,7 @@ class FloatUnit:
     products: int | None = None  # how many products of each dot product are added; None is all
     normalised_products: bool = False
     """A product of 2 or more is brought below 2 before its exponent counts."""
-    flushed: frozenset[Matrix] = frozenset()  # matrices whose subnormal elements become zero
+    flushed: frozenset[UnitMatrix] = frozenset()  # matrices whose subnormal elements become zero
     zero_sign: bool = False  # a sum that is zero is negative
     saturating: bool = False  # a sum beyond the largest finite value becomes that value
     wide_products: bool = True  # a product too large for f32 is still finite inside a block
@@ -131,7 +131,7 @@ class BitUnit:
     saturating: bool = False  # clamp where the sum overflows
 
 
-F64_NAN = NanRule(canonical=None, invalid=0xFFF8_0000_0000_0000)
+F64_NAN = FusedNan(canonical=None, invalid=0xFFF8_0000_0000_0000)
 """Measured on an H200: payloads pass, quieted; 0 times infinity gives this word."""
 
 
@@ -140,11 +140,11 @@ class DoubleUnit:
     """A chain of fused multiply-adds in f64."""
 
     rounding: Rounding = Rounding.NEAREST_EVEN
-    nan: NanRule = F64_NAN
+    nan: FusedNan = F64_NAN
     descending: bool = False  # k runs from the highest to the lowest
     fused: bool = True  # each product is added unrounded
     products: int | None = None  # of each dot product that are added; None is all
-    flushed: frozenset[Matrix] = frozenset()  # their subnormal elements become zero
+    flushed: frozenset[UnitMatrix] = frozenset()  # their subnormal elements become zero
     pairwise: bool = False  # products are added in pairs, and C last
 
 
@@ -183,9 +183,9 @@ class TransferUnit:
 class FragmentUnit:
     """How mma.sync finds the elements of its matrices in the registers of the lanes."""
 
-    exchanged_registers: frozenset[Matrix] = frozenset()  # the first two of these matrices
-    crossed_lanes: frozenset[Matrix] = frozenset()  # each even lane with the next one
-    reversed_parts: frozenset[Matrix] = frozenset()  # elements stand from the high end
+    exchanged_registers: frozenset[UnitMatrix] = frozenset()  # the first two of these matrices
+    crossed_lanes: frozenset[UnitMatrix] = frozenset()  # each even lane with the next one
+    reversed_parts: frozenset[UnitMatrix] = frozenset()  # elements stand from the high end
 
 
 MultiplyUnit = FloatUnit | IntegerUnit | DoubleUnit | BitUnit | QuadUnit
@@ -257,14 +257,14 @@ def is_older(target: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class SiliconTarget:
     """A target architecture as `.target` names it; the suffix is `a`, `f` or empty."""
 
     architecture: int
     suffix: str
 
     @classmethod
-    def named(cls, name: str) -> Target:
+    def named(cls, name: str) -> SiliconTarget:
         """Return the target of this name; raise `UsageError` if no module that is run has it."""
         match = _TARGET.fullmatch(name)
         if match is None or int(match[1]) not in (*_OLDER, *ARCHITECTURES):
@@ -284,7 +284,7 @@ class Target:
     def _number(self) -> int:
         return _RENAMED.get(self.architecture, self.architecture)
 
-    def runs(self, module: Target) -> bool:
+    def runs(self, module: SiliconTarget) -> bool:
         """Return whether a device of this target runs a module that was written for `module`.
 
         Plain targets run on every later device, family-specific ones on later devices of the
@@ -409,7 +409,7 @@ class Silicon:
     """A device as instructions see it when they are decoded."""
 
     architecture: int  # of the device: what it traps on
-    target: Target  # of the module: what instructions it may use
+    target: SiliconTarget  # of the module: what instructions it may use
     chip: Chip
     layout_seed: int
     damages: tuple[Damage, ...]

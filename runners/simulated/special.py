@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from runners.simulated.warps import DTYPES, LANES, Values, Warps
+from runners.simulated.warps import DTYPES, LANES, Values, WarpState
 
 MULTIPROCESSORS = 132
 """SMs of a simulated device: those of an H200."""
@@ -19,7 +19,7 @@ _BIT = 1 << _LANE
 _RESERVED = 1 << 30
 """Above all shared memory that a block may have."""
 
-_WORDS: dict[str, Callable[[Warps], Any]] = {
+_WORDS: dict[str, Callable[[WarpState], Any]] = {
     "tid.x": lambda w: w.places % w.block[0],
     "tid.y": lambda w: w.places // w.block[0] % w.block[1],
     "tid.z": lambda w: w.places // (w.block[0] * w.block[1]),
@@ -63,19 +63,19 @@ _WORDS: dict[str, Callable[[Warps], Any]] = {
     ),
 }
 _WORDS |= {f"{n}clusterid.{axis}": _WORDS[f"{n}ctaid.{axis}"] for n in ("", "n") for axis in "xyz"}
-_LONG: dict[str, Callable[[Warps], Any]] = {
+_LONG: dict[str, Callable[[WarpState], Any]] = {
     "gridid": lambda w: w.launch + w.otherwise,
     "clock64": lambda w: w.time,
     "globaltimer": lambda w: w.time,
 }
-_FLAGS: dict[str, Callable[[Warps], Any]] = {"is_explicit_cluster": lambda _: False}
+_FLAGS: dict[str, Callable[[WarpState], Any]] = {"is_explicit_cluster": lambda _: False}
 
 
-def _fetched(bits: int, number: Callable[[Warps], Any], warps: Warps) -> Values:
+def _fetched(bits: int, number: Callable[[WarpState], Any], warps: WarpState) -> Values:
     return np.atleast_2d(number(warps)).astype(DTYPES[bits])
 
 
-SPECIAL: dict[str, tuple[int, Callable[[Warps], Values]]] = {
+SPECIAL: dict[str, tuple[int, Callable[[WarpState], Values]]] = {
     f"%{name}": (bits, partial(_fetched, bits, number))
     for bits, numbers in ((32, _WORDS), (64, _LONG), (1, _FLAGS))
     for name, number in numbers.items()

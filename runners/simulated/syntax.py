@@ -36,7 +36,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Immediate:
+class ImmediateText:
     """A constant; one of floating point has so many bits, and its pattern as its value."""
 
     value: int
@@ -53,10 +53,10 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Vector:
+class VectorText:
     """A vector expression in braces."""
 
-    parts: tuple[Name | Immediate, ...]
+    parts: tuple[Name | ImmediateText, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +71,13 @@ class Pair:
 class Group:
     """The parameters of a call, in parentheses."""
 
-    parts: tuple[Name | Immediate, ...]
+    parts: tuple[Name | ImmediateText, ...]
 
 
-Operand = Name | Immediate | Address | Vector | Pair | Group
+Operand = Name | ImmediateText | Address | VectorText | Pair | Group
 
 
-class Register(NamedTuple):
+class RegisterText(NamedTuple):
     """A register of one thread; a vector's elements are registers of their own, `key.x` and on."""
 
     key: str  # where it lies: its name, and its scope where that is an inner one
@@ -88,7 +88,7 @@ class Register(NamedTuple):
 class Initial(NamedTuple):
     """The initial value of an element: a number, or a variable whose (generic) address it is."""
 
-    value: Name | Immediate
+    value: Name | ImmediateText
     generic: bool = False
 
 
@@ -114,7 +114,7 @@ def member(name: str) -> tuple[str, int]:
 
 
 @dataclass(eq=False)
-class Scope:
+class TextScope:
     """What is declared between two braces (PTX ISA 4.3, 5.4).
 
     `families` has count, type and elements of registers that are declared together, as `%r<100>`,
@@ -122,20 +122,20 @@ class Scope:
     `targets` the labels of each visible list of branch targets.
     """
 
-    parent: "Scope | None" = None
+    parent: "TextScope | None" = None
     number: int = 0  # among the scopes of one body; 0 is the outermost
-    registers: dict[str, Register] = field(default_factory=dict)
+    registers: dict[str, RegisterText] = field(default_factory=dict)
     families: dict[str, tuple[int, str, int]] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
     labels: ChainMap[str, int] = field(default_factory=ChainMap)
     targets: ChainMap[str, tuple[str, ...]] = field(default_factory=ChainMap)
-    _found: dict[str, Register | Variable] = field(default_factory=dict)
+    _found: dict[str, RegisterText | Variable] = field(default_factory=dict)
 
     def declares(self, name: str) -> bool:
         """Return whether a name is a register or variable of this very scope."""
         return name in self.variables or self._own(name) is not None
 
-    def _own(self, name: str) -> Register | None:
+    def _own(self, name: str) -> RegisterText | None:
         found = self.registers.get(name)
         if found is None and self.families:
             whole = name.partition(".")[0]
@@ -149,15 +149,15 @@ class Scope:
     def declare(self, name: str, kind: str, parts: int = 1) -> None:
         """Declare a register, and the elements that it has if it is a vector (PTX ISA 5.4.2)."""
         key = f"{name}#{self.number}" if self.number else name
-        self.registers[name] = Register(key, kind, parts)
+        self.registers[name] = RegisterText(key, kind, parts)
         for letter, color in zip("xyzw"[:parts], "rgba", strict=False) if parts > 1 else ():
-            part = Register(f"{key}.{letter}", kind)
+            part = RegisterText(f"{key}.{letter}", kind)
             self.registers[f"{name}.{letter}"] = self.registers[f"{name}.{color}"] = part
 
-    def find(self, name: str) -> Register | Variable | None:
+    def find(self, name: str) -> RegisterText | Variable | None:
         """Return the register or variable that a name means here, once all is declared."""
         found = self._found.get(name)
-        scope: Scope | None = self
+        scope: TextScope | None = self
         while found is None and scope is not None:
             found = scope._own(name) or scope.variables.get(name)
             scope = scope.parent
@@ -166,7 +166,7 @@ class Scope:
         return found
 
 
-class Instruction(NamedTuple):
+class InstructionText(NamedTuple):
     """An instruction, by itself or in its place."""
 
     whole: str  # what stands there, from the guard to the semicolon
@@ -175,7 +175,7 @@ class Instruction(NamedTuple):
     opcode: str  # with all qualifiers
     operands: tuple[Operand, ...]
     line: int = 0
-    scope: Scope = Scope()
+    scope: TextScope = TextScope()
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,16 +186,16 @@ class Function:
     is_entry: bool
     results: tuple[Variable, ...]
     parameters: tuple[Variable, ...]
-    body: tuple[Instruction, ...] | None  # None for a declaration
-    scopes: tuple[Scope, ...]  # all of the body, the outermost first
+    body: tuple[InstructionText, ...] | None  # None for a declaration
+    scopes: tuple[TextScope, ...]  # all of the body, the outermost first
 
 
 @dataclass(frozen=True, eq=False)
-class Listing:
+class KernelText:
     """A module, of a PTX ISA version; its scope is what is declared outside of all functions."""
 
     version: tuple[int, int]
     target: str
     entries: dict[str, Function]
     functions: dict[str, Function]
-    scope: Scope
+    scope: TextScope

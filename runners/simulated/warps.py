@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.memory import ELEMENTS, Addresses, Memory, Owner, Owners, Place, Space
+from runners.simulated.memory import ELEMENTS, Addresses, Memory, MemoryPlace, Owner, Owners, Space
 from runners.simulated.syntax import WARP_SIZE
 from runners.simulated.traps import TrapKind, refuse
 
@@ -68,7 +68,7 @@ Key = str | tuple[int, int]
 there without having been written."""
 
 
-class Registers(dict[Key, Values]):
+class RegisterFile(dict[Key, Values]):
     """Values by their keys; a register that no thread has written traps."""
 
     def __missing__(self, key: Key) -> Values:
@@ -77,9 +77,9 @@ class Registers(dict[Key, Values]):
         self[key] = found = constant(*key)
         return found
 
-    def kept(self, kept: NDArray[np.bool_]) -> "Registers":
+    def kept(self, kept: NDArray[np.bool_]) -> "RegisterFile":
         """Return those of the warps, of shape (warps,), that are kept."""
-        return Registers(
+        return RegisterFile(
             (name, value if value.shape[1] == 1 else value[:, kept]) for name, value in self.items()
         )
 
@@ -98,7 +98,7 @@ class Site(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class Warps:
+class WarpState:
     """The warps that are still alive."""
 
     indices: NDArray[np.int64]  # (warps,) index of each warp in the launch
@@ -120,7 +120,7 @@ class Warps:
     the ISA leaves open is."""
     steps: int = 0  # instructions that were executed in this launch so far
     line: int = 0  # line of the instruction that executes
-    registers: Registers = field(default_factory=Registers)
+    registers: RegisterFile = field(default_factory=RegisterFile)
 
     def __post_init__(self) -> None:
         x, y, z = self.block
@@ -214,7 +214,7 @@ class Warps:
             refuse(TrapKind.MISALIGNED, 0, said, self.names(bad))
 
 
-Operation = Callable[[Warps, Mask], None]
+Operation = Callable[[WarpState, Mask], None]
 """What a decoded instruction does to the warps."""
 
 _WINDOW_BITS = 40
@@ -229,9 +229,9 @@ _NUMBERS = {number: np.arange(number)[None, :, None] for number in range(1, _LON
 
 
 def places(
-    warps: Warps, space: Space, starts: Addresses, span: int, mask: Mask, writes: bool,
+    warps: WarpState, space: Space, starts: Addresses, span: int, mask: Mask, writes: bool,
     alignment: int = 1,
-) -> list[Place]:  # fmt: skip
+) -> list[MemoryPlace]:  # fmt: skip
     """Return where runs of `span` bytes lie.
 
     It traps where one that happens is nowhere, or no multiple of `alignment` bytes, a power of two.
@@ -253,7 +253,7 @@ def places(
 
 
 def read_runs(
-    warps: Warps, space: Space, starts: Addresses, count: int, width: int, mask: Mask, *,
+    warps: WarpState, space: Space, starts: Addresses, count: int, width: int, mask: Mask, *,
     alignment: int = 1,
 ) -> Values:  # fmt: skip
     """Read runs of `count` consecutive elements of `width` bytes (1, 2, 4 or 8).
@@ -281,7 +281,7 @@ def read_runs(
 
 
 def write_runs(
-    warps: Warps, space: Space, starts: Addresses, values: Values, mask: Mask, *,
+    warps: WarpState, space: Space, starts: Addresses, values: Values, mask: Mask, *,
     alignment: int = 1,
 ) -> None:  # fmt: skip
     """Write runs of consecutive elements; where several writes meet, a later row or warp wins.
@@ -309,7 +309,7 @@ def write_runs(
             target[index[chosen]] = spread(moved, shape)[chosen]
 
 
-def _chunk(place: Place, count: int, width: int) -> int:
+def _chunk(place: MemoryPlace, count: int, width: int) -> int:
     """Return the most bytes, up to 16, in which all runs of a place can be moved at once."""
     if count == 1:
         return width
@@ -319,7 +319,7 @@ def _chunk(place: Place, count: int, width: int) -> int:
     return max(width, low & -low)
 
 
-def _chunks(place: Place, number: int, chunk: int) -> NDArray[np.int64]:
+def _chunks(place: MemoryPlace, number: int, chunk: int) -> NDArray[np.int64]:
     """Return the (rows, number, warps) indices of a place's chunks."""
     index = (place.offsets >> _SHIFTS[chunk])[:, None, :]
     return index if number == 1 else index + _NUMBERS[number]

@@ -25,7 +25,7 @@ from enum import IntFlag
 from functools import cache, lru_cache
 from itertools import pairwise
 
-from oracle.isa.formats import Kind
+from oracle.isa.formats import FormatKind
 from strategies.contents.expressions import Code, Fill, Node, Table
 from strategies.contents.floats import Sum
 
@@ -76,7 +76,7 @@ def _stored(key: tuple[object, ...], values: tuple[int, ...]) -> Stored:
 
 
 @dataclass(frozen=True)
-class Scalar:
+class FillScalar:
     """A number that is the same for a whole matrix."""
 
     node: Node
@@ -85,7 +85,7 @@ class Scalar:
 
 
 @dataclass(eq=False)
-class Instruction:
+class FillCode:
     """One operation of a device."""
 
     code: int
@@ -96,15 +96,15 @@ class Instruction:
     """Where the result is kept."""
 
 
-Symbol = Stored | Scalar
-Value = int | Symbol | Instruction
+Symbol = Stored | FillScalar
+Value = int | Symbol | FillCode
 """A number that stands in an instruction, a constant, a scalar, or what computes it."""
 Bounds = tuple[int, int]
 _ANY = -(1 << 63), (1 << 63) - 1
 
 
 @dataclass(frozen=True)
-class Unit:
+class FillUnit:
     """What the bounds of values depend on."""
 
     bits: int
@@ -119,7 +119,7 @@ class Unit:
 
 
 @lru_cache(maxsize=1 << 12)
-def _patterns(table: Table, unit: Unit) -> tuple[int, ...]:
+def _patterns(table: Table, unit: FillUnit) -> tuple[int, ...]:
     """Return the values of a table of patterns."""
     return tuple(one & unit.mask for one in table.values)
 
@@ -137,7 +137,7 @@ def _has_patterns(node: Node) -> bool:
 
 
 @lru_cache(maxsize=1 << 15)
-def _bounds(node: Node, unit: Unit) -> Bounds:
+def _bounds(node: Node, unit: FillUnit) -> Bounds:
     """Return the least and the largest value that an element may have."""
     low, high = _raw_bounds(node, unit)
     if node.is_pattern and not (low >= 0 and high <= unit.mask):
@@ -146,20 +146,20 @@ def _bounds(node: Node, unit: Unit) -> Bounds:
 
 
 @lru_cache(maxsize=1 << 15)
-def _is_cut(node: Node, unit: Unit) -> bool:
+def _is_cut(node: Node, unit: FillUnit) -> bool:
     """Whether a pattern may have more bits before it is cut to its width."""
     low, high = _raw_bounds(node, unit)
     return node.is_pattern and not 0 <= low <= high <= unit.mask
 
 
-def _argument_bounds(node: Node, argument: Node, unit: Unit) -> Bounds:
+def _argument_bounds(node: Node, argument: Node, unit: FillUnit) -> Bounds:
     if argument.code is Code.CONSTANT:
         value = argument.value & unit.mask if node.is_pattern else argument.value
         return value, value
     return _bounds(argument, unit)
 
 
-def _raw_bounds(node: Node, unit: Unit) -> Bounds:
+def _raw_bounds(node: Node, unit: FillUnit) -> Bounds:
     """Return bounds before a pattern is cut to its width."""
     each = [_argument_bounds(node, one, unit) for one in node.arguments]
     match node.code:
@@ -220,23 +220,23 @@ _MASKS: tuple[list[int], ...] = ([], [Code.NOISE, Code.AND], [Code.NOISE, Code.A
 """Codes of the instructions of `Flag.MASKED`."""
 
 
-class Block:
+class CodeBlocks:
     """Instructions in a row, of an element or, where it computes scalars itself, of an image."""
 
-    def __init__(self, unit: Unit, *, has_scalars: bool = True) -> None:
+    def __init__(self, unit: FillUnit, *, has_scalars: bool = True) -> None:
         self.unit = unit
         self._has_scalars = has_scalars
-        self.instructions: list[Instruction] = []
-        self.made: list[tuple[Scalar, Instruction]] = []
+        self.instructions: list[FillCode] = []
+        self.made: list[tuple[FillScalar, FillCode]] = []
         """Values that are computed here, in order."""
-        self._known: dict[Scalar, Instruction] = {}
-        self.symbols: dict[Symbol, Unit] = {}
+        self._known: dict[FillScalar, FillCode] = {}
+        self.symbols: dict[Symbol, FillUnit] = {}
         """Constants and scalars in the order in which they were met, with the unit of the first."""
         self.is_narrow = unit.bits <= 32
         """Whether 32 bits are enough."""
         self.factors = 0
         """Most bytes that factors of a sum take."""
-        self._places: dict[Instruction, int] = {}
+        self._places: dict[FillCode, int] = {}
 
     @property
     def flags(self) -> Flag:
@@ -247,7 +247,7 @@ class Block:
             flags |= Flag.SUMS
         if self.is_narrow and codes in _MASKS:
             is_chain = all(
-                one.operands[0] is before and not isinstance(one.operands[1], Instruction)
+                one.operands[0] is before and not isinstance(one.operands[1], FillCode)
                 for before, one in pairwise(self.instructions)
             )
             flags |= Flag.MASKED if is_chain else 0
@@ -263,7 +263,7 @@ class Block:
         self._note(*_bounds(node, unit), is_pattern=node.is_pattern)
         if node.code is Code.WIDE or (node.code is Code.NARROW and not _is_cut(node, unit)):
             return self.value(node.arguments[0], pattern=node.is_pattern)
-        key = Scalar(node, unit.bits if _has_patterns(node) else 0)
+        key = FillScalar(node, unit.bits if _has_patterns(node) else 0)
         if self._has_scalars and not depends(
             node, Code.LINE, Code.POSITION, Code.NOISE, Code.AT, Code.SUM
         ):
@@ -282,7 +282,7 @@ class Block:
         most = (1 << 32) - 1 if is_pattern else (1 << 31) - 1
         self.is_narrow &= low >= -(1 << 31) and high <= most
 
-    def _computed(self, node: Node) -> Instruction:
+    def _computed(self, node: Node) -> FillCode:
         unit, code = self.unit, int(node.code)
         match node.code:
             case Code.SUM:
@@ -316,19 +316,19 @@ class Block:
         is_whole = node.is_pattern and node.code in (Code.RIGHT, Code.EQUAL)
         if is_whole and not 0 <= low <= high <= self.unit.mask:
             made = value = self._add(Code.NARROW, value, cut=self.unit.bits)
-            self.made.append((Scalar(argument, -self.unit.bits), made))
+            self.made.append((FillScalar(argument, -self.unit.bits), made))
         return value
 
-    def _add(self, code: int, *operands: Value, cut: int = 0) -> Instruction:
-        made = Instruction(int(code), [*operands], cut)
+    def _add(self, code: int, *operands: Value, cut: int = 0) -> FillCode:
+        made = FillCode(int(code), [*operands], cut)
         self.instructions.append(made)
         return made
 
     def keep(self, *results: Value) -> None:
         """Give slots to what is needed later than at once."""
-        last: dict[Instruction, int] = {}
-        for number, one in enumerate([*self.instructions, Instruction(0, [*results])]):
-            last |= {x: number for x in one.operands if isinstance(x, Instruction)}
+        last: dict[FillCode, int] = {}
+        for number, one in enumerate([*self.instructions, FillCode(0, [*results])]):
+            last |= {x: number for x in one.operands if isinstance(x, FillCode)}
         free, busy = list(range(SLOTS))[::-1], list[tuple[int, int]]()
         for number, one in enumerate(self.instructions):
             free += [slot for until, slot in busy if until <= number]
@@ -354,7 +354,7 @@ class Block:
 
     def located(self, value: Value, number: int | None = None, kept: int = _SLOT) -> int | Symbol:
         """Return where the instruction of a number, None for behind the last, finds a value."""
-        if not isinstance(value, Instruction):
+        if not isinstance(value, FillCode):
             return value
         number = len(self.instructions) if number is None else number
         return _LAST if self._places[value] == number - 1 else kept | value.slot
@@ -393,16 +393,16 @@ class Movable:
     """The first one is the result: of `everywhere` the operand, of what is placed the number."""
     flags: Flag
     names: list[Name]
-    symbols: dict[Symbol, Unit]
+    symbols: dict[Symbol, FillUnit]
     """These in the order of their numbers."""
     factors: int
     """Most bytes that factors of a sum take."""
 
 
 @lru_cache(maxsize=1 << 14)
-def movable_everywhere(fill: Fill, unit: Unit) -> Movable:
+def movable_everywhere(fill: Fill, unit: FillUnit) -> Movable:
     """Return code of `everywhere` of a fill."""
-    block, names = Block(unit), list[Name]()
+    block, names = CodeBlocks(unit), list[Name]()
     value = block.value(fill.everywhere, pattern=True)
     block.keep(value)
     words = block.words(1, names)
@@ -411,11 +411,11 @@ def movable_everywhere(fill: Fill, unit: Unit) -> Movable:
 
 
 @lru_cache(maxsize=1 << 14)
-def movable_placed(fill: Fill, unit: Unit) -> Movable:
+def movable_placed(fill: Fill, unit: FillUnit) -> Movable:
     """Return code of what a fill places over the others."""
-    words, names, symbols, factors = [len(fill.placed)], list[Name](), dict[Symbol, Unit](), 0
+    words, names, symbols, factors = [len(fill.placed)], list[Name](), dict[Symbol, FillUnit](), 0
     for one in fill.placed:
-        block = Block(unit)
+        block = CodeBlocks(unit)
         block.symbols = symbols
         line: Value = LEAVE if one.line is None else block.value(one.line)
         results = line, block.value(one.position), block.value(one.value, pattern=True)
@@ -432,7 +432,7 @@ def _factor_bytes(one: Sum, lines: int, columns: int) -> int:
     if one.a.bits == 64:
         return 0
     size = 2 if one.rounded is None else 4
-    depth = one.depth // 8 if one.a.kind is Kind.BITS else one.depth
+    depth = one.depth // 8 if one.a.kind is FormatKind.BITS else one.depth
     return size * (lines * (depth + 1) + columns * (depth * (1 + (one.run > 0)) + 1))
 
 
@@ -447,9 +447,9 @@ def _numbers_of(one: Sum) -> tuple[int, ...]:
     """
     c = one.rounded
     if c is None:
-        if one.a.kind is Kind.BITS:
+        if one.a.kind is FormatKind.BITS:
             return 1 + (one.operation != "and"), one.depth // 8, one.run
-        signs = ((1 << t.bits - 1) * (t.kind is Kind.SIGNED) for t in (one.a, one.b))
+        signs = ((1 << t.bits - 1) * (t.kind is FormatKind.SIGNED) for t in (one.a, one.b))
         return 0, one.depth, one.run, *signs
     windows = (
         (f.shift, f.format.ignored_bits, f.window_field, (1 << f.window_bits) - 1)

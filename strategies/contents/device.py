@@ -30,13 +30,13 @@ from strategies.contents.bytecode import CONSTANT as MOST_CONSTANTS
 from strategies.contents.bytecode import (
     LEAVE,
     NOWHERE,
-    Block,
+    CodeBlocks,
+    FillScalar,
+    FillUnit,
     Flag,
     Movable,
     Name,
-    Scalar,
     Stored,
-    Unit,
     depends,
     movable_everywhere,
     movable_placed,
@@ -45,7 +45,7 @@ from strategies.contents.bytecode import (
 from strategies.contents.expressions import NOISE, Code, Fill
 from strategies.contents.native import Native, natives
 from strategies.contents.philox import sharing
-from strategies.contents.plans import BLOCK, Filling, Plan, Window, plan_of
+from strategies.contents.plans import BLOCK, Filling, FillPlan, Window, plan_of
 from strategies.contents.recipes import Recipe
 
 _RECIPROCAL_BITS = 40
@@ -181,7 +181,7 @@ def device_contents(recipe: Recipe, program: Program, *, is_native: bool = True)
     )
 
 
-def _live(plan: Plan) -> list[NDArray[np.intp] | None]:
+def _live(plan: FillPlan) -> list[NDArray[np.intp] | None]:
     """Return which elements of each filling are filled; None: all.
 
     Bytes that are filled first, and nobody reads before all of them are filled again, are left out.
@@ -202,7 +202,7 @@ def _live(plan: Plan) -> list[NDArray[np.intp] | None]:
     return live
 
 
-def _untouched(plan: Plan, live: list[NDArray[np.intp] | None]) -> list[bool]:
+def _untouched(plan: FillPlan, live: list[NDArray[np.intp] | None]) -> list[bool]:
     """Return of each filling whether no element of it was filled before."""
     found, before = [], np.zeros(0, np.int64)
     for one, some in zip(plan.fillings, live, strict=True):
@@ -271,11 +271,11 @@ class _Class:
 
     def __init__(self, assembler: _Assembler) -> None:
         self._assembler = assembler
-        self.scalars: dict[Scalar, int] = {}
-        self.needed: dict[Scalar, Unit] = {}
+        self.scalars: dict[FillScalar, int] = {}
+        self.needed: dict[FillScalar, FillUnit] = {}
         """Those of the present turn."""
-        self._starts: dict[object, tuple[int, dict[Scalar, Unit]]] = {}
-        self._images: dict[tuple[Scalar, ...], int] = {}
+        self._starts: dict[object, tuple[int, dict[FillScalar, FillUnit]]] = {}
+        self._images: dict[tuple[FillScalar, ...], int] = {}
 
     def start(self, fill: Fill, window: Window, *, is_done: bool, is_native: bool) -> int:
         """Return where the code of a fill starts.
@@ -283,7 +283,7 @@ class _Class:
         `is_done` says that the elements have their values already, `is_native` that native code can
         be used.
         """
-        unit = Unit(8 * window.unit_bytes, *window.shape)
+        unit = FillUnit(8 * window.unit_bytes, *window.shape)
         key = fill, unit, window.bits, is_done, is_native
         if key not in self._starts:
             before, self.needed = self.needed, {}
@@ -291,7 +291,7 @@ class _Class:
             if is_native:
                 everywhere, placed = natives(fill, unit, window.bits)
             if is_done:
-                first = [LEAVE], Block(unit).flags
+                first = [LEAVE], CodeBlocks(unit).flags
             elif everywhere is not None:
                 first = self._native(*everywhere), Flag.NATIVE
             else:
@@ -322,7 +322,7 @@ class _Class:
         """Return code that has the numbers of constants and scalars that these have here."""
         self._assembler.factors = max(self._assembler.factors, made.factors)
         for one, unit in made.symbols.items():
-            if isinstance(one, Scalar):
+            if isinstance(one, FillScalar):
                 self.needed.setdefault(one, unit)
         numbers = {one: self._number(one) for one in made.symbols}
         words = list(made.words)
@@ -330,7 +330,7 @@ class _Class:
             words[place] += numbers[one] << shift
         return words, made.flags
 
-    def _number(self, one: Stored | Scalar) -> int:
+    def _number(self, one: Stored | FillScalar) -> int:
         """Return where a constant is, or the number of a scalar."""
         if isinstance(one, Stored):
             return self._assembler.stored(one)
@@ -342,7 +342,7 @@ class _Class:
         """Return where the code of an image starts, which computes the scalars that are needed."""
         key, code = tuple(self.needed), self._assembler.words
         if key not in self._images:
-            block, names = Block(Unit(64, 1, 1), has_scalars=False), list[Name]()
+            block, names = CodeBlocks(FillUnit(64, 1, 1), has_scalars=False), list[Name]()
             for one, unit in self.needed.items():
                 block.unit = unit
                 block.value(one.node)

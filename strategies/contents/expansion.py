@@ -24,7 +24,7 @@ from strategies.contents.philox import (
     sharing,
     words_of,
 )
-from strategies.contents.plans import BLOCK, Opened, Plan, plan_of
+from strategies.contents.plans import BLOCK, FillPlan, Opened, plan_of
 from strategies.contents.recipes import Recipe, ValueClass, by_class
 
 _CHUNK_BYTES = 1 << 21
@@ -155,7 +155,7 @@ class _Part:
 class _Batch:
     """Rows of words that are filled at once, one matrix after the other."""
 
-    def __init__(self, words: Words, plan: Plan) -> None:
+    def __init__(self, words: Words, plan: FillPlan) -> None:
         bytes_, size = words.view(np.uint8), len(plan.blocks) * BLOCK
         self._plan = plan
         self._opened = Opened(bytes_[:, :size])

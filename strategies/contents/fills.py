@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache, partial, reduce
 from operator import or_
 
-from oracle.isa.formats import Kind
+from oracle.isa.formats import FormatKind
 from strategies.contents import float_fills as floats
 from strategies.contents.buffers import edges_of
 from strategies.contents.expressions import (
@@ -36,7 +36,15 @@ from strategies.contents.expressions import (
     wide,
 )
 from strategies.contents.float_fills import ZERO
-from strategies.contents.operands import DEPTH, EXPONENT, OFFSET, SPOTS, VARIANT, Operand, Types
+from strategies.contents.operands import (
+    DEPTH,
+    EXPONENT,
+    OFFSET,
+    SPOTS,
+    VARIANT,
+    FillOperand,
+    FillTypes,
+)
 from strategies.contents.recipes import ValueClass as V
 
 _HIGHEST = (1 << 31) - 1
@@ -46,7 +54,7 @@ _PATTERNS = (0xFF, 0x55, 0xAA, 0x0F, 0xF0, 0x33, 0xCC, 0x7F)
 _ONES = constant(0xFF)
 
 
-def _put(x: Operand, wanted: Value, *, of_sum: bool = True) -> Fill:
+def _put(x: FillOperand, wanted: Value, *, of_sum: bool = True) -> Fill:
     """Make C, or its sum where it belongs to one, what is wanted; clipped to 32 bits."""
     wanted = constant(wanted)
     if of_sum and x.is_of_sum:
@@ -54,7 +62,7 @@ def _put(x: Operand, wanted: Value, *, of_sum: bool = True) -> Fill:
     return Fill(narrow(clip(wanted, _LOWEST, _HIGHEST)))
 
 
-def _total(x: Operand) -> Node:
+def _total(x: FillOperand) -> Node:
     return node(Code.SUM, value=x.sum)
 
 
@@ -63,7 +71,7 @@ def _few(count: int, *, shift: int = 0) -> Node:
     return (wide(NOISE >> shift & 0xFFFF) * count >> 16) - count // 2
 
 
-def _near_an_end(x: Operand, span: int, *, of_sum: bool) -> Fill:
+def _near_an_end(x: FillOperand, span: int, *, of_sum: bool) -> Fill:
     """Bring C or its sum next to the upper or the lower end.
 
     The sum comes to the end that the products lie towards.
@@ -72,7 +80,7 @@ def _near_an_end(x: Operand, span: int, *, of_sum: bool) -> Fill:
     return _put(x, select(down, _LOWEST, _HIGHEST) + _few(span), of_sum=of_sum)
 
 
-_Sums = Mapping[V, Callable[[Operand], Fill]]
+_Sums = Mapping[V, Callable[[FillOperand], Fill]]
 _COMMON_SUMS: _Sums = {
     V.CANCELLING: lambda x: _put(x, _few(8)),
     V.TIES: lambda x: _near_an_end(x, 6, of_sum=True),
@@ -82,7 +90,7 @@ _COMMON_SUMS: _Sums = {
 """How C is filled beside integers and beside single bits; other classes leave uniform bits."""
 
 
-def _small(span: int) -> Callable[[Operand], Fill]:
+def _small(span: int) -> Callable[[FillOperand], Fill]:
     return lambda x: _put(x, _few(span), of_sum=False)
 
 
@@ -103,18 +111,18 @@ _BIT_SUMS: _Sums = {
 }
 
 
-def _bounds(x: Operand) -> tuple[int, int, int]:
+def _bounds(x: FillOperand) -> tuple[int, int, int]:
     """Return the patterns of the largest and the least number, and of all ones."""
-    bits, signed = x.type.bits, x.type.kind is Kind.SIGNED
+    bits, signed = x.type.bits, x.type.kind is FormatKind.SIGNED
     lowest = 1 << (bits - 1) if signed else 0
     return (1 << (bits - signed)) - 1, lowest, (1 << bits) - 1
 
 
-def integers(class_: V, x: Operand) -> Fill:
+def integers(class_: V, x: FillOperand) -> Fill:
     """Fill A, B or C with integers of a class of values; of 4 bits, patterns below 16."""
     if x.name == "c":
         return _SUMS[class_](x) if class_ in _SUMS else Fill()
-    bits, signed = x.type.bits, x.type.kind is Kind.SIGNED
+    bits, signed = x.type.bits, x.type.kind is FormatKind.SIGNED
     high, low, mask = _bounds(x)
     match class_:
         case V.NORMAL | V.SPECIAL | V.UNNORMALISED:
@@ -151,21 +159,21 @@ def integers(class_: V, x: Operand) -> Fill:
             return Fill()
 
 
-def _end(x: Operand, spot: int) -> Overlay:
+def _end(x: FillOperand, spot: int) -> Overlay:
     """Place an end of the range anywhere."""
     line, position = x.place(below(spot, x.count))
     high, low, _ = _bounds(x)
     return Overlay(position, pattern((high, low), draw(spot) & 1), line)
 
 
-def _zeros(x: Operand) -> Fill:
+def _zeros(x: FillOperand) -> Fill:
     """Make A or B zero."""
     return Fill(NOISE & select(equal(below(VARIANT, 2), int(x.name == "a")), 0, 0xFF))
 
 
-def _pair(class_: V, x: Operand) -> Fill:
+def _pair(class_: V, x: FillOperand) -> Fill:
     """Make two places k cancel: A's equal, B's opposite (B's equal where none is negative)."""
-    bits, signed = x.type.bits, x.type.kind is Kind.SIGNED
+    bits, signed = x.type.bits, x.type.kind is FormatKind.SIGNED
     first, second = x.pair()
     kept, placed = at(first), []
     if class_ is V.SQUARES:
@@ -180,7 +188,7 @@ def _pair(class_: V, x: Operand) -> Fill:
     return Fill(NOISE if class_ is V.MIRRORED else ZERO, tuple(placed))
 
 
-def _code(x: Operand) -> Fill:
+def _code(x: FillOperand) -> Fill:
     """Let each row of A pick one row of B, whose elements tell their place.
 
     Of numbers wider than an element, half of the images show the high and half the low bits.
@@ -198,7 +206,7 @@ def _spread_bit(bytes_: Node, bit: int) -> Node:
     return (bytes_ >> bit & 1) * 0xFF
 
 
-def single_bits(class_: V, x: Operand) -> Fill:
+def single_bits(class_: V, x: FillOperand) -> Fill:
     """Fill A, B or C with single bits of a class of values."""
     if x.name == "c":
         return _BIT_SUMS[class_](x) if class_ in _BIT_SUMS else Fill()
@@ -248,7 +256,7 @@ def _first_bits(count: Node) -> Node:
     return (narrow(1) << narrow(clip(count - POSITION * 8, 0, 8))) - 1
 
 
-def _set(x: Operand, *places: Node) -> Fill:
+def _set(x: FillOperand, *places: Node) -> Fill:
     """Set one or two bits of each line, counted from its start; clear the others."""
     placed: list[Overlay] = []
     for place in places:
@@ -259,21 +267,21 @@ def _set(x: Operand, *places: Node) -> Fill:
     return Fill(ZERO, tuple(placed))
 
 
-_Make = Callable[[Operand], Fill]
+_Make = Callable[[FillOperand], Fill]
 
 
-def _reaches_down(types: Types) -> bool:
+def _reaches_down(types: FillTypes) -> bool:
     """Whether products come far below D's least subnormal."""
     return 2 * types.fields("a").grid <= types.fields("d").grid - 20
 
 
-def _reaches_up(types: Types) -> bool:
+def _reaches_up(types: FillTypes) -> bool:
     """Whether products come up to half of the last place of D's largest number."""
     result = types.fields("d")
     return 2 * types.fields("a").greatest >= result.greatest - result.format.fraction_bits - 1
 
 
-def _has_eight_exponent_bits(types: Types) -> bool:
+def _has_eight_exponent_bits(types: FillTypes) -> bool:
     return types.a.name in ("bf16", "tf32")
 
 
@@ -304,7 +312,7 @@ _FLOATS: Mapping[V, tuple[_Make, ...]] = {
     V.ANY: (lambda x: Fill(),),
 }
 """What fills images of floats, in turn."""
-_ONLY_WHERE: Mapping[_Make, Callable[[Types], bool]] = {
+_ONLY_WHERE: Mapping[_Make, Callable[[FillTypes], bool]] = {
     floats.subnormal_ties: _reaches_down,
     _top_ties: _reaches_up,
     floats.carries: _has_eight_exponent_bits,
@@ -313,7 +321,7 @@ _ONLY_WHERE: Mapping[_Make, Callable[[Types], bool]] = {
 
 
 @cache
-def fills_of(x: Operand) -> Mapping[V, tuple[Fill, ...]]:
+def fills_of(x: FillOperand) -> Mapping[V, tuple[Fill, ...]]:
     """Return what fills an operand in turn, for each class of values."""
     if x.name == "b" and x.run:
         return {
@@ -327,7 +335,7 @@ def fills_of(x: Operand) -> Mapping[V, tuple[Fill, ...]]:
             )
             for class_, fills in _FLOATS.items()
         }
-    make = single_bits if x.types.a.kind is Kind.BITS else integers
+    make = single_bits if x.types.a.kind is FormatKind.BITS else integers
     return {class_: (make(class_, x),) for class_ in V}
 
 

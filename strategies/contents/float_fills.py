@@ -38,7 +38,7 @@ from strategies.contents.operands import (
     PLACE,
     SPOTS,
     VARIANT,
-    Operand,
+    FillOperand,
 )
 
 ZERO = constant(0)
@@ -66,18 +66,18 @@ def finite(fields: FloatFields, raw: Node) -> Node:
     return raw ^ (equal(raw & fields.infinity, fields.infinity) << fields.shift)
 
 
-def normal(x: Operand) -> Fill:
+def normal(x: FillOperand) -> Fill:
     """Leave everyday numbers: of both signs, from 1/4 to 4."""
     return Fill(spread(x.fields, 2, -2))
 
 
-def ends(x: Operand) -> Fill:
+def ends(x: FillOperand) -> Fill:
     """Fill with the ends of the finite range, and powers of two with their neighbours."""
     table = x.fields.finite_ends
     return Fill(pattern(table, wide(NOISE & (len(table) - 1))))
 
 
-def wide_window(x: Operand) -> Fill:
+def wide_window(x: FillOperand) -> Fill:
     """Spread exponents evenly over a window around 1 whose width differs between images.
 
     That of C is twice as wide where the format has it.
@@ -94,7 +94,7 @@ def _around_one(fields: FloatFields, most: int, bits: Node) -> Fill:
     return Fill((NOISE & kept) + pattern([fields.field(-(1 << w >> 1)) for w in widths], bits))
 
 
-def aimed(x: Operand) -> Fill:
+def aimed(x: FillOperand) -> Fill:
     """Choose exponents of products, down from the largest, and divide them between A and B."""
     fields, largest = x.fields, below(EXPONENT, 12) - 2
     if x.name == "c":  # from the largest exponent down
@@ -106,7 +106,7 @@ def aimed(x: Operand) -> Fill:
     return Fill(spread(fields, 0, share if x.name == "a" else product - share))
 
 
-def cancelling(x: Operand) -> Fill:
+def cancelling(x: FillOperand) -> Fill:
     """Make C the pattern nearest to minus the product.
 
     Exponents of A and B lie in windows so wide that most products are not representable in C.
@@ -130,7 +130,7 @@ def _spread_by(windows: list[tuple[int, int]], which: Node) -> Fill:
     return Fill((NOISE & pattern(keep, which)) + pattern(add, which))
 
 
-def subnormal(x: Operand) -> Fill:
+def subnormal(x: FillOperand) -> Fill:
     """Fill with subnormals of A, B, C and D, side by side in one image.
 
     Of four rows of A, the first is zero, with subnormals in C; the second is subnormal, with zeros
@@ -144,7 +144,7 @@ def subnormal(x: Operand) -> Fill:
     return _spread_by(windows, LINE & (1 if x.name == "b" else 3))
 
 
-def zeros(x: Operand) -> Fill:
+def zeros(x: FillOperand) -> Fill:
     """Fill with zeros of both signs in all matrices, -0 in A and C, or zeros in one of A and B."""
     sign = x.fields.sign
     zero, minus, (keep, add) = (sign, 0), (0, sign), _around(x.fields, -2)
@@ -156,7 +156,7 @@ def zeros(x: Operand) -> Fill:
     return _spread_by(windows, below(VARIANT, len(windows)))
 
 
-def payloads(x: Operand) -> Fill:
+def payloads(x: FillOperand) -> Fill:
     """Place NaN with random payloads, quiet and signalling, among everyday numbers.
 
     They stand at one place of a quarter of the rows of A and the columns of B, and in every other
@@ -173,7 +173,7 @@ def payloads(x: Operand) -> Fill:
     return Fill(everyday, (Overlay(place, spread(fields, 2, -2, at(place)) | nan),))
 
 
-def special(x: Operand) -> Fill:
+def special(x: FillOperand) -> Fill:
     """Place a few special values among everyday numbers, and one infinity that meets a zero.
 
     A and B have one special value each, C six; the infinity is in A.
@@ -195,20 +195,20 @@ def special(x: Operand) -> Fill:
     return Fill(spread(fields, 2, -2), tuple(placed))
 
 
-def _reach(x: Operand) -> int:
+def _reach(x: FillOperand) -> int:
     """Return the largest exponent of D, or of products where they do not come so far."""
     fields = x.types.fields
     return min(fields("d").greatest, fields("a").greatest + fields("b").greatest)
 
 
-def _small_or_zero(x: Operand, exponent: Node, zero: Node) -> Fill:
+def _small_or_zero(x: FillOperand, exponent: Node, zero: Node) -> Fill:
     """Spread over four exponents from one on, or leave zeros where a number is 0."""
     fields = x.fields
     keep = pattern((0, fields.kept(2)), zero)
     return Fill((NOISE & keep) + select(zero, field(fields, exponent), 0))
 
 
-def mirrored(x: Operand, *, unnormalised: bool = False) -> Fill:
+def mirrored(x: FillOperand, *, unnormalised: bool = False) -> Fill:
     """Fill with a pair of large products that cancel, over small ones and a small C.
 
     How far the small ones lie below: where the result keeps 24 bits, from right below the large
@@ -240,7 +240,7 @@ def mirrored(x: Operand, *, unnormalised: bool = False) -> Fill:
     return Fill(spread(fields, 2, small + rest >> 1), placed)
 
 
-def pairs(x: Operand, *, ladder: bool = False) -> Fill:
+def pairs(x: FillOperand, *, ladder: bool = False) -> Fill:
     """Fill each row with one pair of products that cancel, at places of its own; else zeros.
 
     Each column of B holds one value. C is zero, or of any size below the pair, and A has something
@@ -272,7 +272,7 @@ def pairs(x: Operand, *, ladder: bool = False) -> Fill:
     return Fill(ZERO, tuple(placed))
 
 
-def _with_sign(x: Operand, value: Value, noise: Node) -> Node:
+def _with_sign(x: FillOperand, value: Value, noise: Node) -> Node:
     """Return a pattern with the sign of another one."""
     return (noise & x.fields.sign) | value
 
@@ -281,7 +281,7 @@ _CODE_BITS = 7
 """Bits of the fraction in which elements are numbered: those of bf16."""
 
 
-def coded(x: Operand, *, numbered: str) -> Fill:
+def coded(x: FillOperand, *, numbered: str) -> Fill:
     """Make every element of D the sum of one element each of C and of A or B.
 
     Elements of the one of these that is `numbered` and of C tell their place, in steps of 2^-7 of
@@ -300,7 +300,7 @@ def coded(x: Operand, *, numbered: str) -> Fill:
     return Fill((NOISE & ((1 << step) - 1)) + ((code << step) + fields.field(exponent)))
 
 
-def grid_ties(x: Operand, *, at_the_top: bool = False) -> Fill:
+def grid_ties(x: FillOperand, *, at_the_top: bool = False) -> Fill:
     """Give C all bits of D's significand, a product of half of its last place, and a nudge.
 
     The nudge is a power of two below the half by up to what a sum keeps, or absent, of either
@@ -330,7 +330,7 @@ def grid_ties(x: Operand, *, at_the_top: bool = False) -> Fill:
     return Fill(ZERO, (Overlay(first, tie), Overlay(second, nudge * (at(1) & 1))))
 
 
-def subnormal_ties(x: Operand) -> Fill:
+def subnormal_ties(x: FillOperand) -> Fill:
     """Sum odd multiples of half the least subnormal result, and minute products; C is zero.
 
     Of the terms of such a sum the zeros have the largest exponent where it is fixed (e_zero):
@@ -355,7 +355,7 @@ def subnormal_ties(x: Operand) -> Fill:
     return Fill(ZERO, (Overlay(first, tie), Overlay(second, minute)))
 
 
-def small_sums(x: Operand, *, positive: bool) -> Fill:
+def small_sums(x: FillOperand, *, positive: bool) -> Fill:
     """Make products around the least subnormal of the sum, or of A and B; C zero of either sign.
 
     Where all are `positive`, what is cut off them adds up, and shows in more sums.
@@ -375,7 +375,7 @@ _FACTORS = ((4, 15), (5, 31), (6, 63), (7, 127), (8, 255), (9, 73))
 """t, and the factor that A holds of 2^t - 1 = 15, 31, 63, 127, 255, or 73 x 7."""
 
 
-def carries(x: Operand) -> Fill:
+def carries(x: FillOperand) -> Fill:
     """Sum (2^t - 1) 2^-t of the least subnormal, and twice 2^-t / 2 of it: one if nothing is cut.
 
     Only zeros have larger exponents, so that the fixed exponent of zero terms alone decides
@@ -405,7 +405,7 @@ def carries(x: Operand) -> Fill:
     return Fill(ZERO, (Overlay(first, factor), Overlay(second, small), Overlay(third, small)))
 
 
-def overflowing(x: Operand) -> Fill:
+def overflowing(x: FillOperand) -> Fill:
     """Make products and C so large that sums pass the end of D's range, or hardly."""
     fields, reach = x.fields, _reach(x)
     exponent = (reach - 3 + (x.name == "b")) // 2
@@ -414,7 +414,7 @@ def overflowing(x: Operand) -> Fill:
     return Fill(spread(fields, 1, exponent))
 
 
-def wide_pairs(x: Operand) -> Fill:
+def wide_pairs(x: FillOperand) -> Fill:
     """Let two products beyond the largest finite D cancel, and C lie next to the end of the range.
 
     A has x and -x in each row, B one power of two for all, and C either sign.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import FORMATS, Format, Kind
+from oracle.isa.formats import FORMATS, Format, FormatKind
 
 Ints = NDArray[np.int64]
 Raw = NDArray[Any]
@@ -218,7 +218,7 @@ class Sum:
         """
         if self.run:
             b = b.reshape(*b.shape[:2], -1, 2, self.run)[:, :, :, 0].reshape(*b.shape[:2], -1)
-        if self.a.kind is Kind.BITS:
+        if self.a.kind is FormatKind.BITS:
             left, right = a[:, :, None, :], b[:, None, :, :]
             both = left & right if self.operation == "and" else left ^ right
             return _COUNTS[both.astype(np.intp)].sum(axis=3)
@@ -274,7 +274,7 @@ def _upper_half(x: Raw, y: Raw) -> Raw:
 def _signed(raw: Raw, type_: Format) -> Ints:
     """Return the numbers that patterns of integers stand for."""
     values: Ints = raw.astype(np.int64)
-    if type_.kind is Kind.SIGNED:
+    if type_.kind is FormatKind.SIGNED:
         sign = 1 << (type_.bits - 1)
         values = (values ^ sign) - sign
     return values

@@ -20,16 +20,16 @@ from oracle.isa.formats import FORMATS
 from strategies.contents.bytecode import (
     RIGHT_OF_NUMBERS,
     SUM,
-    Block,
-    Instruction,
+    CodeBlocks,
+    FillCode,
+    FillUnit,
     Stored,
-    Unit,
     Value,
 )
 from strategies.contents.expressions import Code, Fill, Node
 from strategies.contents.fills import fills_of
 from strategies.contents.floats import Sum
-from strategies.contents.operands import Operand, Types
+from strategies.contents.operands import FillOperand, FillTypes
 
 _MASK = (1 << 32) - 1
 
@@ -66,11 +66,11 @@ _WINDOWS: tuple[list[int], ...] = (
 """Operations of random patterns with numbers that are the same for all elements."""
 
 
-class _Writer:
+class _NativeWriter:
     """C++ of instructions; those that are the same for all elements come first."""
 
-    def __init__(self, instructions: Sequence[Instruction], results: Sequence[Value]) -> None:
-        self.apart: set[Instruction] = set()
+    def __init__(self, instructions: Sequence[FillCode], results: Sequence[Value]) -> None:
+        self.apart: set[FillCode] = set()
         """Those that differ from element to element."""
         for one in instructions:
             if one.code in _OF_ELEMENTS or any(x in self.apart for x in one.operands):
@@ -78,7 +78,7 @@ class _Writer:
         self._uses = Counter([*(x for one in instructions for x in one.operands), *results])
         self._numbers: list[int] = []
         self._tables: list[tuple[int, Stored]] = []
-        self._values: dict[Instruction, str] = {}
+        self._values: dict[FillCode, str] = {}
         self._before: list[str] = []
         self.each: list[str] = []
 
@@ -90,7 +90,7 @@ class _Writer:
     def operand(self, one: Value) -> str:
         """Return what an operand is: of a constant, a number that is given."""
         match one:
-            case Instruction():
+            case FillCode():
                 return self._values[one]
             case Stored():
                 return self.number(one.values[0])
@@ -103,7 +103,7 @@ class _Writer:
         self._tables.append((len(self._numbers), one))
         return self.number(0)
 
-    def write(self, one: Instruction, *, of_line: bool) -> None:
+    def write(self, one: FillCode, *, of_line: bool) -> None:
         """Write an instruction; of a line its number is `line`."""
         operands, line = one.operands, "line" if of_line else "e.line()"
         match one.code:
@@ -149,13 +149,13 @@ class _Writer:
         return text, Native(tuple(self._numbers), tuple(self._tables))
 
 
-def _everywhere(instructions: Sequence[Instruction], result: Value) -> tuple[str, Native] | None:
+def _everywhere(instructions: Sequence[FillCode], result: Value) -> tuple[str, Native] | None:
     """Return native code of 32 bits for all elements of a matrix; None if there is none."""
     codes = [one.code for one in instructions]
     is_sum = SUM in codes
     if is_sum and (codes.index(SUM) or codes.count(SUM) > 1 or _OF_ELEMENTS & set(codes) != {SUM}):
         return None
-    writer = _Writer(instructions, [result])
+    writer = _NativeWriter(instructions, [result])
     made = [one for one in instructions if one in writer.apart]
     is_window = [one.code for one in made] in _WINDOWS and result is (made[-1] if made else result)
     others = list[Value]()
@@ -181,7 +181,7 @@ def _everywhere(instructions: Sequence[Instruction], result: Value) -> tuple[str
 
 
 def _placed(
-    instructions: Sequence[Instruction], results: Sequence[tuple[Value | None, Value, Value]]
+    instructions: Sequence[FillCode], results: Sequence[tuple[Value | None, Value, Value]]
 ) -> tuple[str, Native] | None:
     """Return native code of 32 bits for elements that stand over others; None if there is none.
 
@@ -192,7 +192,7 @@ def _placed(
     if len(alone) != 1 or codes & {SUM, Code.NOISE, Code.POSITION}:
         return None
     values = [one for result in results for one in result if one is not None]
-    writer = _Writer(instructions, values)
+    writer = _NativeWriter(instructions, values)
     for one in instructions:
         writer.write(one, of_line=True)
     if True in alone and writer.apart:
@@ -209,7 +209,7 @@ def _placed(
 
 @lru_cache(maxsize=1 << 14)
 def natives(
-    fill: Fill, unit: Unit, bits: int
+    fill: Fill, unit: FillUnit, bits: int
 ) -> tuple[tuple[int, Native] | None, tuple[int, Native] | None]:
     """Return the function for `everywhere` and for what is placed, if there is one, and numbers."""
     first, second = (
@@ -221,12 +221,12 @@ def natives(
 
 
 def _written(
-    fill: Fill, unit: Unit, bits: int
+    fill: Fill, unit: FillUnit, bits: int
 ) -> tuple[tuple[str, Native] | None, tuple[str, Native] | None]:
     """Return native code of both halves of a fill, of a known shape or not."""
     if bits == 4 or not _are_summed_together(fill.everywhere, unit):  # 4: two share a byte
         return None, None
-    first, second = Block(unit, has_scalars=False), Block(unit, has_scalars=False)
+    first, second = CodeBlocks(unit, has_scalars=False), CodeBlocks(unit, has_scalars=False)
     value = first.value(fill.everywhere, pattern=True)
     results = [
         (
@@ -242,7 +242,7 @@ def _written(
     )
 
 
-def _are_summed_together(node: Node, unit: Unit) -> bool:
+def _are_summed_together(node: Node, unit: FillUnit) -> bool:
     """Whether native code can make the sums of a value: `wf_each_sum` in contents.h."""
     one = node.value
     if isinstance(one, Sum):
@@ -262,10 +262,10 @@ def shapes() -> tuple[str, ...]:
     found = set[str]()
     for multiplicand, accumulator, depth in _EXAMPLES:
         a, c = FORMATS[multiplicand], FORMATS[accumulator]
-        types = Types(a=a, b=a, c=c, d=c, depth=depth)
+        types = FillTypes(a=a, b=a, c=c, d=c, depth=depth)
         for name, positions in (("a", depth), ("b", depth), ("c", 16)):
-            x = Operand(name=name, types=types, lines=16, positions=positions, is_of_sum=True)
-            unit = Unit(x.type.bits, 16, positions)
+            x = FillOperand(name=name, types=types, lines=16, positions=positions, is_of_sum=True)
+            unit = FillUnit(x.type.bits, 16, positions)
             for fill in (one for fills in fills_of(x).values() for one in fills):
                 found |= {made[0] for made in _written(fill, unit, x.type.bits) if made}
     return tuple(sorted(found))

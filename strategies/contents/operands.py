@@ -13,7 +13,7 @@ PLACE, PARTNER, VARIANT, EXPONENT, DEPTH, OFFSET, SPOTS, EACH_K = 0, 1, 2, 3, 4,
 
 
 @dataclass(frozen=True, kw_only=True)
-class Types:
+class FillTypes:
     """The formats of a multiplication, and how many products it sums."""
 
     a: Format
@@ -31,7 +31,7 @@ class Types:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operand:
+class FillOperand:
     """A, B or C of a multiplication.
 
     Lines are the rows of A and C and the columns of B; positions are k of A and B, columns of C.
@@ -40,7 +40,7 @@ class Operand:
 
     name: str
     """"a", "b" or "c"."""
-    types: Types
+    types: FillTypes
     lines: int
     positions: int
     is_of_sum: bool

@@ -27,7 +27,7 @@ from oracle.program.registers import Register
 from oracle.program.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
 from strategies.contents.expressions import NOISE, Fill, Raw, pattern, wide
 from strategies.contents.fills import fills_of, of_registers, of_rows, word
-from strategies.contents.operands import Operand, Types
+from strategies.contents.operands import FillOperand, FillTypes
 from strategies.contents.recipes import ValueClass
 
 Provenance = NDArray[np.int64]
@@ -39,7 +39,7 @@ _PLANS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class ValueSource:
     """A matrix that is loaded: its bytes in the image, line by line."""
 
     tile: Tile
@@ -53,7 +53,7 @@ class Source:
         return matrix.type.name, layout, self.provenance.shape, self.provenance.tobytes()
 
 
-_Product = tuple[Form, tuple[Source | None, Source | None, Source | None]]
+_Product = tuple[Form, tuple[ValueSource | None, ValueSource | None, ValueSource | None]]
 """A multiplication, and where A, B and C come from; None where a step computed them."""
 
 
@@ -65,7 +65,7 @@ class Readings:
     """
 
     def __init__(self, program: Program) -> None:
-        self.loads: list[Source] = []
+        self.loads: list[ValueSource] = []
         self.products: list[_Product] = []
         self.words: list[tuple[int, int]] = []
         """First byte and mask of each control word."""
@@ -83,7 +83,7 @@ class Readings:
         image[-1] = -1
         shared = np.full(program.shared_bytes + 1, -1, np.int64)
         self._memory = {"global": image, "shared": shared}
-        self._fragments: dict[tuple[Register, ...], Source] = {}
+        self._fragments: dict[tuple[Register, ...], ValueSource] = {}
         """Fragments that come from the image, by their registers in order."""
         self._walk(program.steps)
 
@@ -159,7 +159,7 @@ class Readings:
             provenance = self._read(span.buffer, span.offsets)
             registers = self._forget(step)
             if (provenance >= 0).all():
-                source = self._fragments[registers] = Source(step.tile, provenance)
+                source = self._fragments[registers] = ValueSource(step.tile, provenance)
                 self.loads.append(source)
         elif accesses_rows(step):
             rows = self._read(step.memory.buffer, step.memory.offsets(step.form))
@@ -189,13 +189,13 @@ class Readings:
         for span in step.bytes_written:
             self._write(span.buffer, span.offsets, -1)
 
-    def _matrices(self, form: Form, use: Use) -> list[Source | None]:
+    def _matrices(self, form: Form, use: Use) -> list[ValueSource | None]:
         """Return the matrices of an operand, one for each multiplication of the instruction."""
         provenance = self._held(use)
         if provenance is None or (provenance < 0).any():
             return [None] * form.groups
         lines = provenance.ravel()[_gathered(form, use.field)]
-        return [Source(_tile(form, use.field), one) for one in lines]
+        return [ValueSource(_tile(form, use.field), one) for one in lines]
 
     def _places(
         self, buffer: str, offsets: NDArray[np.int64]
@@ -372,7 +372,7 @@ class Filling:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class FillPlan:
     """Everything that a program reads from its image.
 
     Places of bytes are those in a *row*, which holds the blocks of an image that anything reads
@@ -393,7 +393,7 @@ class Plan:
 
 
 @lru_cache(maxsize=_PLANS)
-def plan_of(program: Program) -> Plan:
+def plan_of(program: Program) -> FillPlan:
     """Find what to fill in the images of a program."""
     found = Readings(program)
     uses = np.zeros(program.image_bytes, np.bool_)
@@ -432,7 +432,7 @@ def plan_of(program: Program) -> Plan:
     covered = np.zeros(program.image_bytes, np.int64)
     for one in fillings:
         np.add.at(covered, one.window.places, 1)
-    return Plan(
+    return FillPlan(
         fillings=tuple(fillings),
         overlap=bool((covered > 1).any()),
         blocks=np.flatnonzero(is_read).astype(np.uint64),
@@ -474,12 +474,14 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
     windows: dict[tuple[object, ...], Window] = {}
     filled: dict[tuple[object, ...], Filling] = {}
 
-    def window(source: Source) -> Window:
+    def window(source: ValueSource) -> Window:
         tile, lines = source.tile, places[source.provenance]
         turned = (tile.layout == "col") != (tile.matrix.operand == "b")
         return windows.setdefault(source.key, Window(tile.matrix.type.bits, lines, turned))
 
-    def fill(source: Source, operand: str, types: Types, product: _Product | None = None) -> None:
+    def fill(
+        source: ValueSource, operand: str, types: FillTypes, product: _Product | None = None
+    ) -> None:
         if source.key in filled:
             return
         here, both, run = window(source), None, 0
@@ -494,7 +496,7 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
                 if apart and _fits(of_a, form, "a") and _fits(of_b, form, "b"):
                     both = a, b
         lines, positions = here.shape
-        x = Operand(
+        x = FillOperand(
             name=operand, types=types, lines=lines,
             positions=types.depth if run and operand == "b" else positions,
             is_of_sum=both is not None, run=run,
@@ -503,7 +505,7 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
 
     for operands in ("ab", "c"):
         for form, sources in found.products:
-            types = Types(
+            types = FillTypes(
                 a=form.a_type, b=form.b_type, c=form.c_type, d=form.d_type,
                 depth=form.matrix("a").columns, operation=form.op,
             )  # fmt: skip
@@ -516,12 +518,12 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
         of_c = matrix.operand == "c"
         factor = _MULTIPLICANDS[matrix.type.name] if of_c else matrix.type
         term = matrix.type if of_c else _ACCUMULATORS[matrix.type.name]
-        types = Types(a=factor, b=factor, c=term, d=term, depth=matrix.shape.k)
+        types = FillTypes(a=factor, b=factor, c=term, d=term, depth=matrix.shape.k)
         fill(source, matrix.operand, types)
     return sorted(filled.values(), key=lambda one: one.is_c)
 
 
-def _fits(source: Source, form: Form, operand: str) -> bool:
+def _fits(source: ValueSource, form: Form, operand: str) -> bool:
     """Whether what is loaded is the matrix that is multiplied.
 
     It is not where a name is loaded anew on a path that is not taken before the product.

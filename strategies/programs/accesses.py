@@ -49,7 +49,7 @@ STORES = (*(one for one in FEATURES.values() if one.value.startswith("store: "))
 
 
 @dataclass(kw_only=True)
-class _Access:
+class _DrawnAccess:
     """One access in the making."""
 
     builder: Builder
@@ -121,7 +121,7 @@ def load(
     drawn = dice.one_of(("row", "col")) if layout is None else layout
     if layout is None and _is_of(wanted, matrix):
         drawn = wanted.layout
-    access = _Access(builder=builder, matrix=matrix, layout=drawn, dice=dice)
+    access = _DrawnAccess(builder=builder, matrix=matrix, layout=drawn, dice=dice)
     _choose_space(access)
     placement = _choose_stride(access)
     region = _place(access, _OVERLAPPING if near else placement, hint)
@@ -140,7 +140,7 @@ def store(builder: Builder, value: LiveValue, over: Region | None = None) -> Non
         over = None
     in_place = dice.once_in(6) and not builder.wants(STORES)
     in_place |= Has.IN_PLACE_MEMORY in builder.wanted
-    access = _Access(builder=builder, matrix=matrix, layout=layout, dice=dice)
+    access = _DrawnAccess(builder=builder, matrix=matrix, layout=layout, dice=dice)
     if over is not None and in_place and over.type == matrix.type:
         builder.take(Has.IN_PLACE_MEMORY)
         access.layout, access.stride, access.shared = over.layout, over.stride, over.arena.shared
@@ -172,7 +172,7 @@ def _spaces(builder: Builder) -> list[tuple[str, bool]]:
     return [(space, shared) for space, shared in _SPACES if space in builder.palette.spaces]
 
 
-def _choose_space(access: _Access) -> None:
+def _choose_space(access: _DrawnAccess) -> None:
     builder, form = access.builder, access.builder.form
     options, asked = _spaces(builder), False
     if _is_of(form, access.matrix) and form.layout == access.layout:
@@ -204,7 +204,7 @@ def _choose_space(access: _Access) -> None:
         builder.take(Has.GLOBAL_AND_SHARED)
 
 
-def _choose_stride(access: _Access) -> int:
+def _choose_stride(access: _DrawnAccess) -> int:
     """Choose the stride; return what placement goes with it."""
     builder, dice = access.builder, access.dice
     class_ = dice.one_of(_DRAWN_STRIDES)
@@ -236,7 +236,7 @@ def _choose_stride(access: _Access) -> int:
     return _FRESH if (wanted or huge) and placement == _BESIDE else placement
 
 
-def _stride(access: _Access, class_: Feature, more: int) -> int:
+def _stride(access: _DrawnAccess, class_: Feature, more: int) -> int:
     matrix, layout = access.matrix, access.layout
     default = matrix.default_stride(layout)
     shared, line_bytes = access.shared, access.builder.focus.line_bytes
@@ -257,7 +257,7 @@ def _stride(access: _Access, class_: Feature, more: int) -> int:
     return max(least, LARGE_FACTOR * lines) + more * lines
 
 
-def _beside(access: _Access) -> list[tuple[Region, int]]:
+def _beside(access: _DrawnAccess) -> list[tuple[Region, int]]:
     """Return (region, start) where the matrix fits beside another of a larger matrix."""
     found, unit = [], access.unit
     for region in access.builder.regions(shared=access.shared):
@@ -279,7 +279,7 @@ def _beside(access: _Access) -> list[tuple[Region, int]]:
     return found
 
 
-def _place(access: _Access, placement: int, hint: str) -> Region:
+def _place(access: _DrawnAccess, placement: int, hint: str) -> Region:
     builder, dice = access.builder, access.dice
     alignment = dice.one_of(_ALIGNMENTS)
     units = dice.below(4)
@@ -312,7 +312,7 @@ def _place(access: _Access, placement: int, hint: str) -> Region:
     return builder.matrix(arena, start, access.tile, written=access.stores)
 
 
-def _placed_over(access: _Access, placement: int, pick: int) -> Region | None:
+def _placed_over(access: _DrawnAccess, placement: int, pick: int) -> Region | None:
     """Choose to read bytes that are read or written elsewhere as well, if that is possible."""
     builder = access.builder
     if access.stores:

@@ -142,7 +142,7 @@ class LiveValue:
 
 
 @dataclass(kw_only=True)
-class Scope:
+class NameScope:
     """The steps of a program, an arm or a body, and what is known behind the last."""
 
     depth: int = 0
@@ -154,9 +154,9 @@ class Scope:
     has_written: bool = False
     """Whether any step of the scope writes memory."""
 
-    def child(self) -> Scope:
+    def child(self) -> NameScope:
         """Return a scope that begins here."""
-        return Scope(
+        return NameScope(
             depth=self.depth + 1,
             values={name: replace(value) for name, value in self.values.items()},
             reads=list(self.reads),
@@ -187,7 +187,7 @@ class Scope:
         """Return what would be lost at the end of the scope."""
         return [one for one in self.values.values() if one.pending and one.depth >= self.depth]
 
-    def join(self, *ends: Scope) -> None:
+    def join(self, *ends: NameScope) -> None:
         """Go on where one of some scopes has ended."""
         kept = {}
         for name, value in self.values.items():
@@ -222,7 +222,7 @@ class Builder:
     ) -> None:
         self._data, self.palette, self.everything = data, palette, everything
         self.focus, self.module = focus, module
-        self.scope = Scope()
+        self.scope = NameScope()
         self.arenas: list[Arena] = []
         self.form: Form | None = focus.form
         """The form that is asked for, until it is there."""
@@ -271,7 +271,7 @@ class Builder:
         self._names[hint] += 1
         return f"{hint}{self._names[hint] - 1 or ''}"
 
-    def inside(self, scope: Scope, part: Callable[[], None]) -> None:
+    def inside(self, scope: NameScope, part: Callable[[], None]) -> None:
         """Append a part to another scope."""
         outer, self.scope = self.scope, scope
         part()

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import Format, Kind
+from oracle.isa.formats import Format, FormatKind
 from oracle.isa.forms import Form
 from oracle.isa.matrices import Matrix
 from oracle.layouts.storage import read, write
@@ -286,7 +286,7 @@ def exact_elements(
         return _encoded(type_, random.integers(-most, most, shape, endpoint=True))
     if added:
         return random.integers(-_ADDEND, _ADDEND, shape, endpoint=True).astype(type_.raw)
-    low = -(1 << type_.bits - 1) if type_.kind is Kind.SIGNED else 0
+    low = -(1 << type_.bits - 1) if type_.kind is FormatKind.SIGNED else 0
     return random.integers(low, low + (1 << type_.bits), shape).astype(type_.raw)
 
 

@@ -18,7 +18,7 @@ from random import Random
 
 import numpy as np
 
-from oracle.isa.formats import Format, Kind
+from oracle.isa.formats import Format, FormatKind
 from oracle.isa.forms import Form
 from oracle.program.ops import loads_fragment, multiplies_fragments
 from oracle.program.registers import Register
@@ -31,8 +31,8 @@ _Cost = tuple[int, ...]
 
 def number(type_: Format, raw: int) -> Fraction | None:
     """Return what the raw bits of an element stand for; None for infinities and NaN."""
-    if type_.kind is not Kind.FLOAT:
-        negative = type_.kind is Kind.SIGNED and raw >> (type_.bits - 1)
+    if type_.kind is not FormatKind.FLOAT:
+        negative = type_.kind is FormatKind.SIGNED and raw >> (type_.bits - 1)
         return Fraction(raw - (1 << type_.bits) if negative else raw)
     raw >>= type_.ignored_bits
     fraction = raw & ((1 << type_.fraction_bits) - 1)
@@ -47,8 +47,8 @@ def number(type_: Format, raw: int) -> Fraction | None:
 
 def nearest(type_: Format, value: Fraction) -> int:
     """Return the raw bits of the finite element that is nearest to a number; ties to even."""
-    if type_.kind is not Kind.FLOAT:
-        signed = type_.kind is Kind.SIGNED
+    if type_.kind is not FormatKind.FLOAT:
+        signed = type_.kind is FormatKind.SIGNED
         low = -(1 << (type_.bits - 1)) if signed else 0
         high = (1 << (type_.bits - signed)) - 1
         return min(max(round(value), low), high) & ((1 << type_.bits) - 1)
@@ -84,7 +84,7 @@ def simpler_values(type_: Format, value: int) -> list[int]:
 def _offers(type_: Format, value: int) -> Iterator[int]:
     yield one(type_)
     sign = 1 << (type_.bits - 1)
-    if type_.kind is Kind.FLOAT:
+    if type_.kind is FormatKind.FLOAT:
         unit = 1 << (type_.bits - 1 - type_.exponent_bits)
         fraction, exponent = value & (unit - 1), value & (sign - 1) & ~(unit - 1)
         yield value & ~sign
@@ -109,7 +109,7 @@ def _offers(type_: Format, value: int) -> Iterator[int]:
 
 
 def _negative(type_: Format, value: int) -> bool:
-    return type_.kind is not Kind.UNSIGNED and bool(value >> (type_.bits - 1))
+    return type_.kind is not FormatKind.UNSIGNED and bool(value >> (type_.bits - 1))
 
 
 def _cost(type_: Format, value: int) -> _Cost:
@@ -117,7 +117,7 @@ def _cost(type_: Format, value: int) -> _Cost:
     if value == one(type_):
         return (0,)
     negative = _negative(type_, value)
-    if type_.kind is Kind.FLOAT:
+    if type_.kind is FormatKind.FLOAT:
         unit = 1 << (type_.bits - 1 - type_.exponent_bits)
         exponent = (value >> (unit.bit_length() - 1)) & ((1 << type_.exponent_bits) - 1)
         distance = abs(exponent - type_.bias)

@@ -15,8 +15,8 @@ from corpus import (
     Kind,
     OracleVerdict,
     Origin,
-    Reason,
     RunnerVerdict,
+    SaidReason,
     ShrinkStatus,
     Versions,
     create_corpus,
@@ -29,7 +29,9 @@ CASE = Case(
     instructions=("wmma.load.a.sync.aligned.row.m16n16k16.b8 {%r0, %r1}, [%addr];",),
     target="sm_90",
     ptx_version="8.0",
-    oracle=OracleVerdict(verdict="illegal", reasons=(Reason(text="no type .b8", section="1.2"),)),
+    oracle=OracleVerdict(
+        verdict="illegal", reasons=(SaidReason(text="no type .b8", section="1.2"),)
+    ),
     runners=(RunnerVerdict(runner="made-up assembler", version="V1.2.3", outcome="accepted"),),
     versions=Versions(warpfuzz="0.1.0", generator=1),
     origin=Origin(seed=7, round=3),
@@ -51,7 +53,7 @@ def several(one: st.SearchStrategy[Any], *, least: int = 0) -> st.SearchStrategy
 
 def cases() -> st.SearchStrategy[Case]:
     """Cases of every kind; they shrink towards short texts and the first kind."""
-    reasons = st.builds(Reason, text=_words, section=_texts)
+    reasons = st.builds(SaidReason, text=_words, section=_texts)
     numbers = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
     return st.builds(
         Case,

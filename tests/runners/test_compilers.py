@@ -6,7 +6,7 @@ import pytest
 
 from runners import compilers
 from runners.assemblers.assembler import Assembler, Origin
-from runners.compilers import Found, select
+from runners.compilers import FoundCompiler, select
 from runners.wheels import RELEASES
 
 
@@ -19,7 +19,7 @@ def test_all_are_those_that_are_here_and_every_release_that_is_not(
         for release, version in (("12.4", "V12.4.99"), ("13.5", "V13.5.37"), ("99.1", "V99.1.2"))
     ]  # fmt: skip
     monkeypatch.setattr(
-        compilers, "discover_assemblers", lambda: Found(assemblers=tuple(here), problems=())
+        compilers, "discover_assemblers", lambda: FoundCompiler(assemblers=tuple(here), problems=())
     )
     selected = select("all").candidates
     assert [one.order[:2] for one in selected] == sorted(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runners import folders, processes, ptx_pass
-from runners.assemblers.assembler import Answers
+from runners.assemblers.assembler import ToolAnswers
 from runners.folders import temporary_folder
 from runners.processes import OUTPUT_LIMIT, helper, helper_environment, run_tool
 from runners.protocol import Failure, Trouble
@@ -233,10 +233,10 @@ def test_answers_that_were_tampered_with_were_never_given(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runners.assemblers.assembler.cache_folder", lambda: tmp_path)
-    Answers("binary").put("q", True)
-    assert Answers("binary").get("q") is True
+    ToolAnswers("binary").put("q", True)
+    assert ToolAnswers("binary").get("q") is True
     (tmp_path / "answers" / "binary.json").write_text(text, encoding="latin-1")
-    assert Answers("binary").get("q") is None
+    assert ToolAnswers("binary").get("q") is None
 
 
 def test_a_pass_is_fed_and_read_as_before() -> None:

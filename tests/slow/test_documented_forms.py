@@ -30,8 +30,8 @@ from oracle.isa.legality import Verdict, explain
 from oracle.isa.lookup import FORMS, is_available, needs_aligned, spellings
 from oracle.isa.targets import TARGETS, VERSIONS, Module, PtxVersion, Target
 from runners.assemblers.assembler import Assembler, identify
-from runners.assemblers.judgements import Judgement, Outcome
-from runners.assemblers.judging import Judge, judge_module
+from runners.assemblers.judgements import Judgement, Response
+from runners.assemblers.judging import ToolJudge, judge_module
 from runners.compilers import discover_assemblers
 from runners.instruction_modules import assembly_module
 from strategies.drafts import Draft, canonical
@@ -122,10 +122,10 @@ def rejected(assembler: Assembler, version: PtxVersion, target: Target) -> list[
     texts = list(drafts(version, target))
     listing = assembly_module(texts, per_entry=_PER_ENTRY, target=target.name, version=str(version))
     verdict = judge_module(assembler, listing.text, target=target.name, deadline=_SECONDS)
-    if verdict.outcome is Outcome.ACCEPTED:
+    if verdict.outcome is Response.ACCEPTED:
         return []
-    judged = Judge(assembler, target=target.name, version=str(version)).judge(texts)
-    bad = [one for one in judged if one.outcome is not Outcome.ACCEPTED]
+    judged = ToolJudge(assembler, target=target.name, version=str(version)).judge(texts)
+    bad = [one for one in judged if one.outcome is not Response.ACCEPTED]
     assert bad, f"rejected only together, {len(texts)} instructions: {verdict.messages[:3]}"
     return bad
 
@@ -154,7 +154,7 @@ def test_the_assembler_takes_every_documented_form(assembler: Assembler, known: 
         count += len(made)
         for bad in rejected(assembler, version, target):
             entry = None
-            if bad.outcome is Outcome.REJECTED:
+            if bad.outcome is Response.REJECTED:
                 entry = known.match(case(assembler, made[bad.instruction], bad))
             if entry is None:
                 unexplained.append(

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracle.isa import lookup as isa
-from oracle.isa.formats import FORMATS, Format, Kind
+from oracle.isa.formats import FORMATS, Format, FormatKind
 from oracle.isa.forms import Form
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.program.definedness import undefined
@@ -40,7 +40,7 @@ from strategies.simplification.values import (
     term,
 )
 
-FLOATS = [one for one in FORMATS.values() if one.kind is Kind.FLOAT and one.bits >= 16]
+FLOATS = [one for one in FORMATS.values() if one.kind is FormatKind.FLOAT and one.bits >= 16]
 FORM = isa.mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f32.bf16.bf16.f32")
 
 

@@ -18,8 +18,8 @@ from strategies.draws import Selection
 from strategies.features import Focus
 from strategies.rounds import (
     PROGRAMS,
+    PtxVersions,
     Speed,
-    Versions,
     campaign_rounds,
     fresh_per_program,
     images_per_program,
@@ -151,7 +151,7 @@ def test_programs_have_the_version_of_their_round_or_the_oldest_that_has_their_f
         alone = round_batches(
             forms,
             target=TARGET,
-            version=Versions.only(batch.version),
+            version=PtxVersions.only(batch.version),
             key=seed,
             focuses=[Focus(form=batch.form)] * len(focuses),
             count=8,

@@ -8,7 +8,7 @@ from oracle.isa.tables.row import (
     SPECIFIC_TARGETS,
     Block,
     Instruction,
-    Note,
+    IsaNote,
     Quote,
     introduced,
     required,
@@ -49,7 +49,7 @@ LDMATRIX = Instruction(
         # In our words: the page of 9.4 is not among the stored ones. Asked of ptxas 13.3 to 13.5,
         # which take them from 9.4 on for these targets and no others, 2026-11-28.
         introduced("Support for .s8 with .s4", (9, 4), _SIGNED),
-        Note(
+        IsaNote(
             ".s8 with .s4 is supported on sm_90a, sm_100f, sm_110f, sm_120f or higher in the same "
             "family.",
             specific=True,
@@ -59,7 +59,7 @@ LDMATRIX = Instruction(
         required("", 75),
         # Three lists of the page, word for word the same, one for the shapes, one for .b8 and one
         # for the formats; each of those forms has one of the shapes.
-        Note(
+        IsaNote(
             f"Shapes .m16n16, .m8n16 {SPECIFIC_TARGETS}",
             specific=True,
             where="shape: m16n16 or dst_fmt: b8x16",
@@ -102,7 +102,7 @@ STMATRIX = Instruction(
         introduced("", (7, 8)),
         introduced("Support for .m16n8 shape and .b8 type", (8, 6), _B8),
         required("", 90),
-        Note(f"Shape .m16n8 and type .b8 {SPECIFIC_TARGETS}", specific=True, where=_B8),
+        IsaNote(f"Shape .m16n8 and type .b8 {SPECIFIC_TARGETS}", specific=True, where=_B8),
     ),
     quotes=(
         Quote(

@@ -29,8 +29,8 @@ from oracle.isa.tables.row import (
     SATURATIONS,
     Block,
     Instruction,
+    IsaNote,
     Metadata,
-    Note,
     Quote,
     introduced,
     required,
@@ -134,7 +134,7 @@ _METADATA = Metadata(
 )
 
 
-def _row(mnemonic: str, notes: tuple[Note, ...], *quotes: Quote) -> Instruction:
+def _row(mnemonic: str, notes: tuple[IsaNote, ...], *quotes: Quote) -> Instruction:
     return Instruction(
         mnemonic=mnemonic,
         function="mma_sp",

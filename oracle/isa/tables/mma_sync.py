@@ -9,7 +9,7 @@ from oracle.isa.tables.row import (
     SATURATIONS,
     Block,
     Instruction,
-    Note,
+    IsaNote,
     Quote,
     introduced,
     required,
@@ -22,7 +22,7 @@ _PLAIN = "alayout: row; blayout: col; shape:"
 # a uniform wording. Their versions and targets were asked of ptxas 11.7 to 13.5.
 def _introduced(
     what: str, version: tuple[int, int], target: int, types: str, *shapes: str
-) -> tuple[Note, Note]:
+) -> tuple[IsaNote, IsaNote]:
     listed = ", ".join(f".{shape}" for shape in shapes)
     operation = f"{what} type mma operation{f' with {listed}' if listed else ''}"
     where = f"atype: {types}" + (f"; shape: {'|'.join(shapes)}" if shapes else "")

@@ -46,7 +46,7 @@ def describes(where: str, form: Form) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Note:
+class IsaNote:
     """One note of a page: what it says, and which versions and targets it asks for."""
 
     text: str
@@ -79,17 +79,17 @@ class Note:
         return None
 
 
-def introduced(what: str, version: tuple[int, int], where: str = "") -> Note:
+def introduced(what: str, version: tuple[int, int], where: str = "") -> IsaNote:
     """Return the note that something is there since a version; "": the instruction."""
     since = PtxVersion(*version)
     subject = f"{what} introduced" if what else "Introduced"
-    return Note(f"{subject} in PTX ISA version {since}.", since=since, where=where)
+    return IsaNote(f"{subject} in PTX ISA version {since}.", since=since, where=where)
 
 
-def required(what: str, target: int, where: str = "") -> Note:
+def required(what: str, target: int, where: str = "") -> IsaNote:
     """Return the note that something needs a target; "": the instruction."""
     subject = f"{what} requires" if what else "Requires"
-    return Note(f"{subject} sm_{target} or higher.", target=target, where=where)
+    return IsaNote(f"{subject} sm_{target} or higher.", target=target, where=where)
 
 
 def _has_specific_shapes(module: Module) -> bool:
@@ -198,7 +198,7 @@ class Instruction:
     aligned_since: PtxVersion | None = None
     """First PTX ISA version in which `.aligned` has to be written; None: it always has to be."""
     blocks: tuple[Block, ...]
-    notes: tuple[Note, ...]
+    notes: tuple[IsaNote, ...]
     quotes: tuple[Quote, ...] = ()
     fertile: tuple[tuple[str, ...], ...]
     """Sets of slots whose combinations are tried: shapes and types, where a compiler's tables have

@@ -10,7 +10,7 @@ from oracle.isa.tables.row import (
     STATE_SPACES,
     Block,
     Instruction,
-    Note,
+    IsaNote,
     Quote,
     introduced,
     required,
@@ -203,14 +203,14 @@ WMMA_MMA = Instruction(
         *_COMMON,
         _WIDE_FLOATS,
         introduced("Support for .and operation in single-bit wmma", (7, 1), _AND),
-        Note(
+        IsaNote(
             "Support for .satfinite on floating point wmma.mma is deprecated in PTX ISA "
             "version 6.4 and is removed from PTX ISA version 6.5.",
             deprecated=PtxVersion(6, 4),
             until=PtxVersion(6, 5),
             where="satfinite: satfinite; atype:",
         ),
-        Note(
+        IsaNote(
             "Double precision, alternate floating point precision wmma require sm_80 or higher.",
             target=80,
             where=_SINCE_AMPERE,

@@ -21,7 +21,7 @@ from corpus.known import Known
 from fuzz.campaign import campaign as coordinator
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.heartbeat import Broken, Heartbeats, WorkerHeartbeat
-from fuzz.campaign.pool import Event, Finished, WorkerPool
+from fuzz.campaign.pool import Event, RoundEnd, WorkerPool
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.campaign.worker import Worker
@@ -100,7 +100,7 @@ class LocalPool(FakePool):
         if job is None:
             return []
         report = self._worker.carry_out(job)
-        events: list[Event] = [Finished(job=job, report=report)]
+        events: list[Event] = [RoundEnd(job=job, report=report)]
         if report.lost:
             self.workers = 0
             events.append(Broken(cause=DeviceLostError, message=report.lost))

@@ -6,7 +6,7 @@ from command_line import warpfuzz
 
 from corpus import Case, Identity, Kind, RunnerVerdict, create_corpus
 from runners.assemblers.assembler import identify
-from runners.assemblers.judgements import Outcome
+from runners.assemblers.judgements import Response
 from runners.assemblers.judging import judge_module
 
 ILLEGAL = "wmma.load.a.sync.aligned.row.m8n8k4.global.f64 {%d0, %d1}, [%addr];"
@@ -30,7 +30,7 @@ def finding(compilers, tmp_path_factory):
     corpus = create_corpus(home / "warpfuzz-corpus", generator="test")
     assembler = identify(compilers / "12.3" / "ptxas")
     text = f".version 8.0\n.target sm_80\n.visible .entry k()\n{{\n{ILLEGAL}\nret;\n}}\n"
-    assert judge_module(assembler, text).outcome is Outcome.CRASHED
+    assert judge_module(assembler, text).outcome is Response.CRASHED
     crash = Case(
         kind=Kind.CRASH, identity=Identity(failure="x k"), instructions=(ILLEGAL,),
         target="sm_80", ptx_version="8.0",

@@ -16,12 +16,12 @@ from fuzz.compilers.bisection import (
     rate_of,
     repeats_for,
 )
-from fuzz.findings.replay import Sample
+from fuzz.findings.replay import Rerun
 
 GOOD, BAD, WORSE = (
-    Sample(label="match", kind=None),
-    Sample(label="violation 1", kind=Kind.VIOLATION),
-    Sample(label="violation 2", kind=Kind.VIOLATION),
+    Rerun(label="match", kind=None),
+    Rerun(label="violation 1", kind=Kind.VIOLATION),
+    Rerun(label="violation 2", kind=Kind.VIOLATION),
 )
 
 

@@ -4,13 +4,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from fuzz.compilers.members import Place
+from fuzz.compilers.members import RunPlace
 from oracle.errors import UsageError
 
 
-def place(runner: str | None) -> Place:
+def place(runner: str | None) -> RunPlace:
     opened = None if runner is None else SimpleNamespace(choice=SimpleNamespace(name=runner))
-    return Place(
+    return RunPlace(
         device=None, opened=opened, target="sm_90", ptx_version="8.0", architecture="sm_90"
     )
 

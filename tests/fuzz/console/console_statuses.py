@@ -12,7 +12,7 @@ from corpus import Case, Identity, Kind, RunnerVerdict, Saved, ShrinkStatus
 from corpus.finding import WRONG_STEP
 from corpus.known import RecordRow
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
-from fuzz.checks.protocol import Counts, DeviceStatus, ShownCounter, Stage, Words
+from fuzz.checks.protocol import CheckWords, Counts, DeviceStatus, ShownCounter, Stage
 from fuzz.findings.families import Bucket, FamilyState
 from strategies.coverage import CoverageLine
 
@@ -79,7 +79,7 @@ def worker(number: int, stage: Stage, *, stalled: bool = False) -> WorkerStatus:
 PROGRAMS, FAILED = ("programs", "compiled"), ("programs", "failed")
 
 
-def words(**changes: Any) -> Words:
+def words(**changes: Any) -> CheckWords:
     """Return how a campaign on values is told."""
     fields: dict[str, Any] = {
         "subject": "NVIDIA H200 (2 devices, driver 580.126, ptxas 13.5)",
@@ -92,7 +92,7 @@ def words(**changes: Any) -> Words:
             ShownCounter(words=FAILED, one="not compiled", many="not compiled", odd=True),
         ),
     }
-    return Words(**(fields | changes))
+    return CheckWords(**(fields | changes))
 
 
 def counts(compiled: int, failed: int = 0) -> Counts:

@@ -27,7 +27,7 @@ from fuzz.console.dashboard import readings
 from fuzz.console.metrics import CampaignMetrics, ScreeningMetrics, parse_address, served
 from fuzz.console.screening import ScreenedDevice
 from fuzz.runner import RunnerChoice
-from fuzz.screening.screen import Screen
+from fuzz.screening.screen import ScreenRun
 from fuzz.screening.sets import Tally
 from oracle.errors import InfrastructureError, UsageError
 from runners.cuda.messages import DeviceHealth
@@ -98,7 +98,7 @@ def screening() -> ScreeningMetrics:
     screen = SimpleNamespace(tally=Tally(), health=health, ready=ready)
     choice = RunnerChoice(name="cuda")
     return ScreeningMetrics(
-        [ScreenedDevice(name="GPU 0", choice=choice, screen=cast(Screen, screen), seconds=1.0)]
+        [ScreenedDevice(name="GPU 0", choice=choice, screen=cast(ScreenRun, screen), seconds=1.0)]
     )
 
 

@@ -13,16 +13,24 @@ import pytest
 from command_line import warpfuzz
 from repro_cases import half, multiplication, row_load, stored
 
-from corpus import Case, Entry, Identity, Kind, Reason, RunnerVerdict, create_corpus
+from corpus import Case, Entry, Identity, Kind, RunnerVerdict, SaidReason, create_corpus
 from corpus.entry import EXPECTED, read_entry
 from corpus.finding import WRONG_STEP, OracleVerdict
 from corpus.programs import unpack
-from fuzz.explain.document import Document, Facts, Grid, Line, Listing, escaped, fenced
+from fuzz.explain.document import (
+    CodeLine,
+    CodeListing,
+    Document,
+    FactTable,
+    TextGrid,
+    escaped,
+    fenced,
+)
 from fuzz.explain.facts import ValueFacts
 from fuzz.explain.folder import reproduction
 from fuzz.explain.page import page_of
 from fuzz.explain.values import shown
-from fuzz.explain.way import Way
+from fuzz.explain.way import ValueWay
 from fuzz.findings.case import ACTUAL
 from fuzz.findings.making import is_value_finding
 from fuzz.kinds import what_is_wrong
@@ -57,7 +65,7 @@ def printed(document: Document, width: int = 100) -> list[str]:
 def test_the_last_row_has_what_was_expected_and_what_was_left(path: Path) -> None:
     entry = read_entry(path)
     facts = ValueFacts.of(entry)
-    way = Way.of(facts)
+    way = ValueWay.of(facts)
     assert way is not None
     one = facts.shown
     assert one is not None
@@ -82,7 +90,7 @@ def test_the_last_row_has_what_was_expected_and_what_was_left(path: Path) -> Non
 def test_what_is_named_stands_with_its_values_at_the_top(path: Path) -> None:
     entry = read_entry(path)
     lines = printed(page_of(entry), 120)
-    way = Way.of(ValueFacts.of(entry))
+    way = ValueWay.of(ValueFacts.of(entry))
     assert way is not None
     marked = [at for at, line in enumerate(lines, start=1) if line.startswith(" >  ")]
     assert bool(marked) == bool(way.guilty)
@@ -111,8 +119,8 @@ def test_a_page_begins_with_the_console_s_line_and_has_no_empty_sentence(path: P
     assert "is loaded and stored" not in text
     assert "not judged" not in text
     blocks = [*document.blocks]
-    assert all(block.rows for block in blocks if isinstance(block, (Grid, Facts)))
-    (commands,) = [block for block in blocks if isinstance(block, Facts) and block.commands]
+    assert all(block.rows for block in blocks if isinstance(block, (TextGrid, FactTable)))
+    (commands,) = [block for block in blocks if isinstance(block, FactTable) and block.commands]
     assert any("warpfuzz replay" in command for _, command in commands.rows)
     if not is_value_finding(entry):
         assert any(command.startswith("ptxas -arch=") for _, command in commands.rows)
@@ -206,9 +214,11 @@ def test_what_a_stranger_wrote_gives_a_page_no_structure() -> None:
 
 
 def test_values_that_have_no_room_stand_below_their_instruction() -> None:
-    line = Line(text="mma.sync " + ", ".join("%abcdef" * 9), values=["0x0 1.0"], note="and this")
+    line = CodeLine(
+        text="mma.sync " + ", ".join("%abcdef" * 9), values=["0x0 1.0"], note="and this"
+    )
     for width in (40, 80, 400):
-        rows = [text.plain for text in Listing([line]).rows(width)]
+        rows = [text.plain for text in CodeListing([line]).rows(width)]
         assert all(len(row) <= width for row in rows)
         assert "".join(rows).count("0x0 1.0") == 1
         assert (len(rows) == 1) == (width == 400)
@@ -218,7 +228,8 @@ def assembled(folder: Path, kind: Kind, text: str, files: dict[str, bytes]) -> E
     corpus = create_corpus(folder, generator="test")
     case = Case(
         kind=kind, identity=Identity.of(kind, "wmma.load.a"), instructions=(text,), target="sm_90",
-        ptx_version="8.0", oracle=OracleVerdict(verdict="illegal", reasons=(Reason(text="why"),)),
+        ptx_version="8.0",
+        oracle=OracleVerdict(verdict="illegal", reasons=(SaidReason(text="why"),)),
         runners=(
             RunnerVerdict(runner="ptxas", version="V13.5.37", options="-O3", outcome="internal",
                           message="C7907\nC7907"),

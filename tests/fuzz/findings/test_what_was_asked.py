@@ -22,7 +22,7 @@ from fuzz.findings.making import (
     check_trusted,
     commands_of,
 )
-from fuzz.findings.replay import CannotBeAskedError, Way
+from fuzz.findings.replay import Basis, CannotBeAskedError
 from fuzz.findings.stored import ModuleProbe, Replays
 from oracle.errors import UsageError
 from runners.assemblers.assembler import identify
@@ -164,7 +164,7 @@ def test_a_replay_needs_no_fault_named_and_none_leaves_it_out(program: Entry) ->
     ):
         with Replays(options) as replays:
             row = replays.replay(program, times=1)
-            assert (row.verdict, row.way, row.answered) == (verdict, Way.COMPARED, True)
+            assert (row.verdict, row.way, row.answered) == (verdict, Basis.COMPARED, True)
 
 
 @pytest.mark.parametrize("compiler", ["ptxas", "llvm"])

@@ -25,7 +25,7 @@ from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.heartbeat import Broken
-from fuzz.campaign.pool import Event, Finished, Lost
+from fuzz.campaign.pool import Event, Lost, RoundEnd
 from fuzz.campaign.status import (
     CampaignStatus,
     Changed,
@@ -117,13 +117,13 @@ class Answering(FakePool):
 
     def _event(self, job: Job) -> Event:
         if isinstance(job, RoundJob):
-            return Finished(job=job, report=report_of(job))
+            return RoundEnd(job=job, report=report_of(job))
         number = int(job.bucket.identity.instructions[0].split()[1])
         # The finding came with the job: the corpus is another host's.
         assert (job.corpus / "findings" / job.id).is_dir() or list(job.corpus.rglob(job.id))
         one = found(number, complexity=9 if job.seconds is None else 1)
         report = replace(one, state=FoundState.REPLAYED)
-        return Finished(job=job, report=report)
+        return RoundEnd(job=job, report=report)
 
     def statuses(self) -> Sequence[WorkerStatus]:
         return [

@@ -12,7 +12,7 @@ from test_fleet_pool import CHECK, Answering, host_of, report_of
 
 from corpus import Kind
 from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
-from fuzz.campaign.pool import Finished
+from fuzz.campaign.pool import RoundEnd
 from fuzz.checks.programs import ProgramCoverage, Programs
 from fuzz.checks.protocol import Found, FoundState, Outcomes, RoundJob, RoundReport
 from fuzz.commands import run
@@ -92,7 +92,7 @@ def test_a_fleet_repeats_rounds_on_another_actor_and_counts_them_once(
                     pool.give(RoundJob(number=number, plan=plan.round(0, ProgramCoverage())))
                     number += 1
             for event in pool.poll(0.0):
-                if isinstance(event, Finished):
+                if isinstance(event, RoundEnd):
                     assert isinstance(event.report, RoundReport)
                     assert event.report.outcomes is None
                     finished.append(event.report.number)

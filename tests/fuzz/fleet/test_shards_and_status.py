@@ -18,7 +18,7 @@ from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
 from fuzz.campaign.status import CampaignStatus, FoundRow, Life, read_figures
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.programs import ProgramCoverage, Programs
-from fuzz.checks.protocol import RoundJob, Shard, Words
+from fuzz.checks.protocol import CheckWords, RoundJob, Shard
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
 from strategies.draws import Selection
@@ -127,7 +127,7 @@ def test_each_cause_of_findings_is_told_once_and_none_is_left_out() -> None:
         return FoundRow(verdict="violation", title=title, family=group, **more)
 
     rows = [row("a", "1"), row("b", "2"), row("c", "1"), row("d"), row("k", known=True), row("e")]
-    words = Words(subject="", where="", case="case", agreement="", nothing_compared="")
+    words = CheckWords(subject="", where="", case="case", agreement="", nothing_compared="")
     told = CampaignStatus(words=words, cases=1, seconds=1, rounds=1, seed=1, stopped="", rows=rows)
     assert sorted(one.title for one in told.of_causes(known=False)) == ["a", "b", "d", "e"]
     assert [one.title for one in told.of_causes(known=True)] == ["k"]

@@ -24,7 +24,7 @@ from fuzz.findings.launches import Setup, parse_launch, setup_of
 from fuzz.judging import judging
 from fuzz.judging.judging import Holds, KernelReducer, shows
 from fuzz.judging.reference import Expected, Left, Reference, forgetting
-from runners.compilers import Found
+from runners.compilers import FoundCompiler
 from runners.protocol import Failure, Trouble
 
 HEAD = """\
@@ -101,7 +101,7 @@ done
 def without_assemblers() -> None:
     """Find no ptxas, whatever is installed."""
     reduce_little()
-    judging.discover_assemblers = lambda: Found(assemblers=(), problems=())
+    judging.discover_assemblers = lambda: FoundCompiler(assemblers=(), problems=())
 
 
 def judge(folder: Path, *words: object, text: str = SUMS, **more: Any) -> Ended:

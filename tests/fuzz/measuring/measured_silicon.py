@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oracle.measuring.inference import Evidence, Fit, fit, rule_of
+from oracle.measuring.inference import Fit, ProbeEvidence, fit, rule_of
 from oracle.measuring.probes import float_probes
 from oracle.models import TruncatedDot
 from runners.simulated.fused import NAMED
@@ -21,7 +21,7 @@ def measured(types: str, unit: FloatUnit) -> Fit:
     dots = float_probes(types, depth_of(types))
     result = NAMED[types.split(".")[0]]
     d = multiply(dots.a.T[None], dots.b.T[:, None], dots.c[None, None], unit, result)
-    return fit(Evidence(types, dots, d[0, 0]), depth_of(types))
+    return fit(ProbeEvidence(types, dots, d[0, 0]), depth_of(types))
 
 
 def wrong_figures(found: Fit, rule: TruncatedDot) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import oracle
 from fuzz.measuring import joined_model
 from oracle.isa.lookup import MMA_SYNC_FORMS
 from oracle.isa.targets import Release
-from oracle.models import NO_FIGURES, Compilers, forget_models, model_for, use_model
+from oracle.models import NO_FIGURES, CompilerRange, forget_models, model_for, use_model
 from oracle.models.files import model_text, parse_model, read_model
 
 OPCODE = "mma.sync.aligned.m16n8k32.row.col.f32.{}.{}.f32"
@@ -85,7 +85,7 @@ def test_measurements_with_several_compilers_are_joined_into_ranges() -> None:
 def test_a_model_of_one_compiler_has_figures_of_its_expansions_for_it_alone() -> None:
     model = joined_model([("12.4", measured_with("12.4"))])
     ranges = {row.compilers for row in model.dots if row.types.startswith("f32.e4m3")}
-    assert ranges == {Compilers(first=Release(12, 4), last=Release(12, 4))}
+    assert ranges == {CompilerRange(first=Release(12, 4), last=Release(12, 4))}
     use_model(model)
     assert model_for("sm_90@12.4").expansion_of(LONG) == "12.4"
     assert model_for("sm_90@12.8").expansion_of(LONG) == NO_FIGURES

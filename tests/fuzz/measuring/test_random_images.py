@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fuzz import measuring
-from fuzz.measuring import Device, MeasuredResult, Measurer, confirm
+from fuzz.measuring import MeasuredResult, Measurer, ProbedDevice, confirm
 from fuzz.runner import RunnerChoice, opened
 from oracle.isa.targets import Module
 from oracle.measuring.dots import Dots
@@ -33,7 +33,7 @@ def measured(fault: str) -> MeasuredResult:
     with opened(choice) as ready:
         module = Module.named(ready.target, ready.ptx_version)
         (unit, *_) = units_of(module, "wmma.mma*bf16*")
-        device = Device(ready.runner, module, unit.forms)
+        device = ProbedDevice(ready.runner, module, unit.forms)
         confirmer = partial(map, partial(confirm, device=device))
         measurer = Measurer(device, model_for("sm_90"), confirmer, images=256)
         (result,) = measurer.measure([unit])

@@ -9,7 +9,7 @@ from random_chips import random_silicon
 
 from oracle.measuring.dots import Dots
 from oracle.measuring.doubles import double_probes, fit_doubles
-from oracle.measuring.inference import Evidence, computed, fit
+from oracle.measuring.inference import ProbeEvidence, computed, fit
 from oracle.models import NanRule, model_for
 from runners.faults import by_name
 from runners.simulated.fused import Rounding
@@ -174,7 +174,7 @@ def test_what_random_images_show_is_evidence_like_any_probe() -> None:
     dots = Dots(
         family=("random images",) * count, a=a.astype(np.uint16), b=b.astype(np.uint16), c=c
     )
-    found = fit(Evidence(BF16, dots, computed(BF16, rule.values, dots)), k)
+    found = fit(ProbeEvidence(BF16, dots, computed(BF16, rule.values, dots)), k)
     assert found.contradiction is None
     for name in ("block", "fraction_bits", "rounding"):
         assert not found.figures[name].others

@@ -17,7 +17,7 @@ from corpus import Kind
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening.distilling import candidates, describe, set_program
 from fuzz.screening.examining import ScreenExaminer
-from fuzz.screening.screen import Screen, Sighting
+from fuzz.screening.screen import ScreenRun, Sighting
 from oracle.errors import InfrastructureError
 from runners import simulated_runner
 from runners.protocol import Collected, Compiled, Failure, Images, Ran, Trouble
@@ -133,7 +133,7 @@ def screening(
 ) -> Iterator[tuple[Any, deque[Sighting]]]:
     with opened(RunnerChoice(name="sim", target="sm_90", maker=maker)) as ready:
         description = describe(MODULE, seed=1, covers={})
-        screen = Screen(ready, description, fresh=fresh)
+        screen = ScreenRun(ready, description, fresh=fresh)
         screen.add(set_program(drawn(), 0, IMAGES, MODULE))
         yield screen, screen.sightings
 
@@ -253,7 +253,7 @@ class WrongScreening(SimulatedRunner):
         return Collected(outcome=replace(ran, ledger=ledger))
 
 
-def scalar_screening(where: Sequence[int], fresh: bool) -> tuple[Screen, deque[Sighting]]:
+def scalar_screening(where: Sequence[int], fresh: bool) -> tuple[ScreenRun, deque[Sighting]]:
     def device(choice: RunnerChoice) -> SimulatedRunner:
         made = WrongScreening()
         made.where = where

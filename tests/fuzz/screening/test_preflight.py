@@ -14,7 +14,7 @@ from fuzz.options.operating import Screen as Options
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening import screen
 from fuzz.screening.distilling import batches, describe, devices_in, group_of, scope_of
-from fuzz.screening.screen import Screen
+from fuzz.screening.screen import ScreenRun
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
@@ -184,7 +184,7 @@ def test_code_of_a_compiler_that_nobody_measured_is_not_asked_for() -> None:
     assert "fp8" not in scope_of(module, "sm_90@12.2").known_groups
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
         old = replace(ready, release="12.2")
-        made = Screen(old, describe(module, seed=0, covers={}))
+        made = ScreenRun(old, describe(module, seed=0, covers={}))
         assert made.oracle_target == "sm_90@12.2"
 
 

@@ -30,7 +30,7 @@ from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening import screen as screen_module
 from fuzz.screening.distilling import candidates, describe, set_program
 from fuzz.screening.examining import ScreenExaminer, ScreenFinding
-from fuzz.screening.screen import Screen, Sighting
+from fuzz.screening.screen import ScreenRun, Sighting
 from fuzz.screening.sets import ScreeningSet, write_set
 from oracle.errors import InfrastructureError, UsageError
 from runners.kernels import KernelModule
@@ -44,10 +44,10 @@ from strategies.rounds import selected_forms
 @contextmanager
 def screening(
     made: ScreeningSet, *faults: str, bursts: bool = False
-) -> Iterator[tuple[Screen, deque[Sighting]]]:
+) -> Iterator[tuple[ScreenRun, deque[Sighting]]]:
     """A screening of a simulated device, and what it has seen."""
     with opened(RunnerChoice(name="sim", target="sm_90", faults=faults)) as ready:
-        screen = Screen(ready, made.description, bursts=bursts)
+        screen = ScreenRun(ready, made.description, bursts=bursts)
         for program in made.programs:
             screen.add(program)
         yield screen, screen.sightings
@@ -116,7 +116,7 @@ def test_what_one_multiprocessor_gets_wrong_in_several_instructions_is_one_findi
     description = describe(MODULE, seed=0, covers={})
     kept: list[ScreenFinding] = []
     with opened(RunnerChoice(name="sim", target="sm_90", faults=("stuck-bit-on-one-sm",))) as ready:
-        screen = Screen(ready, description)
+        screen = ScreenRun(ready, description)
         for number, batch in enumerate(next(candidates(forms, MODULE, 1))[:4]):
             screen.add(set_program(batch, number, 8, MODULE))
         for _ in range(8):
@@ -158,7 +158,7 @@ def test_a_program_that_hangs_is_attributed_and_left_out_and_screening_goes_on(
     bad = small_set.programs[0].entry
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
         troubled: OpenRunner = replace(ready, runner=_Troubled(ready.runner, bad))
-        screen = Screen(troubled, small_set.description)
+        screen = ScreenRun(troubled, small_set.description)
         for program in small_set.programs:
             screen.add(program)
         for _ in range(3 * len(small_set.programs)):
@@ -184,7 +184,7 @@ def test_a_trap_is_attributed_to_its_program_whatever_else_is_on_its_way(
 
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
         troubled = replace(ready, runner=RewritingRunner(ready.runner, [trapping]))
-        screen = Screen(troubled, small_set.description)
+        screen = ScreenRun(troubled, small_set.description)
         for program in small_set.programs:
             screen.add(program)
         while not screen.left_out:
@@ -202,11 +202,11 @@ def test_nothing_that_can_be_run_is_said(small_set: ScreeningSet) -> None:
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
         bad = small_set.programs[0]
         troubled = replace(ready, runner=_Troubled(ready.runner, bad.entry))
-        screen = Screen(troubled, small_set.description)
+        screen = ScreenRun(troubled, small_set.description)
         screen.add(bad)
         with pytest.raises(InfrastructureError, match="no program of the set"):
             [screen.step() for _ in range(3)]
-        growing = Screen(troubled, small_set.description, grows=True)
+        growing = ScreenRun(troubled, small_set.description, grows=True)
         growing.add(bad)
         growing.step()
         growing.add(small_set.programs[1])
@@ -216,7 +216,7 @@ def test_nothing_that_can_be_run_is_said(small_set: ScreeningSet) -> None:
 
 def test_a_set_for_another_architecture_is_refused(small_set: ScreeningSet) -> None:
     with opened(RunnerChoice(name="sim", target="sm_100")) as ready:
-        screen = Screen(ready, small_set.description)
+        screen = ScreenRun(ready, small_set.description)
         screen.add(small_set.programs[0])
         with pytest.raises(UsageError, match="distill --target sm_100"):
             screen.step()

@@ -21,7 +21,7 @@ from shrinking_cases import (
 from corpus import ShrinkStatus
 from fuzz.findings.replay import Subject
 from fuzz.shrinking import shrink
-from oracle.isa.formats import Kind
+from oracle.isa.formats import FormatKind
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS
 from oracle.program.definedness import undefined
@@ -81,7 +81,7 @@ def test_one_element_that_is_not_zero_is_left_as_one_in_the_plainest_program(
     assert complexity(program, got.subject.image) == 1
     (left,) = {int(v) for p in loaded(program, operand) for v in values(got.subject, p).flat} - {0}
     type_ = matrix.type
-    if type_.kind is Kind.FLOAT:
+    if type_.kind is FormatKind.FLOAT:
         assert left == type_.bias << (type_.bits - 1 - type_.exponent_bits)
     else:
         assert left in (1, -1)

@@ -4,24 +4,24 @@ import sys
 from pathlib import Path
 
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.judgements import Outcome
-from runners.toolchains import Origin
+from runners.assemblers.judgements import Response
+from runners.toolchains import ToolOrigin
 
 FAKE = Path(__file__).with_name("fake_ptxas.py")
 
 # First word of an instruction, and what must be said of it.
 OUTCOMES = {
-    "good": Outcome.ACCEPTED,
-    "bad": Outcome.REJECTED,
-    "unknown": Outcome.REJECTED,
-    "syntax": Outcome.REJECTED,
-    "late_bad": Outcome.REJECTED,
-    "late_inside": Outcome.INTERNAL,
-    "macro": Outcome.INTERNAL,
-    "taint": Outcome.INTERNAL,
-    "crash": Outcome.CRASHED,
-    "late_crash": Outcome.CRASHED,
-    "late_quit": Outcome.UNREADABLE,
+    "good": Response.ACCEPTED,
+    "bad": Response.REJECTED,
+    "unknown": Response.REJECTED,
+    "syntax": Response.REJECTED,
+    "late_bad": Response.REJECTED,
+    "late_inside": Response.INTERNAL,
+    "macro": Response.INTERNAL,
+    "taint": Response.INTERNAL,
+    "crash": Response.CRASHED,
+    "late_crash": Response.CRASHED,
+    "late_quit": Response.UNREADABLE,
 }
 HANGS = ("hang", "late_hang")
 
@@ -31,4 +31,4 @@ def fake(folder: Path, mode: str = "sound") -> Assembler:
     program = folder / "ptxas"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {FAKE} "{mode}" "$@"\n')
     program.chmod(0o755)
-    return Assembler(path=program, version="V99.1.7", origin=Origin.GIVEN)
+    return Assembler(path=program, version="V99.1.7", origin=ToolOrigin.GIVEN)

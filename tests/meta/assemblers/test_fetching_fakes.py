@@ -17,7 +17,7 @@ from runners.compilers import assembler_version
 from runners.compilers import fetched_assembler as fetch
 from runners.compilers import find_assembler as find
 from runners.folders import cache_folder
-from runners.toolchains import Origin
+from runners.toolchains import ToolOrigin
 
 WHEEL = "nvidia_cuda_nvcc-99.1.7-py3-none-any.whl"
 PIP = """#!{python} -IS
@@ -78,7 +78,7 @@ def test_a_fetched_assembler_is_unpacked_whole_with_its_licence_and_found(tmp_pa
     seen = []
     assembler = fetch("99.1", lambda done, total: seen.append((done, total)))
     assert seen == [(10, 20), (20, 20)]
-    assert assembler.origin is Origin.CACHE
+    assert assembler.origin is ToolOrigin.CACHE
     assert assembler.path == fetched_folder() / "99.1.7/ptxas"
     assert (fetched_folder() / "99.1.7/License.txt").read_text() == "be good"
     note = json.loads((fetched_folder() / "99.1.7/origin.json").read_text())
@@ -133,7 +133,7 @@ MISSING = (
 
 def test_a_version_that_does_not_exist_is_a_sentence_with_those_that_do(tmp_path, monkeypatch):
     pip_says(tmp_path, monkeypatch, MISSING)
-    with pytest.raises(UsageError, match=r"no wheel of ptxas 13.9 .* there are 13.0, 13.5, 13.10"):
+    with pytest.raises(UsageError, match=r"no wheel of ptxas 13.9 .* has 13.0, 13.5, 13.10"):
         fetch("13.9")
 
 

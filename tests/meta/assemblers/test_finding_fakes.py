@@ -14,7 +14,7 @@ from runners.assemblers.assembler import identify
 from runners.compilers import discover_assemblers as discover
 from runners.compilers import find_assembler as find
 from runners.folders import cache_folder
-from runners.toolchains import Origin
+from runners.toolchains import ToolOrigin
 
 # A ptxas for questions: `highest` .version, targets with the first .version of each.
 ASKED = """#!{python} -IS
@@ -72,11 +72,11 @@ def test_every_place_is_searched_and_the_newest_comes_first(tmp_path, monkeypatc
     monkeypatch.setenv("CUDA_PATH", str(tmp_path / "cuda"))
     found = discover()
     assert [(one.version, one.origin) for one in found.assemblers] == [
-        ("V13.5.37", Origin.CACHE),
-        ("V13.0.88", Origin.TOOLKIT),
-        ("V12.10.1", Origin.TOOLKIT),
-        ("V12.4.131", Origin.PATH),
-        ("V11.8.89", Origin.TOOLKIT),
+        ("V13.5.37", ToolOrigin.CACHE),
+        ("V13.0.88", ToolOrigin.TOOLKIT),
+        ("V12.10.1", ToolOrigin.TOOLKIT),
+        ("V12.4.131", ToolOrigin.PATH),
+        ("V11.8.89", ToolOrigin.TOOLKIT),
     ]
     assert found.problems == ()
 
@@ -91,7 +91,7 @@ def test_installed_wheels_are_searched(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     monkeypatch.setattr(toolchains, "HOLDING", {"ptxas": ("nvidia-cuda-nvcc",)})
     assert [(one.version, one.origin) for one in discover().assemblers] == [
-        ("V13.1.80", Origin.WHEEL)
+        ("V13.1.80", ToolOrigin.WHEEL)
     ]
 
 
@@ -140,7 +140,7 @@ def test_without_any_the_sentence_says_how_to_get_one():
 
 def test_a_path_is_taken_as_given(tmp_path):
     program = put(tmp_path / "mine", name="my-ptxas")
-    assert find(str(program)).origin is Origin.GIVEN
+    assert find(str(program)).origin is ToolOrigin.GIVEN
     assert find(str(program)).path == program
 
 

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oracle.errors import InfrastructureError, UsageError
-from runners.assemblers.judgements import Outcome
-from runners.assemblers.judging import Judge, judge_module
+from runners.assemblers.judgements import Response
+from runners.assemblers.judging import ToolJudge, judge_module
 
 
 def judge_of(folder, mode="sound", **options):
-    return Judge(fake(folder, mode), target="sm_90", version="8.0", **options)
+    return ToolJudge(fake(folder, mode), target="sm_90", version="8.0", **options)
 
 
 instructions = st.builds(
@@ -59,7 +59,7 @@ def test_a_hang_costs_its_own_instruction_only(tmp_path, word):
     judge = judge_of(tmp_path, deadline=1.5)
     texts = ["good %r0;", f"{word} %r0;", "good %r1;", "bad %r0;"]
     outcomes = [one.outcome for one in judge.judge(texts)]
-    assert outcomes == [Outcome.ACCEPTED, Outcome.HUNG, Outcome.ACCEPTED, Outcome.REJECTED]
+    assert outcomes == [Response.ACCEPTED, Response.HUNG, Response.ACCEPTED, Response.REJECTED]
 
 
 @pytest.mark.parametrize("word", ["crash", "late_crash", "late_inside"])
@@ -69,7 +69,7 @@ def test_the_culprit_among_many_costs_a_few_processes(tmp_path, word):
     texts = [f"good %r{i};" for i in range(60)] + [f"bad %r{i};" for i in range(200)]
     texts.insert(37, f"{word} %r0;")
     judged = judge.judge(texts)
-    assert [one.instruction for one in judged if one.outcome > Outcome.REJECTED] == [texts[37]]
+    assert [one.instruction for one in judged if one.outcome > Response.REJECTED] == [texts[37]]
     # Without a culprit it takes 2; halving 61 survivors takes 2 for each of 6 levels.
     assert judge.processes - before <= 2 + 2 * 6 + 2
 
@@ -202,7 +202,7 @@ def test_what_is_not_one_line_of_text_is_a_usage_error(tmp_path, text):
 )
 def test_options_that_mean_nothing_are_usage_errors(tmp_path, options):
     with pytest.raises(UsageError):
-        Judge(fake(tmp_path), **{"target": "sm_90", "version": "8.0", **options})
+        ToolJudge(fake(tmp_path), **{"target": "sm_90", "version": "8.0", **options})
 
 
 def test_a_module_without_a_target_needs_one(tmp_path):
@@ -212,6 +212,6 @@ def test_a_module_without_a_target_needs_one(tmp_path):
 
 
 def test_outcomes_are_ordered_from_accepted_to_worst():
-    assert sorted(Outcome, key=int) == list(Outcome)
-    assert min(Outcome) is Outcome.ACCEPTED
-    assert max(Outcome) is Outcome.UNREADABLE
+    assert sorted(Response, key=int) == list(Response)
+    assert min(Response) is Response.ACCEPTED
+    assert max(Response) is Response.UNREADABLE

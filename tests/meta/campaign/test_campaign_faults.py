@@ -13,16 +13,16 @@ from fuzz.checks import instructions
 from oracle.isa.legality import Verdict, verdict_of
 from oracle.isa.targets import parse_target, parse_version
 from runners.assemblers.assembler import identify
-from runners.assemblers.judgements import Outcome
+from runners.assemblers.judgements import Response
 from runners.assemblers.judging import judge_module
 
 OUTCOMES = {
-    Kind.CRASH: Outcome.CRASHED,
-    Kind.HANG: Outcome.HUNG,
-    Kind.INTERNAL: Outcome.INTERNAL,
-    Kind.UNREADABLE: Outcome.UNREADABLE,
-    Kind.ACCEPTED: Outcome.ACCEPTED,
-    Kind.REJECTED: Outcome.REJECTED,
+    Kind.CRASH: Response.CRASHED,
+    Kind.HANG: Response.HUNG,
+    Kind.INTERNAL: Response.INTERNAL,
+    Kind.UNREADABLE: Response.UNREADABLE,
+    Kind.ACCEPTED: Response.ACCEPTED,
+    Kind.REJECTED: Response.REJECTED,
 }
 
 

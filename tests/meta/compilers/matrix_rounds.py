@@ -8,12 +8,12 @@ from typing import Any
 from fuzz.checks.compilers import MatrixRounds
 from fuzz.checks.protocol import RoundJob, RoundPlan, RoundReport
 from fuzz.checks.rounds import Work
-from fuzz.compilers.matrix import Matrix
-from fuzz.compilers.members import Member, Place, device_of
+from fuzz.compilers.matrix import BuildMatrix
+from fuzz.compilers.members import Member, RunPlace, device_of
 from fuzz.runner import OpenRunner, RunnerChoice
 from oracle.isa.forms import Form
 from strategies.draws import Selection
-from strategies.rounds import Versions, selected_forms
+from strategies.rounds import PtxVersions, selected_forms
 
 IMAGES = 16
 FORMS = selected_forms(
@@ -47,12 +47,12 @@ def report_of(
         version="none", device="a stand-in", release="13.0" if version == "8.4" else "",
     )  # fmt: skip
     device = device_of(opened)
-    place = Place(
+    place = RunPlace(
         device=device, opened=opened, target="sm_90", ptx_version=version, architecture="sm_90"
     )
-    with Matrix(device, tuple(members), jobs=2) as matrix:
+    with BuildMatrix(device, tuple(members), jobs=2) as matrix:
         rounds = MatrixRounds(
-            matrix, place, forms=forms, versions=Versions.only(version), seed=3,
+            matrix, place, forms=forms, versions=PtxVersions.only(version), seed=3,
             disassembler=disassembler, heartbeat=Quiet(),
         )  # fmt: skip
         plan = RoundPlan(work=Work(count=images), cases=32 * images)

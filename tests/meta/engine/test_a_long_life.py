@@ -22,7 +22,7 @@ from value_runs import FakePool, found
 from corpus import create_corpus, durable
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.pool import Event, Finished, Lost
+from fuzz.campaign.pool import Event, Lost, RoundEnd
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.programs import Programs
@@ -76,13 +76,13 @@ class Rough(FakePool):
         if self._given % 97 == 0:
             return Lost(job=job, how="was killed by SIGKILL", guilty=True)
         if isinstance(job, RoundJob):
-            return Finished(job=job, report=_report(job))
+            return RoundEnd(job=job, report=_report(job))
         number = int(job.bucket.identity.instructions[0].split()[1])
         if job.seconds is None and number % 8 == 0:
-            return Finished(job=job, report=Found(bucket=job.bucket, state=FoundState.GONE))
+            return RoundEnd(job=job, report=Found(bucket=job.bucket, state=FoundState.GONE))
         one = found(number, complexity=9 if job.seconds is None else 1)
         examined = replace(one, state=FoundState.REPLAYED)
-        return Finished(job=job, report=examined)
+        return RoundEnd(job=job, report=examined)
 
 
 def _report(job: RoundJob) -> RoundReport:

@@ -10,7 +10,7 @@ from simulated_kernels import VARIANTS, kernel, ldmatrix, multiplication
 from oracle.errors import UsageError
 from oracle.isa.formats import FORMATS
 from oracle.isa.lookup import FORMS, LOAD_FORMS, STORE_FORMS
-from runners.faults import CATALOGUE, Fault, Place, by_name
+from runners.faults import CATALOGUE, Fault, FaultPlace, by_name
 from runners.faults.rewriters import access_of
 from runners.faults.statements import edited, statements
 from runners.simulated.parser import parse
@@ -26,13 +26,13 @@ NOTHING = kernel("", image_bytes=64)
 def test_the_catalogue_holds_at_least_sixty_faults_of_both_places_under_different_names() -> None:
     names = [fault.name for fault in CATALOGUE]
     assert len(names) == len(set(names)) >= 60
-    assert {fault.place for fault in CATALOGUE} == set(Place)
+    assert {fault.place for fault in CATALOGUE} == set(FaultPlace)
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in names)
 
 
 @pytest.mark.parametrize("kind", ["f16", "bf16", "tf32", "f64", "s8", "u8", "s4", "u4", "b1"])
-@pytest.mark.parametrize("place", list(Place))
-def test_every_multiplicand_type_has_faults_of_both_places(kind: str, place: Place) -> None:
+@pytest.mark.parametrize("place", list(FaultPlace))
+def test_every_multiplicand_type_has_faults_of_both_places(kind: str, place: FaultPlace) -> None:
     (text,) = [multiplication(each).ptx for each in VARIANTS if each.kind == kind][:1]
     touching = [fault for fault in CATALOGUE if fault.place is place and fault.applies(text)]
     assert len(touching) >= 5
@@ -70,7 +70,9 @@ def test_a_fault_leaves_text_without_its_instructions_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", [each for each in CATALOGUE if each.place is Place.PTX], ids=lambda each: each.name
+    "fault",
+    [each for each in CATALOGUE if each.place is FaultPlace.PTX],
+    ids=lambda each: each.name,
 )
 def test_rewritten_text_is_ptx_and_differs_where_the_fault_applies(fault: Fault) -> None:
     for text in TEXTS:
@@ -158,7 +160,7 @@ def test_a_rare_fault_strikes_where_and_as_often_as_it_says() -> None:
     found = 0
     for fault in CATALOGUE:
         said = re.search(r"multiprocessor (\d+).*one wmma\.mma in ([\d,^]+)", fault.meaning)
-        if said is not None and fault.place is Place.PTX:
+        if said is not None and fault.place is FaultPlace.PTX:
             share = eval(said[2].replace(",", "").replace("^", "**"))
             planted = fault.rewrite(text)
             assert f", %planted0, {said[1]};" in planted

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from oracle.errors import UsageError
 from oracle.isa import lookup as isa
-from oracle.program.definedness import Cause, undefined
+from oracle.program.definedness import Breach, undefined
 from oracle.program.ops import Op
 from oracle.program.places import Buffer, Place, Word
 from oracle.program.program import Program
@@ -331,4 +331,4 @@ def test_a_copy_overlaps_itself_where_its_bytes_meet(first: int, second: int, si
     for source, overlaps in (("out", bool(meet)), ("data", False)):
         step = Copy(source=at(first, source), destination=at(second, "out"), size=size)
         found = undefined(Program(buffers=BUFFERS, steps=(step,)))
-        assert (Cause.OVERLAP in {reason.cause for reason in found}) == overlaps
+        assert (Breach.OVERLAP in {reason.cause for reason in found}) == overlaps

@@ -17,7 +17,7 @@ from oracle.execute.execution import execute
 from oracle.execute.tracing import trace
 from oracle.isa import lookup as isa
 from oracle.isa.forms import Form
-from oracle.program.definedness import Cause, undefined
+from oracle.program.definedness import Breach, undefined
 from oracle.program.image import locate, position, writable
 from oracle.program.ops import Op, Rows, accesses_matrix, accesses_rows, memory_of
 from oracle.program.places import Buffer, Place, Word
@@ -247,7 +247,7 @@ def test_spare_buffers_in_front_change_nothing_of_what_is_undefined(
 ) -> None:
     first, second = (
         # An address that is not aligned is given as it is in its space.
-        [(r.cause, r.step, "" if r.cause is Cause.ADDRESS else r.text) for r in undefined(one)]
+        [(r.cause, r.step, "" if r.cause is Breach.ADDRESS else r.text) for r in undefined(one)]
         for one in programs
     )
     assert first == second

@@ -12,7 +12,7 @@ from oracle.bounds.permission import permitted
 from oracle.errors import UsageError
 from oracle.execute.execution import execute
 from oracle.isa.lookup import ldmatrix_form, mma_form, mma_sync_form
-from oracle.program.definedness import Cause, undefined
+from oracle.program.definedness import Breach, undefined
 from oracle.program.ops import Op
 from oracle.program.places import Buffer, Place, Word
 from oracle.program.program import Program
@@ -68,7 +68,7 @@ def images(program: Program, *, count: int = 3) -> NDArray[np.uint8]:
     return halves.view(np.uint8)
 
 
-def causes(program: Program) -> set[Cause]:
+def causes(program: Program) -> set[Breach]:
     return {reason.cause for reason in undefined(program)}
 
 
@@ -102,12 +102,12 @@ def test_d_in_cs_registers_in_another_order_is_the_same_fragment(order: str) -> 
     ],
 )
 def test_what_is_no_whole_fragment_in_its_order_is_undefined(program: Program) -> None:
-    assert causes(program) == {Cause.CONTENT}
+    assert causes(program) == {Breach.CONTENT}
 
 
 def test_a_register_twice_in_a_destination_is_undefined() -> None:
-    assert causes(lanes(d="d.0 d.1 d.0 d.2")) == {Cause.TWICE}
-    assert causes(wmma(d="d.0 d.1 d.2 d.3 d.4 d.5 d.6 d.0")) == {Cause.TWICE, Cause.CONTENT}
+    assert causes(lanes(d="d.0 d.1 d.0 d.2")) == {Breach.TWICE}
+    assert causes(wmma(d="d.0 d.1 d.2 d.3 d.4 d.5 d.6 d.0")) == {Breach.TWICE, Breach.CONTENT}
     (reason,) = undefined(lanes(d="d.0 d.1 d.0 d.2"))
     assert "register d.0 stands more than once" in reason.text
 
@@ -129,7 +129,7 @@ def test_halves_of_a_register_that_differ_are_no_fragment() -> None:
     form = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.f16.f16")
     bare = single_product(form)
     multiply = bare.multiply.changed(c=" ".join(["z.0"] * 4))
-    for constant, wanted in ((0x3C003C00, set()), (0x3C000000, {Cause.CONTENT})):
+    for constant, wanted in ((0x3C003C00, set()), (0x3C000000, {Breach.CONTENT})):
         set_ = set_registers(destination="z", count=1, constant=constant)
         program = replace(bare.program, steps=(bare.a, bare.b, set_, multiply, bare.store))
         assert causes(program) == wanted
@@ -169,7 +169,7 @@ def test_a_result_over_parts_of_others_leaves_the_rest() -> None:
     expected = registers(start, program, "x", 8).copy()
     expected[..., [2, 7]] = d[..., [0, 2]]
     # x is no longer what one step wrote: as a name it stands for nothing.
-    assert causes(program) == {Cause.CONTENT}
+    assert causes(program) == {Breach.CONTENT}
     program = lanes(d="x.2 a.0 x.7 d.0", read=ALL)
     after = execute(program, start).images
     np.testing.assert_array_equal(registers(after, program, "left", 8), expected)
@@ -195,14 +195,14 @@ def test_branches_that_write_alike_leave_registers_that_can_be_used() -> None:
     assert not undefined(lanes(alike, c="y"))
     other = Branch(condition=word, then=arm("y.1 y.0 y.2 y.3"), otherwise=arm("y"))
     assert causes(lanes(other, c="y.2 y.3 y.2 y.3")) == set()
-    assert causes(lanes(other, c="y.0 y.3 y.2 y.3")) == {Cause.CONTENT}
+    assert causes(lanes(other, c="y.0 y.3 y.2 y.3")) == {Breach.CONTENT}
     start = images(lanes(other))
     for program in (lanes(alike, c="y"), lanes(other, c="y.2 y.3 y.2 y.3")):
         assert execute(program, start).images.shape == start.shape
 
 
-@pytest.mark.parametrize(("space", "cause"), [("shared", set()), ("", {Cause.SHORT_ADDRESS})])
-def test_an_address_of_32_bits_is_one_of_shared_memory(space: str, cause: set[Cause]) -> None:
+@pytest.mark.parametrize(("space", "cause"), [("shared", set()), ("", {Breach.SHORT_ADDRESS})])
+def test_an_address_of_32_bits_is_one_of_shared_memory(space: str, cause: set[Breach]) -> None:
     form = ldmatrix_form(f"ldmatrix.sync.aligned.m8n8.x1{'.' + space if space else ''}.b16")
     fill = set_registers(destination="f", count=4)
     program = Program(

@@ -15,7 +15,7 @@ from oracle.isa.forms import Form
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.tables.mma_sp import legal_pairs, selectors
 from oracle.isa.targets import Module
-from oracle.program.definedness import Cause, undefined
+from oracle.program.definedness import Breach, undefined
 from oracle.program.ops import Op, product_of
 from oracle.program.places import Place
 from oracle.program.program import Program
@@ -45,7 +45,7 @@ def with_constant(form: Form, constant: int) -> Program:
     return Program(buffers=buffers_of(steps), steps=steps)
 
 
-def causes(program: Program) -> list[Cause]:
+def causes(program: Program) -> list[Breach]:
     return [reason.cause for reason in undefined(program, target="sm_90")]
 
 
@@ -97,7 +97,7 @@ def test_selectors_that_the_page_does_not_have_are_undefined_and_beyond_three_im
     for form in (*PLAIN, *ORDERED):
         for selector in range(4):
             found = causes(single(form, selector=selector))
-            assert found == ([] if selector in selectors(form) else [Cause.SELECTOR])
+            assert found == ([] if selector in selectors(form) else [Breach.SELECTOR])
     with pytest.raises(UsageError, match="sparsity selector"):
         single(PLAIN[0], selector=4)
     with pytest.raises(UsageError, match="lacks its sparsity selector"):
@@ -110,9 +110,9 @@ def test_selectors_that_the_page_does_not_have_are_undefined_and_beyond_three_im
 def test_metadata_that_are_set_are_defined_where_every_pair_is(form: Form) -> None:
     for pair in range(16):
         found = causes(with_constant(form, 0x1111_1111 * pair))
-        assert found == ([] if pair in legal_pairs(form) else [Cause.METADATA])
+        assert found == ([] if pair in legal_pairs(form) else [Breach.METADATA])
     mixed = 0x4444_4444 & ~0xF0 | (0x00 if form.a_type.name == "tf32" else 0x50)
-    assert causes(with_constant(form, mixed)) == [Cause.METADATA]
+    assert causes(with_constant(form, mixed)) == [Breach.METADATA]
 
 
 def test_d_over_the_metadata_reads_them_first_and_nobody_can_after_it() -> None:
@@ -129,7 +129,7 @@ def test_d_over_the_metadata_reads_them_first_and_nobody_can_after_it() -> None:
         execute(apart, images, target="sm_90").images,
     )
     again = Program(buffers=program.buffers, steps=(*program.steps[:-1], over, store))
-    assert causes(again) == [Cause.CONTENT]
+    assert causes(again) == [Breach.CONTENT]
 
 
 def test_a_program_is_stored_and_made_again_and_its_text_has_selector_and_metadata() -> None:

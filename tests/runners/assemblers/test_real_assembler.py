@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from oracle.errors import UsageError
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import parse_target
-from runners.assemblers.judgements import Outcome
-from runners.assemblers.judging import Judge, judge_module
+from runners.assemblers.judgements import Response
+from runners.assemblers.judging import ToolJudge, judge_module
 from runners.compilers import find_assembler
 from runners.instruction_modules import minimal_module
 
@@ -35,7 +35,7 @@ def assembler():
 
 @pytest.fixture(scope="module")
 def judge(assembler):
-    return Judge(assembler, target="sm_90", version="8.0")
+    return ToolJudge(assembler, target="sm_90", version="8.0")
 
 
 def vector(matrix, first):
@@ -106,7 +106,7 @@ def test_a_batch_is_judged_as_each_instruction_alone(assembler, judge, texts):
 def test_large_batches_are_judged_as_each_instruction_alone(assembler, judge, texts):
     judged = judge.judge(texts)
     sample = random.Random(0).sample(judged, min(40, len(judged)))
-    odd = [one for one in judged if one.outcome > Outcome.REJECTED]
+    odd = [one for one in judged if one.outcome > Response.REJECTED]
     for one in {*sample, *odd}:
         assert alone(assembler, one) == (one.instruction, one.outcome)
 
@@ -125,7 +125,7 @@ def test_documented_forms_that_the_target_has_are_accepted_down_to_a_cubin(judge
 
 def test_bad_lines_are_rejected_with_their_message(judge):
     one, other = judge.judge(["wmma.load.a.sync {%r0}, [%addr];", "frobnicate %r0;"])
-    assert one.outcome is other.outcome is Outcome.REJECTED
+    assert one.outcome is other.outcome is Response.REJECTED
     assert "frobnicate" in " ".join(other.messages)
     assert one.normalised != other.normalised
 
@@ -136,7 +136,7 @@ def test_a_syntax_error_reaches_no_neighbour(judge):
     # Its modifiers would be counted for the next instruction.
     broken = [f"{load}[%addr] .sync %f{number} ret [ , ;" for number in range(32)]
     texts = [text for pair in zip(good, broken, strict=True) for text in pair]
-    expected = [Outcome.ACCEPTED, Outcome.REJECTED] * 32
+    expected = [Response.ACCEPTED, Response.REJECTED] * 32
     assert [one.outcome for one in judge.judge(texts)] == expected
 
 
@@ -163,9 +163,9 @@ def test_pairs_are_accepted_as_the_rows_of_the_oracle_say(assembler):
 
 def test_a_target_that_it_does_not_have_is_a_usage_error(assembler):
     with pytest.raises(UsageError, match=r"does not take .target sm_999 with .version 8.0"):
-        Judge(assembler, target="sm_999", version="8.0")
+        ToolJudge(assembler, target="sm_999", version="8.0")
     with pytest.raises(UsageError, match=r"does not take .target sm_90 with .version 77.0"):
-        Judge(assembler, target="sm_90", version="77.0")
+        ToolJudge(assembler, target="sm_90", version="77.0")
 
 
 def test_a_module_that_stores_results_is_one_that_it_accepts(assembler):
@@ -173,4 +173,4 @@ def test_a_module_that_stores_results_is_one_that_it_accepts(assembler):
         if needs_another_target_or_version(form):
             continue
         module = minimal_module(legal(form), target="sm_90", version="8.0", results_stored=True)
-        assert judge_module(assembler, module).outcome is Outcome.ACCEPTED
+        assert judge_module(assembler, module).outcome is Response.ACCEPTED

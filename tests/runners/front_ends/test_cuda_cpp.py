@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import cache
 
 import pytest
 
-from oracle.isa.lookup import FORMS
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS, form_of
+from oracle.isa.matrices import Matrix
 from oracle.isa.targets import Module
-from oracle.program.operands import Fragment
 from oracle.program.operations import Operation
-from oracle.program.ops import Op, accesses_matrix, loads_fragment
+from oracle.program.ops import Op
+from oracle.program.places import Buffer, Place
 from oracle.program.program import Program, requirements, walk
 from oracle.program.steps import Elementwise, Step
 from runners.emission import emit_all
@@ -28,6 +29,7 @@ from strategies.features import Focus
 from strategies.programs import programs
 
 MODULE = Module.named("sm_90", "8.0")
+BUFFER = Buffer(name="m", space="global", size=4096, alignment=256)
 _WORD_OF_API = re.compile(r"wmma::(?:load_matrix|store_matrix|mma|bmma)_sync\(")
 
 
@@ -69,47 +71,37 @@ def test_a_module_has_the_entries_of_the_ptx_that_is_emitted() -> None:
     assert text.count('extern "C" __global__') == len(named)
 
 
-def test_what_the_api_leaves_undefined_is_inline_ptx() -> None:
-    load = next(
-        form
-        for form in FORMS
-        if form.mnemonic == "wmma.load" and form.opcode.endswith("a.sync.aligned.row.m16n16k16.f16")
-    )
-    program = next(one for one in _drawn() if any(loads_fragment(s) for s in one.steps))
-    (place,) = [step.memory.place for step in program.steps if loads_fragment(step)][:1]
-    for offset, stride, said in (
-        (64, 24, True),
-        (16, 24, False),
-        (64, 20, False),
-        (64, None, True),
-    ):
-        where = replace(place, buffer="m", offset=offset)
-        step = Op.of(form=load, fragment="a", place=where, stride=stride)
-        buffer = replace(program.buffers[0], name="m", space="global", size=4096, alignment=256)
-        alone = Program(buffers=(buffer,), steps=(step,))
-        assert api.is_said(alone) == said, (offset, stride)
+def _loads(layout: str) -> Form:
+    return form_of(f"wmma.load.a.sync.aligned.{layout}.m16n16k16.f16")
+
+
+@pytest.mark.parametrize(
+    ("offset", "stride", "said"),
+    [(64, 24, True), (16, 24, False), (64, 20, False), (64, None, True)],
+)
+def test_what_the_api_leaves_undefined_is_inline_ptx(
+    offset: int, stride: int | None, said: bool
+) -> None:
+    place = Place(buffer="m", offset=offset)
+    step = Op.of(form=_loads("row"), fragment="a", place=place, stride=stride)
+    assert api.is_said(Program(buffers=(BUFFER,), steps=(step,))) == said
 
 
 def test_names_of_both_layouts_are_arrays_of_registers() -> None:
-    loads = {
-        form.layout: form
-        for form in FORMS
-        if form.mnemonic == "wmma.load"
-        and re.fullmatch(r"wmma.load.a.sync.aligned.\w+.m16n16k16.f16", form.opcode)
-    }
-    program = next(one for one in _drawn() if any(loads_fragment(s) for s in one.steps))
-    place = replace(
-        next(s.memory.place for s in program.steps if loads_fragment(s)), buffer="m", offset=0
-    )
-    buffer = replace(program.buffers[0], name="m", space="global", size=4096, alignment=256)
     steps: list[Step] = []
-    for form in loads.values():
+    for layout in ("row", "col"):
+        form = _loads(layout)
         negate = Elementwise(
             operation=Operation.NEGATE, matrix=form.matrix(), source="a", destination="b"
         )
-        steps += [Op.of(form=form, fragment="a", place=place), negate]
-    assert api.layouts_of(Program(buffers=(buffer,), steps=tuple(steps[:2]))) is not None
-    assert api.layouts_of(Program(buffers=(buffer,), steps=tuple(steps))) is None
+        steps += [Op.of(form=form, fragment="a", place=Place(buffer="m")), negate]
+    assert api.layouts_of(Program(buffers=(BUFFER,), steps=tuple(steps[:2]))) is not None
+    assert api.layouts_of(Program(buffers=(BUFFER,), steps=tuple(steps))) is None
+
+
+def _accumulator(type_: str) -> Matrix:
+    forms = (form for form in FORMS if form.mnemonic == "wmma.mma" and form.c_type.name == type_)
+    return next(forms).matrix("c")
 
 
 @pytest.mark.parametrize(
@@ -128,11 +120,7 @@ def test_names_of_both_layouts_are_arrays_of_registers() -> None:
 def test_constants_with_which_an_operation_vanishes_are_hidden(
     type_: str, operation: Operation, constant: int, hidden: bool
 ) -> None:
-    matrix = next(
-        form.matrix("c")
-        for form in FORMS
-        if form.mnemonic == "wmma.mma" and form.c_type.name == type_
-    )
+    matrix = _accumulator(type_)
     step = Elementwise(
         operation=operation, matrix=matrix, source="s", destination="d", constant=constant
     )
@@ -144,26 +132,13 @@ def test_constants_with_which_an_operation_vanishes_are_hidden(
 
 
 def test_integers_do_not_overflow_as_signed_ones() -> None:
-    matrix = next(
-        form.matrix("c")
-        for form in FORMS
-        if form.mnemonic == "wmma.mma" and form.c_type.name == "s32"
-    )
+    matrix = _accumulator("s32")
     for operation in (Operation.MULTIPLY, Operation.ADD, Operation.NEGATE):
         step = Elementwise(
             operation=operation, matrix=matrix, source="s", destination="d",
             constant=3 if operation.takes_constant else 0,
         )  # fmt: skip
         assert "unsigned(s.x[i])" in statement(step, "int", "s", "d", count=None, fused=False)
-
-
-def test_fragments_of_multiplicands_have_a_layout_and_accumulators_none() -> None:
-    for program in _drawn():
-        for step in walk(program.steps):
-            for use in step.uses if accesses_matrix(step) else ():
-                assert isinstance(use.holds, Fragment)
-                type_ = api.fragment_type(use.holds.matrix, use.holds.layout)
-                assert ("_major" in type_) == (use.holds.matrix.operand != "c")
 
 
 def test_programs_that_are_drawn_for_the_api_are_said_in_it() -> None:

@@ -82,10 +82,7 @@ def _stores_by_lane(program: Program) -> bool:
 
 @pytest.mark.parametrize("llvm", [14, 22])
 def test_pointers_have_types_where_llvm_wants_them(llvm: int) -> None:
-    program = next(
-        filter(is_named, draw(programs(Focus(), module=MODULE, forms=WRITTEN), 12, 3)[1:])
-    )
-    module = emit(program, module=MODULE)
+    module = emit(_drawn(Focus(), MODULE, WRITTEN), module=MODULE)
     text = llvm_ir(module.programs, module.kernels, module=MODULE, llvm=llvm)
     assert ("ptr addrspace(1) %images" in text) == (llvm == 22)
     assert ("i8 addrspace(1)* %images" in text) == (llvm == 14)
@@ -116,10 +113,10 @@ def test_what_llvm_writes_for_a_form_is_the_form(target: str, version: str, ever
     # The names of intrinsics are ours, and what is behind them LLVM's.
     module = Module.named(target, version)
     forms = selected_forms(Selection(), target=target, version=version)[::every]
-    drawn = {}
-    for index, form in enumerate(forms):
-        program = _drawn(Focus(form=form, shares_registers=False), module, (form,))
-        drawn[f"kernel_{index}"] = program
+    drawn = {
+        f"kernel_{index}": _drawn(Focus(form=form, shares_registers=False), module, (form,))
+        for index, form in enumerate(forms)
+    }
     with find("llvm").opened(0) as front_end:
         made = front_end(emit_all(drawn, module=module))
     assert isinstance(made, KernelModule), made
@@ -153,8 +150,7 @@ def test_a_compiler_that_dies_costs_its_module_and_no_other(tmp_path: Path) -> N
         "line.send({'ptx': 'fine'})\n"
     )
     program.chmod(0o755)
-    drawn = _drawn(Focus(), MODULE, WRITTEN)
-    module = emit(drawn, module=MODULE)
+    module = emit(_drawn(Focus(), MODULE, WRITTEN), module=MODULE)
     with LlvmliteFrontEnd(tmp_path, python=program) as front_end:
         first = front_end(module)
         assert isinstance(first, Failure)

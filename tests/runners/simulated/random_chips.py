@@ -8,7 +8,7 @@ from typing import Any
 
 from oracle.models import Confidence, Figure, TruncatedDot, model_for
 from runners.simulated.fused import NAMED, Rounding
-from runners.simulated.silicon import FloatUnit, Matrix, chip_of
+from runners.simulated.silicon import FloatUnit, UnitMatrix, chip_of
 
 ROUNDINGS = {
     "rn": Rounding.NEAREST_EVEN, "rz": Rounding.ZERO, "rm": Rounding.DOWN, "rp": Rounding.UP,
@@ -98,7 +98,7 @@ def unit_of(rule: TruncatedDot) -> FloatUnit:
         wide_products=values["product_range"] == "unlimited",
         saturating=values["overflow"] == "largest",
         zero_sign=values["zero"] == "-",
-        flushed=frozenset(m for m in Matrix if values[f"{m}_subnormals"] == "flushed"),
+        flushed=frozenset(m for m in UnitMatrix if values[f"{m}_subnormals"] == "flushed"),
         rounded_multiplicands=values.get("low_bits") == "rounded",
         nan=NANS[values["accumulator"]],
     )

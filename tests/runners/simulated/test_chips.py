@@ -16,8 +16,8 @@ from oracle.models import model_for
 from oracle.models.figures import measured
 from runners.simulated import SimulatedDevice
 from runners.simulated.fused import NAMED
-from runners.simulated.products import Types, multiply, multiply_on
-from runners.simulated.silicon import Matrix, chip_of
+from runners.simulated.products import ProductTypes, multiply, multiply_on
+from runners.simulated.silicon import UnitMatrix, chip_of
 
 
 def words(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> NDArray[np.generic]:
@@ -55,7 +55,7 @@ def test_units_of_8_bits_are_the_oracles_with_the_same_figures(seed: int) -> Non
     """Ada's and RTX Blackwell's, and others with any bits kept, roundings and least exponents."""
     draw, rng = random.Random(seed), np.random.default_rng(seed)
     d, a_type, b_type = draw.choice(["f32", "f16"]), *draw.choices(["e4m3", "e5m2"], k=2)
-    types = Types(d, a_type, b_type, d)
+    types = ProductTypes(d, a_type, b_type, d)
     row = next(one for one in model_for("sm_89").dots if one.types == ".".join(types))
     values = {
         "block": draw.choice([5, 8, 16, 32]), "fraction_bits": draw.randint(8, 26),
@@ -68,7 +68,7 @@ def test_units_of_8_bits_are_the_oracles_with_the_same_figures(seed: int) -> Non
     unit = replace(
         chip_of("sm_89").floats[row.types], block=values["block"], fraction=values["fraction_bits"],
         kept=values["sum_bits"], rounding=ROUNDINGS[values["rounding"]],
-        flushed={Matrix.A} if values["a_subnormals"] == "flushed" else set(),
+        flushed={UnitMatrix.A} if values["a_subnormals"] == "flushed" else set(),
     )  # fmt: skip
     if values["subnormal_exponent"] is None:
         unit = replace(unit, bottoms=None)

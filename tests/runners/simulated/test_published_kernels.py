@@ -11,7 +11,7 @@ import pytest
 
 from runners.kernels import Launch
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
-from runners.simulated.device import Grid
+from runners.simulated.device import LaunchGrid
 
 BLOCK = 64
 DECLARED = """\
@@ -28,7 +28,7 @@ DECLARED = """\
 
 def launched(
     body: str, *, target: str = "sm_80", device: str = "", otherwise: bool = False
-) -> tuple[np.ndarray, Grid]:
+) -> tuple[np.ndarray, LaunchGrid]:
     """Run a block of 64 threads, of which thread i has words 4 i, 4 i + 1, … of a buffer.
 
     Return uint32 (64, 4) words afterwards; before, word j of all is j.

@@ -9,7 +9,7 @@ from simulated_kernels import VARIANTS, kernel, multiplication
 from oracle.isa.lookup import FORMS
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.parser import parse
-from runners.simulated.syntax import Address, Immediate, Name, Vector
+from runners.simulated.syntax import Address, ImmediateText, Name, VectorText
 
 DEVICE = SimulatedDevice("sm_90")
 
@@ -32,14 +32,14 @@ def test_operands_are_read_as_registers_constants_vectors_and_addresses() -> Non
     (found,) = [each for each in parse(ptx).entries["kernel"].body if each.line == number]
     assert found.operands == (
         Address(base="%rd1", offset=-16),
-        Vector(parts=(Name(text="%r1"), Immediate(value=16))),
+        VectorText(parts=(Name(text="%r1"), ImmediateText(value=16))),
     )
 
 
 def test_floating_point_constants_carry_their_bits() -> None:
     ptx, number = with_line("    mov.f32 %x, 0f3F800000;", "    .reg .f32 %x;")
     (found,) = [each for each in parse(ptx).entries["kernel"].body if each.line == number]
-    assert found.operands[1] == Immediate(value=0x3F800000, float_bits=32)
+    assert found.operands[1] == ImmediateText(value=0x3F800000, float_bits=32)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_floating_point_constants_carry_their_bits() -> None:
 def test_constant_expressions_have_the_operators_of_c(expression: str, value: int) -> None:
     ptx, number = with_line(f"    mov.u32 %r1, {expression};")
     (found,) = [each for each in parse(ptx).entries["kernel"].body if each.line == number]
-    assert found.operands[1] == Immediate(value=value)
+    assert found.operands[1] == ImmediateText(value=value)
 
 
 def test_addresses_have_64_bits_where_nothing_is_said() -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from runners.simulated.fused import F32, NAMED
 from runners.simulated.products import (
-    Types,
+    ProductTypes,
     multiply,
     multiply_on,
     narrowed,
@@ -55,7 +55,7 @@ def test_real_gpus_gave_the_same_bits(name: str) -> None:
 def test_adas_gave_the_same_bits_of_8_bits(kind: str, result: str) -> None:
     with np.load(RECORDED.with_name("ada_byte_dot_products.npz")) as recorded:
         a, b, c, d = (recorded[f"Ada|{kind}|{result}|{part}"] for part in "abcd")
-    types = Types(result, kind, kind, result)
+    types = ProductTypes(result, kind, kind, result)
     unit = chip_of("sm_89").floats[".".join(types)]
     found = multiply_on(unit, a.T[None], b.T[:, None], c[None, None], types)
     np.testing.assert_array_equal(found[0, 0], d)

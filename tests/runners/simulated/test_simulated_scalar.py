@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from simulated_kernels import kernel
 
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
-from runners.simulated.opcodes import Op
+from runners.simulated.opcodes import ScalarOp
 from runners.simulated.scalar import ROWS, rows_of
 
 DEVICE = SimulatedDevice("sm_100")
@@ -136,7 +136,7 @@ def test_what_no_row_has_is_refused(line: str) -> None:
 REGISTERS = {1: "%p", 8: "%b", 16: "%h", 32: "%r", 64: "%rd", 128: "%q"}
 
 
-def instruction(row: Op) -> str:
+def instruction(row: ScalarOp) -> str:
     """Return an instruction of a row: no qualifier that may be missing, of others the first."""
     opcode = re.sub(
         r"\(\?:\\\.\(\?P<\w+>[^)]*\)\)\?|\(\?P<\w+>\\\.[^)]*\)\?", "", row.pattern.pattern

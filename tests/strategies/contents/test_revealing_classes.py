@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from oracle.isa import lookup as isa
 from runners.simulated.fused import NAMED, Rounding
 from runners.simulated.products import multiply
-from runners.simulated.silicon import FloatUnit, Matrix, float_unit
+from runners.simulated.silicon import FloatUnit, UnitMatrix, float_unit
 from strategies.contents import ValueClass as V
 
 IMAGES = 24
@@ -32,8 +32,8 @@ WRONG: dict[str, Change] = {
     "F - 1": lambda unit: {"fraction": unit.fraction - 1},
     "L / 2": lambda unit: {"block": unit.block // 2},
     "product normalised first": lambda unit: {"normalised_products": True},
-    "subnormal inputs flushed": lambda unit: {"flushed": frozenset({Matrix.A, Matrix.B})},
-    "subnormal C flushed": lambda unit: {"flushed": frozenset({Matrix.C})},
+    "subnormal inputs flushed": lambda unit: {"flushed": frozenset({UnitMatrix.A, UnitMatrix.B})},
+    "subnormal C flushed": lambda unit: {"flushed": frozenset({UnitMatrix.C})},
     "nearest even at the end": lambda unit: {"rounding": Rounding.NEAREST_EVEN},
     "cut at the end": lambda unit: {"rounding": Rounding.ZERO},
     "up at the end": lambda unit: {"rounding": Rounding.UP},
