@@ -67,7 +67,7 @@ PATHS = (
 TARGETS = ("compiled.architecture", "module.target.name", "target")
 EXPRESSIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(PATHS, ("a folder",)),
-    "quote(str(self.path))": ("'a folder'",),
+    "quote(str(self.path))": ("record",),
     **dict.fromkeys(TARGETS, ("sm_90",)),
     **dict.fromkeys(("module.version", "version"), ("8.0",)),
     **dict.fromkeys(("candidate.name", "self.name"), ("13.5",)),

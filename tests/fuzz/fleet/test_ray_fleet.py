@@ -153,8 +153,8 @@ class Hosts:
 
 def test_a_campaign_on_a_node_finds_what_it_finds_here(nodes: Nodes, tmp_path: Path) -> None:
     hosts = Hosts()
-    found = on_fleet(tmp_path / "fleet", nodes, 70, hosts)
-    assert found == alone(tmp_path / "alone", 70)
+    found = on_fleet(tmp_path / "fleet", nodes, 40, hosts)
+    assert found == alone(tmp_path / "alone", 40)
     assert found[0]
     assert len(hosts.hosts - {""}) == 1
 

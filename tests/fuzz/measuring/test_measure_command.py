@@ -73,7 +73,7 @@ def test_four_products_in_scalar_arithmetic_are_measured_in_their_order(tmp_path
 @pytest.mark.slow
 def test_the_command_that_is_printed_runs_with_a_model_of_few_forms(tmp_path: Path) -> None:
     done = warpfuzz(
-        tmp_path, "measure", "--runner", "sim", "--only", "wmma.mma*bf16*", "--images", "64",
+        tmp_path, "measure", "--runner", "sim", "--only", "wmma.mma*bf16*", "--images", "16",
         "--output", "mine.toml",
     )  # fmt: skip
     assert done.code == 0, done.err
@@ -131,7 +131,7 @@ def test_an_interrupted_measurement_keeps_what_it_has(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_figure_that_is_not_told_apart_does_not_count_as_in_the_model(tmp_path: Path) -> None:
-    done = measured(tmp_path, "--only", "wmma.mma*bf16*", "--images", "64")
+    done = measured(tmp_path, "--only", "wmma.mma*bf16*", "--images", "16")
     figures = [one for row in done.rows[:-1] for one in row["figures"].values()]
     open_ = [one for one in figures if one["not_told_apart"]]
     assert open_

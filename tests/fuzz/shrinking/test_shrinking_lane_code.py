@@ -93,7 +93,7 @@ def key_of(runner: Rewriting, program: Program, image: np.ndarray) -> str:
     ("pattern", "other", "name", "strategy"),
     [
         (r"shf\.r\.wrap\.b32", "shf.r.clamp.b32", "shf.r.wrap.b32", ALONE),
-        (r"\bor\.b32", "xor.b32", "or.b32", BEHIND),
+        pytest.param(r"\bor\.b32", "xor.b32", "or.b32", BEHIND, marks=pytest.mark.slow),
         (r"@!(%p\d+) (?!bra)", r"@\1 ", "a predicate", ALONE),
         # Every ptxas from 12.4 to 13.5 loses a predicate before testp; one name for all of them.
         (r"@!?%p\d+ testp\.", "testp.", "testp/under a predicate", TESTP),

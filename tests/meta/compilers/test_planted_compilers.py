@@ -52,7 +52,7 @@ def campaign(compilers, tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     ended = warpfuzz(
         home, "run", "--runner", "sim", "--compilers", compilers, "--opt", "1,2",
-        "--cases", 64, "--seed", 5, "--corpus", "found",
+        "--cases", 32, "--seed", 5, "--corpus", "found",
         "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--json",
     )  # fmt: skip
     return home, ended
@@ -132,7 +132,7 @@ def test_a_case_written_by_hand_is_bisected_on_what_it_expects(campaign, compile
 def test_a_bug_of_modules_with_several_kernels_keeps_as_many_as_it_needs(tmp_path):
     """It was counted as not confirmed, and a campaign with one compiler called it flaky."""
     ended = campaign_of(
-        tmp_path, "--cases", 64, "--only", FORM, level=2, seed=5, kernels=2,
+        tmp_path, "--cases", 32, "--only", FORM, level=2, seed=5, kernels=2,
         planted=({}, {"faults": [FAULT]}), answering=address(),
     )  # fmt: skip
     assert ended.code == 1
