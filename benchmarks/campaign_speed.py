@@ -32,7 +32,7 @@ from fuzz.checks.program_rounds import smallest_program
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Stage
 from fuzz.runner import RunnerChoice, visible_devices
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import Selection
 from strategies.rounds import selected_forms

@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import LOAD_FORMS, STORE_FORMS, mma_form
 from oracle.isa.targets import Module
 from oracle.program.ops import Op

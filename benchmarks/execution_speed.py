@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.execute.execution import execute
-from oracle.execute.multiply import multiply
+from oracle.execution.execution import execute
+from oracle.execution.multiply import multiply
 from oracle.isa.forms import Form
 from oracle.isa.lookup import LOAD_FORMS, STORE_FORMS, mma_form
 from oracle.isa.matrices import Matrix

@@ -21,7 +21,7 @@ from fuzz.compilers.matrix import BuildMatrix
 from fuzz.compilers.members import Member, fitting, members_of, placed
 from fuzz.findings.families import under_a_condition
 from fuzz.runner import RunnerChoice, kind_of_failure
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.targets import Module
 from runners.compilers import find_front_ends, front_ends_selected, parse_levels
 from runners.emission import emit, emit_all

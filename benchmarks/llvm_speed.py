@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.targets import Module
 from runners.emission import emit_all
 from runners.front_ends.llvm import Llvmlite

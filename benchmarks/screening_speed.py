@@ -20,7 +20,7 @@ import time
 import msgspec
 from cuda_speed import contents, program
 
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit_screening
 from runners.protocol import Compiled, Failure

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "runners" / "con
 from image_contents import contents
 from single_multiplies import VARIANTS, Access, program
 
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from runners.cuda.compilation import DriverCompiler
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from corpus import Kind, ShrinkStatus
 from fuzz.findings.replay import Subject, attempt
 from fuzz.shrinking import RunnerVerdicts, shrink
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.lookup import LDMATRIX_FORMS, MMA_FORMS, is_available
 from oracle.isa.targets import Module, parse_target, parse_version

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from fuzz.bench import Report, run_all
 from oracle.errors import InfrastructureError, UsageError
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS, is_available
 from oracle.isa.targets import Module, parse_target, parse_version

@@ -66,7 +66,7 @@ from fuzz.findings.verdicts import judge
 from fuzz.kinds import KINDS, described
 from fuzz.runner import RunnerChoice, kind_of_failure, without_figures
 from oracle.errors import InfrastructureError
-from oracle.execute.execution import execute, expansions, has_figures
+from oracle.execution.execution import execute, expansions, has_figures
 from oracle.isa.forms import Form
 from oracle.models import NO_FIGURES
 from runners.assemblers.disassembly import Disassembler

@@ -20,7 +20,7 @@ from fuzz.checks.protocol import REFERENCE, Stage
 from fuzz.compilers.matrix import Built
 from fuzz.runner import kind_of_failure
 from oracle.errors import UsageError
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.models import model_for
 from oracle.program.image import different
 from oracle.program.program import Program, requirements

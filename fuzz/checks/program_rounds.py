@@ -35,7 +35,7 @@ from fuzz.findings.families import Bucket, WrongImages
 from fuzz.findings.replay import Attempt, Subject, attempt
 from fuzz.findings.verdicts import judge
 from fuzz.runner import OpenRunner, kind_of_failure
-from oracle.execute.execution import CHUNK_IMAGES, execute
+from oracle.execution.execution import CHUNK_IMAGES, execute
 from oracle.isa.forms import Form
 from oracle.isa.targets import Module
 from oracle.program.places import Buffer

@@ -21,7 +21,7 @@ from fuzz.findings.families import Bucket
 from fuzz.findings.replay import Attempt, Subject, attempt
 from oracle.bounds.permission import contradicting
 from oracle.errors import DeviceLostError, UndefinedProgramError, UsageError
-from oracle.execute.execution import CHUNK_IMAGES, execute, expansions
+from oracle.execution.execution import CHUNK_IMAGES, execute, expansions
 from oracle.isa.forms import Form
 from oracle.isa.targets import Module
 from oracle.program.program import Program

@@ -49,7 +49,7 @@ from fuzz.runner import (
 )
 from oracle.bounds.permission import permitted
 from oracle.errors import InfrastructureError, UsageError
-from oracle.execute.execution import execute, has_figures
+from oracle.execution.execution import execute, has_figures
 from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS

@@ -29,7 +29,7 @@ from fuzz.diagnosis.single_step import (
     wrong_register_step,
 )
 from oracle.errors import WarpfuzzError
-from oracle.execute.tracing import Event, Trace, trace
+from oracle.execution.tracing import Event, Trace, trace
 from oracle.isa.lookup import MMA_FORMS
 from oracle.isa.matrices import Matrix
 from oracle.program.lane_code import Repeat

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fuzz.runner import kind_of_failure
 from oracle.bounds.permission import contradicting
 from oracle.errors import UndefinedProgramError, UsageError
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.targets import Module

@@ -51,7 +51,7 @@ from fuzz.diagnosis.lane_trials import (
     wrong_images,
 )
 from oracle.errors import UsageError
-from oracle.execute.tracing import Trace
+from oracle.execution.tracing import Trace
 from oracle.isa.matrices import LANES
 from oracle.program.lane_code import (
     LANE,

@@ -27,7 +27,7 @@ from fuzz.diagnosis.experiments import (
     arithmetic_of,
     name_of_form,
 )
-from oracle.execute.tracing import Event, Trace
+from oracle.execution.tracing import Event, Trace
 from oracle.isa.formats import Format
 from oracle.isa.forms import Form
 from oracle.isa.lookup import chunks_of

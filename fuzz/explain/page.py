@@ -30,8 +30,8 @@ from fuzz.findings.making import SINCE, commands_of, is_runnable, is_value_findi
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import KINDS, described, sentence
 from fuzz.output import counted, typed
-from oracle.execute.slicing import Link
-from oracle.execute.tracing import TermSum, operands_of, sums_of
+from oracle.execution.slicing import Link
+from oracle.execution.tracing import TermSum, operands_of, sums_of
 from oracle.isa.formats import FORMATS, Format
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.program.lane_code import Assign

@@ -26,8 +26,8 @@ from fuzz.explain.values import (
 )
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import is_provisional
-from oracle.execute.slicing import Link, around, slice_of
-from oracle.execute.tracing import Event
+from oracle.execution.slicing import Link, around, slice_of
+from oracle.execution.tracing import Event
 from oracle.isa.matrices import LANES
 from oracle.layouts.matrix_moves import moves
 from oracle.program.lane_code import LANE, ZERO, Assign, If, Leave, Repeat, class_of, read_by

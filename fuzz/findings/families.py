@@ -39,7 +39,7 @@ from fuzz.kinds import (
     what_is_wrong,
 )
 from oracle.bounds.permission import contradicting
-from oracle.execute.tracing import trace
+from oracle.execution.tracing import trace
 from oracle.isa.forms import Form
 from oracle.isa.legality import Explanation
 from oracle.isa.lookup import FORMS

@@ -23,7 +23,7 @@ from fuzz.reducer import Reducer, indented
 from fuzz.runner import UnsupportedError, kind_of_failure
 from oracle.bounds.permission import contradicting
 from oracle.errors import DeviceLostError, InfrastructureError
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.targets import Module
 from oracle.program.places import Buffer
 from oracle.program.program import Program

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from corpus import Kind
 from fuzz.kinds import BY_OUTCOME
 from oracle.bounds.permission import permitted
-from oracle.execute.execution import execute, has_figures
+from oracle.execution.execution import execute, has_figures
 from oracle.isa.legality import Explanation
 from oracle.isa.legality import Verdict as Legality
 from oracle.program.image import different, locate

@@ -22,7 +22,7 @@ from fuzz import warpfuzz_version
 from fuzz.bench.search import Emitted, Mutant
 from fuzz.screening.sets import Covered, Description, ScreeningSet, SetProgram, Tally
 from oracle.errors import UsageError
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS, is_available
 from oracle.isa.targets import Module

@@ -28,7 +28,7 @@ from fuzz.findings.verdicts import differences, judge
 from fuzz.runner import OpenRunner, kind_of_failure
 from fuzz.screening.sets import Description, SetProgram, Tally
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.targets import Module
 from oracle.models import model_for
 from runners.cuda.messages import DeviceHealth

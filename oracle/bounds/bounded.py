@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.bounds.enclosure import enclosure
-from oracle.execute.execution import Planes, Warps, packed
+from oracle.execution.execution import Planes, Warps, packed
 from oracle.isa.formats import FORMATS, Format
 from oracle.isa.forms import Form
 from oracle.isa.matrices import LANES

@@ -19,7 +19,7 @@ from oracle.bounds.bounded import (
     without_torn,
 )
 from oracle.errors import UsageError
-from oracle.execute.execution import chunks, has_figures, run
+from oracle.execution.execution import chunks, has_figures, run
 from oracle.isa.targets import DEFAULT_TARGET
 from oracle.models import model_for
 from oracle.program.definedness import check_defined

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from oracle.arithmetic.conversions import FLOATS
 from oracle.arithmetic.scratch import own_scratch
 from oracle.errors import UsageError
-from oracle.execute.multiply import multiply, product
+from oracle.execution.multiply import multiply, product
 from oracle.isa.formats import Format
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS, figures_of, is_available

@@ -137,7 +137,7 @@ class StepBase:
 
     @property
     def action(self) -> str:
-        """Name of what it does: the method of `oracle.execute.execution.Warps` that takes it."""
+        """Name of what it does: the method of `oracle.execution.execution.Warps` that takes it."""
         raise NotImplementedError
 
     @property

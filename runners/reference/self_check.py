@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import InfrastructureError
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS, figures_of
 from oracle.isa.matrices import LANES

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.execute.tracing import trace
+from oracle.execution.tracing import trace
 from oracle.layouts.storage import Tile, write
 from oracle.program.image import position
 from oracle.program.operands import Registers

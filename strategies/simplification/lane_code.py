@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
-from oracle.execute.tracing import trace
+from oracle.execution.tracing import trace
 from oracle.isa.matrices import LANES
 from oracle.program.lane_code import (
     Assign,

@@ -17,7 +17,7 @@ from test_rooms import ROOT, nodes
 
 LAYERS = (
     "errors given_files lazy", "isa", "models", "arithmetic", "scalar", "layouts", "program",
-    "execute bounds", "measuring", "api",
+    "execution bounds", "measuring", "api",
 )  # fmt: skip
 """Modules and packages of `oracle`; each imports its own layer and those before it."""
 HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer.split()}

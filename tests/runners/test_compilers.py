@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from runners import compilers
-from runners.assemblers.assembler import Assembler, Origin
+from runners.assemblers.assembler import Assembler, ToolOrigin
 from runners.compilers import FoundCompiler, select
 from runners.wheels import RELEASES
 
@@ -15,7 +15,7 @@ def test_all_are_those_that_are_here_and_every_release_that_is_not(
 ) -> None:
     here = [
         Assembler(path=Path(f"/{release}/ptxas"), version=version,
-                  origin=next(iter(Origin)))
+                  origin=next(iter(ToolOrigin)))
         for release, version in (("12.4", "V12.4.99"), ("13.5", "V13.5.37"), ("99.1", "V99.1.2"))
     ]  # fmt: skip
     monkeypatch.setattr(

@@ -19,7 +19,7 @@ from fuzz.findings.replay import COPIES
 from fuzz.findings.verdicts import differences
 from fuzz.runner import RunnerChoice, opened
 from oracle.bounds.permission import permitted
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 
 REFUSES_S8 = """sh -c 'p=$(cat); case "$p" in *s32.s8.s8*) exit 3;; esac; echo "$p"'"""
 SATURATED = r"sed -E 's/(wmma\.mma.*)\.satfinite/\1/'"

@@ -23,7 +23,7 @@ from fuzz.findings.families import (
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import differences
 from fuzz.kinds import sentence
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.legality import explain
 from oracle.isa.lookup import FORMS, LOAD_FORMS, mma_form

@@ -19,7 +19,7 @@ from fuzz.findings.case import Evidence, case_of, subject_for, subject_of
 from fuzz.findings.families import Bucket
 from fuzz.findings.replay import Answer, asked, probe
 from fuzz.runner import OpenRunner, RunnerChoice
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from runners.kernels import KernelModule
 from runners.protocol import ClosedAtTheEnd, Collected, Compiled, Images, Ran
 

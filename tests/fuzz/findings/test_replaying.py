@@ -20,7 +20,7 @@ from corpus.exchange import read_case
 from corpus.programs import pack
 from fuzz.output.report import Test as JUnitTest
 from fuzz.output.report import write_junit
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import mma_form
 from runners.emission import emit
 

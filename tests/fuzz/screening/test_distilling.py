@@ -7,7 +7,7 @@ from small_sets import MODULE, distilled
 
 from fuzz.screening.distilling import LEFT_OUT, candidates, chosen, reaches
 from fuzz.screening.sets import ScreeningSet
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.models import model_for
 from strategies.draws import Selection
 from strategies.features import features_of

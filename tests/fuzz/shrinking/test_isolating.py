@@ -10,8 +10,8 @@ from shrinking_cases import LANE_PROGRAMS, TARGET, WANTED, subjects, verdicts_of
 
 from fuzz.findings.replay import Subject
 from fuzz.shrinking import shrink
-from oracle.execute.execution import execute
-from oracle.execute.tracing import trace
+from oracle.execution.execution import execute
+from oracle.execution.tracing import trace
 from oracle.layouts.storage import Tile, read
 from oracle.program.definedness import undefined
 from oracle.program.ops import (

@@ -16,7 +16,7 @@ from fuzz.diagnosis.experiments import ExperimentDevice
 from fuzz.findings.families import WrongImages
 from fuzz.findings.replay import Subject, attempt
 from fuzz.shrinking import RunnerVerdicts, shrink
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every

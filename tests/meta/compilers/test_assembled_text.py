@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 from planted_ptxas import planted_ptxas
 
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import forms_by_opcode
 from oracle.isa.targets import Module
 from runners.cuda.compilation import PtxasCompiler

@@ -32,7 +32,7 @@ from cuda_fakes import (
 )
 from single_multiplies import VARIANTS, Access, program
 
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from runners import children
 from runners.cuda import self_check, supervisor
 from runners.cuda.runner import CudaRunner

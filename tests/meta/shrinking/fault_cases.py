@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from corpus import Kind
 from fuzz.findings.replay import Subject, attempt
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS, LDMATRIX_FORMS, MMA_FORMS, is_available
 from oracle.isa.targets import Module
 from oracle.layouts.storage import Tile, read, write

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from oracle.execute.tracing import operands_of, sums_of, trace
+from oracle.execution.tracing import operands_of, sums_of, trace
 from oracle.isa.forms import Form
 from oracle.isa.lookup import MMA_FORMS, MMA_SYNC_FORMS
 from oracle.isa.tables import INSTRUCTIONS

@@ -16,9 +16,9 @@ SPECIAL = np.array(
 """Halfwords that make ones, zeros, infinities and NaNs of several formats."""
 
 
-def programs() -> st.SearchStrategy[Program]:
+def programs(target: str = "sm_90", version: str | None = None) -> st.SearchStrategy[Program]:
     """Draw programs that the ISA defines, without the contents of a campaign."""
-    return samples(target="sm_90").map(lambda sample: sample.program)
+    return samples(target=target, ptx_version=version).map(lambda sample: sample.program)
 
 
 def images(program: Program, seed: int, count: int) -> NDArray[np.uint8]:

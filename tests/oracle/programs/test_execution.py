@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import LOAD_FORMS, STORE_FORMS, mma_form
 from oracle.models import Confidence
 from oracle.program.image import writable

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from oracle.bounds.enclosure import enclosure
 from oracle.bounds.permission import permitted
 from oracle.errors import UndefinedProgramError, UsageError
-from oracle.execute.execution import Planes, Warps, execute, run
-from oracle.execute.tracing import trace
+from oracle.execution.execution import Planes, Warps, execute, run
+from oracle.execution.tracing import trace
 from oracle.isa import lookup as isa
 from oracle.isa.formats import Format
 from oracle.isa.forms import Form

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from oracle.bounds.permission import permitted
 from oracle.errors import UsageError
-from oracle.execute.execution import execute
-from oracle.execute.tracing import trace
+from oracle.execution.execution import execute
+from oracle.execution.tracing import trace
 from oracle.isa import lookup as isa
 from oracle.isa.forms import Form
 from oracle.program.definedness import Breach, undefined

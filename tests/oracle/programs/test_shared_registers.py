@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from oracle.bounds.permission import permitted
 from oracle.errors import UsageError
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import ldmatrix_form, mma_form, mma_sync_form
 from oracle.program.definedness import Breach, undefined
 from oracle.program.ops import Op

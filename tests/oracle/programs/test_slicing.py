@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oracle.execute.execution import execute
-from oracle.execute.slicing import Link, slice_of
-from oracle.execute.tracing import trace
+from oracle.execution.execution import execute
+from oracle.execution.slicing import Link, slice_of
+from oracle.execution.tracing import trace
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.program.image import position

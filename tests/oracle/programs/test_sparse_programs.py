@@ -10,7 +10,7 @@ import pytest
 from corpus.programs import decode_program, encode_program
 from oracle import UsageError, mma_sp
 from oracle.bounds.permission import permitted
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.tables.mma_sp import legal_pairs, selectors

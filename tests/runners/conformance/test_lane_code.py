@@ -13,7 +13,7 @@ from corpus.programs import decode_program, encode_program
 from fuzz.findings.verdicts import judge
 from oracle.bounds.permission import contradicting, permitted
 from oracle.errors import UsageError
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.program.lane_code import (

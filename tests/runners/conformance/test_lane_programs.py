@@ -7,7 +7,7 @@ import pytest
 from lane_programs import programs
 
 from oracle.bounds.permission import permitted
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import MMA_SYNC_FORMS
 from oracle.isa.targets import Module
 from runners.emission import emit_all

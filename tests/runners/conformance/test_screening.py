@@ -13,7 +13,7 @@ from image_contents import contents
 from single_multiplies import VARIANTS, Access
 
 from oracle.errors import UsageError
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import mma_form
 from oracle.program.program import Program
 from runners.emission import emit, emit_screening

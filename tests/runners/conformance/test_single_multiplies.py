@@ -7,7 +7,7 @@ import pytest
 from image_contents import contents
 from single_multiplies import VARIANTS, accesses, program
 
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.targets import Module
 from runners.emission import emit_all

@@ -16,7 +16,7 @@ import pytest
 from cuda_fakes import HANGS, MISALIGNED, fake_runner, module
 
 from oracle.errors import InfrastructureError
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
 from oracle.models import model_for
 from oracle.program.image import different

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from single_multiplies import Access, load_forms, program, store_forms
 
 from oracle.errors import UsageError
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import mma_form
 from oracle.isa.targets import Module
 from oracle.program.ops import Op

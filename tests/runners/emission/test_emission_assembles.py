@@ -122,7 +122,7 @@ _drawn: list[Program] = []
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-@given(made=program_draws.programs())
+@given(made=program_draws.programs("sm_80", "7.8"))
 def _draw(made: Program) -> None:
     for form in requirements(made):
         assume(not (form.mnemonic == "wmma.mma" and form.satfinite and form.d_type.is_float))

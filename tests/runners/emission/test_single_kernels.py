@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from corpus.entry import EXPECTED, Entry, scan_folders
 from fuzz.findings.case import image_of, subject_of
 from fuzz.findings.making import is_value_finding
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from runners.emission import emit, emit_single

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from oracle.errors import InfrastructureError, UsageError
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS
 from oracle.isa.matrices import LANES

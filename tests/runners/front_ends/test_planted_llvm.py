@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from planted_llvm import FAULTS
 
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from runners.compilers import find_front_end as find

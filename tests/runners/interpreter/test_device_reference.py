@@ -7,7 +7,7 @@ import pytest
 from test_reference_agrees import CLASSES, product_program
 
 from oracle.errors import InfrastructureError
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
 from oracle.models import model_for
 from runners.processes import run_tool

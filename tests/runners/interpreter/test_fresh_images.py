@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from test_reference_agrees import CLASSES, product_program
 
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
 from oracle.models import model_for
 from oracle.program.image import different

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scalar_operands import operands
 
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.models import model_for

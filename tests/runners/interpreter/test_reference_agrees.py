@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.formats import format_named
 from oracle.isa.lookup import FORMS, form_of
 from oracle.isa.matrices import Matrix, Shape

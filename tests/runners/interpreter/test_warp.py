@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from test_reference_agrees import CLASSES, product_program, products
 
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.models import model_for

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from drawn_programs import PLACES, drawn
 
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.targets import Module
 from oracle.program.program import Program
 from runners.emission import emit

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from corpus.programs import decode_program, encode_program
 from oracle.bounds.permission import permitted
 from oracle.errors import UsageError
-from oracle.execute.execution import execute
+from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.program.definedness import undefined

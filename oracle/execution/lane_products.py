@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from oracle.arithmetic.scratch import Scratch, own_scratch
 from oracle.bounds.enclosure import enclosure
 from oracle.errors import UsageError
-from oracle.execute.multiply import (
+from oracle.execution.multiply import (
     S32_GREATEST,
     S32_LEAST,
     chunk_tiles,

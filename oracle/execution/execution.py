@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic.scratch import in_order
-from oracle.execute.lane_products import multiply_lanes
-from oracle.execute.multiply import multiply
+from oracle.execution.lane_products import multiply_lanes
+from oracle.execution.multiply import multiply
 from oracle.isa.matrices import LANES, Matrix
 from oracle.isa.targets import DEFAULT_TARGET
 from oracle.layouts.matrix_moves import load_rows, moved, store_rows

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.execute.tracing import Event, Trace, Written
+from oracle.execution.tracing import Event, Trace, Written
 from oracle.isa.matrices import LANES
 from oracle.program.lane_code import (
     Assign,

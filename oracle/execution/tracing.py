@@ -13,7 +13,7 @@ from oracle.arithmetic.dots import block_sums
 from oracle.arithmetic.double_chain import chain
 from oracle.arithmetic.scratch import own_scratch
 from oracle.arithmetic.unusual import units_of
-from oracle.execute.execution import Warps, run
+from oracle.execution.execution import Warps, run
 from oracle.isa.formats import FORMATS, Format, format_named
 from oracle.isa.forms import Form
 from oracle.layouts.lane_fragments import met, places, rows_met, unpack
