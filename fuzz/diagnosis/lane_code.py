@@ -53,18 +53,8 @@ from fuzz.diagnosis.lane_trials import (
 from oracle.errors import UsageError
 from oracle.execution.tracing import Trace
 from oracle.isa.matrices import LANES
-from oracle.program.lane_code import (
-    LANE,
-    ZERO,
-    Assign,
-    If,
-    LaneCode,
-    Leave,
-    Repeat,
-    Taken,
-    every,
-    taken,
-)
+from oracle.program.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat, every
+from oracle.program.lane_execution import Taken, taken
 from oracle.program.ops import accesses_rows
 from oracle.program.program import Program, walk
 from oracle.program.steps import is_lane_code

@@ -27,7 +27,6 @@ from oracle.program.lane_code import (
     Leave,
     Repeat,
     Statement,
-    Taken,
     class_of,
     every,
     inside,
@@ -35,6 +34,7 @@ from oracle.program.lane_code import (
     with_another,
     written_by,
 )
+from oracle.program.lane_execution import Taken
 from oracle.program.registers import MOST_LISTED
 from oracle.scalar import SCALARS
 from strategies.simplification.examples import Example, Site, edited, visit

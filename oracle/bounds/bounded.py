@@ -37,7 +37,8 @@ from oracle.layouts.lane_fragments import (
 )
 from oracle.layouts.matrix_moves import bytes_of, is_packed, moves, unit, words_of
 from oracle.models import Model
-from oracle.program.lane_code import LaneCode, run_lanes
+from oracle.program.lane_code import LaneCode
+from oracle.program.lane_execution import run_lanes
 from oracle.program.operands import Use
 from oracle.program.operations import CANONICAL_NAN, FLOATS, Operation, apply
 from oracle.program.ops import AnyOp, MatrixAccess, Product, RowAccess

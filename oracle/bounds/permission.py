@@ -24,7 +24,7 @@ from oracle.isa.targets import DEFAULT_TARGET
 from oracle.models import model_for
 from oracle.program.definedness import check_defined
 from oracle.program.image import check_images, different, locate, writable
-from oracle.program.lane_code import may_be_open
+from oracle.program.lane_execution import may_be_open
 from oracle.program.operations import FLOATS
 from oracle.program.places import Place
 from oracle.program.program import Program, walk

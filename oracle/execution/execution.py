@@ -21,7 +21,8 @@ from oracle.layouts.storage import Tile, read, write
 from oracle.models import NO_FIGURES, Confidence, Model, model_for, model_of, weakest
 from oracle.program.definedness import check_defined
 from oracle.program.image import check_images, position
-from oracle.program.lane_code import LaneCode, run_lanes
+from oracle.program.lane_code import LaneCode
+from oracle.program.lane_execution import run_lanes
 from oracle.program.operands import Fragment, Use
 from oracle.program.operations import apply
 from oracle.program.ops import AnyOp, MatrixAccess, Product, RowAccess

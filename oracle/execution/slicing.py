@@ -21,13 +21,12 @@ from oracle.program.lane_code import (
     Leave,
     Repeat,
     Statement,
-    Taken,
     every,
     inside,
     read_by,
-    trail,
     written_by,
 )
+from oracle.program.lane_execution import Taken, trail
 from oracle.program.operands import Use
 from oracle.program.ops import multiplies_registers
 from oracle.program.registers import Register

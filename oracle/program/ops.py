@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from oracle.isa.forms import Form
 from oracle.isa.matrices import LANES, Matrix
 from oracle.layouts.storage import Tile
-from oracle.program.lane_code import LaneCode, Statement, run_lanes
+from oracle.program.lane_code import LaneCode, Statement
+from oracle.program.lane_execution import run_lanes
 from oracle.program.operands import Fragment, Held, Registers, StepBase, Use
 from oracle.program.places import Place, Span, check, check_range
 from oracle.program.registers import check_vector

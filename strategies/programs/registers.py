@@ -8,7 +8,8 @@ import numpy as np
 
 from oracle.isa.forms import ROW_BYTES, Form
 from oracle.isa.matrices import LANES
-from oracle.program.lane_code import LANE, ZERO, Assign, LaneCode, Statement, run_lanes
+from oracle.program.lane_code import LANE, ZERO, Assign, LaneCode, Statement
+from oracle.program.lane_execution import run_lanes
 from oracle.program.operands import Held, Registers
 from oracle.program.ops import Op
 from oracle.program.places import Place, Span

@@ -24,12 +24,12 @@ from oracle.program.lane_code import (
     class_of,
     every,
     inside,
-    may_be_open,
     most_of,
     read_by,
     with_another,
     written_by,
 )
+from oracle.program.lane_execution import may_be_open
 from oracle.program.ops import COUNTS
 from oracle.program.places import Buffer, Place
 from oracle.program.program import Program, walk

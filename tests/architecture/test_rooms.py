@@ -236,3 +236,17 @@ def test_imports_are_found_wherever_they_stand(
     file.parent.mkdir(parents=True)
     file.write_text(source)
     assert set(imported(file)) == expected
+
+
+def test_a_class_name_stands_once_in_the_tree() -> None:
+    names = Counter(
+        node.name for path in MODULES for node in nodes(path) if isinstance(node, ast.ClassDef)
+    )
+    assert not [name for name, count in names.items() if count > 1]
+
+
+def test_a_file_name_stands_at_most_four_times_and_no_module_is_above_600_lines() -> None:
+    names = Counter(path.name for path in MODULES if path.name != "__init__.py")
+    assert not [name for name, count in names.items() if count > 4]
+    lines = {path: path.read_text(encoding="utf-8").count("\n") for path in MODULES}
+    assert not [path for path, count in lines.items() if count > 600]

@@ -16,17 +16,8 @@ from oracle.errors import UsageError
 from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
-from oracle.program.lane_code import (
-    Assign,
-    If,
-    LaneCode,
-    Leave,
-    Repeat,
-    Statement,
-    every,
-    may_be_open,
-    run_lanes,
-)
+from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every
+from oracle.program.lane_execution import may_be_open, run_lanes
 from oracle.program.ops import Op
 from oracle.program.program import Program, walk
 from runners.emission import emit
