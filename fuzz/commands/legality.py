@@ -68,7 +68,8 @@ def judge_file(options: Legal) -> None:
             text = harmless(explanation.instruction.strip(), one_line=True)
             sys.stdout.write(f"{number:>6}  {names[explanation.verdict]}  {text}\n")
             sys.stdout.writelines(
-                f"{'':20}{harmless(str(reason), one_line=True)}\n" for reason in explanation.reasons
+                f"{'':20}{harmless(str(reason), one_line=True)}\n"
+                for reason in (*explanation.reasons, *explanation.remarks)
             )
     if not options.json:
         sys.stdout.flush()
