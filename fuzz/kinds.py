@@ -166,8 +166,6 @@ def sentence(case: Case, *, who: str = "", gives: str = "") -> str:
     if not gives:
         return f"{kind}: {what_is_wrong(case, who=who)}"
     builds = compiler_words(who.removeprefix("only ")) or str(case.details.get("compiler", kind))
-    if len(case.identity.instructions) > 1:
-        gives = gives.replace(" gives ", " give ", 1)
     return f"{builds}: {what_is_wrong(case)}{gives}"
 
 

@@ -143,7 +143,8 @@ class ValueWay:
         if words[0] == words[1]:
             words = [hexadecimal(bits, size) for bits in both]
         own = made is not None and made.line.marked and {*last.reads} <= {*made.writes}
-        verb = " gives {} where {} is right" if own else ": {} is stored where {} is right"
+        gives = "give" if len(self.facts.finding.identity.instructions) > 1 else "gives"
+        verb = f" {gives} {{}} where {{}} is right" if own else ": {} is stored where {} is right"
         return verb.format(*words)
 
     # What is shown of the lines
