@@ -43,7 +43,7 @@ from corpus.opening import MANIFEST, manifest, open_corpus
 from corpus.programs import array_of
 from corpus.store import FINDINGS, RAW, Corpus
 from oracle.errors import UsageError, WarpfuzzError
-from oracle.isa.statements import directives, matrix_instructions, without_comments
+from oracle.isa.legality import directives, matrix_instructions, without_comments
 
 
 def export_zip(corpus: Corpus, entries: Iterable[Entry], path: Path) -> None:

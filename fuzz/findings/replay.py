@@ -25,7 +25,7 @@ from oracle.bounds.permission import contradicting
 from oracle.errors import DeviceLostError, InfrastructureError
 from oracle.execution.execution import execute
 from oracle.isa.targets import Module
-from oracle.program.places import Buffer
+from oracle.program.operands import Buffer
 from oracle.program.program import Program
 from runners.emission import emit_single
 from runners.kernels import KernelModule

@@ -17,8 +17,7 @@ from oracle.bounds.permission import permitted
 from oracle.execution.execution import execute, has_figures
 from oracle.isa.legality import Explanation
 from oracle.isa.legality import Verdict as Legality
-from oracle.program.image import different, locate
-from oracle.program.program import Program
+from oracle.program.program import Program, different, locate
 from runners.assemblers.judgements import Response
 from runners.protocol import Images
 from strategies.drafts import Draft, fits_declarations

@@ -33,7 +33,7 @@ from fuzz.findings.launches import (
 )
 from fuzz.judging.reference import image_of, refused_by
 from oracle.errors import UsageError
-from oracle.isa.statements import without_comments
+from oracle.isa.legality import without_comments
 from oracle.isa.tables import INSTRUCTIONS
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.decoder import DecodedKernel

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import FLOATS
-from oracle.isa.formats import Format
+from oracle.isa.forms import Format
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]

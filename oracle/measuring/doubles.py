@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.double_chain import chain
-from oracle.arithmetic.fma import QUIET
+from oracle.arithmetic.doubles import QUIET, chain
 from oracle.arithmetic.scratch import own_scratch
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS
 from oracle.measuring.dots import Dots, Sheet
 from oracle.measuring.inference import Contradiction, Fit, MeasuredFigure, contradiction_of, nans_of
 from oracle.models import DoubleChain, NanRule

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from oracle.arithmetic.conversions import CANONICAL_NAN, is_nan
 from oracle.arithmetic.dots import dot_product
 from oracle.arithmetic.scratch import own_scratch
-from oracle.isa.formats import FORMATS, Format
+from oracle.isa.forms import FORMATS, Format
 from oracle.measuring.dots import Dots
 from oracle.models import TruncatedDot
 from oracle.models.figures import Words, allowed_of, measured

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oracle.isa.formats import FORMATS, Format
+from oracle.isa.forms import FORMATS, Format
 from oracle.measuring.dots import Array, Dots, Floats, Sheet, encode, pairs
 
 _SEED = 0x6D65_6173

@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cache, cached_property
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
-from oracle.isa.formats import Format, format_named
+from oracle.isa.forms import Format, format_named
 from oracle.isa.targets import Release
 
 T = TypeVar("T")
@@ -297,7 +297,7 @@ class NanRule:
 
 @dataclass(frozen=True, kw_only=True)
 class DoubleChain(Unit):
-    """A chain of multiply-adds in f64: see `oracle.arithmetic.double_chain`."""
+    """A chain of multiply-adds in f64: see `oracle.arithmetic.doubles`."""
 
     order: Direction
     multiply_add: Annotated[Figure[str], Words("fused", "separate")]
