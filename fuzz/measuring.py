@@ -45,7 +45,7 @@ from oracle.models import (
     ScalarDot,
     TruncatedDot,
 )
-from oracle.models.model import exact_name
+from oracle.models.figures import exact_name
 from oracle.program.ops import product_of
 from oracle.program.program import Program
 from runners.emission import emit_all

@@ -14,10 +14,8 @@ from fuzz.output.report import Report, ReportColumn, rows_of
 from oracle.errors import UsageError
 from oracle.isa.targets import TARGETS
 from oracle.models import Model, model_for
-from oracle.models.exports import EXPORTS
 from oracle.models.figures import DotUnit, DoubleChain, NanRule, Unit
-from oracle.models.files import read_model
-from oracle.models.targets import BASES
+from oracle.models.files import BASES, EXPORTS, read_model
 
 _COLUMNS = 100
 """Columns of what is shown of a unit, at most."""

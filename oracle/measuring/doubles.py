@@ -17,7 +17,7 @@ from oracle.isa.formats import FORMATS
 from oracle.measuring.dots import Dots, Sheet
 from oracle.measuring.inference import Contradiction, Fit, MeasuredFigure, contradiction_of, nans_of
 from oracle.models import DoubleChain, NanRule
-from oracle.models.figures import Words, allowed_of, measured
+from oracle.models.figures import allowed_of, measured
 
 Array = NDArray[Any]
 _F64 = FORMATS["f64"]
@@ -127,7 +127,7 @@ def fit_doubles(dots: Dots, returned: Mapping[str, Array]) -> Fit:
 
 
 _ALL: Mapping[str, tuple[str, ...]] = {
-    name: one.words for name, one in allowed_of(DoubleChain).items() if isinstance(one, Words)
+    name: one.words for name, one in allowed_of(DoubleChain).items()
 }
 
 

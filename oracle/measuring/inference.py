@@ -23,7 +23,7 @@ from oracle.arithmetic.scratch import own_scratch
 from oracle.isa.formats import FORMATS, Format
 from oracle.measuring.dots import Dots
 from oracle.models import TruncatedDot
-from oracle.models.figures import Words, allowed_of, measured
+from oracle.models.figures import allowed_of, measured
 
 Array = NDArray[Any]
 Values = Mapping[str, Any]
@@ -275,9 +275,7 @@ class _Search:
     def all(self) -> dict[str, tuple[Any, ...]]:
         """Return every value that each figure can have, but NaN's, which is read off."""
         made: dict[str, tuple[Any, ...]] = {
-            name: one.words if isinstance(one, Words) else tuple(range(one.least, one.most + 1))
-            for name, one in allowed_of(TruncatedDot).items()
-            if name != "nan"
+            name: one.values for name, one in allowed_of(TruncatedDot).items() if name != "nan"
         }
         made["block"] = (*range(self.depth, 0, -1), *range(self.depth + 1, 33))
         made["interleaved"] = tuple(range(self.depth // 2 + 1))
