@@ -392,7 +392,11 @@ def model_text(model: Model) -> str:
         figures = dict(unit.named)
         if isinstance(unit, DoubleChain):  # its three keys have one figure's confidence and source
             figures["nan_order"] = replace(figures.pop("nan"), value=own.pop("nan_order"))
-        lines += [f"{name} = {_written(name, value)}" for name, value in own.items() if value != ""]
+        lines += [
+            f"{name} = {_written(name, value)}"
+            for name, value in own.items()
+            if value not in ("", [])
+        ]
         for name, figure in figures.items():
             said = _written(name, figure.value)
             if (figure.confidence, figure.source) != usual:
