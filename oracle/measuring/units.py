@@ -27,7 +27,6 @@ Floats = NDArray[np.float64]
 
 
 _FORMS = tuple(form for form in FORMS if form.is_product)
-OVERFLOWS = ("wrap", "clamp")
 _EXACT_SEED = 0x696E_7473
 _TOGETHER = 1024
 """Matrices that the oracle multiplies in one go: bounds its working memory."""
@@ -227,12 +226,9 @@ def _window(
 
 def _cancelling(form: Form, a: Array, b: Array) -> Array:
     """Return minus the product, rounded."""
-    left, right = (_values(x, fmt) for x, fmt in ((a, form.a_type), (b, form.b_type)))
     with np.errstate(all="ignore"):
-        product = -np.matmul(left, right)
-        floats = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[form.c_type.name]
-        patterns: Array = product.astype(floats).view(form.c_type.raw)
-    return patterns
+        product = -np.matmul(_values(a, form.a_type), _values(b, form.b_type))
+        return product.astype(f"f{form.c_type.bits // 8}").view(form.c_type.raw)
 
 
 def _values(bits: Array, fmt: Format) -> Array:
