@@ -12,7 +12,7 @@ from typing import Any
 
 from corpus import Corpus, create_corpus
 from corpus.known import known_with
-from corpus.opening import MANIFEST
+from corpus.store import MANIFEST
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.rounds import parse_duration
