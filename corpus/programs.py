@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from numpy.typing import NDArray
 
-from corpus.entry import Entry
+from corpus.store import Entry
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.formats import format_named
 from oracle.isa.forms import Form
