@@ -98,7 +98,6 @@ class ReadyProduct:
         return images
 
     def _placed(self, met: Array, images: Images) -> Array:
-        """Return B of which A meets some rows, and write the metadata that say which."""
         form, offset = self.form, self.program.offset("e")
         pairs = np.resize(np.array(chunks_of(form), np.uint32), len(images))
         metadata = np.repeat(pairs[:, None] * np.uint32(0x1111_1111), LANES, axis=1)
@@ -300,7 +299,6 @@ class Measurer:
         values: Sequence[str],
         tiles: tuple[Array, Array, Array],
     ) -> MeasuredResult:
-        """Return the figure with whose value is made what the device returned."""
         returned = self.device.multiply(unit.first, *tiles)
 
         def result(figure: MeasuredFigure) -> MeasuredResult:
@@ -321,7 +319,6 @@ class Measurer:
         return replace(found, images=self.images)
 
     def _by(self, result: MeasuredResult) -> Model:
-        """Return the known model with the figures of a result."""
         unit: Any = unit_of_model(result)
         match result.unit.kind:
             case "dot":
@@ -333,7 +330,6 @@ class Measurer:
         return replace(self.known, exact=replace(self.known.exact, **unit))
 
     def _differing(self, result: MeasuredResult) -> list[UnitOutcome]:
-        """Return which random images contradict the figures of a result."""
         forms, model = result.unit.forms, self._by(result)
         tasks = [
             ProbeTask(
@@ -420,7 +416,6 @@ def joined_model(measured: Sequence[tuple[str, Model]]) -> Model:
 
 
 def _ranged(releases: Sequence[str], rows: Sequence[tuple[AnyDot, ...]]) -> tuple[AnyDot, ...]:
-    """Return each row once for every range of compilers that agree about it."""
     by_unit: dict[tuple[str, str, tuple[str, ...]], dict[str, AnyDot]] = {}
     for release, its in zip(releases, rows, strict=True):
         for row in its:

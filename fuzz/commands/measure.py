@@ -218,7 +218,6 @@ _COLUMNS = (
 
 
 def _unit_report(result: MeasuredResult, row: Mapping[str, Any]) -> Report:
-    """Return the figures of a unit, or why none describes it, with its JSON object."""
     rows, refusal = [ReportRow(data=row, listed=False)], result.contradiction
     if refusal is not None:
         return Report(rows=rows, sentences=[Text(_refusal(result, refusal), style="bad"), ""])

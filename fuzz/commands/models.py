@@ -77,7 +77,6 @@ def export_model(options: ModelsExport) -> None:
 
 
 def _named(name: str) -> Model:
-    """Return the model of a target, or of a file."""
     if name in TARGETS:
         return model_for(name)
     if name and Path(name).exists():
@@ -88,7 +87,6 @@ def _named(name: str) -> Model:
 
 
 def _named_unit(unit: Unit) -> tuple[str, str]:
-    """Return what a unit computes, and the formats of D, A, B and C where it is for some alone."""
     if isinstance(unit, DotUnit):
         compilers = f"CUDA {unit.compilers}" if unit.compilers else ""
         return " ".join(filter(None, (unit.instruction, *unit.shapes, compilers))), unit.types

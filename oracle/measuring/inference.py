@@ -193,7 +193,6 @@ def fit(evidence: ProbeEvidence) -> Fit:
 
 
 def _joined(one: MeasuredFigure, other: MeasuredFigure | None) -> MeasuredFigure:
-    """Return what two hypotheses that explain everything leave open of a figure."""
     if other is None:
         return one
     values = (*one.others, other.value, *other.others)
@@ -228,11 +227,9 @@ class _Search:
         return {name: values[0] for name, values in self.every.items()}
 
     def stages(self) -> Iterator[tuple[tuple[str, ...], Change]]:
-        """Yield families, and what a hypothesis may change to explain them, stage by stage."""
         return ((families, self.free(*names)) for families, names in _OF_DOUBLES)
 
     def free(self, *names: str) -> Change:
-        """Return what gives some figures, as far as a hypothesis has them, all their values."""
 
         def changes(values: Values) -> Iterator[Values]:
             present = [name for name in names if name in values]
@@ -242,11 +239,9 @@ class _Search:
         return changes
 
     def consistent(self, values: Values) -> dict[str, Any]:
-        """Return a hypothesis with the figures that its others ask for, and no more."""
         return dict(values)
 
     def moved(self, best: Values) -> Iterator[Values]:
-        """Yield hypotheses with one figure changed."""
         return ({**best, name: one} for name, all_ in self.every.items() for one in all_)
 
     def rivals(self, best: Values) -> Iterator[dict[str, Any]]:
@@ -301,7 +296,6 @@ class _Search:
         return dict(beam[index]), counts[index]
 
     def findings(self, best: dict[str, Any]) -> dict[str, MeasuredFigure]:
-        """Return each figure with the values that no probe tells from it."""
         found = {}
         for name, value in best.items():
             own = self.evidence.part(_ZEROS) if name == "zero_exponent" else self.evidence

@@ -208,7 +208,6 @@ def _normalisation(sheet: Sheet) -> None:
 
 
 def _subnormals(sheet: Sheet) -> None:
-    """Add subnormals in one matrix, and nothing small elsewhere."""
     k, d, addend = sheet.depth, sheet.d, sheet.addend
     for below, sign in product((1, 2, 5), _SIGNS):
         for name, fmt, other in (("A", sheet.a, sheet.b), ("B", sheet.b, sheet.a)):
@@ -302,7 +301,6 @@ def _zeros(sheet: Sheet, rng: np.random.Generator) -> None:
 
 
 def _zeros_at_the_least(sheet: Sheet, rng: np.random.Generator) -> None:
-    """Add sums near the least numbers of D, where what is cut far below decides a rounding."""
     k, family = sheet.depth, "zeros among tiny products"
     if sheet.is_wide:
         # Powers of two that add up to the least number, or to half of it; and tiny numbers.
@@ -327,7 +325,6 @@ def _zeros_at_the_least(sheet: Sheet, rng: np.random.Generator) -> None:
 
 
 def _special(sheet: Sheet) -> None:
-    """Add NaN and infinities."""
     k, infinity = sheet.depth, np.inf
     ones = np.ones(k)
     row_a, row_b = encode(ones, sheet.a), encode(ones, sheet.b)
@@ -350,7 +347,6 @@ def _special(sheet: Sheet) -> None:
 
 
 def _overflows(sheet: Sheet) -> None:
-    """Add what is too large."""
     k, d, fmt, addend = sheet.depth, sheet.d, sheet.multiplicand, sheet.addend
     largest = (2.0 - 2.0**-fmt.fraction_bits) * 2.0**fmt.bias
     largest_c = (2.0 - 2.0**-addend.fraction_bits) * 2.0**addend.bias
@@ -380,7 +376,6 @@ def _overflows(sheet: Sheet) -> None:
 
 
 def _nans(fmt: Format) -> Array:
-    """Return signalling and quiet NaNs of both signs, with payloads."""
     if not fmt.has_infinity:
         return np.array([0x7F, 0xFF], fmt.raw)  # S.1111.111: all that e4m3 has
     shift = fmt.ignored_bits
@@ -392,7 +387,6 @@ def _nans(fmt: Format) -> Array:
 
 
 def _zero_signs(sheet: Sheet) -> None:
-    """Add sums that are zero, from zeros of both signs and from what cancels."""
     k, ones = sheet.depth, np.ones(sheet.depth)
     for c, sign in product((0.0, -0.0), _SIGNS):
         sheet.values("sign of zero", np.full(k, sign * 0.0), ones, c)
@@ -402,7 +396,6 @@ def _zero_signs(sheet: Sheet) -> None:
 
 
 def _low_bits(sheet: Sheet, rng: np.random.Generator) -> None:
-    """Add multiplicands with bits where the format has none, if it has room for them."""
     count, ignored = 120, sheet.multiplicand.ignored_bits
     if not ignored:
         return

@@ -202,7 +202,6 @@ def _bits(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...]) -> Arra
 def _center(
     rng: np.random.Generator, fmt: Format, count: int, *, low: bool, anywhere: bool
 ) -> NDArray[np.int64]:
-    """Return an exponent field for each image."""
     if anywhere:
         return rng.integers(0, 2 * fmt.bias - 12, count)
     if low:
@@ -225,10 +224,10 @@ def _window(
 
 
 def _cancelling(form: Form, a: Array, b: Array) -> Array:
-    """Return minus the product, rounded."""
     with np.errstate(all="ignore"):
         product = -np.matmul(_values(a, form.a_type), _values(b, form.b_type))
-        return product.astype(f"f{form.c_type.bits // 8}").view(form.c_type.raw)
+        patterns: Array = product.astype(f"f{form.c_type.bits // 8}").view(form.c_type.raw)
+    return patterns
 
 
 def _values(bits: Array, fmt: Format) -> Array:

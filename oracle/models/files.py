@@ -183,7 +183,6 @@ def _parsed(data: bytes, name: str) -> Model:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON, whose keys stand there once, as in TOML."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError(f"a key of {', '.join(found)} stands there twice")
@@ -245,12 +244,10 @@ def _known(table: Table, keys: Sequence[str], where: str) -> None:
 
 
 def _are(given: object, is_right: Callable[[str], bool]) -> bool:
-    """Whether something is an array of texts that are all right."""
     return isinstance(given, list) and all(isinstance(one, str) and is_right(one) for one in given)
 
 
 def _dots(kind: type[AnyUnit], top: Table, key: str) -> Iterator[AnyUnit]:
-    """Yield the units of an array of tables, one for each of the types of a table."""
     rows = top.get(key, [])
     are_tables = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
     _need(are_tables, _TOP, f"{key} is no array of tables; write each as [[{key}]]")
@@ -293,7 +290,6 @@ def _compilers(given: object, where: str) -> CompilerRange:
 
 
 def _check_dot(dot: TruncatedDot, where: str) -> None:
-    """Check what depends on several figures."""
     accumulator, d_type, multiplicand = dot.accumulator.value, dot.d_type, FORMATS[dot.multiplicand]
     both = accumulator == "f16" and "f32" in (dot.c_type, d_type)
     _need(not both, where, 'accumulator is "f16", and C or D is f32; give "f32"')
@@ -367,7 +363,6 @@ def _figure(given: object, tables: tuple[Table, ...], where: str, name: str) -> 
 
 
 def _tables(model: Model) -> Iterator[tuple[str, Unit, dict[str, Any]]]:
-    """Yield the units with the names of their tables, and the keys that are no figures."""
     for key, rows in (("dot", model.dots), ("scalar", model.scalars)):
         for row in rows:
             own = {"instruction": row.instruction, "types": [row.types], "shapes": [*row.shapes]}
