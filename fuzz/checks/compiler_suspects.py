@@ -21,8 +21,7 @@ from corpus import (
     ShrinkStatus,
     open_corpus,
 )
-from corpus.entry import MODULE, PROGRAM
-from corpus.finding import RIGHT
+from corpus.finding import MODULE, PROGRAM, RIGHT
 from corpus.programs import encode_program
 from fuzz.checks.examining import Examiner, Parties, who_alone
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind, ShrinkStatus
-from corpus.entry import MODULE, PROGRAM
-from corpus.finding import BESIDE
+from corpus.finding import BESIDE, MODULE, PROGRAM
 from corpus.programs import encode_program
 from fuzz.campaign.heartbeat import health_of
 from fuzz.checks.compiler_suspects import (

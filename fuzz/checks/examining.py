@@ -14,8 +14,7 @@ import msgspec
 import numpy as np
 
 from corpus import Case, Entry, Kind, ShrinkStatus, open_corpus
-from corpus.entry import EXPECTED, KERNEL
-from corpus.finding import BESIDE, DIVERGED, WRONG_STEP
+from corpus.finding import BESIDE, DIVERGED, EXPECTED, KERNEL, WRONG_STEP
 from corpus.programs import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_rounds import CompiledOnce, nothing_compiles

@@ -16,7 +16,8 @@ from rich.text import Text
 
 from corpus import Entry, open_corpus
 from corpus.finding import RunnerVerdict
-from corpus.opening import MANIFEST, named_entry
+from corpus.known import named_entry
+from corpus.store import MANIFEST
 from fuzz import kinds
 from fuzz.compilers.bisection import (
     Conclusion,

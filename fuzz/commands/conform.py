@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind, durable
-from corpus.entry import EXPECTED, INPUT, MODULE
+from corpus.finding import EXPECTED, INPUT, MODULE
 from corpus.programs import pack
 from fuzz.campaign.status import check_tested, untested_words
 from fuzz.findings.case import ACTUAL

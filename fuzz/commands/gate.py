@@ -12,9 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from corpus import Case, Kind, create_corpus
-from corpus.entry import Entry, read_entry
-from corpus.known import Known, known_with, load_known
-from corpus.opening import RECORD, named_corpus
+from corpus.known import RECORD, Known, known_with, load_known, named_corpus
+from corpus.store import Entry, read_entry
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.rounds import parse_duration

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import NamedTuple, Self, TypeVar
 
 from corpus import Entry
-from corpus.entry import MODULE, PROGRAM
+from corpus.finding import MODULE, PROGRAM
 from corpus.programs import decode_program
 from fuzz.compilers.members import Device, Member
 from fuzz.findings.replay import Basis, CannotBeAskedError, Rerun

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Entry, Finding
-from corpus.entry import EXPECTED
+from corpus.finding import EXPECTED
 from fuzz.findings.case import ACTUAL, JUDGED, REWRITTEN, image_of, subject_of
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences

@@ -8,9 +8,8 @@ from itertools import groupby
 from typing import Any
 
 from corpus import Entry, Finding, Kind, ShrinkStatus
-from corpus.entry import KERNEL, MODULE
-from corpus.finding import RIGHT
-from corpus.opening import read_answers
+from corpus.finding import KERNEL, MODULE, RIGHT
+from corpus.known import read_answers
 from fuzz.explain.document import (
     Block,
     CodeBlock,

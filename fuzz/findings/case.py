@@ -19,8 +19,7 @@ from corpus import (
     ShrinkStatus,
     Versions,
 )
-from corpus.entry import EXPECTED, INPUT, MODULE, PROGRAM
-from corpus.finding import WRONG_STEP
+from corpus.finding import EXPECTED, INPUT, MODULE, PROGRAM, WRONG_STEP
 from corpus.programs import decode_program, encode_program, pack, unpack
 from fuzz import warpfuzz_version
 from fuzz.diagnosis.experiments import CODE, Culprit

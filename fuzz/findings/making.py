@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from corpus import Entry, Finding, Kind, Making
-from corpus.entry import EXPECTED, INPUT, MODULE, PROGRAM
-from corpus.finding import RIGHT
+from corpus.finding import EXPECTED, INPUT, MODULE, PROGRAM, RIGHT
 from fuzz.output import typed
 from fuzz.runner import BUILT_IN, RunnerChoice
 from oracle.errors import UsageError

@@ -19,8 +19,8 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from corpus import Entry, Finding, Kind
-from corpus.entry import EXPECTED, INPUT, MODULE, PROGRAM
-from corpus.opening import Answers
+from corpus.finding import EXPECTED, INPUT, MODULE, PROGRAM
+from corpus.known import Answers
 from fuzz.findings.case import subject_for, subject_of
 from fuzz.findings.making import ReplayOptions, is_by_hand, is_runnable, lacks_images
 from fuzz.findings.replay import (

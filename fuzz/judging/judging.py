@@ -25,8 +25,7 @@ from corpus import (
     RunnerVerdict,
     Versions,
 )
-from corpus.entry import EXPECTED, INPUT, MODULE
-from corpus.finding import WRONG_STEP
+from corpus.finding import EXPECTED, INPUT, MODULE, WRONG_STEP
 from corpus.known import Known
 from corpus.programs import pack
 from fuzz import warpfuzz_version

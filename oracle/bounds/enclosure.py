@@ -19,7 +19,7 @@ from oracle.arithmetic.scratch import own_scratch
 from oracle.isa.forms import FORMATS, Form, Format
 from oracle.layouts.storage import check_operands, chunks
 from oracle.models import TruncatedDot
-from oracle.models.targets import built_in_model
+from oracle.models.files import built_in_model
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

@@ -21,10 +21,12 @@ from oracle.program.operands import (
     COUNTS,
     OFFSETS,
     WORD_BYTES,
+    Elementwise,
     Fragment,
     Held,
     Place,
     Registers,
+    Scalar,
     Span,
     StepBase,
     Uniform,
@@ -35,7 +37,6 @@ from oracle.program.operands import (
     check_registers,
     check_vector,
 )
-from oracle.program.operations import Elementwise, Scalar
 
 MAX_ITERATIONS = 15
 """Most iterations of one loop: enough to unroll, few enough that nested loops end soon."""

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from oracle.isa.forms import Form, Format, FormatKind, Matrix
 from oracle.layouts.storage import read, write
-from oracle.program.operands import Buffer, Operation, Place, Registers, Span, Use
-from oracle.program.operations import Elementwise
+from oracle.program.operands import Buffer, Elementwise, Operation, Place, Registers, Span, Use
 from oracle.program.program import Program, position
 from oracle.program.steps import (
     MatrixAccess,
@@ -194,7 +193,6 @@ class SingleProduct:
 
 
 def _like(load: MatrixAccess, model: MatrixAccess) -> MatrixAccess:
-    """Return a load that is as unusual as another one."""
     usual = load.form.matrix().default_stride(load.form.layout)
     memory = model.memory
     return load.changed(
@@ -294,7 +292,6 @@ def exact_elements(
 
 
 def _encoded(type_: Format, numbers: NDArray[np.int64]) -> Values:
-    """Return the raw bits of integers that a format has."""
     magnitude = np.abs(numbers)
     exponent = np.maximum(np.frexp(magnitude)[1].astype(np.int64) - 1, 0)
     up = type_.fraction_bits - exponent

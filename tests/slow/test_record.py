@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus.known import KnownRow, load_known
-from corpus.opening import named_corpus, read_answers
+from corpus.known import KnownRow, load_known, named_corpus, read_answers
 from fuzz.findings.stored import ask, words_of
 from runners.compilers import discover_assemblers
 

@@ -10,7 +10,7 @@ import pytest
 from value_runs import campaign, entries, replayed, run
 
 from corpus import Entry, Kind
-from corpus.entry import EXPECTED, INPUT
+from corpus.finding import EXPECTED, INPUT
 from corpus.programs import unpack
 from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import Examination, Job

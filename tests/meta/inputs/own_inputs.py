@@ -22,10 +22,9 @@ from hypothesis import strategies as st
 from repro_cases import half, multiplication, stored
 
 from corpus import Case, Entry, create_corpus, open_corpus
-from corpus.exchange import export_zip, json_lines, opened_archive, read_case
+from corpus.exchange import export_zip, grouped, json_lines, merge, opened_archive, read_case
 from corpus.known import PACKAGED, load_known
 from corpus.programs import unpack
-from corpus.store import grouped, merge
 from fuzz.campaign.store import CampaignStore, State
 from fuzz.checks.protocol import Counts, flattened
 from fuzz.commands.legality import judge_file

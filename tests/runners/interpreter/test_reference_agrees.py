@@ -19,11 +19,9 @@ from oracle.models.figures import (
     DoubleChain,
     NanRule,
     TruncatedDot,
-    Whole,
     allowed_of,
 )
-from oracle.program.operands import operations
-from oracle.program.operations import Elementwise
+from oracle.program.operands import Elementwise, operations
 from oracle.program.program import Program
 from oracle.program.steps import product_of
 from runners.reference.encoding import encode
@@ -210,9 +208,7 @@ def figure(value):
 
 
 def any_value(dice, allowed):
-    if isinstance(allowed, Whole):
-        return dice.randint(allowed.least, allowed.most)
-    return dice.choice(allowed.words)
+    return dice.choice(allowed.values)
 
 
 def any_figures(dice, row):
