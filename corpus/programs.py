@@ -19,7 +19,8 @@ from oracle.isa.forms import Form, Matrix, format_named
 from oracle.isa.lookup import SHAPES, form_of
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.program.lane_code import MAX_DEPTH, Assign, If, LaneCode, Leave, Repeat, Statement
-from oracle.program.operands import SCALARS, Buffer, Elementwise, Place, Scalar, StepBase, Word
+from oracle.program.operands import Buffer, Place, StepBase, Word
+from oracle.program.operations import SCALARS, Elementwise, Scalar
 from oracle.program.program import Program
 from oracle.program.steps import (
     MAX_NESTING,

@@ -21,7 +21,7 @@ from fuzz.diagnosis.experiments import IN_PLACE, Culprit, ExperimentDevice, name
 from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.single_step import wrong_multiplication
 from oracle.isa.forms import Form
-from oracle.program.operands import copied
+from oracle.program.operations import copied
 from oracle.program.program import Program, fresh_bank, way_of
 from oracle.program.steps import Step, multiplies
 from runners.protocol import Images

@@ -30,7 +30,8 @@ from oracle.execution.tracing import Event, Link, around, slice_of
 from oracle.isa.forms import LANES
 from oracle.layouts.storage import moves
 from oracle.program.lane_code import LANE, ZERO, Assign, If, Leave, Repeat, class_of, read_by
-from oracle.program.operands import Register, Scalar, Use
+from oracle.program.operands import Register, Use
+from oracle.program.operations import Scalar
 from oracle.program.program import overlaps, walk
 from oracle.program.steps import (
     accesses_registers,

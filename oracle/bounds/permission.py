@@ -32,8 +32,8 @@ from oracle.layouts.storage import bytes_of, is_packed, moves, unit, words_of
 from oracle.models import Model, model_for
 from oracle.program.definedness import check_defined
 from oracle.program.lane_code import LaneCode, may_be_open, run_lanes
-from oracle.program.operands import Elementwise, Operation, Place, Scalar, Use, Word
-from oracle.program.operations import CANONICAL_NAN, FLOATS, apply
+from oracle.program.operands import Operation, Place, Use, Word
+from oracle.program.operations import CANONICAL_NAN, FLOATS, Elementwise, Scalar, apply
 from oracle.program.program import Program, check_images, different, locate, walk, writable
 from oracle.program.steps import AnyOp, Copy, MatrixAccess, Product, RowAccess, is_lane_code
 

@@ -19,8 +19,8 @@ from oracle.layouts.storage import Tile, load_rows, moved, read, store_rows, wri
 from oracle.models import NO_FIGURES, Confidence, Model, model_for, model_of, weakest
 from oracle.program.definedness import check_defined
 from oracle.program.lane_code import LaneCode, run_lanes
-from oracle.program.operands import Elementwise, Fragment, Place, Register, Scalar, Use, Word
-from oracle.program.operations import apply
+from oracle.program.operands import Fragment, Place, Register, Use, Word
+from oracle.program.operations import Elementwise, Scalar, apply
 from oracle.program.program import Program, check_images, position, requirements
 from oracle.program.steps import (
     AnyOp,

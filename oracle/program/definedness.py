@@ -30,17 +30,16 @@ from oracle.isa.targets import DEFAULT_TARGET, parse_target, split_compiler
 from oracle.program.lane_code import LaneCode
 from oracle.program.operands import (
     SPACES,
-    Elementwise,
     Fragment,
     Held,
     Place,
     Register,
     Registers,
-    Scalar,
     Uniform,
     Use,
     listed,
 )
+from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program, space_of
 from oracle.program.steps import (
     AnyOp,

@@ -21,12 +21,10 @@ from oracle.program.operands import (
     COUNTS,
     OFFSETS,
     WORD_BYTES,
-    Elementwise,
     Fragment,
     Held,
     Place,
     Registers,
-    Scalar,
     Span,
     StepBase,
     Uniform,
@@ -37,6 +35,7 @@ from oracle.program.operands import (
     check_registers,
     check_vector,
 )
+from oracle.program.operations import Elementwise, Scalar
 
 MAX_ITERATIONS = 15
 """Most iterations of one loop: enough to unroll, few enough that nested loops end soon."""

@@ -17,7 +17,8 @@ from oracle.program.lane_code import (
     Statement,
     class_of,
 )
-from oracle.program.operands import Elementwise, Operation, Place, Scalar, Uniform, Use, Word
+from oracle.program.operands import Operation, Place, Uniform, Use, Word
+from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program
 from oracle.program.steps import (
     AnyOp,

@@ -13,17 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from oracle.isa.targets import Module
-from oracle.program.operands import (
-    IMAGE_ALIGNMENT,
-    Elementwise,
-    Fragment,
-    Operation,
-    Place,
-    Scalar,
-    Uniform,
-    Use,
-    Word,
-)
+from oracle.program.operands import IMAGE_ALIGNMENT, Fragment, Operation, Place, Uniform, Use, Word
+from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program, walk
 from oracle.program.steps import (
     AnyOp,

@@ -13,7 +13,8 @@ not overflow: it is added and multiplied as `unsigned`.
 from __future__ import annotations
 
 from oracle.isa.forms import Form, Matrix, replicated
-from oracle.program.operands import Elementwise, Fragment, Operation
+from oracle.program.operands import Fragment, Operation
+from oracle.program.operations import Elementwise
 from oracle.program.program import Program, walk
 from oracle.program.steps import Step, accesses_matrix, multiplies_fragments
 from runners.emission.steps import signs

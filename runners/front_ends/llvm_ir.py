@@ -14,15 +14,8 @@ from dataclasses import replace
 
 from oracle.isa.forms import replicated
 from oracle.isa.targets import Module
-from oracle.program.operands import (
-    IMAGE_ALIGNMENT,
-    Elementwise,
-    Operation,
-    Place,
-    Scalar,
-    Uniform,
-    Word,
-)
+from oracle.program.operands import IMAGE_ALIGNMENT, Operation, Place, Uniform, Word
+from oracle.program.operations import Elementwise, Scalar
 from oracle.program.steps import (
     AnyOp,
     Branch,

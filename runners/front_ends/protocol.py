@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Unpack
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import VERSIONS, PtxVersion, parse_target
-from oracle.program.operands import Elementwise, Scalar
+from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program, by_register, walk
 from oracle.program.steps import (
     AnyOp,

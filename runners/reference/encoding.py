@@ -22,17 +22,8 @@ from oracle.layouts.storage import is_packed, moves
 from oracle.models import Model, TruncatedDot
 from oracle.models.figures import ROUNDINGS
 from oracle.program.lane_code import LaneCode
-from oracle.program.operands import (
-    Elementwise,
-    Fragment,
-    Operation,
-    Place,
-    Register,
-    Scalar,
-    Uniform,
-    Use,
-    Word,
-)
+from oracle.program.operands import Fragment, Operation, Place, Register, Uniform, Use, Word
+from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program, position
 from oracle.program.steps import (
     Barrier,

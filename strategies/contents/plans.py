@@ -15,7 +15,8 @@ from oracle.isa.lookup import chunks_of
 from oracle.layouts.lane_fragments import places as fragment_places
 from oracle.layouts.storage import Tile, is_packed, moves
 from oracle.program.lane_code import LaneCode
-from oracle.program.operands import Elementwise, Register, Scalar, Use, Word
+from oracle.program.operands import Register, Use, Word
+from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program, position
 from oracle.program.steps import (
     AnyOp,

@@ -7,15 +7,8 @@ from typing import Any
 
 from oracle.isa.forms import Form, Format, Matrix
 from oracle.isa.lookup import chunks_of, selectors_of
-from oracle.program.operands import (
-    Elementwise,
-    Fragment,
-    Held,
-    Operation,
-    Registers,
-    operations,
-    set_registers,
-)
+from oracle.program.operands import Fragment, Held, Operation, Registers, operations
+from oracle.program.operations import Elementwise, set_registers
 from oracle.program.steps import Op
 from strategies.features import (
     LIVE,

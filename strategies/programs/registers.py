@@ -8,7 +8,8 @@ import numpy as np
 
 from oracle.isa.forms import LANES, ROW_BYTES, Form
 from oracle.program.lane_code import LANE, ZERO, Assign, LaneCode, Statement, run_lanes
-from oracle.program.operands import Held, Place, Registers, Span, pack_registers
+from oracle.program.operands import Held, Place, Registers, Span
+from oracle.program.operations import pack_registers
 from oracle.program.steps import Op, plain_load, plain_store
 from strategies.features import ROW_LOADS, Has, of_form
 from strategies.programs.builder import Arena, Builder, Dice, LiveValue

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from oracle.isa.forms import Form, Format, FormatKind, Matrix
 from oracle.layouts.storage import read, write
-from oracle.program.operands import Buffer, Elementwise, Operation, Place, Registers, Span, Use
+from oracle.program.operands import Buffer, Operation, Place, Registers, Span, Use
+from oracle.program.operations import Elementwise
 from oracle.program.program import Program, position
 from oracle.program.steps import (
     MatrixAccess,

@@ -27,8 +27,8 @@ from oracle.program.operands import (
     Word,
     first_registers,
     listed,
-    set_registers,
 )
+from oracle.program.operations import set_registers
 from oracle.program.program import Program, fresh_bank, position, walk
 from oracle.program.steps import (
     Branch,

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from oracle.execution.execution import execute
 from oracle.isa.lookup import LOAD_FORMS, STORE_FORMS, mma_form
 from oracle.models import Confidence
-from oracle.program.operands import Buffer, Elementwise, Operation, Place, Word
+from oracle.program.operands import Buffer, Operation, Place, Word
+from oracle.program.operations import Elementwise
 from oracle.program.program import Program, writable
 from oracle.program.steps import Barrier, Branch, Copy, Loop, Op, plain_load, plain_store
 

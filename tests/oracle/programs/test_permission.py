@@ -17,8 +17,8 @@ from oracle.execution.tracing import trace
 from oracle.isa import lookup as isa
 from oracle.isa.forms import Form, Format
 from oracle.models import model_for
-from oracle.program.operands import Buffer, Elementwise, Operation, Place, Word, pack_registers
-from oracle.program.operations import FLOATS
+from oracle.program.operands import Buffer, Operation, Place, Word
+from oracle.program.operations import FLOATS, Elementwise, pack_registers
 from oracle.program.program import Program
 from oracle.program.steps import Barrier, Branch, Copy, Op, Step, plain_load, plain_store
 

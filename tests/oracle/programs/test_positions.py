@@ -18,7 +18,8 @@ from oracle.execution.tracing import trace
 from oracle.isa import lookup as isa
 from oracle.isa.forms import Form
 from oracle.program.definedness import Breach, undefined
-from oracle.program.operands import Buffer, Place, Word, pack_registers
+from oracle.program.operands import Buffer, Place, Word
+from oracle.program.operations import pack_registers
 from oracle.program.program import Program, locate, position, writable
 from oracle.program.steps import (
     Barrier,

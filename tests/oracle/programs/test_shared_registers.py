@@ -13,7 +13,8 @@ from oracle.errors import UsageError
 from oracle.execution.execution import execute
 from oracle.isa.lookup import ldmatrix_form, mma_form, mma_sync_form
 from oracle.program.definedness import Breach, undefined
-from oracle.program.operands import Buffer, Place, Word, move_registers, set_registers
+from oracle.program.operands import Buffer, Place, Word
+from oracle.program.operations import move_registers, set_registers
 from oracle.program.program import Program, overlaps
 from oracle.program.steps import Barrier, Branch, Op, Step, plain_load, plain_store
 from runners.emission.registers import operand_registers

@@ -16,7 +16,8 @@ from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.tables.mma import legal_pairs, selectors
 from oracle.isa.targets import Module
 from oracle.program.definedness import Breach, undefined
-from oracle.program.operands import Place, set_registers
+from oracle.program.operands import Place
+from oracle.program.operations import set_registers
 from oracle.program.program import Program
 from oracle.program.steps import Op, Step, plain_load, plain_store, product_of
 from runners.emission import emit

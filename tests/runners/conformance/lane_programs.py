@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS, LDMATRIX_FORMS
-from oracle.program.operands import Buffer, Place, Registers, pack_registers
+from oracle.program.operands import Buffer, Place, Registers
+from oracle.program.operations import pack_registers
 from oracle.program.program import Program
 from oracle.program.steps import Barrier, Copy, Op, Rows, Step, memory_of, plain_load, plain_store
 

@@ -10,7 +10,8 @@ import pytest
 from oracle.isa.forms import Form, Matrix
 from oracle.isa.lookup import FORMS, form_of
 from oracle.isa.targets import Module
-from oracle.program.operands import Buffer, Elementwise, Operation, Place
+from oracle.program.operands import Buffer, Operation, Place
+from oracle.program.operations import Elementwise
 from oracle.program.program import Program, requirements, walk
 from oracle.program.steps import Op, Step
 from runners.emission import emit_all

@@ -13,7 +13,8 @@ from oracle.errors import UsageError
 from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
-from oracle.program.operands import Elementwise, operations
+from oracle.program.operands import operations
+from oracle.program.operations import Elementwise
 from oracle.program.program import Program
 from runners.compilers import fetched_compiler
 from runners.compilers import find_front_end as find

@@ -21,7 +21,8 @@ from oracle.models.figures import (
     TruncatedDot,
     allowed_of,
 )
-from oracle.program.operands import Elementwise, operations
+from oracle.program.operands import operations
+from oracle.program.operations import Elementwise
 from oracle.program.program import Program
 from oracle.program.steps import product_of
 from runners.reference.encoding import encode

@@ -9,7 +9,8 @@ from drawn_programs import drawn
 
 from oracle.isa.forms import Form
 from oracle.isa.lookup import mma_form
-from oracle.program.operands import Buffer, Elementwise, Operation, Place, Word
+from oracle.program.operands import Buffer, Operation, Place, Word
+from oracle.program.operations import Elementwise
 from oracle.program.program import Program
 from oracle.program.steps import Loop, Op, Step
 from strategies.features import FEATURES, Dimension, Feature, Has, features_of

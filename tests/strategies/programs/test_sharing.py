@@ -16,7 +16,7 @@ from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.program.definedness import undefined
-from oracle.program.operands import copied
+from oracle.program.operations import copied
 from oracle.program.program import Program, by_register, fresh_bank, overlaps, walk
 from oracle.program.steps import multiplies
 from runners.emission import emit
