@@ -20,8 +20,8 @@ from oracle.layouts.matrix_moves import movmatrix as movmatrix
 from oracle.layouts.matrix_moves import stmatrix as stmatrix
 from oracle.models import Model as Model
 from oracle.models import model_for as model_for
-from oracle.models.exports import model_header as model_header
-from oracle.models.exports import model_json as model_json
+from oracle.models.files import model_header as model_header
+from oracle.models.files import model_json as model_json
 from oracle.models.files import model_text as model_text
 from oracle.models.files import read_model as read_model
 from oracle.program.program import Program as Program

@@ -95,7 +95,6 @@ def most_live(steps: tuple[Step, ...]) -> tuple[int, int]:
 def _needed(
     steps: tuple[Step, ...], after: frozenset[Vector], peaks: list[frozenset[Vector]]
 ) -> frozenset[Vector]:
-    """Return what is needed before some steps, given what is needed behind them."""
     for step in reversed(steps):
         match step:
             case Branch():

@@ -143,7 +143,6 @@ _TOGETHER = (("atype", "btype"), ("dtype", "ctype"), ("alayout", "blayout"))
 
 
 def _axes(mnemonic: str) -> tuple[tuple[str, ...], ...]:
-    """Return what changes alone, and what changes together, of an instruction."""
     always, slots = ("sync", "aligned"), INSTRUCTIONS[mnemonic].slots
     singles = ((slot,) for slot in (*(slot for slot in slots if slot not in always), *always))
     return (*singles, *(some for some in _TOGETHER if some[0] in slots))
@@ -166,7 +165,6 @@ def neighbourhoods(forms: Sequence[Form]) -> st.SearchStrategy[Neighbourhood]:
 def _neighbourhoods(
     draw: st.DrawFn, blocks: Mapping[str, Sequence[Sequence[Form]]]
 ) -> Neighbourhood:
-    """Draw from forms by instruction and block of its page."""
     mnemonic = _one_of(draw, list(blocks))
     form = _one_of(draw, _one_of(draw, blocks[mnemonic]))
     fertile = draw(st.booleans())

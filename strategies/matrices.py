@@ -194,7 +194,6 @@ def results(program: Program) -> tuple[Result, ...]:
 
 
 def _rows(program: Program, step: RowAccess) -> Iterator[Result]:
-    """Find the rows that a step leaves in the image, in runs that are equally far apart."""
     starts = sorted(
         position(program, place)
         for span in step.bytes_written
@@ -276,7 +275,6 @@ class Cells:
         return changed
 
     def _bits(self, cell: int) -> tuple[slice, int, int]:
-        """Return the bytes of a cell, its first bit in them, and a mask of as many bits."""
         first, size = int(self.starts[cell]), int(self.sizes[cell])
         return slice(first // 8, -(-(first + size) // 8)), first % 8, (1 << size) - 1
 

@@ -86,7 +86,7 @@ from oracle.isa.formats import FORMATS, Format
 from oracle.isa.forms import Form
 from oracle.layouts.batches import check_operands, chunks
 from oracle.models import TruncatedDot
-from oracle.models.targets import built_in_model
+from oracle.models.files import built_in_model
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

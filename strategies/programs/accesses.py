@@ -313,7 +313,6 @@ def _place(access: _DrawnAccess, placement: int, hint: str) -> Region:
 
 
 def _placed_over(access: _DrawnAccess, placement: int, pick: int) -> Region | None:
-    """Choose to read bytes that are read or written elsewhere as well, if that is possible."""
     builder = access.builder
     if access.stores:
         return None
@@ -341,7 +340,6 @@ def _placed_over(access: _DrawnAccess, placement: int, pick: int) -> Region | No
 
 
 def _aligned(used: int, unit: int, alignment: Feature, units: int) -> int:
-    """Return the first offset behind what is used that is aligned so, and not better."""
     if alignment == Has.ALIGNED_128:
         return (-(-used // 128) + units) * 128
     step, rest = (2 * unit, unit) if alignment == Has.ALIGNED_LEAST else (4 * unit, 2 * unit)

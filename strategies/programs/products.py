@@ -235,7 +235,6 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
 
 
 def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice, type_: str) -> LiveValue:
-    """Append a load of A or B, perhaps of fewer registers that code of lanes unpacks."""
     own = builder.dice()
     drawn = own.once_in(_COMPUTED_IN)
     asked = builder.wants((Has.LANES_BEFORE, Has.UNPACKED))
@@ -355,7 +354,6 @@ def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -
 
 
 def _wants_change(builder: Builder, matrix: Matrix) -> bool:
-    """Tell whether a change of such a fragment would give something that is asked for."""
     asked = asked_operations(builder)
     return _of_operand(matrix) in builder.wanted or any(one.accepts(matrix.type) for one in asked)
 
@@ -389,7 +387,6 @@ def _of_operand(matrix: Matrix) -> Feature:
 
 
 def _constant(operation: Operation, type_: Format, dice: Dice) -> int:
-    """Return a constant that seldom makes all elements the same."""
     if not operation.takes_constant:
         return 0
     ones = (1 << type_.bits) - 1

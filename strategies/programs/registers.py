@@ -145,7 +145,6 @@ def read_rows(builder: Builder, form: Form, dice: Dice) -> LiveValue:
 
 
 def _computes(builder: Builder) -> bool:
-    """Choose whether code of lanes computes the addresses of rows, which only PTX says."""
     drawn = builder.dice().once_in(_COMPUTED_IN)
     return builder.take(Has.ROWS_COMPUTED) or (
         drawn and builder.focus.shares_registers is not False
@@ -204,7 +203,6 @@ def _computed_rows(
 
 
 def _rows(arena: Arena, addresses: Sequence[int]) -> Span:
-    """Return the bytes from the first row to the last."""
     low, high = min(addresses), max(addresses) + _ROW
     return Span.block(arena.buffer, low, high - low)
 
@@ -238,7 +236,6 @@ def _first_row(builder: Builder, dice: Dice) -> int:
 
 
 def _immediate(builder: Builder, dice: Dice, least: int) -> int:
-    """Choose the part of the addresses that stands in the instruction."""
     immediate = dice.one_of((0, 0, _ROW, min(least, 3 * _ROW), -_ROW))
     if least and builder.take(Has.OFFSET_IMMEDIATE):
         return min(least, _ROW)

@@ -103,7 +103,6 @@ def beside(builder: Builder, main: Form, number: int) -> list[Form]:
 
 
 def _takes(form: Form, last: Form) -> bool:
-    """Tell whether a multiplication can take the D of another, or its pairs, as A or B."""
     d = operand_of(last, "d")
     found = [d]
     if last.d_type.name == "f32" and d.registers > 1:
@@ -130,7 +129,6 @@ def _accumulates(form: Form) -> bool:
 
 
 def _suited(forms: tuple[Form, ...], builder: Builder) -> tuple[Form, ...]:
-    """Return those of some forms that can have what is asked for, or all if none can."""
     needs = [*_needs(builder), *([_accumulates] if builder.wants(ACCUMULATED) else [])]
     if not needs:
         return forms
@@ -138,7 +136,6 @@ def _suited(forms: tuple[Form, ...], builder: Builder) -> tuple[Form, ...]:
 
 
 def _users(known: Palette, form: Form) -> tuple[Form, ...]:
-    """Return the multiplications that need a load or a store."""
     if not form.is_access:
         return ()
     matrix = form.matrix()

@@ -191,7 +191,6 @@ class SingleProduct:
 
 
 def _like(load: MatrixAccess, model: MatrixAccess) -> MatrixAccess:
-    """Return a load that is as unusual as another one."""
     usual = load.form.matrix().default_stride(load.form.layout)
     memory = model.memory
     return load.changed(
@@ -291,7 +290,6 @@ def exact_elements(
 
 
 def _encoded(type_: Format, numbers: NDArray[np.int64]) -> Values:
-    """Return the raw bits of integers that a format has."""
     magnitude = np.abs(numbers)
     exponent = np.maximum(np.frexp(magnitude)[1].astype(np.int64) - 1, 0)
     up = type_.fraction_bits - exponent

@@ -20,7 +20,6 @@ from oracle.models.figures import (
     DoubleChain,
     NanRule,
     TruncatedDot,
-    Whole,
     allowed_of,
 )
 from oracle.program.operations import operations
@@ -211,9 +210,7 @@ def figure(value):
 
 
 def any_value(dice, allowed):
-    if isinstance(allowed, Whole):
-        return dice.randint(allowed.least, allowed.most)
-    return dice.choice(allowed.words)
+    return dice.choice(allowed.values)
 
 
 def any_figures(dice, row):
