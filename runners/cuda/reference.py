@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from runners.cuda.modules import Modules
 from runners.kernels import LANES
+from runners.protocol import Images
 from runners.reference.encoding import Encoded
 from runners.reference.fresh import fill_bytes
-from runners.reference.self_check import LISTED, Compared, Images, check
+from runners.reference.self_check import LISTED, Compared, check
 from runners.reference.shipped import shipped
 
 _KEY = "reference"

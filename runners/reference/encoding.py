@@ -9,6 +9,7 @@ addresses, and what multiplies meets matrices.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +25,7 @@ from oracle.layouts.matrix_moves import is_packed, moves
 from oracle.models import Model, TruncatedDot
 from oracle.models.figures import ROUNDINGS
 from oracle.program.image import position
-from oracle.program.lane_code import LaneCode
+from oracle.program.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat, Statement
 from oracle.program.operands import Fragment, Use
 from oracle.program.operations import Operation
 from oracle.program.ops import Op, accesses_matrix, accesses_rows
@@ -32,9 +33,17 @@ from oracle.program.places import Place, Uniform, Word
 from oracle.program.program import Program
 from oracle.program.registers import Register
 from oracle.program.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
-from runners.reference.lanes import LaneWriter
-from runners.reference.memory import Addresses, Code, MemoryWriter, matrix_bytes
-from runners.reference.parts import NotEncodedError, format_word
+from runners.reference.memory import (
+    RELATIONS,
+    Addresses,
+    Code,
+    Do,
+    MemoryWriter,
+    NotEncodedError,
+    format_word,
+    matrix_bytes,
+)
+from runners.reference.scalar import BITS, Part, ScalarWriter, Value
 
 _OPERATIONS = {
     Operation.AND: 0,
@@ -92,6 +101,115 @@ def _written(program: Program, model: Model, unread: frozenset[Register]) -> _Wr
     writer.block(program.steps)
     writer.add(Code.END)
     return writer
+
+
+class LaneWriter(ScalarWriter):
+    """Writes code of lanes."""
+
+    def write(self, step: LaneCode) -> None:
+        """Write a step; `place` says where its registers are."""
+        self._ends: list[tuple[list[int], list[int]]] = []
+        """Of the loops around: where jumps to the end of the turn, and of the loop, stand."""
+        self._open()
+        self._do(self.register(LANE), Do.LANE_NUMBER)
+        self._do(self.register(ZERO), Do.COPY, 0, 0)
+        self._block(step.code)
+        self._close()
+
+    def place(self, name: str) -> int:
+        """Return where a register of the code begins."""
+        return self.register(name).at & ~15
+
+    def _here(self, place: int) -> None:
+        """Let a jump go to what is written next."""
+        self._words[place] = len(self._words)
+
+    def _jump(self, predicate: str, *, when: bool) -> int:
+        """Write a jump of lanes with a predicate, or without it; return where it goes."""
+        holds = when != predicate.startswith("!")
+        source = self.register(predicate.removeprefix("!"))
+        return self._do(None, Do.WHEN if holds else Do.UNLESS, 0, source)
+
+    def _block(self, statements: Sequence[Statement]) -> None:
+        for one in statements:
+            self._statement(one)
+
+    def _statement(self, one: Statement) -> None:
+        self._spared = 0
+        match one:
+            case Assign():
+                self._assign(one)
+            case If():
+                other = self._jump(one.predicate, when=False)
+                self._block(one.then)
+                if one.otherwise:
+                    end = self._do(None, Do.GO)
+                    self._here(other)
+                    self._block(one.otherwise)
+                    other = end
+                self._here(other)
+            case Repeat():
+                self._repeat(one)
+            case Leave():
+                self._ends[-1][0 if one.turn else 1].append(self._jump(one.predicate, when=True))
+
+    def _repeat(self, one: Repeat) -> None:
+        counter = self.register(one.counter)
+        count: Value = one.count if isinstance(one.count, int) else self.register(one.count)
+        if not isinstance(count, int):
+            # Kept apart: the body may write the register.
+            kept = self._new("b32")
+            self._do(kept, Do.BOTH, 0, count, one.mask)
+            count = kept
+        self._do(counter, Do.COPY, 0, count if one.down else 0)
+        entry = self._jump(one.entry, when=True) if one.entry else None
+        first = self._do(None, Do.GO) if one.late else None
+        again = len(self._words)
+        relation = RELATIONS["gt" if one.down else "lt"]
+        sources = (counter.of(32, True), 0) if one.down else (counter, count)
+        going = self.made(Do.COMPARED, relation, *sources)
+        out = self._do(None, Do.UNLESS, 0, going)
+        if first is not None:
+            self._here(first)
+        self._ends.append(([], []))
+        for index, statement in enumerate(one.body):
+            if entry is not None and index == one.skipped:
+                self._here(entry)
+                entry = None
+            self._statement(statement)
+        if entry is not None:
+            self._here(entry)
+        turns, loops = self._ends.pop()
+        for place in turns:
+            self._here(place)
+        self._do(counter, Do.DIFFERENCE if one.down else Do.SUM, 0, counter, 1)
+        self._do(None, Do.GO, again)
+        for place in (out, *loops):
+            self._here(place)
+
+    def _assign(self, one: Assign) -> None:
+        row = one.row
+        sources = [
+            Part(source, BITS[kind], constant=True) if isinstance(source, int)
+            else self.register(source)
+            for source, kind in zip(one.sources, row.sources, strict=True)
+        ]  # fmt: skip
+        if row.family not in self.FAMILIES:
+            raise _unknown(one.opcode)
+        # What lanes do together they all do.
+        guarded = one.guard and not row.warp
+        past = self._jump(one.guard, when=False) if guarded else None
+        made = self.FAMILIES[row.family](self, one.opcode.split("."), *sources)
+        if not isinstance(made, list):
+            made = [made]
+        names = (*one.destinations, *(["carry"] if row.carry_out else []))
+        if len(names) > 1:
+            # All sources are read before anything is written.
+            made = [(Do.COPY, 0, self.made(*some)) for some in made]
+        for name, some in zip(names, made, strict=True):
+            self._do(self.register(name), *some)
+        if past is not None:
+            self._here(past)
 
 
 class _Writer(MemoryWriter):
