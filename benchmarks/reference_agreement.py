@@ -38,7 +38,7 @@ from oracle.models import model_for
 from oracle.program.image import different
 from oracle.program.ops import product_of
 from oracle.program.program import Program
-from runners.cuda.reference import DeviceReference
+from runners.cuda.fresh import DeviceReference
 from runners.cuda.session import Session
 from runners.reference.encoding import Encoded, encode
 from strategies.contents import Recipe, ValueClass, expand

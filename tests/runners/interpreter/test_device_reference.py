@@ -82,7 +82,7 @@ def test_a_wrong_interpreter_fails_its_check(tmp_path, monkeypatch, part, instea
 @pytest.mark.gpu
 @pytest.mark.parametrize("wrong", [(), (7,), tuple(range(3, 900, 9))])
 def test_the_device_names_the_images_that_differ(session, wrong):
-    from runners.cuda.reference import DeviceReference
+    from runners.cuda.fresh import DeviceReference
 
     program, model = product_program(form_of(OPCODE)), model_for("sm_90")
     images = expand(Recipe(classes=CLASSES, seed=1), program, COUNT)
