@@ -34,27 +34,24 @@ from oracle.program.program import Program
 from oracle.program.registers import Register
 from oracle.program.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
 from runners.reference.memory import (
+    BITS,
     RELATIONS,
     Addresses,
     Code,
     Do,
     MemoryWriter,
     NotEncodedError,
+    Part,
+    Value,
     format_word,
     matrix_bytes,
 )
-from runners.reference.scalar import BITS, Part, ScalarWriter, Value
+from runners.reference.scalar import ScalarWriter
 
 _OPERATIONS = {
-    Operation.AND: 0,
-    Operation.ABSOLUTE: 0,
-    Operation.OR: 1,
-    Operation.XOR: 2,
-    Operation.NEGATE: 2,
-    Operation.NOT: 2,
-    Operation.MULTIPLY: 3,
-    Operation.ADD: 4,
-}
+    Operation.AND: 0, Operation.ABSOLUTE: 0, Operation.OR: 1, Operation.XOR: 2,
+    Operation.NEGATE: 2, Operation.NOT: 2, Operation.MULTIPLY: 3, Operation.ADD: 4,
+}  # fmt: skip
 """Numbers of the interpreter's element-wise operations; signs and complements are masks."""
 _DOT_WORDS = 37
 """Words of a dot product, which the interpreter keeps where it decodes."""
@@ -74,21 +71,10 @@ class Encoded:
 
 
 def encode(program: Program, model: Model) -> Encoded:
-    """Write a program down for the interpreter.
+    """Write a defined program down for the interpreter; its products have a model's figures.
 
-    Parameters
-    ----------
-    program
-        Defined (see `oracle.program.definedness`).
-    model
-        Whose figures its products have.
-
-    Raises
-    ------
-    NotEncodedError
-        If the interpreter cannot do one of its steps.
-    UsageError
-        If the model has no figures for one of its products.
+    Raises NotEncodedError if the interpreter cannot do one of its steps, UsageError if the model
+    has no figures for one of its products.
     """
     writer = _written(program, model, frozenset())
     # The less memory a warp has, the more warps run at once.
@@ -107,7 +93,7 @@ class LaneWriter(ScalarWriter):
     """Writes code of lanes."""
 
     def write(self, step: LaneCode) -> None:
-        """Write a step; `place` says where its registers are."""
+        """Write a step; `places` says where its registers are."""
         self._ends: list[tuple[list[int], list[int]]] = []
         """Of the loops around: where jumps to the end of the turn, and of the loop, stand."""
         self._open()
@@ -116,9 +102,9 @@ class LaneWriter(ScalarWriter):
         self._block(step.code)
         self._close()
 
-    def place(self, name: str) -> int:
-        """Return where a register of the code begins."""
-        return self.register(name).at & ~15
+    def places(self, names: Sequence[str]) -> list[int]:
+        """Return where registers of the code begin."""
+        return [self.register(name).at & ~15 for name in names]
 
     def _here(self, place: int) -> None:
         """Let a jump go to what is written next."""
@@ -277,15 +263,14 @@ class _Writer(MemoryWriter):
         if not mask:
             self.block(step.then if place else step.otherwise)
             return
-        start = self.add(Code.BRANCH, place, mask, 0)
+        end = self.add(Code.BRANCH, place, mask, 0) + 2
         self._inner_block(step.then)
         if step.otherwise:
             jump = self.add(Code.JUMP, 0)
-            self._words[start + 2] = len(self._words)
+            self._words[end] = len(self._words)
             self._inner_block(step.otherwise)
-            self._words[jump] = len(self._words)
-        else:
-            self._words[start + 2] = len(self._words)
+            end = jump
+        self._words[end] = len(self._words)
         self._last_move = None  # what follows is executed without it, too
 
     def _loop(self, step: Loop) -> None:
@@ -348,13 +333,11 @@ class _Writer(MemoryWriter):
 
     def _lane_code(self, step: LaneCode) -> None:
         lanes = LaneWriter(self._words, self._take, Code.LANES_ALONE, Code.LANES_TOGETHER)
-        reads = [use for use in step.uses if not use.written]
-        (written,) = (use for use in step.uses if use.written)
+        *reads, written = step.uses
         for use in reads:
-            inputs = [lanes.place(name) for name in step.inputs]
-            self._copy_registers(self._bases(use), inputs, step.bits)
+            self._copy_registers(self._bases(use), lanes.places(step.inputs), step.bits)
         lanes.write(step)
-        results = [lanes.place(name) for name in step.results]
+        results = lanes.places(step.results)
         self._copy_registers(results, self._bases(written), written.holds.bits)
 
     def _copy_registers(self, source: list[int], destination: list[int], bits: int) -> None:
@@ -441,16 +424,14 @@ class _Writer(MemoryWriter):
             self._touch_all((uses["e"],))
             others.append(self._lanes(uses["e"]))
         place, written = self._room(d, others)
+        places_.append(place)
         if form.has_metadata:
-            self._multiply_placed(step, uses["e"], [*places_, place])
-            self._deliver(place, written)
-            return
-        sizes = [len(one) // form.groups for one in (a, b, c, d)]
-        for group in range(form.groups):
-            starts = [
-                start + group * size for start, size in zip((*places_, place), sizes, strict=True)
-            ]
-            self._product(form, form.shape, starts)
+            self._multiply_placed(step, uses["e"], places_)
+        else:
+            sizes = [len(one) // form.groups for one in (a, b, c, d)]
+            for group in range(form.groups):
+                starts = [at + group * size for at, size in zip(places_, sizes, strict=True)]
+                self._product(form, form.shape, starts)
         self._deliver(place, written)
 
     def _multiply_placed(self, step: Op[Any], metadata: Use, places_: list[int]) -> None:

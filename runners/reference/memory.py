@@ -8,8 +8,9 @@ of it reads where it would be loaded from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,8 @@ RELATIONS = {
 }  # fmt: skip
 """Outcomes of a comparison that make it true: 1 less, 2 equal, 4 greater."""
 
+BITS = {"pred": 1, "b16": 16, "b32": 32, "b64": 64}
+
 
 class NotEncodedError(UsageError):
     """The interpreter cannot do what a program does; the message says what that is."""
@@ -65,6 +68,31 @@ class NotEncodedError(UsageError):
 def format_word(fmt: Format) -> int:
     """Return a float format as the interpreter has it."""
     return fmt.bits << 16 | fmt.exponent_bits << 8 | fmt.fraction_bits
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some bits of a register or of a constant, as a number of 64 bits."""
+
+    at: int
+    """Address and class of a register; a constant itself."""
+    bits: int
+    signed: bool = False
+    shift: int = 0
+    constant: bool = False
+
+    def of(self, bits: int, signed: bool = False, shift: int = 0) -> Part:
+        """Return other bits of the same."""
+        return replace(self, bits=bits, signed=signed, shift=shift)
+
+    def as_(self, bits: int, signed: bool) -> Part:
+        """Return an element as a number of a type."""
+        return self.of(bits, signed, self.shift)
+
+
+Value: TypeAlias = Part | int
+Made: TypeAlias = tuple[Any, ...]
+"""An operation, its parameter, and its sources."""
 
 
 class _Move(NamedTuple):

@@ -7,16 +7,15 @@ or not.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from oracle.isa.formats import Format, format_named
 from oracle.isa.matrices import LANES
 from oracle.models.figures import ROUNDINGS
 from oracle.program.lane_code import class_of
-from runners.reference.memory import RELATIONS, Do, format_word
+from runners.reference.memory import BITS, RELATIONS, Do, Made, Part, Value, format_word
 
-BITS = {"pred": 1, "b16": 16, "b32": 32, "b64": 64}
 _CLASSES = {"pred": 0, "b16": 1, "b32": 2, "b64": 3}
 _CONSTANT = 8
 _TOGETHER = {"up": 0, "down": 1, "bfly": 2, "idx": 3}
@@ -35,29 +34,6 @@ _MODES = {
 _LOGIC = {"and": Do.BOTH, "or": Do.EITHER, "xor": Do.ONE_OF}
 
 
-@dataclass(frozen=True)
-class Part:
-    """Some bits of a register or of a constant, as a number of 64 bits."""
-
-    at: int
-    """Address and class of a register; a constant itself."""
-    bits: int
-    signed: bool = False
-    shift: int = 0
-    constant: bool = False
-
-    def of(self, bits: int, signed: bool = False, shift: int = 0) -> Part:
-        """Return other bits of the same."""
-        return replace(self, bits=bits, signed=signed, shift=shift)
-
-    def as_(self, bits: int, signed: bool) -> Part:
-        """Return an element as a number of a type."""
-        return self.of(bits, signed, self.shift)
-
-
-Value: TypeAlias = Part | int
-Made: TypeAlias = tuple[Any, ...]
-"""An operation, its parameter, and its sources."""
 Words: TypeAlias = Sequence[str]
 
 
