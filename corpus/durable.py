@@ -1,13 +1,8 @@
 """Reading and writing on the disk, whoever else writes there, and whatever breaks in between.
 
-What is written is written in a temporary folder, flushed to the disk, and only then renamed to
-where it belongs, so that neither a killed process nor a full disk leaves half of anything. A
-temporary folder is locked for as long as its writer lives, so that one whose writer was killed is
-told from one in use.
-
-What is read may come from anybody. A link could lead to a file of the user's, a pipe or a device
-would be read for ever, and a sparse file of a few blocks can claim gigabytes: only plain files of a
-bounded size are opened, and never through a link.
+What is written is flushed in a locked temporary folder, and then renamed to where it belongs: it is
+whole, or not there. What is read may come from anybody: only plain files of a bounded size are
+opened, no pipe or device, and never through a link.
 """
 
 from __future__ import annotations
@@ -35,21 +30,24 @@ JSON takes 40 times its size in memory."""
 LOCK_SECONDS = 60.0
 """How long to wait for a lock, in seconds: merging the largest corpus takes less."""
 
-_FULL = "free some space there and try again"
-_IN_THE_WAY = ("a file is in the way", "name a folder, or one that does not exist yet")
-_DENIED = ("permission denied", "change its permissions, or name another folder")
-_REMEDIES = {
-    errno.EWOULDBLOCK: ("another process keeps it locked", "wait for it, or end it, and try again"),
-    errno.ENOSPC: ("the disk is full", _FULL),
-    errno.EDQUOT: ("the disk quota is used up", _FULL),
-    errno.EROFS: ("the file system is read-only", "name a folder that can be written to"),
+_FULL = "the disk or its quota is full; free some space there and try again"
+_IN_THE_WAY = "a file is in the way; name a folder, or one that does not exist yet"
+_DENIED = "permission denied; change its permissions, or name another folder"
+_REASONS = {
+    errno.EWOULDBLOCK: "another process keeps it locked; wait for it, or end it, and try again",
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EROFS: "the file system is read-only; name a folder that can be written to",
     errno.EACCES: _DENIED,
     errno.EPERM: _DENIED,
     errno.EEXIST: _IN_THE_WAY,
     errno.ENOTDIR: _IN_THE_WAY,
-    errno.ELOOP: ("a link is there, and links in a corpus are not followed", "remove the link"),
-    errno.ENXIO: ("it is no plain file", "remove what is there"),
-    errno.EFBIG: ("it is larger than any file of warpfuzz", "remove it, or give another one"),
+    errno.ENOENT: "it, or a folder on the way there, is not there (any more); put it back, or "
+    "name another one",
+    errno.ELOOP: "a link is there, and links in a corpus are not followed; remove the link",
+    errno.ENXIO: "it is no plain file; remove what is there",
+    errno.EFBIG: "it is larger than any file of warpfuzz, or than files may become (ulimit -f); "
+    "give another one, or raise the limit",
 }
 
 
@@ -62,20 +60,10 @@ def explained(doing: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason, remedy = _REMEDIES.get(
-            error.errno or 0, (error.strerror or str(error), "mend that and try again")
-        )
-        if error.errno == errno.EFBIG and error.filename is None:
-            # Of a file that is written, and not of one that was opened.
-            reason, remedy = "files may not become so large", "raise the limit (ulimit -f)"
-        parts = (*reversed(path.parents), path) if error.errno == errno.ENOENT else ()
-        if gone := next((one for one in parts if not os.path.lexists(one)), None):
-            raise InfrastructureError(
-                f"cannot {doing} {path}: {gone} is not there; if it was, something has removed or "
-                "moved it, with all that it held"
-            ) from error
+        other = f"{error.strerror or error}; mend that and try again"
         raise InfrastructureError(
-            f"cannot {doing} {path}: {reason}; {remedy} (what was reported as saved is intact)"
+            f"cannot {doing} {path}: {_REASONS.get(error.errno or 0, other)} (what was reported as "
+            "saved is intact)"
         ) from error
 
 
@@ -216,9 +204,9 @@ def exclusive(folder: Path) -> Iterator[None]:
     An OSError says that somebody else holds it for longer than `LOCK_SECONDS`. On a file system
     without locks, one writer at a time is up to the user.
     """
+    give_up = time.monotonic() + LOCK_SECONDS
     descriptor = os.open(folder, _FOLDER_ITSELF)
     try:
-        give_up = time.monotonic() + LOCK_SECONDS
         while _lock(descriptor) is False:
             if time.monotonic() > give_up:
                 raise _refused(errno.EWOULDBLOCK, folder)
@@ -284,11 +272,10 @@ def write_output(path: Path, data: bytes) -> None:
 
 
 def _remove_tree(path: Path) -> None:
-    """Remove a folder and what is in it as far as possible; links are not followed."""
     # Imported late: it takes milliseconds that `warpfuzz --help` does not have.
     from shutil import rmtree
 
-    rmtree(path, ignore_errors=True)
+    rmtree(path, ignore_errors=True)  # which follows no link
 
 
 def sweep(parent: Path) -> None:

@@ -20,7 +20,7 @@ from corpus import (
     ShrinkStatus,
     open_corpus,
 )
-from corpus.entry import MODULE
+from corpus.finding import MODULE
 from fuzz.checks.protocol import (
     CheckWords,
     Examination,

@@ -11,10 +11,20 @@ from pathlib import Path
 from rich.text import Text
 
 from corpus import Problem, create_corpus, durable, open_corpus
-from corpus.exchange import export_zip, is_archive, json_lines, opened_archive, read_case
-from corpus.known import known_with, load_known, mark_known
-from corpus.opening import named_corpus, named_entry
-from corpus.store import CauseGroup, compare, grouped, merge, prune, verify
+from corpus.exchange import (
+    CauseGroup,
+    compare,
+    export_zip,
+    grouped,
+    is_archive,
+    json_lines,
+    merge,
+    opened_archive,
+    prune,
+    read_case,
+    verify,
+)
+from corpus.known import known_with, load_known, mark_known, named_corpus, named_entry
 from fuzz.findings.families import accused, in_words, who_has
 from fuzz.kinds import sentence
 from fuzz.options.operating import (

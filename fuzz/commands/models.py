@@ -14,10 +14,8 @@ from fuzz.output.report import Report, ReportColumn, rows_of
 from oracle.errors import UsageError
 from oracle.isa.targets import TARGETS
 from oracle.models import Model, model_for
-from oracle.models.exports import EXPORTS
 from oracle.models.figures import DotUnit, DoubleChain, NanRule, Unit
-from oracle.models.files import read_model
-from oracle.models.targets import BASES
+from oracle.models.files import BASES, EXPORTS, read_model
 
 _COLUMNS = 100
 """Columns of what is shown of a unit, at most."""
@@ -79,7 +77,6 @@ def export_model(options: ModelsExport) -> None:
 
 
 def _named(name: str) -> Model:
-    """Return the model of a target, or of a file."""
     if name in TARGETS:
         return model_for(name)
     if name and Path(name).exists():
@@ -90,7 +87,6 @@ def _named(name: str) -> Model:
 
 
 def _named_unit(unit: Unit) -> tuple[str, str]:
-    """Return what a unit computes, and the formats of D, A, B and C where it is for some alone."""
     if isinstance(unit, DotUnit):
         compilers = f"CUDA {unit.compilers}" if unit.compilers else ""
         return " ".join(filter(None, (unit.instruction, *unit.shapes, compilers))), unit.types

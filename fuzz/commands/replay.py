@@ -11,13 +11,13 @@ from pathlib import Path
 from rich.text import Text
 
 from corpus import Cause, Entry, Problem, open_corpus
-from corpus.entry import DESCRIPTION, KERNEL, MODULE, read_entry
-from corpus.known import Known, Row, known_with
-from corpus.opening import MANIFEST, Answers, is_record, named_corpus, read_answers
+from corpus.finding import KERNEL, MODULE
+from corpus.known import Answers, Known, Row, is_record, known_with, named_corpus, read_answers
+from corpus.store import DESCRIPTION, MANIFEST, read_entry
 from fuzz.campaign.status import check_tested, untested_words
 from fuzz.findings.making import NOTHING, UntrustedError, is_runnable, replay_options
-from fuzz.findings.replay import Basis, by_way
-from fuzz.findings.stored import Replayed, Replays, ReplayStatus, is_expansion
+from fuzz.findings.replay import Replayed, Replays, ReplayStatus, is_expansion
+from fuzz.findings.verdicts import Basis, by_way
 from fuzz.kinds import sentence
 from fuzz.options.conflicts import check_conflicts
 from fuzz.options.testing import Replay

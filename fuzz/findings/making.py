@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from corpus import Entry, Finding, Kind, Making
-from corpus.entry import EXPECTED, INPUT, MODULE, PROGRAM
-from corpus.finding import RIGHT
+from corpus.finding import EXPECTED, INPUT, MODULE, PROGRAM, RIGHT
 from fuzz.output import typed
 from fuzz.runner import BUILT_IN, RunnerChoice
 from oracle.errors import UsageError
@@ -49,19 +48,6 @@ NOTHING = "none"
 
 class UntrustedError(UsageError):
     """A corpus names a command, and nobody gave his word for it."""
-
-
-def making_of(choice: RunnerChoice) -> Making:
-    """Return what a finding has to remember of a runner."""
-    return Making(
-        runner=choice.name,
-        layout=choice.layout,
-        level=choice.level,
-        assembler="" if choice.assembler is None else choice.assembler.spelled,
-        faults=tuple(choice.faults),
-        ptx_pass=choice.ptx_pass or "",
-        front_end="" if choice.front_end is None else choice.front_end.spelled,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

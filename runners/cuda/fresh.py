@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runners.cuda.modules import GrowingMemory, Modules
-from runners.kernels import LANES
 from runners.ledger import ROWS
 from runners.protocol import Images
 from runners.reference.encoding import Encoded
 from runners.reference.fresh import FreshRan, FreshWork, fill_bytes, finished_by
 from runners.reference.self_check import LISTED, Compared, check, nothing_found
 from runners.reference.shipped import shipped
+from runners.simulated.warps import LANES
 
 _KEY = "reference"
 _COMPARE = "compare", "PPPIIIQIPP"

@@ -20,10 +20,10 @@ from runners.cuda.fresh import FreshImages
 from runners.cuda.libraries import DriverLibrary, Monitor
 from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch, ScreenRequest
 from runners.cuda.modules import GrowingMemory, LaunchError, LoadError, Modules
-from runners.kernels import LANES
 from runners.protocol import Failure, Trouble
 from runners.reference.fresh import FreshRan, FreshWork
 from runners.screening import Screened
+from runners.simulated.warps import LANES
 
 Bytes = NDArray[np.uint8]
 _STREAMS = 3

@@ -17,7 +17,8 @@ from oracle.program.program import Program
 from runners.emission.body import Body, braced, displaced
 from runners.emission.modules import declarations, module_of, warps_of_block, zero
 from runners.emission.steps import StepWriter
-from runners.kernels import LANES, Kernel, KernelModule, Launch
+from runners.kernels import Kernel, KernelModule, Launch
+from runners.simulated.warps import LANES
 
 _REGISTER = re.compile(r"%\w+")
 _INSTRUCTION = re.compile(r"\s*(?:(@!?%\w+)\s+)?([a-z][\w.:]*)\s*(.*);")

@@ -16,23 +16,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import FormatKind, format_named
-from oracle.isa.forms import ROW_BYTES, Form
+from oracle.isa.forms import LANES, ROW_BYTES, Form, FormatKind, Shape, format_named
 from oracle.isa.lookup import metadata_of
-from oracle.isa.matrices import LANES, Matrix, Shape
 from oracle.layouts.lane_fragments import index_bits, places
-from oracle.layouts.matrix_moves import is_packed, moves
+from oracle.layouts.storage import is_packed, moves
 from oracle.models import Model, TruncatedDot
 from oracle.models.figures import ROUNDINGS
-from oracle.program.image import position
 from oracle.program.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat, Statement
-from oracle.program.operands import Fragment, Use
-from oracle.program.operations import Operation
-from oracle.program.ops import Op, accesses_matrix, accesses_rows
-from oracle.program.places import Place, Uniform, Word
-from oracle.program.program import Program
-from oracle.program.registers import Register
-from oracle.program.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
+from oracle.program.operands import Fragment, Operation, Place, Register, Uniform, Use, Word
+from oracle.program.operations import Elementwise, Scalar
+from oracle.program.program import Program, position
+from oracle.program.steps import (
+    Barrier,
+    Branch,
+    Copy,
+    Loop,
+    Op,
+    PlainAccess,
+    Step,
+    accesses_matrix,
+    accesses_rows,
+)
 from runners.reference.memory import (
     BITS,
     RELATIONS,
@@ -43,8 +47,10 @@ from runners.reference.memory import (
     NotEncodedError,
     Part,
     Value,
+    canonical,
     format_word,
     matrix_bytes,
+    tile_bytes,
 )
 from runners.reference.scalar import ScalarWriter
 
@@ -379,7 +385,7 @@ class _Writer(MemoryWriter):
         form = step.form
         if accesses_matrix(step):
             (use,), lines = step.uses, step.memory
-            inside = self._at(lines.place) + _tile_bytes(form.matrix(), form.layout, lines.stride)
+            inside = self._at(lines.place) + tile_bytes(form.matrix(), form.layout, lines.stride)
             both = inside, self._fragment(use)
         elif accesses_rows(step):
             (use,), rows = step.uses, step.memory
@@ -540,7 +546,7 @@ class _Writer(MemoryWriter):
         operand = use.field
         bits = form.type(operand).bits
         group, row, column = np.moveaxis(places(form, operand), -1, 0)
-        lines, length, (line, at) = _canonical(form.matrix(operand), row, column)
+        lines, length, (line, at) = canonical(form.matrix(operand), row, column)
         first = ((group * lines + line) * length + at) * bits
         place = np.argsort(first, axis=None)
         # Elements that share a byte follow each other both in a register and in the matrix.
@@ -555,32 +561,6 @@ class _Writer(MemoryWriter):
 
 def _unknown(what: str) -> NotEncodedError:
     return NotEncodedError(f"the reference on the device does not do {what}")
-
-
-def _canonical(
-    matrix: Matrix, row: NDArray[np.int64], column: NDArray[np.int64]
-) -> tuple[int, int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Return lines, elements of each, and line and place of elements, as products want them."""
-    if matrix.operand == "b":
-        return matrix.columns, matrix.rows, (column, row)
-    return matrix.rows, matrix.columns, (row, column)
-
-
-def _tile_bytes(matrix: Matrix, layout: str, stride: int | None) -> Addresses:
-    """Return where a matrix lies from its first byte in memory, in the order of products."""
-    bits = matrix.type.bits
-    row, column = np.indices((matrix.rows, matrix.columns))
-    lines, length, (line, at) = _canonical(matrix, row, column)
-    pitch = matrix.default_stride(layout) if stride is None else stride
-    first = (row * pitch + column if layout == "row" else column * pitch + row) * bits
-    inner = np.empty((lines, length), np.int64)
-    inner[line, at] = first
-    if bits < 8:
-        if not (np.diff(inner, axis=1) == bits).all():
-            raise NotEncodedError(f"{matrix.type.name} lies in memory across its lines")
-        inner = inner[:, :: 8 // bits]
-    found: Addresses = inner.reshape(-1, 1) // 8 + np.arange(max(1, bits // 8))
-    return found.ravel()
 
 
 def _scratch_bytes(shape: Shape, lines: int, blocks: int) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
-from oracle.isa.matrices import LANES
+from oracle.isa.forms import LANES
 from runners.ledger import ROWS
 from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Later, Runner
 from runners.reference.encoding import Encoded

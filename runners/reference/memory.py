@@ -16,12 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
-from oracle.isa.formats import Format
-from oracle.isa.matrices import LANES, Matrix
+from oracle.isa.forms import LANES, Format, Matrix
 from oracle.models import Model
-from oracle.program.operands import Fragment, Use
+from oracle.program.operands import Fragment, Register, Use
 from oracle.program.program import Program, walk
-from oracle.program.registers import Register
 
 Addresses = NDArray[np.int64]
 """Where bytes lie in the warp's memory."""
@@ -325,3 +323,29 @@ def _follow(addresses: Addresses) -> bool:
 def matrix_bytes(matrix: Matrix) -> int:
     """Return the bytes of a matrix without gaps."""
     return matrix.rows * matrix.columns * matrix.type.bits // 8
+
+
+def canonical(
+    matrix: Matrix, row: NDArray[np.int64], column: NDArray[np.int64]
+) -> tuple[int, int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Return lines, elements of each, and line and place of elements, as products want them."""
+    if matrix.operand == "b":
+        return matrix.columns, matrix.rows, (column, row)
+    return matrix.rows, matrix.columns, (row, column)
+
+
+def tile_bytes(matrix: Matrix, layout: str, stride: int | None) -> Addresses:
+    """Return where a matrix lies from its first byte in memory, in the order of products."""
+    bits = matrix.type.bits
+    row, column = np.indices((matrix.rows, matrix.columns))
+    lines, length, (line, at) = canonical(matrix, row, column)
+    pitch = matrix.default_stride(layout) if stride is None else stride
+    first = (row * pitch + column if layout == "row" else column * pitch + row) * bits
+    inner = np.empty((lines, length), np.int64)
+    inner[line, at] = first
+    if bits < 8:
+        if not (np.diff(inner, axis=1) == bits).all():
+            raise NotEncodedError(f"{matrix.type.name} lies in memory across its lines")
+        inner = inner[:, :: 8 // bits]
+    found: Addresses = inner.reshape(-1, 1) // 8 + np.arange(max(1, bits // 8))
+    return found.ravel()

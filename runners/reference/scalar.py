@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from oracle.isa.formats import Format, format_named
-from oracle.isa.matrices import LANES
+from oracle.isa.forms import LANES, Format, format_named
 from oracle.models.figures import ROUNDINGS
 from oracle.program.lane_code import class_of
 from runners.reference.memory import BITS, RELATIONS, Do, Made, Part, Value, format_word

@@ -27,7 +27,7 @@ from fuzz.checks import fresh_rounds
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import REFERENCE, RoundJob, RoundReport, Stage, nested
 from fuzz.commands.run import _resolved, resumed
-from fuzz.console.dashboard import reference_lines
+from fuzz.console.report import reference_lines
 from fuzz.options.testing import Run
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError
