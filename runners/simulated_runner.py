@@ -16,7 +16,7 @@ import numpy as np
 from oracle.errors import UsageError
 from oracle.isa.targets import DEFAULT_TARGET, TARGETS
 from runners.cuda.compilation import Compiler
-from runners.kernels import KernelModule
+from runners.kernels import LANES, KernelModule
 from runners.ledger import ledger_bytes, read_ledger
 from runners.protocol import (
     NO_SM,
@@ -38,7 +38,6 @@ from runners.screening import References, Screened, Screening, screening_kernel
 from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.silicon import Chip, Planted, SiliconTarget
 from runners.simulated.special import MULTIPROCESSORS
-from runners.simulated.warps import LANES
 
 _MODULES = 16
 """Modules that stay loaded; one of eight programs takes 2.5 MiB (2026-11)."""

@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.isa.forms import LANES
 from runners.cuda.modules import GrowingMemory, Modules
 from runners.ledger import ROWS
 from runners.protocol import Images
@@ -21,7 +22,6 @@ from runners.reference.encoding import Encoded
 from runners.reference.fresh import FreshRan, FreshWork, fill_bytes, finished_by
 from runners.reference.self_check import LISTED, Compared, check, nothing_found
 from runners.reference.shipped import shipped
-from runners.simulated.warps import LANES
 
 _KEY = "reference"
 _COMPARE = "compare", "PPPIIIQIPP"

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import InfrastructureError
+from oracle.isa.forms import LANES
 from runners import ledger
 from runners.cuda.fresh import FreshImages
 from runners.cuda.libraries import DriverLibrary, Monitor
@@ -23,7 +24,6 @@ from runners.cuda.modules import GrowingMemory, LaunchError, LoadError, Modules
 from runners.protocol import Failure, Trouble
 from runners.reference.fresh import FreshRan, FreshWork
 from runners.screening import Screened
-from runners.simulated.warps import LANES
 
 Bytes = NDArray[np.uint8]
 _STREAMS = 3
