@@ -20,10 +20,8 @@ from typing import BinaryIO
 from oracle.errors import InfrastructureError
 
 _FOLDER_ITSELF = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-TEMPORARY = ".tmp-"
-"""What the name of a temporary folder starts with."""
-FILE_BYTES = 64 << 20
-"""Most bytes of one file of a finding: four images of the largest program."""
+TEMPORARY = ".tmp-"  # what the name of a temporary folder starts with
+FILE_BYTES = 64 << 20  # most bytes of one file of a finding: four images of the largest program
 DESCRIPTION_BYTES = 4 << 20
 """Most bytes of a description. The longest of a campaign had 18 KB (2026-11); decoded, the worst
 JSON takes 40 times its size in memory."""

@@ -347,10 +347,8 @@ def _too_much() -> UsageError:
     )
 
 
-CASE_FILE = "case.json"
-"""Name of the file that describes the case."""
-_CASE_BYTES = 16 << 20
-"""Most bytes of all files of a case together."""
+CASE_FILE = "case.json"  # name of the file that describes the case
+_CASE_BYTES = 16 << 20  # most bytes of all files of a case together
 
 
 def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:

@@ -49,10 +49,8 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import TOML_BYTES, parse_toml, read_given
 from oracle.isa.targets import TARGETS
 
-SCHEMA = 2
-"""Version of the file that this module writes; it reads 1, too."""
-PACKAGED = "known.toml"
-"""Name of the file that comes with warpfuzz."""
+SCHEMA = 2  # version of the file that this module writes; it reads 1, too
+PACKAGED = "known.toml"  # name of the file that comes with warpfuzz
 
 _VERSION = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,9}", re.ASCII)
 _OPERATORS = {
@@ -296,8 +294,7 @@ def _matches(text: str, pattern: str | None, regex: str | None) -> bool:
     return fits and (regex is None or re.fullmatch(regex, text, re.DOTALL) is not None)
 
 
-Row = KnownRow | RecordRow | PatternRow
-"""What a finding may be known as."""
+Row = KnownRow | RecordRow | PatternRow  # what a finding may be known as
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -362,10 +359,8 @@ def known_with(path: Path | None, *, nothing: bool = False) -> Known:
 
 
 ANSWERS = "answers.json"
-FOLDER = Path(__file__).with_name("record")
-"""The record's folder, a corpus."""
-RECORD = "record"
-"""The word that names the record that ships, where no folder of that name is."""
+FOLDER = Path(__file__).with_name("record")  # the record's folder, a corpus
+RECORD = "record"  # the word that names the record that ships, where no folder of that name is
 
 
 def is_record(path: Path) -> bool:

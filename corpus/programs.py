@@ -47,8 +47,7 @@ _INSTRUCTIONS = {
 """Names in files of steps with these mnemonics; others have their mnemonic."""
 _STORED = {"set_registers": {"destination": "registers"}}
 """What fields of a step are called in a file where it is not as in the step, by its action."""
-_FORMAT = 1
-"""Version of what is written here."""
+_FORMAT = 1  # version of what is written here
 _LEFT_OUT = ("address", "computed")
 """Fields that are left out where they are None or empty: programs without them keep their bytes,
 by which findings are named."""

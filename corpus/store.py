@@ -48,13 +48,10 @@ from corpus.finding import (
 from oracle.errors import InfrastructureError, UsageError
 
 FINDINGS, RAW, BROKEN = "findings", "raw", "broken"
-DESCRIPTION = "finding.json"
-"""Name of the file that describes a finding."""
+DESCRIPTION = "finding.json"  # name of the file that describes a finding
 MANIFEST = "corpus.json"
-LAYOUT = 1
-"""Version of the folder's layout, which `corpus.json` names."""
-IDS = re.compile(f"[0-9a-f]{{{ID_DIGITS}}}")
-"""What an id looks like."""
+LAYOUT = 1  # version of the folder's layout, which `corpus.json` names
+IDS = re.compile(f"[0-9a-f]{{{ID_DIGITS}}}")  # what an id looks like
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _STRANGE = "it is not a plain file"
 

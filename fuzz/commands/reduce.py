@@ -38,8 +38,7 @@ _FOR = {
     **dict.fromkeys(("launch", "runner", "ptx_pass", "faults", "device"), ("differs",)),
 }
 """Options that go with some ways alone to say what is to stay."""
-_IMAGES = 64
-"""Contents of buffers of which one has to show a difference: as many as `judge` tries."""
+_IMAGES = 64  # contents of buffers of which one has to show a difference: as many as `judge` tries
 _DEAD = (Response.CRASHED, Response.HUNG, Response.UNREADABLE)
 _ENDS = {
     ShrinkStatus.COMPLETE: "nothing more can be left out",
@@ -53,11 +52,9 @@ _ENDS = {
 class _ReducedText:
     """What a module shows, and what makes it smaller."""
 
-    what: str
-    """What is kept, as a sentence without its full stop."""
+    what: str  # what is kept, as a sentence without its full stop
     reducer: Reducer
-    see: Callable[[Path], str]
-    """The command by which a module shows it."""
+    see: Callable[[Path], str]  # the command by which a module shows it
     row: Mapping[str, object] = field(default_factory=dict)
 
 

@@ -44,8 +44,7 @@ from strategies.matrices import complexity
 from strategies.programs import GENERATOR_VERSION
 
 REWRITTEN = "rewritten.ptx"
-ORIGINAL = "original.ptx"
-"""A judged kernel before it was made smaller."""
+ORIGINAL = "original.ptx"  # a judged kernel before it was made smaller
 ACTUAL = "actual.npy"
 LAUNCH = "launch.toml"
 """How a kernel with parameters of its own is launched (`fuzz.findings.launches`)."""
@@ -54,8 +53,7 @@ OTHER_KERNELS = "other kernels"
 JUDGED = "judged as"
 """Detail of a case: the target with its compiler (`oracle.isa.targets.split_compiler`)."""
 _SHOWN_DIFFERENCES = 8
-TEXT_CHARACTERS = 4000
-"""Characters that are kept of a tool's output; the rest rarely helps."""
+TEXT_CHARACTERS = 4000  # characters that are kept of a tool's output; the rest rarely helps
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -211,8 +211,7 @@ class WrongImages:
         return Bucket.of(kind, name, condition=_OUTSIDE * outside)
 
 
-_LANES = "scalar code"
-"""What is named where a program has no matrix instruction."""
+_LANES = "scalar code"  # what is named where a program has no matrix instruction
 _OUTSIDE = "writes outside of its result"
 
 

@@ -37,8 +37,7 @@ from runners.ptx_text import header
 
 _ALIGNMENT = 256
 """Bytes: what cudaMalloc aligns to (CUDA C++ Programming Guide, Device Memory Accesses)."""
-MOST_BYTES = 64 << 20
-"""Most bytes of an image, and of a buffer."""
+MOST_BYTES = 64 << 20  # most bytes of an image, and of a buffer
 _LARGEST_BLOCK, _LARGEST_GRID = 1024, 1 << 16
 """Threads of a block on every target (CUDA C++ Programming Guide, Technical Specifications), and
 blocks that the simulated device runs at once."""
@@ -60,11 +59,9 @@ class BufferRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     bytes: Annotated[int, Meta(ge=1, le=MOST_BYTES)]
     type: _Type = "b32"
-    """Type of the buffer's elements; for a type `b` both integers and floating-point numbers are
-    drawn."""
+    """Of the elements; for a type `b` both integers and floating-point numbers are drawn."""
     fill: Literal["drawn", "zeros", "count"] = "drawn"
-    below: Annotated[int, Meta(ge=1, le=(1 << 63) - 1)] | None = None
-    """Elements are integers from 0 up to this."""
+    below: Annotated[int, Meta(ge=1, le=(1 << 63) - 1)] | None = None  # integers from 0 up to this
 
 
 class LaunchRows(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,10 +80,8 @@ class Parameter:
 
     name: str
     type: str
-    offset: int
-    """Bytes from the start of all parameters."""
-    size: int
-    """Bytes."""
+    offset: int  # bytes from the start of all parameters
+    size: int  # bytes
 
 
 @dataclass(frozen=True, kw_only=True)

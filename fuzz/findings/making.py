@@ -40,10 +40,8 @@ from runners.processes import quoted
 from runners.toolchains import VERSION, names_program, parted
 from runners.variants import NONE, PLAIN, Variant, parse_variant, split_variant
 
-SINCE = "since when"
-"""What a bisection tells."""
-NOTHING = "none"
-"""In place of a fault or a pass: nothing is planted."""
+SINCE = "since when"  # what a bisection tells
+NOTHING = "none"  # in place of a fault or a pass: nothing is planted
 
 
 class UntrustedError(UsageError):
@@ -54,24 +52,19 @@ class UntrustedError(UsageError):
 class ReplayOptions:
     """What findings are to be run with; what is left out is as each finding was made."""
 
-    runner: str | None = None
-    """By its name; None: the finding's."""
+    runner: str | None = None  # by its name; None: the finding's
     target: str | None = None
     ptx_version: str | None = None
     faults: tuple[str, ...] | None = None
     """Names of planted faults; none where it is empty, or `NOTHING` alone."""
-    ptx_pass: str | None = None
-    """A command; `NOTHING`: none."""
-    front_end: str | None = None
-    """What writes the PTX; `NOTHING`: warpfuzz."""
+    ptx_pass: str | None = None  # a command; `NOTHING`: none
+    front_end: str | None = None  # what writes the PTX; `NOTHING`: warpfuzz
     assembler: str | None = None
     variant: str | None = None
     """Its options; those of the finding where neither this nor `assembler` names some."""
     level: int | None = None
-    trust: bool = False
-    """Whether commands and programs that findings name may be run."""
-    model: str | None = None
-    """Path of the model that judges; None: the built-in one of the target."""
+    trust: bool = False  # whether commands and programs that findings name may be run
+    model: str | None = None  # path of the model that judges; None: the built-in one of the target
 
     def choice(self, entry: Entry, *, compiled: bool = True) -> RunnerChoice:
         """Return the runner for a finding.

@@ -88,8 +88,7 @@ def is_expansion(entry: Entry) -> bool:
     return finding.identity.failure == EXPANSION and {MODULE, PROGRAM} <= finding.files.keys()
 
 
-Asker = tuple[Assembler, int | None]
-"""An assembler and a level, None for its default."""
+Asker = tuple[Assembler, int | None]  # an assembler and a level, None for its default
 
 
 class ModuleProbe:

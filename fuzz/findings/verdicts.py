@@ -40,15 +40,13 @@ from runners.simulated import SimulatedDevice, SimulatedTrap
 from strategies.drafts import Draft, fits_declarations
 from strategies.matrices import results
 
-_MOST_BYTES = 4096
-"""Bytes outside of every result that are listed one by one."""
+_MOST_BYTES = 4096  # bytes outside of every result that are listed one by one
 _JUDGED_COPIES = 16
 """Different results of one launch whose verdicts are asked for; bounds cost more than the model."""
 _COPIED_BYTES = 1 << 28
 """Most bytes of all copies of an image that are run at once; the oracle takes several times that.
 Images have 1 MiB at most (2026-11), and `fuzz.checks.examining` runs 256 copies."""
-REPLAYS = 3
-"""Times that something is run again before it is called a finding."""
+REPLAYS = 3  # times that something is run again before it is called a finding
 COPIES = 256
 """Warps of a launch in which something is run that does not fail alone: more than a device has
 multiprocessors (132 on an H200)."""
@@ -56,8 +54,7 @@ _HANG_REPLAYS = 1
 """How often a case that hangs is run again: each costs the whole deadline and a new process."""
 _LAUNCHES = 10
 """Launches over which runs are spread, at least: a compiler that is asked anew may err, too."""
-_AT_ONCE = 4096
-"""Most runs of one launch, in which each has a warp or a grid of its own."""
+_AT_ONCE = 4096  # most runs of one launch, in which each has a warp or a grid of its own
 KERNEL_SECONDS = 10.0
 """Time for the text of one kernel: of 20 lines it takes 100 tries, of 20 ms to 50 ms each on the
 simulated device (2026-11-28)."""
@@ -155,8 +152,7 @@ class Difference:
 class Differences(list[Difference]):
     """What differs in one image."""
 
-    outside = False
-    """Whether bytes outside of every result differ."""
+    outside = False  # whether bytes outside of every result differ
 
 
 def differences(
@@ -363,8 +359,7 @@ class Basis(StrEnum):
     """The code ran, and every byte of the image was compared with what is expected."""
     JUDGED = "accepted or rejected"
     """A compiler accepted or rejected it: there is nothing to compare that with."""
-    FAILED = "not compiled or not run to the end"
-    """It should have been compared, and was not."""
+    FAILED = "not compiled or not run to the end"  # it should have been compared, and was not
     NOT_ASKED = "could not be asked"
 
 
