@@ -137,7 +137,7 @@ REFUSED = {
     "no time": (("--crash", "--time", "soon"), "'soon' is not a duration"),
     "no folder for it": (("--crash", "--output", "no/a"), "--output no/a cannot be written"),
     "no compiler": (("--crash", "--compiler", "bin/none"), "there is no file bin/none"),
-    "a difference of nothing": (("--differs", "--runner", "sim"), "what a --ptx-pass or a --fault makes"),
+    "a difference of nothing": (("--differs", "--runner", "sim"), "with what a --ptx-pass"),
 }  # fmt: skip
 
 
