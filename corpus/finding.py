@@ -484,10 +484,7 @@ def _identity(kind: Kind, key: str) -> Identity:
 
 
 def encode(finding: Finding) -> bytes:
-    """Return `finding.json`: indented, keys sorted, a newline at the end.
-
-    Raises UsageError if the finding is not what the schema allows.
-    """
+    """Return `finding.json`; UsageError if the finding is not what the schema allows."""
     try:
         document = {"schema": SCHEMA, **msgspec.to_builtins(finding)}
         data = msgspec.json.format(msgspec.json.encode(document, order="sorted"), indent=2)
@@ -504,10 +501,7 @@ def encode(finding: Finding) -> bytes:
 
 
 def decode(data: bytes, path: Path) -> Finding:
-    """Return the finding that a `finding.json` of any known schema describes.
-
-    BrokenEntryError, which names `path`, says that it is no such thing, or of a later schema.
-    """
+    """Return what a `finding.json` of any known schema describes, or BrokenEntryError."""
     document = read_document(data, path)
     version = document.get("schema")
     if type(version) is int and version > SCHEMA:

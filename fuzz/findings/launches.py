@@ -195,10 +195,7 @@ def _raw(name: str, type_: str, value: int | float) -> bytes:
 
 
 def parse_launch(data: bytes, name: str) -> LaunchRows:
-    """Return what a launch file says.
-
-    Raises UsageError if it is no TOML, or says something that no launch has.
-    """
+    """Return what a launch file says; UsageError if it says something that no launch has."""
     try:
         return msgspec.convert(parse_toml(data, name), LaunchRows)
     except msgspec.ValidationError as error:
@@ -209,10 +206,7 @@ def parse_launch(data: bytes, name: str) -> LaunchRows:
 
 
 def setup_of(ptx: str, rows: LaunchRows) -> Setup:
-    """Return how a module's entry is launched, where a file says all of it.
-
-    Raises UsageError if something is left out, or does not fit the module.
-    """
+    """Return how a module's entry is launched; UsageError if a file does not say that."""
     entry = entry_of(ptx, rows.entry)
     parameters = parameters_of(ptx, entry)
     stems = {name.partition("+")[0] for name in rows.arguments}

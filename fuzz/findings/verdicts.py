@@ -240,11 +240,7 @@ class Attempt:
 
 
 def attempt(runner: Runner, subject: Subject) -> Attempt:
-    """Run a subject once.
-
-    Raises DeviceLostError or InfrastructureError if the device is gone, or the runner cannot run it
-    at all.
-    """
+    """Run a subject once; DeviceLostError or InfrastructureError if that is impossible."""
     compiled = runner.compile(subject.module)
     if isinstance(compiled, Failure):
         return Attempt(kind=kind_of_failure(compiled), failure=compiled, failed=subject.copies)
@@ -461,10 +457,7 @@ class Answer:
         return self.label == other.label
 
     def verdict(self, was: Kind) -> str:
-        """Say what became of a finding of this kind.
-
-        It is "reproduced", "changed" (into another kind), "flaky", "gone" or "could not be asked".
-        """
+        """Say "reproduced", "changed" (its kind), "flaky", "gone" or "could not be asked"."""
         if not self.known:
             return Basis.NOT_ASKED.value
         if self.kind is None:
@@ -478,11 +471,7 @@ class Answer:
 def asked(
     sample: Callable[[int], Counter[Rerun] | None], *, times: int, into: Answer | None = None
 ) -> Answer:
-    """Ask some times, and return the answer.
-
-    `sample` asks up to so many times at once, and at least once; it gives None, or raises
-    `CannotBeAskedError`, where nothing can be learnt.
-    """
+    """Ask some times: up to so many at once, and nothing more after None or CannotBeAskedError."""
     answer, left = into or Answer(), times
     while left > 0:
         try:
@@ -498,11 +487,10 @@ def asked(
 
 
 def probe(runner: Runner, subject: Subject, most: int = 1) -> Counter[Rerun]:
-    """Run a subject up to so many times at once.
+    """Run a subject up to so many times at once; raises DeviceLostError.
 
-    Each copy of the image is a run, but where the finding needs copies in company: then all of
-    a launch are one. Raises CannotBeAskedError if the runner cannot run it by design, and
-    DeviceLostError if there is no device any more.
+    Each copy of the image is a run, but where the finding needs copies in company: then all of a
+    launch are one. CannotBeAskedError: the runner cannot run it by design.
     """
     alone = subject.copies == 1
     if alone:

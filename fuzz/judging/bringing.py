@@ -80,10 +80,7 @@ class Brought:
 
 @contextmanager
 def brought(options: Judge) -> Iterator[Brought]:
-    """Read a kernel and open all that is asked about it.
-
-    Raises WarpfuzzError if it is no kernel, or nothing can be said of its result.
-    """
+    """Read a kernel and open all that is asked about it; WarpfuzzError if nothing can be said."""
     kernel = options.kernel
     remember(options.ptx_pass, options.runner if is_command(options.runner or "") else None)
     written, rows, notes = read_text(kernel, "kernel"), LaunchRows(), []
@@ -164,10 +161,7 @@ def brought(options: Judge) -> Iterator[Brought]:
 def _opened(
     stack: ExitStack, choice: RunnerChoice, members: Sequence[Member]
 ) -> tuple[dict[str, Any], str]:
-    """Open who is asked: compilers, or none for what the choice has of faults and passes.
-
-    Returns what `Brought` says of them, and the device that the simulated one has to be like.
-    """
+    """Open who is asked; return what `Brought` says of them, and the device to be like."""
     if not members:
         ready = stack.enter_context(opened(choice))
         title = choice.options or choice.label

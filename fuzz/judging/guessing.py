@@ -80,10 +80,7 @@ class _RefusedError(UsageError):
 
 
 def guess(ptx: str, rows: LaunchRows, device: SimulatedDevice) -> tuple[Setup, tuple[str, ...]]:
-    """Return how a kernel is launched, and sentences about what of it a file left to be guessed.
-
-    Raises UsageError if it cannot be guessed; the message says what the file has to say.
-    """
+    """Return how a kernel is launched, and sentences about what was guessed, or UsageError."""
     entry = entry_of(ptx, rows.entry)
     text = own_text(ptx, entry)
     shapes: Sequence[int | tuple[int, ...]]

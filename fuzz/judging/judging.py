@@ -125,10 +125,7 @@ class KernelCompared:
 
 
 def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None]) -> KernelCompared:
-    """Run a kernel on drawn images everywhere, and compare what comes out.
-
-    Raises UsageError if the kernel races or has no buffer, or no image can be judged.
-    """
+    """Run drawn images everywhere, and compare; UsageError if no image can be judged."""
     ptx, setup, reference = who.ptx, who.setup, who.reference
     if not setup.buffers:
         raise UsageError(
@@ -279,10 +276,7 @@ def made_smaller(
     known: Known,
     tell: Callable[[str], None],
 ) -> list[tuple[KernelDisagreement, dict[str, Any]]]:
-    """Make disagreements smaller and store them, a few of the worst.
-
-    Returns each as it is seen in the smaller kernel, with what JSON says of it.
-    """
+    """Make a few of the worst smaller and store them; return each with what JSON says of it."""
     explained: set[str] = set()
     found = []
     for verdict in verdicts[:_MOST_FINDINGS]:

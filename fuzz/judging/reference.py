@@ -162,10 +162,7 @@ class Edges(NamedTuple):
 
 
 def edges_of(ptx: str, setup: Setup) -> Mapping[str, Edges]:
-    """Return the edges of an entry by the types of its buffers.
-
-    There are none of a module that the simulated device does not read.
-    """
+    """Return the edges of an entry by the types of its buffers; none where it cannot be read."""
     text = own_text(ptx, setup.entry)
     try:
         listing = parse(text)
@@ -204,10 +201,7 @@ def _named(one: InstructionText) -> Iterator[tuple[str, int | float]]:
 
 
 def _derived(named: list[tuple[str, int | float]], compared: bool) -> Iterator[int | float]:
-    """Iterate over what becomes a constant by an instruction with another one beside it.
-
-    `compared`: only of constants that are compared.
-    """
+    """Iterate over what becomes a constant, or a compared one, by what is beside it."""
     for at, (compares, number) in enumerate(named):
         if compared and compares not in _COMPARED:
             continue
