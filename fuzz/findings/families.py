@@ -37,14 +37,12 @@ from fuzz.kinds import (
 from oracle.bounds.permission import contradicting
 from oracle.execution.tracing import trace
 from oracle.isa.forms import Form
-from oracle.isa.legality import Explanation
+from oracle.isa.legality import Explanation, Rule
 from oracle.isa.lookup import FORMS
-from oracle.isa.reasons import Rule
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.program.lane_code import Assign, LaneCode, every
-from oracle.program.ops import accesses_rows, is_producer
 from oracle.program.program import Program
-from oracle.program.steps import is_lane_code
+from oracle.program.steps import accesses_rows, is_lane_code, is_producer
 from runners.protocol import Failure, Images
 from strategies.drafts import Draft, canonical, documented, fits_declarations
 

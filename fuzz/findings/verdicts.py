@@ -28,9 +28,8 @@ from oracle.execution.execution import execute, has_figures
 from oracle.isa.legality import Explanation
 from oracle.isa.legality import Verdict as Legality
 from oracle.isa.targets import Module
-from oracle.program.image import different, locate
-from oracle.program.places import Buffer
-from oracle.program.program import Program
+from oracle.program.operands import Buffer
+from oracle.program.program import Program, different, locate
 from runners.assemblers.judgements import Response
 from runners.emission import emit_single
 from runners.kernels import KernelModule

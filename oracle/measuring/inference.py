@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import CANONICAL_NAN, is_nan
 from oracle.arithmetic.dots import dot_product
-from oracle.arithmetic.double_chain import chain
+from oracle.arithmetic.doubles import chain
 from oracle.arithmetic.scratch import own_scratch
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS
 from oracle.measuring.probes import Dots
 from oracle.models import DoubleChain, NanRule, TruncatedDot
 from oracle.models.figures import allowed_of, measured

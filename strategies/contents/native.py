@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS
 from strategies.contents.bytecode import (
     RIGHT_OF_NUMBERS,
     SUM,
