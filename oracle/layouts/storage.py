@@ -22,10 +22,7 @@ from oracle.isa.lookup import form_of, ldmatrix_form
 
 
 def check_operands(form: Form, *operands: NDArray[Any]) -> tuple[int, ...]:
-    """Check A, B and C against a form; return the leading dimensions, which are the same.
-
-    Raises UsageError if type, dtype or shape of one is wrong, or the form has no known arithmetic.
-    """
+    """Check A, B and C against a form; return their leading dimensions; else UsageError."""
     if form.satfinite and form.a_type.is_float:
         # "deprecated in PTX ISA version 6.4 and is removed from PTX ISA version 6.5" (9.7.14.4.5,
         # notes); what it did to floats the page no longer says, nor was it measured.
@@ -68,10 +65,7 @@ def check_array(name: str, array: NDArray[Any], dtype: type, *tail: int | None) 
 def chunks(
     form: Form, tiles: int, *operands: NDArray[Any]
 ) -> Iterator[tuple[slice, NDArray[Any], NDArray[Any], NDArray[Any]]]:
-    """Yield slices of the flattened batch with A, B and C of each, (tiles, rows, columns).
-
-    Only a chunk is ever copied. UsageError if an element is outside of a 4-bit or 1-bit format.
-    """
+    """Yield slices of the flattened batch with A, B and C of each, their elements checked."""
     total = prod(operands[0].shape[:-2])
     for start in range(0, total, tiles):
         part = slice(start, min(start + tiles, total))
@@ -169,10 +163,7 @@ class Tile:
 
 
 def read(memory: NDArray[np.uint8], offset: int, tile: Tile) -> NDArray[Any]:
-    """Read a matrix at a byte of each memory (count, bytes): (count, rows, columns), raw patterns.
-
-    Narrow elements one each (s4 sign-extended). It may share memory. UsageError if outside.
-    """
+    """Read a matrix at a byte of each memory: (count, rows, columns), raw patterns, one each."""
     view = _lines(memory, offset, tile)
     bits = tile.matrix.type.bits
     if bits >= 8:
@@ -221,12 +212,9 @@ def _lines(memory: NDArray[np.uint8], offset: int, tile: Tile) -> NDArray[Any]:
 def ldmatrix(opcode: str, shared: NDArray[Any], addresses: NDArray[Any]) -> NDArray[np.uint32]:
     """Return the registers that ldmatrix loads, uint32 (..., 32, registers).
 
-    `opcode`: Such as "ldmatrix.sync.aligned.m8n8.x4.shared.b16".
-    `shared`: uint8 (..., bytes).
-    `addresses`: uint32 (..., 32). Byte offset that each lane gives. Only those that the form uses
-    are looked at (as on sm_80 and later). Leading dimensions broadcast.
-    Raises UsageError if the opcode is no form of ldmatrix, or a dtype or shape is wrong;
-    UndefinedProgramError if a row is not aligned to its size, or not inside the memory.
+    `shared`: uint8 (..., bytes). `addresses`: uint32 (..., 32), byte offsets, of which those that
+    the form uses are looked at. Leading dimensions broadcast. Raises UsageError if the opcode, a
+    dtype or shape is wrong; UndefinedProgramError if a row is not aligned or not inside.
     """
     form = ldmatrix_form(opcode)
     used = _used_addresses(form, shared, addresses)
@@ -240,12 +228,10 @@ def ldmatrix(opcode: str, shared: NDArray[Any], addresses: NDArray[Any]) -> NDAr
 def stmatrix(
     opcode: str, shared: NDArray[Any], addresses: NDArray[Any], registers: NDArray[Any]
 ) -> NDArray[np.uint8]:
-    """Return shared memory after stmatrix, uint8 (..., bytes).
+    """Return shared memory after stmatrix, uint8 (..., bytes); of one address the last row stays.
 
-    `opcode`, `shared`, `addresses`: As of `ldmatrix`; of lanes with one address the last is
-    written, which the page leaves open.
-    `registers`: uint32 (..., 32, registers). Leading dimensions of all three broadcast.
-    Raises as `ldmatrix`, and UsageError of .m16n8, whose layout is not known here.
+    `registers`: uint32 (..., 32, registers); else as `ldmatrix`. UsageError also of .m16n8, whose
+    layout is not known here.
     """
     form = form_of(opcode, "stmatrix")
     used = _used_addresses(form, shared, addresses)
@@ -263,11 +249,7 @@ def stmatrix(
 
 
 def movmatrix(opcode: str, registers: NDArray[Any]) -> NDArray[np.uint32]:
-    """Return what movmatrix makes of registers, uint32 (..., 32, 1): 8 x 8 b16 transposed.
-
-    Lane t holds the elements of row t / 4 in columns 2 (t mod 4) and the next.
-    Raises UsageError if the opcode is no form of movmatrix, or the dtype or shape is wrong.
-    """
+    """Return what movmatrix makes of registers, uint32 (..., 32, 1): 8 x 8 b16 transposed."""
     form = form_of(opcode, "movmatrix")
     check_array("registers", registers, np.uint32, LANES, 1)
     return moved(form, registers)
@@ -313,9 +295,7 @@ def _row_bytes(form: Form, used: NDArray[np.int64], leading: tuple[int, ...]) ->
 def moves(form: Form, count: int = 1) -> NDArray[np.int64]:
     """Return which byte each byte of the lanes' registers is, int64 (32, bytes).
 
-    Of ldmatrix and stmatrix, a byte of the rows in the order of the lanes that give their
-    addresses, packed elements widened to bytes; of movmatrix, of which `count` registers are moved,
-    a byte of the source's registers, lane by lane. UsageError if the form's layout is not known.
+    A byte of the rows, packed elements widened; of movmatrix one of `count` source registers.
     """
     if not form.vectors:
         lane, byte = np.divmod(np.arange(4 * LANES).reshape(8, 8, 2).swapaxes(0, 1), 4)
