@@ -37,7 +37,7 @@ from oracle.layouts.lane_fragments import (
     rows_met,
     unpack,
 )
-from oracle.layouts.storage import check_array, check_operands, chunks
+from oracle.layouts.storage import Given, check_batch, check_operands, chunks
 from oracle.models import Model, model_for, model_of
 
 # Integers and single bits: exact, then wrapped or clamped (9.7.14.4.5).
@@ -328,18 +328,14 @@ def _flat(
     metadata: NDArray[Any] | None = None, selector: int | None = None,
 ) -> tuple[tuple[int, ...], Triple, Metadata | None]:  # fmt: skip
     """Check registers; return leading dimensions, and operands and metadata with one of them."""
-    given: dict[str, Any] = {"a": a, "b": b, "c": c}
-    found = {}
-    all_ = {**given, "metadata": metadata} if form.has_metadata else given
-    for name, words in all_.items():
-        size = (LANES,) if name == "metadata" else (LANES, form.words(name))
-        check_array(name, words, np.uint32, *size)
-        found[name] = words.shape[: -len(size)]
-    if len({*found.values()}) > 1:
-        listed = ", ".join(f"{name} {one}" for name, one in found.items())
-        raise UsageError(f"the leading dimensions differ: {listed}; give the same to all")
+    given = {"a": a, "b": b, "c": c}
+    sizes = {name: (LANES, form.words(name)) for name in given}
+    registers: list[Given] = [(name, given[name], np.uint32, sizes[name]) for name in given]
+    if form.has_metadata:
+        registers.append(("metadata", metadata, np.uint32, (LANES,)))  # type: ignore[arg-type]
+    leading = check_batch(*registers)
     left, right, addend = (words.reshape(-1, LANES, words.shape[-1]) for words in given.values())
     chosen = None
     if metadata is not None:
         chosen = metadata.reshape(-1, LANES), _selector(form, selector)
-    return found["a"], (left, right, addend), chosen
+    return leading, (left, right, addend), chosen

@@ -344,9 +344,10 @@ def _combined(
     return [_BOOLEANS[boolean](truth, *rest) for truth in truths] if boolean else truths
 
 
-def _predicates(outputs: int, *given: Any) -> tuple[Bits, ...]:
+def _predicates(outputs: int, *given: Any) -> Any:
     """Compute `setp`: of pairs a predicate for each half, else the second one of the complement."""
-    return tuple(_combined(*given, complement=outputs))
+    truths = _combined(*given, complement=outputs)
+    return truths[0] if outputs == 1 else tuple(truths)
 
 
 def _word(true: int, register: str, *given: Any) -> Bits:
