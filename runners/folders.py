@@ -56,15 +56,8 @@ def writing(folder: Path) -> Iterator[None]:
 def temporary_folder(base: Path | None = None) -> Iterator[Path]:
     """Make a private folder that is gone afterwards, whatever is in it.
 
-    Parameters
-    ----------
-    base : Path, optional
-        Where to make it; a place for small temporary files where it is not given.
-
-    Raises
-    ------
-    InfrastructureError
-        If none can be made.
+    `base`: where to make it; a place for small temporary files where it is not given. Raises
+    InfrastructureError if none can be made.
     """
     base = base or _base() or Path(tempfile.gettempdir())
     _sweep_once(base)

@@ -118,20 +118,10 @@ def minimal_module(
 ) -> str:
     """Return a smallest module that holds the instruction.
 
-    Parameters
-    ----------
-    instruction : str
-        One line of text.
-    target, version : str
-        Values of the directives, such as "sm_90" and "8.0".
-    results_stored : bool
-        Whether the first vector of registers is stored to memory afterwards, so that no optimiser
-        may drop the instruction.
-
-    Raises
-    ------
-    UsageError
-        If the text is not one line.
+    `instruction`: one line of text. `target`, `version`: values of the directives, such as "sm_90"
+    and "8.0". `results_stored`: whether the first vector of registers is stored to memory
+    afterwards, so that no optimiser may drop the instruction. Raises UsageError if the text is not
+    one line.
     """
     text = checked(instruction)
     stores = _stores(text) if results_stored else ()

@@ -83,14 +83,10 @@ def isolate(
     end, and then the images of the one that hangs. An image that fails in company but
     not alone has run, and is no culprit: `failures` tells that there was something.
 
-    Parameters
-    ----------
-    limit
-        Failed runs after which what is still undecided is left so, once there is a culprit: an
-        image is found that fails on its own, where one does, however large the batch. A runner
-        may need seconds to recover from each run.
-    failed
-        How all of the images failed together, where they have been run; one image is run again.
+    `limit`: failed runs after which what is still undecided is left so, once there is a culprit: an
+    image is found that fails on its own, where one does, however large the batch. A runner may need
+    seconds to recover from each run. `failed`: how all of the images failed together, where they
+    have been run; one image is run again.
     """
     count = images.shape[0]
     culprits: list[FailingImage] = []

@@ -90,11 +90,7 @@ class Ledger:
 def read_ledger(data: NDArray[np.uint8], image_bytes: int) -> Ledger:
     """Return what a ledger says.
 
-    Parameters
-    ----------
-    data : uint8 (bytes,)
-        At least up to the last image that it holds.
-    image_bytes : int
+    `data`, uint8 (bytes,): at least up to the last image that it holds. `image_bytes`.
     """
     rows = data[ROWS_AT:RECORDS_AT].view(ROW)
     count = recorded(data)

@@ -167,10 +167,7 @@ class Runner(Protocol):
 
         Several batches may be on their way; they run in the order of submission.
 
-        Raises
-        ------
-        UsageError
-            If the images do not fit the kernel, or the module has no such entry.
+        Raises UsageError if the images do not fit the kernel, or the module has no such entry.
         """
         ...
 
@@ -224,10 +221,7 @@ class RunnerAtOnce(ClosedAtTheEnd):
 class ForwardingRunner(ClosedAtTheEnd):
     """A runner that has another one do everything; who derives from it changes a part of that.
 
-    Parameters
-    ----------
-    runner
-        Closed together with this one.
+    `runner`: closed together with this one.
     """
 
     def __init__(self, runner: Runner) -> None:

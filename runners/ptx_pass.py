@@ -44,17 +44,9 @@ def is_for_a_shell(command: str) -> bool:
 class PtxPass:
     """A command that reads PTX from standard input and writes PTX to standard output.
 
-    Parameters
-    ----------
-    command
-        As for `sh -c`, which runs it where `is_for_a_shell`; else it is split into words.
-    deadline
-        Seconds that one module may take.
-
-    Raises
-    ------
-    UsageError
-        If the command is empty or its quotes do not match.
+    `command`: as for `sh -c`, which runs it where `is_for_a_shell`; else it is split into words.
+    `deadline`: seconds that one module may take. Raises UsageError if the command is empty or its
+    quotes do not match.
     """
 
     def __init__(self, command: str, *, deadline: float = 60.0) -> None:
@@ -121,12 +113,8 @@ def rewritten(module: KernelModule, rewriters: Sequence[Rewriter]) -> KernelModu
 class RewritingRunner(ForwardingRunner):
     """A runner that gets other PTX than was emitted; the rest of it is the runner's own.
 
-    Parameters
-    ----------
-    runner
-        Where the rewritten modules run; closed together with this one.
-    rewriters
-        What happens to the text of every module, in order.
+    `runner`: where the rewritten modules run; closed together with this one. `rewriters`: what
+    happens to the text of every module, in order.
     """
 
     def __init__(self, runner: Runner, rewriters: Sequence[Rewriter]) -> None:

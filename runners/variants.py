@@ -124,10 +124,7 @@ def split_variant(name: str) -> tuple[str, Variant]:
 def parse_variant(text: str) -> Variant:
     """Return the variant that a person names: "maxrregcount=32,target=sm_90a", or "none".
 
-    Raises
-    ------
-    UsageError
-        If it names none, or something twice.
+    Raises UsageError if it names none, or something twice.
     """
     words = re.split(r"[,+]", text.strip().removeprefix("+"))
     if words == [NONE]:

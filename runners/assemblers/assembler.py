@@ -246,15 +246,8 @@ class Assembler(Toolchain):
 def identify(path: Path, origin: ToolOrigin = ToolOrigin.GIVEN, *, spelled: str = "") -> Assembler:
     """Ask a program which assembler it is.
 
-    Parameters
-    ----------
-    spelled
-        What a person typed for it; its path where that is not given.
-
-    Raises
-    ------
-    UsageError
-        If it is none: not there, not executable, or does not answer as a ptxas does.
+    `spelled`: what a person typed for it; its path where that is not given. Raises UsageError if it
+    is none: not there, not executable, or does not answer as a ptxas does.
     """
     advice = "give the path of a ptxas, or see `warpfuzz compilers list` for those that are here"
     if not path.is_file():

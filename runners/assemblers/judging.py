@@ -362,22 +362,11 @@ class ToolJudge:
     minimal module. Identical texts are judged once, as long as they are remembered; so texts
     should be made canonical first (`runners.instruction_modules.canonical`).
 
-    Parameters
-    ----------
-    target, version
-        Values of `.target` and `.version`, such as "sm_90" and "8.0".
-    jobs
-        Processes that run at the same time.
-    deadline
-        Seconds that one instruction may take on its own before it counts as hung.
-
-    Raises
-    ------
-    UsageError
-        If the assembler does not take this target or version.
-    InfrastructureError
-        If it does not work as an assembler does: a good instruction must give a cubin, and a bad
-        one a message with its line.
+    `target`, `version`: values of `.target` and `.version`, such as "sm_90" and "8.0". `jobs`:
+    processes that run at the same time. `deadline`: seconds that one instruction may take on its
+    own before it counts as hung. Raises UsageError if the assembler does not take this target or
+    version; InfrastructureError if it does not work as an assembler does: a good instruction must
+    give a cubin, and a bad one a message with its line.
     """
 
     def __init__(
@@ -499,23 +488,11 @@ def judge_module(
 ) -> ToolVerdict:
     """Judge a whole module, such as the stored file of a finding.
 
-    Parameters
-    ----------
-    target
-        Value of -arch; that of the module's own `.target` where it is not given.
-    level
-        -O level; the assembler's default where it is not given.
-    deadline
-        Seconds after which it counts as hung.
-    memory_bytes
-        Most bytes of address space of the assembler.
-
-    Raises
-    ------
-    UsageError
-        If no target is given, and none is in the module.
-    InfrastructureError
-        If the assembler cannot be started, or the disk is full.
+    `target`: value of -arch; that of the module's own `.target` where it is not given. `level`: -O
+    level; the assembler's default where it is not given. `deadline`: seconds after which it counts
+    as hung. `memory_bytes`: most bytes of address space of the assembler. Raises UsageError if no
+    target is given, and none is in the module; InfrastructureError if the assembler cannot be
+    started, or the disk is full.
     """
     target = target or header(module)[0]
     if not target:

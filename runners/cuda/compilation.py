@@ -125,26 +125,11 @@ def _digest_of(path: Path, size: int, modified: int) -> str:
 class PtxasCompiler:
     """A ptxas of the user's choice.
 
-    Parameters
-    ----------
-    path
-        The program.
-    level
-        -O level, 0 to 3.
-    deadline
-        Seconds that one module may take.
-    text_taken
-        Whether it may also write PTX in place of machine code: what it says it assembled, for a
-        device that reads text (`is_ptx`).
-    memory_bytes
-        Machine code that it remembers, in bytes.
-    variant
-        Its further options; a target among them is compiled for in place of what is asked for.
-
-    Raises
-    ------
-    UsageError
-        If the level does not exist or there is no such file.
+    `path`: the program. `level`: -O level, 0 to 3. `deadline`: seconds that one module may take.
+    `text_taken`: whether it may also write PTX in place of machine code: what it says it assembled,
+    for a device that reads text (`is_ptx`). `memory_bytes`: machine code that it remembers, in
+    bytes. `variant`: its further options; a target among them is compiled for in place of what is
+    asked for. Raises UsageError if the level does not exist or there is no such file.
     """
 
     def __init__(
@@ -253,12 +238,7 @@ class PtxasCompiler:
 def refused(message: str, said: str) -> Failure:
     """Return that a compiler refuses a module: unsupported where the PTX is newer than it reads.
 
-    Parameters
-    ----------
-    message
-        One sentence, such as "the driver refuses the module".
-    said
-        What it said.
+    `message`: one sentence, such as "the driver refuses the module". `said`: what it said.
     """
     newer = _NEWER.search(said)
     if newer is None:

@@ -68,10 +68,7 @@ class DriverLibrary:
         Several threads may do so at once, and beside a running kernel; loading PTX does neither
         (H200, 2026-11-22).
 
-        Parameters
-        ----------
-        level
-            -O level, 0 to 3.
+        `level`: -O level, 0 to 3.
         """
         state, code, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
         options = (ctypes.c_int * 1)(_JIT_OPTIMIZATION_LEVEL)
@@ -106,10 +103,7 @@ class DriverLibrary:
 class Monitor:
     """Readings of one device.
 
-    Parameters
-    ----------
-    pci_bus_id
-        As the driver prints it: "0000:19:00.0".
+    `pci_bus_id`: as the driver prints it: "0000:19:00.0".
     """
 
     def __init__(self, pci_bus_id: str) -> None:

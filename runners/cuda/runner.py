@@ -50,22 +50,12 @@ class CudaRunner(ClosedAtTheEnd):
     chunks whose copies and kernels overlap. Results lie in shared memory, which is used again
     when the last array over it is gone.
 
-    Parameters
-    ----------
-    device
-        Number of the device, as the driver counts.
-    compiler
-        Who translates PTX: `DriverCompiler()` (the default) or a `PtxasCompiler`.
-    deadline
-        Seconds that one batch may take before it is called a hang.
-    start_deadline
-        Seconds until the device must have passed its self-check.
-    load_deadline
-        Seconds that the driver may take over one module.
-    chunk_bytes
-        Bytes of images in one copy.
-    environment
-        Variables for the child, besides those of this process.
+    `device`: number of the device, as the driver counts. `compiler`: who translates PTX:
+    `DriverCompiler()` (the default) or a `PtxasCompiler`. `deadline`: seconds that one batch may
+    take before it is called a hang. `start_deadline`: seconds until the device must have passed its
+    self-check. `load_deadline`: seconds that the driver may take over one module. `chunk_bytes`:
+    bytes of images in one copy. `environment`: variables for the child, besides those of this
+    process.
     """
 
     def __init__(
