@@ -156,11 +156,9 @@ class Runner(Protocol):
 
     def capabilities(self) -> Capabilities | Failure:
         """Say what can run here, or why nothing can."""
-        ...
 
     def compile(self, module: KernelModule) -> Compiled | Failure:
         """Translate a module; kernels of one module share the work."""
-        ...
 
     def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
         """Start a batch; `images` must stay as they are until it is collected.
@@ -169,15 +167,12 @@ class Runner(Protocol):
 
         Raises UsageError if the images do not fit the kernel, or the module has no such entry.
         """
-        ...
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch and wait for it."""
-        ...
 
     def close(self) -> None:
         """Give everything back; further requests raise UsageError."""
-        ...
 
     def __enter__(self) -> Self: ...
 

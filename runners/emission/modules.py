@@ -11,8 +11,7 @@ from oracle.errors import UsageError
 from oracle.isa.targets import Module
 from oracle.program.operands import IMAGE_ALIGNMENT
 from oracle.program.program import Program
-from runners.emission.body import Body
-from runners.emission.registers import operand_registers
+from runners.emission.body import Body, operand_registers
 from runners.emission.steps import StepWriter
 from runners.instruction_modules import header
 from runners.kernels import MAX_WARPS_PER_BLOCK, Kernel, KernelModule
