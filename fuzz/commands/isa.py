@@ -11,8 +11,8 @@ from oracle.isa.forms import Form
 from oracle.isa.lookup import is_available, notes_of
 from oracle.isa.reasons import SECTIONS
 from oracle.isa.targets import Module, parse_target, parse_version
-from strategies.drafts import canonical
 from strategies.draws import Selection
+from strategies.instructions import canonical
 
 
 def list_forms(options: Isa) -> None:

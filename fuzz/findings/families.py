@@ -50,7 +50,7 @@ from oracle.program.ops import accesses_rows, is_producer
 from oracle.program.program import Program
 from oracle.program.steps import is_lane_code
 from runners.protocol import Failure, Images
-from strategies.drafts import Draft, canonical, documented, fits_declarations
+from strategies.instructions import Draft, canonical, documented, fits_declarations
 
 # Rules about spelling and operands: a breach has nothing to do with shape and type.
 _SPELLING = frozenset(

@@ -21,7 +21,7 @@ from oracle.program.image import different, locate
 from oracle.program.program import Program
 from runners.assemblers.judgements import Response
 from runners.protocol import Images
-from strategies.drafts import Draft, fits_declarations
+from strategies.instructions import Draft, fits_declarations
 from strategies.matrices import Result, results
 
 

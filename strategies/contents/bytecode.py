@@ -26,8 +26,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 
 from oracle.isa.formats import FormatKind
-from strategies.contents.expressions import Code, Fill, Node, Table
-from strategies.contents.floats import Sum
+from strategies.contents.expressions import Code, Fill, Node, Sum
 
 LEAVE = 0xFFFF
 SUM, RIGHT_OF_NUMBERS = 8, 22
@@ -68,11 +67,7 @@ class Stored:
     values: tuple[int, ...]
 
 
-_STORED: dict[tuple[object, ...], Stored] = {}
-
-
-def _stored(key: tuple[object, ...], values: tuple[int, ...]) -> Stored:
-    return _STORED.setdefault(key, Stored(key, values))
+_stored = cache(Stored)
 
 
 @dataclass(frozen=True)
@@ -116,11 +111,6 @@ class FillUnit:
     def mask(self) -> int:
         """The largest pattern."""
         return (1 << self.bits) - 1
-
-
-@lru_cache(maxsize=1 << 12)
-def _patterns(table: Table, unit: FillUnit) -> tuple[int, ...]:
-    return tuple(one & unit.mask for one in table.values)
 
 
 @cache
@@ -169,9 +159,9 @@ def _raw_bounds(node: Node, unit: FillUnit) -> Bounds:
         case Code.NOISE | Code.AT:
             return 0, unit.mask
         case Code.PATTERN:
-            return _around(_patterns(node.value, unit))
+            return _around(one & unit.mask for one in node.value)
         case Code.NUMBER:
-            return _around(node.value.values)
+            return _around(node.value)
         case Code.WIDE | Code.NARROW:
             return each[0]
         case Code.EQUAL | Code.LESS:
@@ -208,7 +198,8 @@ def _raw_bounds(node: Node, unit: FillUnit) -> Bounds:
 
 
 def _around(values: Iterable[int]) -> Bounds:
-    return min(values), max(values)
+    found = sorted(values)
+    return found[0], found[-1]
 
 
 _MASKS: tuple[list[int], ...] = ([], [Code.NOISE, Code.AND], [Code.NOISE, Code.AND, Code.ADD])
@@ -287,7 +278,8 @@ class CodeBlocks:
                 start = self._met(_stored(("sum", node.value), numbers))
                 return self._add(SUM, _LAST, start, len(numbers) - 1)
             case Code.PATTERN | Code.NUMBER:
-                values = _patterns(node.value, unit) if node.is_pattern else node.value.values
+                mask = unit.mask if node.is_pattern else -1
+                values = tuple(one & mask for one in node.value)
                 key = "table", node.value, node.is_pattern and unit.bits
                 start = self._met(_stored(key, values))
                 return self._add(code, self.value(node.arguments[0]), start, len(values) - 1)

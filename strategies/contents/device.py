@@ -42,9 +42,9 @@ from strategies.contents.bytecode import (
     movable_placed,
     packed,
 )
+from strategies.contents.expansion import sharing
 from strategies.contents.expressions import NOISE, Code, Fill
 from strategies.contents.native import Native, natives
-from strategies.contents.philox import sharing
 from strategies.contents.plans import BLOCK, Filling, FillPlan, Window, plan_of
 from strategies.contents.recipes import Recipe
 

@@ -26,10 +26,9 @@ from strategies.contents.bytecode import (
     Stored,
     Value,
 )
-from strategies.contents.expressions import Code, Fill, Node
+from strategies.contents.expressions import Code, Fill, Node, Sum
 from strategies.contents.fills import fills_of
-from strategies.contents.floats import Sum
-from strategies.contents.operands import FillOperand, FillTypes
+from strategies.contents.float_fills import FillOperand, FillTypes
 
 _MASK = (1 << 32) - 1
 

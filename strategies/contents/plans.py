@@ -27,7 +27,7 @@ from oracle.program.registers import Register
 from oracle.program.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
 from strategies.contents.expressions import NOISE, Fill, Raw, pattern, wide
 from strategies.contents.fills import fills_of, of_registers, of_rows, word
-from strategies.contents.operands import FillOperand, FillTypes
+from strategies.contents.float_fills import FillOperand, FillTypes
 from strategies.contents.recipes import ValueClass
 
 Provenance = NDArray[np.int64]

@@ -36,12 +36,22 @@ from strategies.features import (
     Has,
     unit_bytes,
 )
-from strategies.programs import products, registers
+from strategies.programs import accesses, products
 from strategies.programs.accesses import STORES, TIGHT, load
-from strategies.programs.builder import DIGITS, Builder, Dice
-from strategies.programs.forms import everything, families, palette
+from strategies.programs.builder import (
+    DIGITS,
+    Builder,
+    Dice,
+    beside,
+    chosen_form,
+    everything,
+    families,
+    fitting,
+    multiplication,
+    palette,
+    unmet,
+)
 from strategies.programs.lane_code import computed
-from strategies.programs.selecting import beside, chosen_form, fitting, multiplication, unmet
 from strategies.programs.sharing import with_shared_registers
 
 _SIZES = (1, 1, 1, 2, 1, 1, 1, 3, 1, 2, 1, 4, 1, 2, 3, 8)
@@ -194,13 +204,13 @@ class _ProgramDraw:
         if between and opaque and main.is_product:
             pending = [*builder.scope.pending()]
             last = pending[-1] if pending else products.load_accumulator(builder, main)
-            registers.between_stores(builder, lambda: products.store(builder, last))
+            accesses.between_stores(builder, lambda: products.store(builder, last))
         products.flush(builder)
         if opaque and (rows_too or builder.wants(_OF_ROWS)):
             self._row_load()
         if not opaque:
             if between and builder.palette.row_loads:
-                registers.between_stores(builder, self._row_load)
+                accesses.between_stores(builder, self._row_load)
             products.complete_registers(builder)
         self._complete(opaque=opaque)
         return builder.finish()
@@ -210,8 +220,8 @@ class _ProgramDraw:
         builder, holds = self.builder, Registers(registers=8)
         dice = builder.dice()
         builder.take(Has.LANES_ALONE)
-        value = registers.load_registers(builder, holds, builder.name("x"), dice)
-        registers.store_registers(builder, computed(builder, value, holds, alone=True), dice)
+        value = accesses.load_registers(builder, holds, builder.name("x"), dice)
+        accesses.store_registers(builder, computed(builder, value, holds, alone=True), dice)
 
     def _number(self, main: Form, dice: Dice) -> int:
         builder, wanted = self.builder, self.wanted
@@ -301,7 +311,7 @@ class _ProgramDraw:
     def _move(self, form: Form, controls: list[tuple[Feature, ...]]) -> None:
 
         def part() -> None:
-            (registers.row_load if form.is_load else products.move_rows)(self.builder, form)
+            (accesses.row_load if form.is_load else products.move_rows)(self.builder, form)
 
         for kinds in controls:
             self._around(kinds, part, part)
@@ -313,7 +323,7 @@ class _ProgramDraw:
         if not known and form is not None and form.is_main and form.is_load:
             known = (form,)
         if known:
-            registers.row_load(builder, fitting(builder, known, dice))
+            accesses.row_load(builder, fitting(builder, known, dice))
 
     def _complete(self, *, opaque: bool) -> None:
         builder = self.builder
