@@ -16,7 +16,7 @@ import pytest
 from corpus import Entry, Origin, ShrinkStatus, create_corpus
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import Bucket
-from fuzz.findings.replay import Subject, attempt
+from fuzz.findings.verdicts import Subject, attempt
 from fuzz.runner import RunnerChoice, opened
 from oracle.isa.forms import Form
 from oracle.isa.lookup import LOAD_FORMS, MMA_FORMS, STORE_FORMS, mma_form

@@ -20,8 +20,7 @@ from fuzz.findings.families import (
     bucket_of_failure,
     core_of,
 )
-from fuzz.findings.replay import Subject
-from fuzz.findings.verdicts import differences
+from fuzz.findings.verdicts import Subject, differences
 from fuzz.kinds import sentence
 from oracle.execution.execution import execute
 from oracle.isa.forms import Form

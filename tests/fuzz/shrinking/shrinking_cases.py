@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from corpus import Kind
-from fuzz.findings.replay import Subject
+from fuzz.findings.verdicts import Subject
 from oracle.isa.lookup import LDMATRIX_FORMS, MMA_FORMS, MMA_SYNC_FORMS
 from oracle.isa.targets import Module
 from oracle.layouts.storage import read

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import Phase, assume, given, settings
 from shrinking_cases import LANE_PROGRAMS, TARGET, WANTED, subjects, verdicts_of
 
-from fuzz.findings.replay import Subject
+from fuzz.findings.verdicts import Subject
 from fuzz.shrinking import shrink
 from oracle.execution.execution import execute
 from oracle.execution.tracing import trace

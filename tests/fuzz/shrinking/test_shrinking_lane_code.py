@@ -14,7 +14,7 @@ from corpus import Kind
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import ExperimentDevice
 from fuzz.findings.families import WrongImages
-from fuzz.findings.replay import Subject, attempt
+from fuzz.findings.verdicts import Subject, attempt
 from fuzz.shrinking import RunnerVerdicts, shrink
 from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS

@@ -19,7 +19,7 @@ from shrinking_cases import (
 )
 
 from corpus import ShrinkStatus
-from fuzz.findings.replay import Subject
+from fuzz.findings.verdicts import Subject
 from fuzz.shrinking import shrink
 from oracle.isa.formats import FormatKind
 from oracle.isa.forms import Form

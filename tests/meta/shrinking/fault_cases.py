@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from corpus import Kind
-from fuzz.findings.replay import Subject, attempt
+from fuzz.findings.verdicts import Subject, attempt
 from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS, LDMATRIX_FORMS, MMA_FORMS, is_available
 from oracle.isa.targets import Module
