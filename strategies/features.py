@@ -39,10 +39,8 @@ from oracle.program.steps import (
 from oracle.scalar import SCALARS
 from strategies.fragment_flow import chains, most_live
 
-HUGE_PITCH = 4096
-"""Bytes between lines from which a stride counts as huge: a page of memory each."""
-LARGE_FACTOR = 2
-"""Times the default from which a stride counts as large."""
+HUGE_PITCH = 4096  # Bytes between lines from which a stride counts as huge: a page of memory each
+LARGE_FACTOR = 2  # Times the default from which a stride counts as large
 SHARED_ROW_BYTES = 16
 """Alignment of lines in shared memory. The page asks for less where a fragment is smaller, and
 sm_90 raises "misaligned address" there (measured on H200, 2026-11-21; docs/findings.md)."""
@@ -64,8 +62,7 @@ class Dimension(StrEnum):
 class Feature:
     """Something that a program has."""
 
-    value: str
-    """What it is called: no two features have the same name."""
+    value: str  # What it is called: no two features have the same name
     dimension: Dimension = field(compare=False)
     opaque: bool | None = field(default=None, compare=False)
     """Whether only programs on fragments of wmma have it (True), or only programs on registers
@@ -272,8 +269,7 @@ def possible_features(form: Form) -> tuple[Feature, ...]:
 class Focus:
     """What a program should be about. Nothing that is asked for: anything goes."""
 
-    form: Form | None = None
-    """An instruction that the program should have."""
+    form: Form | None = None  # An instruction that the program should have
     features: frozenset[Feature] = frozenset()
     """What else it should have, as far as that is possible together."""
     line_bytes: int = 1

@@ -223,15 +223,12 @@ def tokens() -> tuple[str, ...]:
 GENERATOR_VERSION = 8
 """Goes up when the same seed would draw other instructions; CHANGELOG.md says why."""
 
-_LEGAL_FORMS = 40
-"""Forms of a round whose legal instructions are asked: 6 on average."""
+_LEGAL_FORMS = 40  # Forms of a round whose legal instructions are asked: 6 on average
 _LEGAL, _NEAR, _DAMAGED, _SOUP = 300, 7200, 60, 40
 """Most instructions of each sort: most stand in neighbourhoods, whose instructions cost a tenth of
 those that are drawn one by one."""
-_NEIGHBOURHOODS = 48
-"""Neighbourhoods of a round: they list 160 instructions on average."""
-ROUND_CASES = _LEGAL + _NEAR + _DAMAGED + _SOUP
-"""Most instructions of a round."""
+_NEIGHBOURHOODS = 48  # Neighbourhoods of a round: they list 160 instructions on average
+ROUND_CASES = _LEGAL + _NEAR + _DAMAGED + _SOUP  # Most instructions of a round
 ADDRESSES: tuple[str, ...] = ("[%addr]", "[%addr+64]", "[tile]", "[tile+128]")
 """Addresses that every instruction takes; multiples of 64 bytes keep any fragment aligned."""
 _NEIGHBOURHOOD_LIMIT = 800
@@ -271,13 +268,11 @@ class Neighbourhood:
     origin: Draft
     axes: tuple[tuple[str, ...], ...]
     """Each axis names the slots that change together, to the same text."""
-    foreign: bool
-    """Whether qualifiers of other instructions are tried as well."""
+    foreign: bool  # Whether qualifiers of other instructions are tried as well
     registers: str | int
     """Registers of the vectors: "table" (by the page's rule for the new shape and type), "once"
     (each element dealt out once), "origin" (as the form had them), or a number for all."""
-    start: int = 0
-    """Where to begin in a neighbourhood that is too large to be listed whole."""
+    start: int = 0  # Where to begin in a neighbourhood that is too large to be listed whole
 
     def drafts(self) -> Iterator[Draft]:
         """List the instructions of the neighbourhood; of too many, some spread over all."""

@@ -38,8 +38,7 @@ from strategies.programs import GENERATOR_VERSION, VALUED_FORMS, programs, undef
 from strategies.programs.builder import is_valued, operand_of
 
 Strategy = st.SearchStrategy
-PROGRAMS = 8
-"""Programs of one round that are about forms; all of a round are in one module."""
+PROGRAMS = 8  # Programs of one round that are about forms; all of a round are in one module
 LANE_PROGRAMS = 8
 """Most programs of one round that are code of lanes alone. With 4, ten minutes of a GPU had 12,200
 of them, and some defects of the driver's compiler show in one of 10,000 (docs/findings.md,
@@ -51,17 +50,14 @@ _RANDOM_CLASSES = 4
 class Speed(StrEnum):
     """How fast images are run, in classes that decide when rounds grow."""
 
-    INTERPRETED = "interpreted"
-    """The simulated device: thousands of images a second."""
-    NATIVE = "native"
-    """A GPU: the oracle is slower than it."""
+    INTERPRETED = "interpreted"  # The simulated device: thousands of images a second
+    NATIVE = "native"  # A GPU: the oracle is slower than it
 
 
 _FIRST_IMAGES = 8
 """Images of a program in the first rounds. Running so few on the simulated device takes as long as
 drawing the program (4 ms each, 2026-11), so that fewer would hardly be sooner."""
-IMAGES = 256
-"""Images of a program where nobody counts rounds."""
+IMAGES = 256  # Images of a program where nobody counts rounds
 _MOST_IMAGES = {Speed.INTERPRETED: 256, Speed.NATIVE: 4096}
 """From here on the time of a program is that of its images, and more of them bring little: of 6,000
 programs of scalar code that 17 versions of ptxas compiled, 64 images of each showed 12 defects
@@ -87,10 +83,8 @@ device take as long as those that the oracle judges."""
 LANES_TAKE = 4
 """Code of lanes alone has so many times fewer of these images: more programs find more there, not
 more images of each."""
-_FIRST_FRESH = 1 << 18
-"""Most such images in the first rounds: breadth comes first."""
-_FEW_FORMS = 16
-"""Selected forms up to which breadth does not come first."""
+_FIRST_FRESH = 1 << 18  # Most such images in the first rounds: breadth comes first
+_FEW_FORMS = 16  # Selected forms up to which breadth does not come first
 
 
 def _lane_programs(forms: Sequence[Form], number: int) -> int:
@@ -135,8 +129,7 @@ class PtxVersions:
 
     every: tuple[str, ...]
     """All versions, the oldest first; never empty. The newest has every form of the others."""
-    main: str
-    """The version of every second round, on average."""
+    main: str  # The version of every second round, on average
 
     @classmethod
     def only(cls, version: str) -> Self:

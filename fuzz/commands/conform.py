@@ -60,8 +60,8 @@ from runners import emission
 from runners.faults import by_name
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Images, Ran, Runner, Trouble
+from strategies.conformance import Item, forms_of, item, unjudged
 from strategies.draws import Selection
-from strategies.programs.single_instruction import Item, forms_of, item, unjudged
 
 MODEL = "bits as the model"
 PERMITTED = "inside the permitted enclosure"

@@ -17,8 +17,7 @@ from oracle.models import Model, model_for
 from oracle.models.figures import DotUnit, DoubleChain, NanRule, Unit
 from oracle.models.files import BASES, EXPORTS, read_model
 
-_COLUMNS = 100
-"""Columns of what is shown of a unit, at most."""
+_COLUMNS = 100  # Columns of what is shown of a unit, at most
 
 
 def list_models(options: ModelsList) -> None:

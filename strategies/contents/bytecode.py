@@ -31,12 +31,9 @@ from strategies.contents.expressions import Code, Fill, Node, Sum
 LEAVE = 0xFFFF
 SUM, RIGHT_OF_NUMBERS = 8, 22
 """Codes of a device that differ from `Code`'s: SUM is 8, RIGHT of a number 22."""
-NOWHERE = 1023
-"""Slot of a result that is not kept."""
-CONSTANT = 0x8000
-"""Operands from here on are constants."""
-SLOTS = 16
-"""Values that a device keeps for an element."""
+NOWHERE = 1023  # Slot of a result that is not kept
+CONSTANT = 0x8000  # Operands from here on are constants
+SLOTS = 16  # Values that a device keeps for an element
 _SLOT, _SCALAR, _LAST = 0 << 12, 1 << 12, 2 << 12
 """What an operand is; an operand that an instruction does not have is _LAST."""
 
@@ -44,10 +41,8 @@ _SLOT, _SCALAR, _LAST = 0 << 12, 1 << 12, 2 << 12
 class Flag(IntFlag):
     """What a fill is."""
 
-    NARROW = 1
-    """32 bits are enough for all of its numbers."""
-    SUMS = 2
-    """It has sums, for which A and B are taken apart first."""
+    NARROW = 1  # 32 bits are enough for all of its numbers
+    SUMS = 2  # It has sums, for which A and B are taken apart first
     MASKED = 4
     """Its instructions are NOISE, AND of a number that is the same for all elements, and maybe ADD
     of another one; or there are none, and the value is such a number."""
@@ -75,8 +70,7 @@ class FillScalar:
     """A number that is the same for a whole matrix."""
 
     node: Node
-    bits: int
-    """Of its patterns; 0 where it has none."""
+    bits: int  # Of its patterns; 0 where it has none
 
 
 @dataclass(eq=False)
@@ -85,10 +79,8 @@ class FillCode:
 
     code: int
     operands: list[Value]
-    cut: int = 0
-    """Bits that are kept of the result; 0: all."""
-    slot: int = NOWHERE
-    """Where the result is kept."""
+    cut: int = 0  # Bits that are kept of the result; 0: all
+    slot: int = NOWHERE  # Where the result is kept
 
 
 Symbol = Stored | FillScalar
@@ -102,8 +94,7 @@ _ANY = -(1 << 63), (1 << 63) - 1
 class FillUnit:
     """What the bounds of values depend on."""
 
-    bits: int
-    """Bits of a pattern in memory."""
+    bits: int  # Bits of a pattern in memory
     lines: int
     positions: int
 
@@ -213,15 +204,12 @@ class CodeBlocks:
         self.unit = unit
         self._has_scalars = has_scalars
         self.instructions: list[FillCode] = []
-        self.made: list[tuple[FillScalar, FillCode]] = []
-        """Values that are computed here, in order."""
+        self.made: list[tuple[FillScalar, FillCode]] = []  # Values that are computed here, in order
         self._known: dict[FillScalar, FillCode] = {}
         self.symbols: dict[Symbol, FillUnit] = {}
         """Constants and scalars in the order in which they were met, with the unit of the first."""
-        self.is_narrow = unit.bits <= 32
-        """Whether 32 bits are enough."""
-        self.factors = 0
-        """Most bytes that factors of a sum take."""
+        self.is_narrow = unit.bits <= 32  # Whether 32 bits are enough
+        self.factors = 0  # Most bytes that factors of a sum take
         self._places: dict[FillCode, int] = {}
 
     @property
@@ -379,10 +367,8 @@ class Movable:
     """The first one is the result: of `everywhere` the operand, of what is placed the number."""
     flags: Flag
     names: list[Name]
-    symbols: dict[Symbol, FillUnit]
-    """These in the order of their numbers."""
-    factors: int
-    """Most bytes that factors of a sum take."""
+    symbols: dict[Symbol, FillUnit]  # These in the order of their numbers
+    factors: int  # Most bytes that factors of a sum take
 
 
 @lru_cache(maxsize=1 << 14)

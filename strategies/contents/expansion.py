@@ -19,18 +19,15 @@ from strategies.contents.recipes import Recipe, ValueClass, by_class
 
 Words = NDArray[np.uint32]
 
-NOISE_STREAM = 0
-"""Words of an image's bytes: block b fills bytes 16 b to 16 b + 15."""
+NOISE_STREAM = 0  # Words of an image's bytes: block b fills bytes 16 b to 16 b + 15
 DRAWS_STREAM = 1
 """What the matrices of one image have in common: blocks 0 to 7 are 64 numbers of 16 bits."""
-GAPS_STREAM = 2
-"""Word 0 of block 0 is added to what fills blocks that nothing reads."""
+GAPS_STREAM = 2  # Word 0 of block 0 is added to what fills blocks that nothing reads
 DRAWS = 64
 GOLDEN = 0x9E37_79B9
 """2^32 over the golden ratio, the distance between members of a group: multiples lie far apart
 (Steele et al. 2014, "Fast splittable pseudorandom number generators")."""
-_SHARED = 16
-"""Images at least that share the words of a group."""
+_SHARED = 16  # Images at least that share the words of a group
 
 # Random123, philox.h: multipliers of words 0 and 2, and what the keys grow by.
 _MULTIPLIERS = np.array([[0xCD9E_8D57], [0xD251_1F53]], np.uint64)
@@ -211,11 +208,9 @@ class _Part:
     """Images of one class that are filled at once."""
 
     class_: ValueClass
-    turn: int
-    """Number of the first among those of its class."""
+    turn: int  # Number of the first among those of its class
     rows: slice
-    images: NDArray[np.uint8]
-    """Where the rows go."""
+    images: NDArray[np.uint8]  # Where the rows go
 
 
 class _Batch:

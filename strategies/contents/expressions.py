@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from oracle.isa.formats import FORMATS, Format, FormatKind
 
 Ints = NDArray[np.int64]
-Raw = NDArray[Any]
-"""Raw bit patterns, in the unsigned dtype of their format."""
+Raw = NDArray[Any]  # Raw bit patterns, in the unsigned dtype of their format
 
 _COUNTS = np.array([byte.bit_count() for byte in range(256)], np.int64)
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFF_FFFF)
@@ -42,23 +41,16 @@ class FloatFields:
         self.format = format
         self.shift = format.fraction_bits + format.ignored_bits
         """Bits below the exponent field, ignored ones included."""
-        self.top = (1 << format.exponent_bits) - 1
-        """Exponent field of infinities and NaN."""
+        self.top = (1 << format.exponent_bits) - 1  # Exponent field of infinities and NaN
         self.least, self.greatest = 1 - format.bias, format.bias
         """Exponents of the least normal and of the largest finite numbers."""
-        self.grid = self.least - format.fraction_bits
-        """Exponent of the least subnormal."""
+        self.grid = self.least - format.fraction_bits  # Exponent of the least subnormal
         self.sign = 1 << (format.bits - 1)
-        self.infinity = self.top << self.shift
-        """All ones in the exponent field."""
-        self.one = format.bias << self.shift
-        """The number 1."""
-        self.unit = 1 << format.ignored_bits
-        """The least subnormal."""
-        self.fraction = (1 << self.shift) - 1
-        """All ones below the exponent field."""
-        self.signed_fraction = self.sign | self.fraction
-        """All ones outside of the exponent field."""
+        self.infinity = self.top << self.shift  # All ones in the exponent field
+        self.one = format.bias << self.shift  # The number 1
+        self.unit = 1 << format.ignored_bits  # The least subnormal
+        self.fraction = (1 << self.shift) - 1  # All ones below the exponent field
+        self.signed_fraction = self.sign | self.fraction  # All ones outside of the exponent field
         self.first_fraction_bit = 1 << (self.shift - 1)
         """The highest bit of the fraction: that of quiet NaN."""
         self.fields = tuple(field << self.shift for field in range(1, self.top))
@@ -174,12 +166,9 @@ class Sum:
 
     a: Format
     b: Format
-    operation: str | None = None
-    """`.op` of single bits."""
-    rounded: Format | None = None
-    """Format of C, if A and B are floats."""
-    depth: int = 16
-    """K."""
+    operation: str | None = None  # `.op` of single bits
+    rounded: Format | None = None  # Format of C, if A and B are floats
+    depth: int = 16  # K
     run: int = 0
     """Where metadata choose: the first of each two runs of so many elements of B are multiplied."""
 
@@ -290,25 +279,17 @@ class Code(IntEnum):
     """Operations; the numbers are those of the device's code."""
 
     CONSTANT = 0
-    LINE = 1
-    """Number of the element's line: row of A and C, column of B."""
-    POSITION = 2
-    """Number of the element in its line."""
+    LINE = 1  # Number of the element's line: row of A and C, column of B
+    POSITION = 2  # Number of the element in its line
     DRAW = 3
     """A number of the image below the second argument, of the 16 random bits of the draw whose
     number is the first one: the high half of their product."""
-    NOISE = 4
-    """The random pattern of the element's own unit."""
-    AT = 5
-    """The random pattern at a position of the element's line."""
-    PATTERN = 6
-    """A pattern of a table, by a number that is clipped to its ends."""
-    NUMBER = 7
-    """A number of a table, by a number that is clipped to its ends."""
-    WIDE = 8
-    """A pattern as a number."""
-    NARROW = 9
-    """The low bits of a number as a pattern."""
+    NOISE = 4  # The random pattern of the element's own unit
+    AT = 5  # The random pattern at a position of the element's line
+    PATTERN = 6  # A pattern of a table, by a number that is clipped to its ends
+    NUMBER = 7  # A number of a table, by a number that is clipped to its ends
+    WIDE = 8  # A pattern as a number
+    NARROW = 9  # The low bits of a number as a pattern
     ADD = 10
     SUBTRACT = 11
     MULTIPLY = 12
@@ -316,16 +297,11 @@ class Code(IntEnum):
     OR = 14
     XOR = 15
     LEFT = 16
-    RIGHT = 17
-    """Shift that fills with zeros, of numbers with their sign."""
-    EQUAL = 18
-    """1 or 0."""
-    LESS = 19
-    """1 or 0; of numbers."""
-    SELECT = 20
-    """The second argument where the first is not 0, else the third."""
-    CLIP = 21
-    """A number, not less than the second and not more than the third argument."""
+    RIGHT = 17  # Shift that fills with zeros, of numbers with their sign
+    EQUAL = 18  # 1 or 0
+    LESS = 19  # 1 or 0; of numbers
+    SELECT = 20  # The second argument where the first is not 0, else the third
+    CLIP = 21  # A number, not less than the second and not more than the third argument
     SUM = 22
     """The products that an element of C belongs to, summed (`floats.Sum`): of integers and bits the
     number, of floats the pattern of C that is nearest to minus the sum."""
@@ -348,8 +324,7 @@ class Node:
 
     code: Code
     arguments: tuple[Node, ...] = ()
-    value: Any = None
-    """Number of a constant, table of a lookup, or terms of a sum."""
+    value: Any = None  # Number of a constant, table of a lookup, or terms of a sum
 
     @cached_property
     def is_pattern(self) -> bool:
@@ -458,8 +433,7 @@ class Overlay:
 
     position: Node
     value: Node
-    line: Node | None = None
-    """Line of the only such element; None: every line has one."""
+    line: Node | None = None  # Line of the only such element; None: every line has one
 
 
 @dataclass(frozen=True, eq=False)
@@ -467,8 +441,7 @@ class Fill:
     """What fills one operand of images of a class."""
 
     everywhere: Node = NOISE
-    placed: tuple[Overlay, ...] = ()
-    """In order: a later one stands over an earlier one."""
+    placed: tuple[Overlay, ...] = ()  # In order: a later one stands over an earlier one
 
 
 _NUMBER = np.dtype(np.int64)
@@ -484,12 +457,9 @@ def _count(count: int) -> NDArray[np.int64]:
 class Values:
     """Values of nodes for the elements of one operand of some images."""
 
-    noise: Raw
-    """(images, lines, positions); may be what is filled."""
-    draws: Draws
-    """(images, DRAWS)."""
-    known: dict[Node, Any]
-    """Numbers of images: shared by the operands of the same images."""
+    noise: Raw  # (images, lines, positions); may be what is filled
+    draws: Draws  # (images, DRAWS)
+    known: dict[Node, Any]  # Numbers of images: shared by the operands of the same images
     multiplicands: tuple[Raw, Raw] | None
     """A (images, lines, k) and B (images, columns, k) as they are in the end."""
     _own: dict[Node, Any] = field(default_factory=dict)

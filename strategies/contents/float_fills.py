@@ -47,10 +47,8 @@ class FillTypes:
     b: Format
     c: Format
     d: Format
-    depth: int
-    """K: products of each sum; a power of two."""
-    operation: str | None = None
-    """`.op` of single bits."""
+    depth: int  # K: products of each sum; a power of two
+    operation: str | None = None  # `.op` of single bits
 
     def fields(self, operand: str) -> FloatFields:
         """Return the fields of "a", "b", "c" or "d"."""
@@ -65,8 +63,7 @@ class FillOperand:
     Single bits are eight to a position.
     """
 
-    name: str
-    """"a", "b" or "c"."""
+    name: str  # "a", "b" or "c"
     types: FillTypes
     lines: int
     positions: int
@@ -347,8 +344,7 @@ def _with_sign(x: FillOperand, value: Value, noise: Node) -> Node:
     return (noise & x.fields.sign) | value
 
 
-_CODE_BITS = 7
-"""Bits of the fraction in which elements are numbered: those of bf16."""
+_CODE_BITS = 7  # Bits of the fraction in which elements are numbered: those of bf16
 
 
 def coded(x: FillOperand, *, numbered: str) -> Fill:

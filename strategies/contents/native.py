@@ -37,8 +37,7 @@ _MASK = (1 << 32) - 1
 class Native:
     """The numbers that a function is given."""
 
-    numbers: tuple[int, ...]
-    """Of 32 bits, without their signs."""
+    numbers: tuple[int, ...]  # Of 32 bits, without their signs
     tables: tuple[tuple[int, Stored], ...]
     """Which of its numbers say where a table starts; the next one is its last place."""
 
@@ -69,8 +68,7 @@ class _NativeWriter:
     """C++ of instructions; those that are the same for all elements come first."""
 
     def __init__(self, instructions: Sequence[FillCode], results: Sequence[Value]) -> None:
-        self.apart: set[FillCode] = set()
-        """Those that differ from element to element."""
+        self.apart: set[FillCode] = set()  # Those that differ from element to element
         for one in instructions:
             if one.code in _OF_ELEMENTS or any(x in self.apart for x in one.operands):
                 self.apart.add(one)

@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeGuard
 
-import numpy as np
-
 from oracle.isa.forms import ROW_BYTES, Form
 from oracle.isa.matrices import LANES, Matrix
 from oracle.layouts.storage import Tile
-from oracle.program.lane_code import LANE, ZERO, Assign, LaneCode, Statement
-from oracle.program.lane_execution import run_lanes
+from oracle.program.lane_code import Statement
 from oracle.program.operands import Fragment, Held, Registers
 from oracle.program.ops import Op
 from oracle.program.places import Place, Span
@@ -40,6 +37,7 @@ from strategies.programs.builder import (
     fitting,
     operand_of,
 )
+from strategies.programs.lane_code import computed_rows
 
 MOST_SHARED = 12 << 10
 """Bytes of shared memory from which matrices go to global memory: four warps share a block's."""
@@ -324,7 +322,13 @@ def _place(access: _DrawnAccess, placement: int, hint: str) -> Region:
     if arena is None or end_asked:
         arena = builder.arena(hint, shared=access.shared)
         arena.closed = end_asked or (at_end and not builder.wanted)
-    start = _aligned(arena.used, access.unit, alignment, units)
+    # The first offset behind what is used that is aligned so, and not better.
+    used, unit = arena.used, access.unit
+    if alignment == Has.ALIGNED_128:
+        start = (-(-used // 128) + units) * 128
+    else:
+        step, rest = (2 * unit, unit) if alignment == Has.ALIGNED_LEAST else (4 * unit, 2 * unit)
+        start = (max(0, -(-(used - rest) // step)) + units % 2) * step + rest
     return builder.matrix(arena, start, access.tile, written=access.stores)
 
 
@@ -355,19 +359,10 @@ def _placed_over(access: _DrawnAccess, placement: int, pick: int) -> Region | No
     return builder.matrix(region.arena, start, access.tile, written=False)
 
 
-def _aligned(used: int, unit: int, alignment: Feature, units: int) -> int:
-    if alignment == Has.ALIGNED_128:
-        return (-(-used // 128) + units) * 128
-    step, rest = (2 * unit, unit) if alignment == Has.ALIGNED_LEAST else (4 * unit, 2 * unit)
-    return (max(0, -(-(used - rest) // step)) + units % 2) * step + rest
-
-
-_ROW = ROW_BYTES
-_ROWS = (32, 40, 64, 16)
-"""Rows of the memory from which ldmatrix reads."""
+_ROWS = (32, 40, 64, 16)  # Rows of the memory from which ldmatrix reads
 _COMPUTED_IN = 3
 """The addresses of one instruction in so many that accesses rows are computed by scalar code."""
-_PITCHES = (_ROW, 2 * _ROW, 5 * _ROW)
+_PITCHES = (ROW_BYTES, 2 * ROW_BYTES, 5 * ROW_BYTES)
 """Bytes from row to row that a store writes: side by side, apart, and as kernels pad them."""
 
 ROW_LOADS_ASKED = (*ROW_LOADS, Has.OFFSET_IMMEDIATE, Has.OFFSET_NEGATIVE, Has.ROWS_COMPUTED)
@@ -386,14 +381,14 @@ def load_or_read(builder: Builder, holds: Held, hint: str, dice: Dice) -> LiveVa
     return read_rows(builder, form, builder.dice())
 
 
-def load_registers(builder: Builder, holds: Held, hint: str, dice: Dice) -> LiveValue:
-    """Append a load of registers, lane by lane."""
-    builder.take(Has.LOAD_REGISTERS)
-    shared = dice.once_in(4) or Has.ADDRESS_LOADED in builder.asked
-    return _load(builder, builder.arena(hint, shared=shared), holds, hint, dice)
-
-
-def _load(builder: Builder, arena: Arena, holds: Held, hint: str, dice: Dice) -> LiveValue:
+def load_registers(
+    builder: Builder, holds: Held, hint: str, dice: Dice, arena: Arena | None = None
+) -> LiveValue:
+    """Append a load of registers, lane by lane, from a buffer of their own or one that is given."""
+    if arena is None:
+        builder.take(Has.LOAD_REGISTERS)
+        shared = dice.once_in(4) or Has.ADDRESS_LOADED in builder.asked
+        arena = builder.arena(hint, shared=shared)
     place = Place(buffer=arena.buffer, offset=holds.bits // 8 * dice.below(5))
     name = builder.name(hint)
     step = plain_load(registers=name, count=holds.registers, bits=holds.bits, place=place)
@@ -437,7 +432,7 @@ def between_stores(builder: Builder, inside: Callable[[], None]) -> None:
     compiler knows that all lanes have to come to it together.
     """
     dice = builder.dice()
-    value = _load(builder, builder.arena("i"), Registers(registers=1), "r", dice)
+    value = load_registers(builder, Registers(registers=1), "r", dice, builder.arena("i"))
     lanes = dice.one_of((LANES // 2, 1, 1 + dice.below(LANES - 1)))
     _store(builder, builder.arena("o"), value, 0, lanes)
     inside()
@@ -470,13 +465,21 @@ def read_rows(builder: Builder, form: Form, dice: Dice) -> LiveValue:
         "scattered": lambda lane: (lane + first) * (2654435761 + 2 * step) >> 13,
         "one": lambda lane: first,
     }
-    addresses = tuple(start + _ROW * (row_of[kind](lane) % rows) for lane in range(LANES))
+    addresses = tuple(start + ROW_BYTES * (row_of[kind](lane) % rows) for lane in range(LANES))
     code: tuple[Statement, ...] = ()
     if not asked and _computes(builder):
-        addresses, code = _computed_rows(builder.wide_dice(), start, _ROW, rows)
+        addresses, code = computed_rows(builder.wide_dice(), start, ROW_BYTES, rows)
     immediate = _immediate(builder, dice, min(addresses))
     name = builder.name("r")
     builder.scope.access(reads=(_rows(arena, addresses),))
+    _access_rows(builder, form, name, arena, addresses, immediate, code)
+    return builder.define(name, operand_of(form))
+
+
+def _access_rows(
+    builder: Builder, form: Form, name: str, arena: Arena, addresses: tuple[int, ...],
+    immediate: int, code: tuple[Statement, ...],
+) -> None:  # fmt: skip
     builder.add(
         Op.of(
             form=form, registers=name, buffer=arena.buffer, addresses=addresses,
@@ -484,7 +487,6 @@ def read_rows(builder: Builder, form: Form, dice: Dice) -> LiveValue:
         )
     )  # fmt: skip
     builder.take(*of_form(form))
-    return builder.define(name, operand_of(form))
 
 
 def _computes(builder: Builder) -> bool:
@@ -494,59 +496,8 @@ def _computes(builder: Builder) -> bool:
     )
 
 
-def _computed_rows(
-    dice: Dice, start: int, pitch: int, rows: int, *, apart: bool = False
-) -> tuple[tuple[int, ...], tuple[Statement, ...]]:
-    """Draw addresses of rows and code of lanes that computes them, as swizzles and clamps do.
-
-    `apart` says that all rows have to be different; there are as many as lanes.
-    """
-    code: list[Statement] = []
-    row: str | int = LANE
-
-    def make(opcode: str, *sources: str | int) -> str:
-        made = f"r{len(code) + 1}"
-        code.append(Assign(opcode=opcode, destinations=(made,), sources=sources))
-        return made
-
-    most = min(1 << rows.bit_length() - 1, LANES) - 1
-    if dice.below(2):
-        # A compiler does not know that it is the lane's number.
-        row = make("add.s32", LANE, ZERO)
-    for _ in range(1 + dice.below(3)):
-        number = dice.below(LANES)
-        match dice.below(5 if apart else 8):
-            case 0:
-                bits = make("and.b32", make("shr.u32", row, 1 + number % 4), 7)
-                row = make("xor.b32", row, bits)
-            case 1:
-                row = make("xor.b32", row, number)
-            case 2:
-                row = make("abs.s32", make("sub.s32", row, LANES - 1))
-            case 3:
-                row = make("min.u32", row, LANES - 1) if number % 2 else make("max.s32", row, 0)
-            case 4:
-                row = make("shr.u32", make("brev.b32", row), 27)
-            case 5:
-                row = make("abs.s32", make("sub.s32", row, number))
-            case 6:
-                row = make("min.s32" if number % 2 else "max.u32", row, number)
-            case _:
-                row = make("prmt.b32", row, number, (0x4440, 0x4104, 0x0321)[number % 3])
-    if most < LANES - 1 or not apart:
-        row = make("and.b32", row, most)
-    if pitch == _ROW and dice.below(2):
-        offset = make("shl.b32", row, 4)
-        code.append(Assign(opcode="add.s32", destinations=("r0",), sources=(offset, start)))
-    else:
-        code.append(Assign(opcode="mad.lo.s32", destinations=("r0",), sources=(row, pitch, start)))
-    step = LaneCode(destination="p", results=("r0",), code=tuple(code))
-    made, _ = run_lanes(step, np.zeros((1, LANES, 0), np.uint32))
-    return tuple(made[0, :, 0].tolist()), tuple(code)
-
-
 def _rows(arena: Arena, addresses: Sequence[int]) -> Span:
-    low, high = min(addresses), max(addresses) + _ROW
+    low, high = min(addresses), max(addresses) + ROW_BYTES
     return Span.block(arena.buffer, low, high - low)
 
 
@@ -560,30 +511,29 @@ def _source(builder: Builder, dice: Dice) -> tuple[Arena, int, int]:
     again = dice.once_in(2)
     if stored and (builder.take(Has.ROWS_OF_STORE) or again):
         region = stored[-1]
-        start = region.span.start // _ROW * _ROW
-        return region.arena, start, max(1, (region.span.end - start) // _ROW)
+        start = region.span.start // ROW_BYTES * ROW_BYTES
+        return region.arena, start, max(1, (region.span.end - start) // ROW_BYTES)
     rows = dice.one_of(_ROWS)
     if shared and again:
         arena = shared[dice.below(len(shared))]
-        return arena, 0, max(1, arena.guarded // _ROW)
+        return arena, 0, max(1, arena.guarded // ROW_BYTES)
     arena = builder.arena("r", shared=True)
     start = _first_row(builder, dice)
-    builder.block(arena, start, rows * _ROW)
+    builder.block(arena, start, rows * ROW_BYTES)
     return arena, start, rows
 
 
 def _first_row(builder: Builder, dice: Dice) -> int:
-    """Choose where rows begin: not at the start where an offset is asked for."""
-    start = _ROW * dice.below(4)
-    return max(start, _ROW) if Has.OFFSET_IMMEDIATE in builder.wanted else start
+    # Not at the start where an offset is asked for.
+    return max(ROW_BYTES * dice.below(4), ROW_BYTES * (Has.OFFSET_IMMEDIATE in builder.wanted))
 
 
 def _immediate(builder: Builder, dice: Dice, least: int) -> int:
-    immediate = dice.one_of((0, 0, _ROW, min(least, 3 * _ROW), -_ROW))
+    immediate = dice.one_of((0, 0, ROW_BYTES, min(least, 3 * ROW_BYTES), -ROW_BYTES))
     if least and builder.take(Has.OFFSET_IMMEDIATE):
-        return min(least, _ROW)
+        return min(least, ROW_BYTES)
     if builder.take(Has.OFFSET_NEGATIVE):
-        return -_ROW
+        return -ROW_BYTES
     # The registers hold no address in front of the buffer.
     return min(immediate, least)
 
@@ -604,18 +554,14 @@ def store_rows(builder: Builder, value: LiveValue, forms: Sequence[Form], dice: 
     addresses = tuple(start + pitch * row_of[kind](lane) for lane in range(LANES))
     code: tuple[Statement, ...] = ()
     if _computes(builder):
-        addresses, code = _computed_rows(builder.wide_dice(), start, pitch, LANES, apart=True)
+        addresses, code = computed_rows(builder.wide_dice(), start, pitch, LANES, apart=True)
     span = _rows(arena, addresses)
     builder.block(arena, span.start, span.end - span.start, written=True)
     builder.scope.access(writes=(span,))
-    builder.add(
-        Op.of(
-            form=form, registers=value.name, buffer=arena.buffer, addresses=addresses,
-            immediate=_immediate(builder, dice, min(addresses)), computed=code,
-        )
-    )  # fmt: skip
+    immediate = _immediate(builder, dice, min(addresses))
+    _access_rows(builder, form, value.name, arena, addresses, immediate, code)
     value.pending = False
-    builder.take(Has.ROWS_OF_D, *of_form(form))
+    builder.take(Has.ROWS_OF_D)
 
 
 def packed(builder: Builder, value: LiveValue, dice: Dice, type_: str = "") -> LiveValue:

@@ -66,15 +66,13 @@ class Palette:
 
     fragment_products: tuple[Form, ...]
     """Multiplications of fragments that were asked for; if none was, all that the target has."""
-    register_products: tuple[Form, ...]
-    """Multiplications of registers with a known layout."""
+    register_products: tuple[Form, ...]  # Multiplications of registers with a known layout
     row_loads: tuple[Form, ...]
     row_stores: tuple[Form, ...]
     transpositions: tuple[Form, ...]
     spaces: tuple[str, ...]
     """Spellings of the state space of wmma.load and wmma.store that the version has."""
-    packs: bool
-    """Whether pairs of f32 can be converted into one register."""
+    packs: bool  # Whether pairs of f32 can be converted into one register
 
     @property
     def moves(self) -> tuple[Form, ...]:
@@ -168,8 +166,7 @@ T = TypeVar("T")
 DIGITS = (1 << 60) - 1
 """Most that an integer of digits is: more than the product of the radices of any group, by so much
 that digits are uniform."""
-_WIDE_DIGITS = (1 << 384) - 1
-"""As `DIGITS`, for a scalar instruction with its constants."""
+_WIDE_DIGITS = (1 << 384) - 1  # As `DIGITS`, for a scalar instruction with its constants
 GUARD_BYTES = 32
 """Bytes behind a matrix and its next line, and behind rows and registers, which nothing may touch:
 a store that is a line or an element off stays in its own image."""
@@ -205,25 +202,19 @@ class Region:
     type: Format | None = None
     layout: str = ""
     stride: int | None = None
-    registers: bool = False
-    """Whether they are registers of ldmatrix."""
-    columns: int = 1
-    """Matrices side by side, where the stride leaves room for several."""
+    registers: bool = False  # Whether they are registers of ldmatrix
+    columns: int = 1  # Matrices side by side, where the stride leaves room for several
 
 
 @dataclass(kw_only=True)
 class Arena:
     """A buffer in the making. A shared one has a global twin from which it is filled."""
 
-    name: str
-    """Without the letter of the space."""
+    name: str  # Without the letter of the space
     shared: bool
-    used: int = 0
-    """Bytes up to the end of the last matrix."""
-    guarded: int = 0
-    """Bytes with the guards."""
-    closed: bool = False
-    """Whether it ends with its last matrix, without a guard."""
+    used: int = 0  # Bytes up to the end of the last matrix
+    guarded: int = 0  # Bytes with the guards
+    closed: bool = False  # Whether it ends with its last matrix, without a guard
     written: bool = False
     regions: list[Region] = field(default_factory=list)
 
@@ -251,22 +242,14 @@ class LiveValue:
     """Registers that later steps may use."""
 
     name: str
-    holds: Held
-    """A fragment of wmma, whose layout is opaque, or registers of a known layout."""
-    depth: int
-    """Depth of the scope that first wrote the name."""
-    pending: bool = False
-    """Whether it was computed, and nothing has used or stored it."""
-    computed: bool = False
-    """Whether a multiplication made it."""
-    type: str = ""
-    """Name of the format of the elements of a D."""
-    used: frozenset[str] = frozenset()
-    """Operands as which a multiplication has used it."""
-    pins: int = 0
-    """Multiplications that are planned to use a fragment."""
-    region: Region | None = None
-    """Where it was loaded, or the C of which it was made."""
+    holds: Held  # A fragment of wmma, whose layout is opaque, or registers of a known layout
+    depth: int  # Depth of the scope that first wrote the name
+    pending: bool = False  # Whether it was computed, and nothing has used or stored it
+    computed: bool = False  # Whether a multiplication made it
+    type: str = ""  # Name of the format of the elements of a D
+    used: frozenset[str] = frozenset()  # Operands as which a multiplication has used it
+    pins: int = 0  # Multiplications that are planned to use a fragment
+    region: Region | None = None  # Where it was loaded, or the C of which it was made
 
     @property
     def matrix(self) -> Matrix:
@@ -282,11 +265,9 @@ class NameScope:
     depth: int = 0
     steps: list[Step] = field(default_factory=list)
     values: dict[str, LiveValue] = field(default_factory=dict)
-    reads: list[Span] = field(default_factory=list)
-    """Since the last barrier; so are `writes`."""
+    reads: list[Span] = field(default_factory=list)  # Since the last barrier; so are `writes`
     writes: list[Span] = field(default_factory=list)
-    has_written: bool = False
-    """Whether any step of the scope writes memory."""
+    has_written: bool = False  # Whether any step of the scope writes memory
 
     def child(self) -> NameScope:
         """Return a scope that begins here."""
@@ -358,16 +339,12 @@ class Builder:
         self.focus, self.module = focus, module
         self.scope = NameScope()
         self.arenas: list[Arena] = []
-        self.form: Form | None = focus.form
-        """The form that is asked for, until it is there."""
-        self.wanted = set(focus.features)
-        """Features that are asked for, until they are there."""
-        self.asked = focus.features
-        """All features that were asked for."""
+        self.form: Form | None = focus.form  # The form that is asked for, until it is there
+        self.wanted = set(focus.features)  # Features that are asked for, until they are there
+        self.asked = focus.features  # All features that were asked for
         self.plain_spaces = True
         """Whether matrices lie in global memory unless something else is asked for."""
-        self.lanes: int | None = None
-        """Lanes that store where not all do, once that is chosen."""
+        self.lanes: int | None = None  # Lanes that store where not all do, once that is chosen
         self._names, self._arena_names = Counter[str](), Counter[str]()
 
     def dice(self) -> Dice:
@@ -467,8 +444,7 @@ class Builder:
         return Program(buffers=tuple(buffers), steps=(*before, *self.scope.steps, *behind))
 
 
-Need = Callable[[Form], bool]
-"""Tells whether a form gives what another does not."""
+Need = Callable[[Form], bool]  # Tells whether a form gives what another does not
 
 ACCUMULATED = (Has.D_AS_C, Has.CHAIN)
 _OF_ONE_FORM = (Has.A_REUSED, Has.B_REUSED, Has.TILES, *LIVE)

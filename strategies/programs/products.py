@@ -32,7 +32,6 @@ from strategies.programs.builder import (
     Dice,
     LiveValue,
     asked_operations,
-    fitting,
     operand_of,
 )
 from strategies.programs.lane_code import Lanes, computed
@@ -45,8 +44,7 @@ _SCALES = {
     "f32": (0x3D80_0000, 0x3F80_0000, 0x3E80_0000, 0x3DCC_CCCD),
 }  # fmt: skip
 """1/16, 1, 1/4 and the number next to 0.1."""
-_LARGEST_OF_S8 = 0x42FE_0000
-"""127, as f32."""
+_LARGEST_OF_S8 = 0x42FE_0000  # 127, as f32
 _EIGHT_BITS = {"e4m3": 0x7777_7777, "e5m2": 0xBBBB_BBBB}
 """Bits that NaN of these formats do not have all."""
 
@@ -55,7 +53,7 @@ class _Chain:
     """Instructions on the registers of a value that each write a register of their own."""
 
     def __init__(self, builder: Builder, value: LiveValue) -> None:
-        self._builder, self._value = builder, value
+        self._builder = builder
         self.words = [f"r{index}" for index in range(value.holds.registers)]
         self._lanes = Lanes(builder, self.words)
         self.dice = builder.wide_dice()
@@ -78,22 +76,6 @@ class _Chain:
         low, high = made[0].destinations
         return low, high
 
-    def finish(self, results: Sequence[str], feature: Feature) -> LiveValue | None:
-        """Append the code, whose results these are; None if there are none."""
-        if not results:
-            return None
-        builder, value = self._builder, self._value
-        builder.take(feature)
-        name = builder.name("q")
-        builder.add(
-            LaneCode(
-                source=value.name, count=len(self.words), destination=name,
-                results=tuple(results), code=tuple(self.code),
-            )
-        )  # fmt: skip
-        value.pending = False
-        return builder.define(name, Registers(registers=len(results)), pending=True)
-
     def byte(self, word: str, index: int, *, signed: bool) -> str:
         """Append what extracts a byte as a number of 32 bits, in one of the ways of kernels."""
         kind = "s32" if signed else "u32"
@@ -106,20 +88,30 @@ class _Chain:
         return self.make("prmt.b32", word, 0, sign << 12 | sign << 8 | sign << 4 | index)
 
 
-def unpacked_in_lanes(
-    builder: Builder, value: LiveValue, made: Registers, type_: str
+def in_lanes(
+    builder: Builder, value: LiveValue, type_: str, made: Registers | None = None
 ) -> LiveValue | None:
-    """Append code that makes multiplicands of a type of fewer registers; None if there is none."""
-    chain = _Chain(builder, value)
-    results = _multiplicands(chain, type_, made.registers) if value.holds.bits == 32 else []
-    return chain.finish(results, Has.UNPACKED)
+    """Append code that makes multiplicands of a type of fewer registers, or that packs a D.
 
-
-def packed_in_lanes(builder: Builder, value: LiveValue, type_: str) -> LiveValue | None:
-    """Append code that scales, clamps and packs a D of a type; None if there is none."""
-    chain = _Chain(builder, value)
-    results = _packed(chain, type_) if type_ in ("f16", "f32", "s32") else []
-    return chain.finish(results, Has.PACKED_BEHIND)
+    `made` are the registers of the multiplicands; None if there is no such code.
+    """
+    chain, results = _Chain(builder, value), list[str]()
+    if made is None and type_ in ("f16", "f32", "s32"):
+        results = _packed(chain, type_)
+    elif made is not None and value.holds.bits == 32:
+        results = _multiplicands(chain, type_, made.registers)
+    if not results:
+        return None
+    builder.take(Has.PACKED_BEHIND if made is None else Has.UNPACKED)
+    name = builder.name("q")
+    builder.add(
+        LaneCode(
+            source=value.name, count=len(chain.words), destination=name,
+            results=tuple(results), code=tuple(chain.code),
+        )
+    )  # fmt: skip
+    value.pending = False
+    return builder.define(name, Registers(registers=len(results)), pending=True)
 
 
 def _multiplicands(chain: _Chain, type_: str, count: int) -> list[str]:
@@ -267,8 +259,7 @@ _KEPT = frozenset(
     {Has.FED_BY_ROWS, Has.D_AS_MULTIPLICAND, Has.ROWS_OF_D, *ROW_LOADS, *ROW_STORES, *MOVES}
 )
 """Features that are gone where code of lanes stands between two instructions."""
-_CHANGED_IN = 24
-"""The elements of one fragment in so many are changed, on average."""
+_CHANGED_IN = 24  # The elements of one fragment in so many are changed, on average
 _FLOATS = {
     "f16": (0x3C00, 0x4000, 0xBC00, 0x3800),
     "f32": (0x3F80_0000, 0x4000_0000, 0xBF80_0000, 0x3F00_0000),
@@ -339,7 +330,7 @@ def store(builder: Builder, value: LiveValue) -> None:
         builder.take(Has.LANES_BEHIND)
         made = None
         if builder.dice().below(2) or Has.PACKED_BEHIND in builder.wanted:
-            made = packed_in_lanes(builder, value, value.type)
+            made = in_lanes(builder, value, value.type)
         value = made or computed(builder, value, value.holds)
         value.pending = False
         wide &= made is None
@@ -353,37 +344,6 @@ def store(builder: Builder, value: LiveValue) -> None:
         accesses.store_rows(builder, value, forms, dice)
     else:
         accesses.store_registers(builder, value, dice, shared=kind == "shared")
-
-
-def move_rows(builder: Builder, form: Form) -> None:
-    """Append a store of rows or a move that the program is about, and what it needs."""
-    dice = builder.dice()
-    holds = operand_of(form) if form.is_store else Registers(registers=dice.one_of((1, 2, 4)))
-    there = [value for value in builder.scope.like(holds) if value.computed]
-    value = (
-        there[-1] if there and dice.once_in(2) else accesses.load_or_read(builder, holds, "r", dice)
-    )
-    if form.is_store:
-        accesses.store_rows(builder, value, [form], dice)
-    else:
-        store(builder, accesses.transposed(builder, value, form))
-
-
-def complete_registers(builder: Builder) -> None:
-    """Append moves that are still asked for and that the multiplications did not bring."""
-    known = builder.everything
-    if known.plain_row_loads and builder.wants(accesses.ROW_LOADS_ASKED):
-        accesses.row_load(builder, fitting(builder, known.plain_row_loads, builder.dice()))
-    if known.row_stores and builder.wants(ROW_STORES):
-        move_rows(builder, fitting(builder, known.row_stores, builder.dice()))
-    if known.transpositions and builder.wants(MOVES):
-        move_rows(builder, known.transpositions[0])
-    if known.packs and Has.PACKED in builder.wanted:
-        dice = builder.dice()
-        value = accesses.load_registers(
-            builder, Registers(registers=dice.one_of((4, 2, 8))), "c", dice
-        )
-        store(builder, accesses.packed(builder, value, dice))
 
 
 def _fragments(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveValue]:
@@ -477,7 +437,7 @@ def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice, type_: str)
     given = accesses.load_or_read(builder, narrow, operand, dice)
     made = None
     if own.below(2) or Has.UNPACKED in builder.wanted:
-        made = unpacked_in_lanes(builder, given, holds, type_)
+        made = in_lanes(builder, given, type_, holds)
     return made or computed(builder, given, holds)
 
 

@@ -23,7 +23,7 @@ from runners.emission import emit
 from runners.foreign import ForeignRunner, identity_of
 from runners.processes import OUTPUT_LIMIT
 from runners.simulated_runner import SimulatedRunner
-from strategies.programs.single_instruction import forms_of, item, unjudged
+from strategies.conformance import forms_of, item, unjudged
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
