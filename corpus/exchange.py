@@ -55,7 +55,7 @@ from corpus.store import (
     shown_forms,
 )
 from oracle.errors import UsageError, WarpfuzzError
-from oracle.isa.statements import directives, matrix_instructions, without_comments
+from oracle.isa.legality import directives, matrix_instructions, without_comments
 
 
 class CauseGroup(NamedTuple):

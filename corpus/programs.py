@@ -15,27 +15,25 @@ from numpy.typing import NDArray
 
 from corpus.store import Entry
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa.formats import format_named
-from oracle.isa.forms import Form
+from oracle.isa.forms import Form, Matrix, format_named
 from oracle.isa.lookup import SHAPES, form_of
-from oracle.isa.matrices import Matrix
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.program.lane_code import MAX_DEPTH, Assign, If, LaneCode, Leave, Repeat, Statement
-from oracle.program.operands import StepBase
-from oracle.program.ops import Op, is_repeated, memory_of, operands_of
-from oracle.program.places import Buffer, Place, Word
+from oracle.program.operands import Buffer, Place, StepBase, Word
+from oracle.program.operations import SCALARS, Elementwise, Scalar
 from oracle.program.program import Program
 from oracle.program.steps import (
     MAX_NESTING,
-    SCALARS,
     Barrier,
     Branch,
     Copy,
-    Elementwise,
     Loop,
+    Op,
     PlainAccess,
-    Scalar,
     Step,
+    is_repeated,
+    memory_of,
+    operands_of,
     plain_load,
     plain_store,
 )

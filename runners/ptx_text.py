@@ -10,7 +10,7 @@ import re
 from itertools import pairwise
 
 from oracle.errors import UsageError
-from oracle.isa.statements import directives, without_comments
+from oracle.isa.legality import directives, without_comments
 from oracle.isa.targets import PtxVersion
 
 _TARGET = re.compile(r"^(\s*\.target\s+)sm_\w+", re.MULTILINE)

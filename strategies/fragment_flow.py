@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from oracle.program.ops import multiplies
-from oracle.program.places import Word
-from oracle.program.registers import Register
-from oracle.program.steps import Branch, Loop, Step
+from oracle.program.operands import Register, Word
+from oracle.program.steps import Branch, Loop, Step, multiplies
 
 Vector = tuple[Register, ...]
 

@@ -17,9 +17,8 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from oracle.isa.forms import Form, kind_of
+from oracle.isa.forms import Form, Matrix, Vector, kind_of
 from oracle.isa.lookup import is_available, selectors_of, spellings
-from oracle.isa.matrices import Matrix, Vector
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.targets import Module, PtxVersion, Target
 from strategies.drafts import (

@@ -19,8 +19,8 @@ from corpus import Entry
 from corpus.finding import MODULE, PROGRAM
 from corpus.programs import decode_program
 from fuzz.compilers.members import Device, Member
-from fuzz.findings.replay import Basis, CannotBeAskedError, Rerun
-from fuzz.findings.stored import EXPANSION
+from fuzz.findings.replay import EXPANSION
+from fuzz.findings.verdicts import Basis, CannotBeAskedError, Rerun
 from oracle.errors import UsageError
 from oracle.isa.forms import Form
 from oracle.isa.lookup import is_available

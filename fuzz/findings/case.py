@@ -13,6 +13,7 @@ from corpus import (
     Case,
     Entry,
     Kind,
+    Making,
     OracleVerdict,
     Origin,
     RunnerVerdict,
@@ -25,10 +26,9 @@ from fuzz import warpfuzz_version
 from fuzz.diagnosis.experiments import CODE, Culprit
 from fuzz.findings.families import Bucket, bucket_of_culprit
 from fuzz.findings.launches import Setup, parse_launch, setup_of
-from fuzz.findings.making import is_by_hand, making_of
-from fuzz.findings.replay import NO_PROGRAM, Attempt, Subject, most_copies
-from fuzz.findings.verdicts import Difference, differences
-from fuzz.runner import OpenRunner
+from fuzz.findings.making import is_by_hand
+from fuzz.findings.verdicts import NO_PROGRAM, Attempt, Subject, differences, most_copies
+from fuzz.runner import OpenRunner, RunnerChoice
 from oracle.errors import InfrastructureError, UndefinedProgramError, UsageError
 from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module
@@ -65,10 +65,8 @@ class Evidence:
     kind: Kind
     bucket: Bucket
     subject: Subject
-    attempts: Sequence[Attempt]
-    """Runs of the subject, the one that shows it best first."""
-    culprit: str = ""
-    """The step that experiments show to be wrong, in words; "" where none tells."""
+    attempts: Sequence[Attempt]  # of the subject, the one that shows it best first
+    culprit: str = ""  # the step that experiments show to be wrong; "" where none tells
 
     @property
     def results(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
@@ -116,10 +114,9 @@ def case_of(
         details[WRONG_STEP] = evidence.culprit
     if compiled is not None:
         details["compiler"] = compiled.compiler
-    results, differing = evidence.results, list[Difference]()
-    if results is not None:
+    message = ""
+    if (results := evidence.results) is not None:
         found = differences(program, *results)
-        differing = [*found[:_SHOWN_DIFFERENCES]]
         details["differing elements"] = len(found)
         judged = architecture if compiled is None else compiled.oracle_target
         if judged != architecture:
@@ -130,9 +127,9 @@ def case_of(
         details["model"] = model.name
         if model.file:
             details["model file"] = Path(model.file).name
-    for number, difference in enumerate(differing, start=1):
-        details[f"difference {number}"] = str(difference)
-    message = "\n".join(map(str, differing))
+        told = [*map(str, found[:_SHOWN_DIFFERENCES])]
+        details |= {f"difference {number}": said for number, said in enumerate(told, 1)}
+        message = "\n".join(told)
     if shown.failure is not None:
         message = f"{shown.failure}\n{shown.failure.detail}".strip()[:TEXT_CHARACTERS]
     return Case(
@@ -285,3 +282,16 @@ def by_hand(entry: Entry) -> tuple[Subject, Setup | None]:
         ptx=ptx, target=finding.target, version=finding.ptx_version, kernels=(kernel,)
     )
     return Subject(module=module, program=NO_PROGRAM, image=image, told=told), setup
+
+
+def making_of(choice: RunnerChoice) -> Making:
+    """Return what a finding has to remember of a runner."""
+    return Making(
+        runner=choice.name,
+        layout=choice.layout,
+        level=choice.level,
+        assembler="" if choice.assembler is None else choice.assembler.spelled,
+        faults=tuple(choice.faults),
+        ptx_pass=choice.ptx_pass or "",
+        front_end="" if choice.front_end is None else choice.front_end.spelled,
+    )

@@ -31,7 +31,7 @@ from msgspec import Meta, Struct
 from corpus.finding import explain
 from oracle.errors import UsageError
 from oracle.given_files import parse_toml
-from oracle.isa.statements import without_comments
+from oracle.isa.legality import without_comments
 from runners.kernels import Kernel, KernelModule, Launch
 from runners.ptx_text import header
 

@@ -50,19 +50,6 @@ class UntrustedError(UsageError):
     """A corpus names a command, and nobody gave his word for it."""
 
 
-def making_of(choice: RunnerChoice) -> Making:
-    """Return what a finding has to remember of a runner."""
-    return Making(
-        runner=choice.name,
-        layout=choice.layout,
-        level=choice.level,
-        assembler="" if choice.assembler is None else choice.assembler.spelled,
-        faults=tuple(choice.faults),
-        ptx_pass=choice.ptx_pass or "",
-        front_end="" if choice.front_end is None else choice.front_end.spelled,
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class ReplayOptions:
     """What findings are to be run with; what is left out is as each finding was made."""

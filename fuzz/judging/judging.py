@@ -30,10 +30,9 @@ from corpus.known import Known
 from corpus.programs import pack
 from fuzz import warpfuzz_version
 from fuzz.compilers.members import with_outcomes
-from fuzz.findings.case import ACTUAL, LAUNCH, ORIGINAL, REWRITTEN, TEXT_CHARACTERS
+from fuzz.findings.case import ACTUAL, LAUNCH, ORIGINAL, REWRITTEN, TEXT_CHARACTERS, making_of
 from fuzz.findings.launches import Setup, parameters_of
-from fuzz.findings.making import making_of
-from fuzz.findings.replay import REPLAYS
+from fuzz.findings.verdicts import REPLAYS
 from fuzz.judging.bringing import Answerer, Brought
 from fuzz.judging.edges import edges_of
 from fuzz.judging.reference import (

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
 from oracle.errors import UsageError
-from oracle.isa.formats import Format, format_named
-from oracle.isa.forms import Form
+from oracle.isa.forms import Form, Format, format_named
 from oracle.isa.lookup import figures_of, notes_of
 from oracle.isa.targets import Release, parse_target
 
@@ -298,7 +297,7 @@ class NanRule:
 
 @dataclass(frozen=True, kw_only=True)
 class DoubleChain(Unit):
-    """A chain of multiply-adds in f64: see `oracle.arithmetic.double_chain`."""
+    """A chain of multiply-adds in f64: see `oracle.arithmetic.doubles`."""
 
     order: Direction
     multiply_add: Annotated[Figure[str], _words("fused", "separate")]

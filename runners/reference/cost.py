@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from oracle.isa.matrices import LANES
+from oracle.isa.forms import LANES
 from runners.reference.encoding import Encoded
 from runners.reference.memory import Code
 

@@ -15,23 +15,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import FormatKind, format_named
-from oracle.isa.forms import ROW_BYTES, Form
+from oracle.isa.forms import LANES, ROW_BYTES, Form, FormatKind, Matrix, Shape, format_named
 from oracle.isa.lookup import metadata_of
-from oracle.isa.matrices import LANES, Matrix, Shape
 from oracle.layouts.lane_fragments import index_bits, places
-from oracle.layouts.matrix_moves import is_packed, moves
+from oracle.layouts.storage import is_packed, moves
 from oracle.models import Model, TruncatedDot
 from oracle.models.figures import ROUNDINGS
-from oracle.program.image import position
 from oracle.program.lane_code import LaneCode
-from oracle.program.operands import Fragment, Use
-from oracle.program.operations import Operation
-from oracle.program.ops import Op, accesses_matrix, accesses_rows
-from oracle.program.places import Place, Uniform, Word
-from oracle.program.program import Program
-from oracle.program.registers import Register
-from oracle.program.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
+from oracle.program.operands import Fragment, Operation, Place, Register, Uniform, Use, Word
+from oracle.program.operations import Elementwise, Scalar
+from oracle.program.program import Program, position
+from oracle.program.steps import (
+    Barrier,
+    Branch,
+    Copy,
+    Loop,
+    Op,
+    PlainAccess,
+    Step,
+    accesses_matrix,
+    accesses_rows,
+)
 from runners.reference.lanes import LaneWriter
 from runners.reference.memory import Addresses, Code, MemoryWriter, matrix_bytes
 from runners.reference.parts import NotEncodedError, format_word

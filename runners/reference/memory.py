@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.matrices import LANES, Matrix
+from oracle.isa.forms import LANES, Matrix
 from oracle.models import Model
-from oracle.program.operands import Fragment, Use
+from oracle.program.operands import Fragment, Register, Use
 from oracle.program.program import Program, walk
-from oracle.program.registers import Register
 from runners.reference.parts import NotEncodedError
 
 Addresses = NDArray[np.int64]

@@ -12,8 +12,7 @@ from enum import IntEnum
 from typing import Any, TypeAlias
 
 from oracle.errors import UsageError
-from oracle.isa.formats import Format
-from oracle.isa.matrices import LANES
+from oracle.isa.forms import LANES, Format
 from oracle.program.lane_code import class_of
 
 Do = IntEnum(

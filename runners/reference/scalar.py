@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from oracle.isa.formats import Format, format_named
+from oracle.isa.forms import Format, format_named
 from oracle.models.figures import ROUNDINGS
 from runners.reference.parts import (
     RELATIONS,

@@ -16,16 +16,13 @@ from numpy.typing import NDArray
 
 from oracle.errors import InfrastructureError
 from oracle.execution.execution import execute
-from oracle.isa.forms import Form
+from oracle.isa.forms import LANES, Form
 from oracle.isa.lookup import FORMS, figures_of
-from oracle.isa.matrices import LANES
 from oracle.models import model_for
 from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement
-from oracle.program.operands import Registers
-from oracle.program.ops import Op, product_of
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import Buffer, Place, Registers
 from oracle.program.program import Program
-from oracle.program.steps import Step, plain_load, plain_store
+from oracle.program.steps import Op, Step, plain_load, plain_store, product_of
 from runners.reference.encoding import Encoded, encode
 
 IMAGES = 64

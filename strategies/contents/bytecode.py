@@ -25,7 +25,7 @@ from enum import IntFlag
 from functools import cache, lru_cache
 from itertools import pairwise
 
-from oracle.isa.formats import FormatKind
+from oracle.isa.forms import FormatKind
 from strategies.contents.expressions import Code, Fill, Node, Table
 from strategies.contents.floats import Sum
 

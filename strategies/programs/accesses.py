@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeGuard
 
-from oracle.isa.forms import Form
-from oracle.isa.matrices import Matrix
+from oracle.isa.forms import Form, Matrix
 from oracle.layouts.storage import Tile
-from oracle.program.operands import Fragment
-from oracle.program.ops import Op
-from oracle.program.places import Place
+from oracle.program.operands import Fragment, Place
+from oracle.program.steps import Op
 from strategies.features import (
     FEATURES,
     HUGE_PITCH,

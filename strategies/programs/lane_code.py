@@ -24,8 +24,7 @@ from oracle.program.lane_code import (
     statements_taken,
     written_by,
 )
-from oracle.program.operands import Registers
-from oracle.program.registers import MOST_LISTED
+from oracle.program.operands import MOST_LISTED, Registers
 from oracle.scalar import SCALARS, ScalarInstruction
 from strategies.features import OF_SCALAR
 from strategies.programs.builder import Builder, Dice, LiveValue

@@ -6,14 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from oracle.isa.forms import ROW_BYTES, Form
-from oracle.isa.matrices import LANES
-from oracle.program.lane_code import LANE, ZERO, Assign, LaneCode, Statement
-from oracle.program.lane_execution import run_lanes
-from oracle.program.operands import Held, Registers
-from oracle.program.ops import Op
-from oracle.program.places import Place, Span
-from oracle.program.steps import pack_registers, plain_load, plain_store
+from oracle.isa.forms import LANES, ROW_BYTES, Form
+from oracle.program.lane_code import LANE, ZERO, Assign, LaneCode, Statement, run_lanes
+from oracle.program.operands import Held, Place, Registers, Span
+from oracle.program.operations import pack_registers
+from oracle.program.steps import Op, plain_load, plain_store
 from strategies.features import ROW_LOADS, Has, of_form
 from strategies.programs.builder import Arena, Builder, Dice, LiveValue
 from strategies.programs.forms import operand_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from oracle.isa.forms import Form
-from oracle.program.operands import Registers
-from oracle.program.operations import Operation
+from oracle.program.operands import Operation, Registers
 from strategies.features import LIVE, OF_LANES, OF_OPERANDS, OF_OPERATION, Has, of_form
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.forms import Palette, families, operand_of

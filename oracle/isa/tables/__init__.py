@@ -6,7 +6,7 @@ instruction is
 - a row in a file of its own here, and a place in INSTRUCTIONS;
 - what it does: its layout in registers (`oracle.layouts.lane_fragments`), where metadata lie
 (`Metadata` of
-  the row), or what it moves (`oracle.layouts.matrix_moves`);
+  the row), or what it moves (`oracle.layouts.storage`);
 - the same once more, independently, in a file of `runners.simulated` and a row of its decoder;
 - rows of planted faults (`runners.faults`);
 - the name of its intrinsic (`runners.front_ends.llvm_text`), where LLVM has one;
@@ -16,8 +16,7 @@ instruction is
 from __future__ import annotations
 
 from oracle.isa.tables.ldmatrix import LDMATRIX, MOVMATRIX, STMATRIX
-from oracle.isa.tables.mma_sp import MMA_SP, MMA_SP_ORDERED
-from oracle.isa.tables.mma_sync import MMA_SYNC
+from oracle.isa.tables.mma import MMA_SP, MMA_SP_ORDERED, MMA_SYNC
 from oracle.isa.tables.row import Instruction
 from oracle.isa.tables.wmma import WMMA_LOAD, WMMA_MMA, WMMA_STORE
 

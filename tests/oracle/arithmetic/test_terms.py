@@ -11,10 +11,10 @@ from oracle.execution.tracing import operands_of, sums_of, trace
 from oracle.isa.forms import Form
 from oracle.isa.lookup import MMA_FORMS, MMA_SYNC_FORMS
 from oracle.isa.tables import INSTRUCTIONS
-from oracle.isa.tables.mma_sp import selectors
+from oracle.isa.tables.mma import selectors
 from oracle.layouts.lane_fragments import unpack
-from oracle.program.ops import multiplies, product_of
 from oracle.program.program import Program
+from oracle.program.steps import multiplies, product_of
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.programs.single_instruction import buffers_of, single_instruction
 

@@ -17,7 +17,7 @@ from reference.numbers import BF16, F16, F32, TF32, decode, encode
 from oracle import UsageError, mma_sp, mma_sync, permitted
 from oracle.isa.forms import Form
 from oracle.isa.tables import INSTRUCTIONS
-from oracle.isa.tables.mma_sp import legal_pairs, metadata_lanes, selectors
+from oracle.isa.tables.mma import legal_pairs, metadata_lanes, selectors
 from oracle.layouts.lane_fragments import defined_rows, rows_met
 
 PLAIN = INSTRUCTIONS["mma.sp"].forms

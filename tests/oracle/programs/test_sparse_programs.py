@@ -13,13 +13,13 @@ from oracle.bounds.permission import permitted
 from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.tables import INSTRUCTIONS
-from oracle.isa.tables.mma_sp import legal_pairs, selectors
+from oracle.isa.tables.mma import legal_pairs, selectors
 from oracle.isa.targets import Module
 from oracle.program.definedness import Breach, undefined
-from oracle.program.ops import Op, product_of
-from oracle.program.places import Place
+from oracle.program.operands import Place
+from oracle.program.operations import set_registers
 from oracle.program.program import Program
-from oracle.program.steps import Step, plain_load, plain_store, set_registers
+from oracle.program.steps import Op, Step, plain_load, plain_store, product_of
 from runners.emission import emit
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.programs.single_instruction import buffers_of, single_instruction

@@ -7,7 +7,7 @@ from test_reference_agrees import CLASSES, product_program
 from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
 from oracle.models import model_for
-from oracle.program.image import different
+from oracle.program.program import different
 from runners.reference.encoding import encode
 from runners.reference.self_check import LISTED
 from strategies.contents import Recipe, expand

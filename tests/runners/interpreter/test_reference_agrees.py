@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from oracle.execution.execution import execute
-from oracle.isa.formats import format_named
+from oracle.isa.forms import Matrix, Shape, format_named
 from oracle.isa.lookup import FORMS, form_of
-from oracle.isa.matrices import Matrix, Shape
-from oracle.isa.tables.mma_sp import selectors
+from oracle.isa.tables.mma import selectors
 from oracle.isa.targets import Module
 from oracle.models import Figure, model_for
 from oracle.models.figures import (
@@ -22,10 +21,10 @@ from oracle.models.figures import (
     TruncatedDot,
     allowed_of,
 )
-from oracle.program.operations import operations
-from oracle.program.ops import product_of
+from oracle.program.operands import operations
+from oracle.program.operations import Elementwise
 from oracle.program.program import Program
-from oracle.program.steps import Elementwise
+from oracle.program.steps import product_of
 from runners.reference.encoding import encode
 from runners.reference.parts import NotEncodedError
 from strategies.contents import Recipe, ValueClass, expand
