@@ -29,7 +29,7 @@ from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.program import Program
 from oracle.program.steps import product_of
-from runners.cuda.reference import DeviceReference
+from runners.cuda.fresh import DeviceReference
 from runners.cuda.session import Session
 from runners.emission import emit
 from runners.reference.encoding import encode

@@ -37,7 +37,7 @@ from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.program import Program, different
 from oracle.program.steps import product_of
-from runners.cuda.reference import DeviceReference
+from runners.cuda.fresh import DeviceReference
 from runners.cuda.session import Session
 from runners.reference.encoding import Encoded, encode
 from strategies.contents import Recipe, ValueClass, expand

@@ -26,7 +26,7 @@ from oracle.program.operations import Elementwise
 from oracle.program.program import Program
 from oracle.program.steps import product_of
 from runners.reference.encoding import encode
-from runners.reference.parts import NotEncodedError
+from runners.reference.memory import NotEncodedError
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import draw
 from strategies.features import Focus
