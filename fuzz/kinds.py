@@ -133,10 +133,7 @@ PROVISIONAL = "which instruction is wrong is not known"
 
 
 def is_provisional(case: Case) -> bool:
-    """Whether a finding is named after what it looks like: no experiment told what is wrong.
-
-    Of a divergence the runner itself names the instruction.
-    """
+    """Whether no experiment told what is wrong (of a divergence the runner itself does)."""
     told = case.kind is Kind.DIVERGENCE or WRONG_STEP in case.details
     return KINDS[case.kind].has_culprit and not told
 
@@ -155,10 +152,7 @@ def sentence(case: Case, *, who: str = "", gives: str = "") -> str:
 
 
 def what_is_wrong(case: Case, *, who: str = "") -> str:
-    """Say what is wrong: the instructions, without which condition it is right, the message.
-
-    `who` are the compilers that have it (`fuzz.findings.families.who_has`).
-    """
+    """Say what is wrong, and who has it: the instructions, the condition, the message."""
     identity = case.identity
     what = listed(identity.instructions)
     if is_provisional(case):
@@ -222,10 +216,7 @@ def versions_described(members: Sequence[Named], among: Sequence[Named]) -> str:
 
 
 def described(members: Sequence[Named], among: Sequence[Named]) -> str:
-    """Name members, neighbouring versions with the same levels together.
-
-    `among` are all members, oldest first: which versions are neighbours.
-    """
+    """Name members, those of neighbouring versions `among` all, oldest first, together."""
     levels: dict[str, tuple[int, ...]] = {}
     for member in members:
         levels[member.version] = (*levels.get(member.version, ()), member.level)

@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 
 from fuzz.runner import made_here
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa.formats import FormatKind
-from oracle.isa.forms import Form
+from oracle.isa.forms import LANES, Form, FormatKind
 from oracle.isa.lookup import chunks_of, figures_of
-from oracle.isa.matrices import LANES
 from oracle.isa.targets import Module, parse_release
 from oracle.layouts.lane_fragments import pack, rows_met, unpack
 from oracle.layouts.storage import Tile, read, write
@@ -38,8 +36,8 @@ from oracle.models import (
     TruncatedDot,
 )
 from oracle.models.figures import allowed_of, exact_name
-from oracle.program.ops import product_of
 from oracle.program.program import Program
+from oracle.program.steps import product_of
 from runners.emission import emit_all
 from runners.protocol import Compiled, Failure, Images, Runner
 from strategies.programs.single_instruction import buffers_of, single_instruction

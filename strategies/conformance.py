@@ -10,16 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.forms import ROW_BYTES, Form
+from oracle.isa.forms import LANES, ROW_BYTES, Form
 from oracle.isa.lookup import FORMS, is_available, selectors_of
-from oracle.isa.matrices import LANES
 from oracle.isa.targets import Module
 from oracle.layouts.storage import Tile, write
-from oracle.program.image import position
-from oracle.program.ops import Op, Rows, memory_of, operands_of
-from oracle.program.places import Buffer, Place
-from oracle.program.program import Program
-from oracle.program.steps import Barrier, Copy, Step
+from oracle.program.operands import Buffer, Place
+from oracle.program.program import Program, position
+from oracle.program.steps import Barrier, Copy, Op, Rows, Step, memory_of, operands_of
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.features import stride_unit, unit_bytes
 from strategies.matrices import inputs

@@ -13,29 +13,15 @@ from enum import StrEnum
 from functools import cache, partial
 from typing import assert_never
 
-from oracle.isa.forms import ROW_BYTES, Form
+from oracle.isa.forms import LANES, ROW_BYTES, Form, Matrix
 from oracle.isa.lookup import FORMS
-from oracle.isa.matrices import LANES, Matrix
 from oracle.isa.tables import INSTRUCTIONS
-from oracle.program import ops
+from oracle.program import steps as ops
 from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every, inside
-from oracle.program.operands import Use
-from oracle.program.operations import Operation
-from oracle.program.places import Span, Word
-from oracle.program.program import Program, walk
-from oracle.program.registers import MOST_REGISTERS, Register, listed
-from oracle.program.sharing import Way, way_of
-from oracle.program.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Loop,
-    PlainAccess,
-    Scalar,
-    Step,
-    is_lane_code,
-)
+from oracle.program.operands import MOST_REGISTERS, Operation, Register, Span, Use, Word, listed
+from oracle.program.operations import Elementwise, Scalar
+from oracle.program.program import Program, Way, walk, way_of
+from oracle.program.steps import Barrier, Branch, Copy, Loop, PlainAccess, Step, is_lane_code
 from oracle.scalar import SCALARS
 from strategies.fragment_flow import chains, most_live
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from oracle.program.ops import multiplies
-from oracle.program.places import Word
-from oracle.program.registers import Register
-from oracle.program.steps import Branch, Loop, Step
+from oracle.program.operands import Register, Word
+from oracle.program.steps import Branch, Loop, Step, multiplies
 
 Vector = tuple[Register, ...]
 _Values = tuple[dict[Register, int], Counter[tuple[str, Vector]]]

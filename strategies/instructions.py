@@ -18,10 +18,8 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from oracle.isa.formats import FORMATS
-from oracle.isa.forms import Form, kind_of
+from oracle.isa.forms import FORMATS, LANES, Form, Matrix, Vector, kind_of
 from oracle.isa.lookup import FORMS, SHAPES, is_available, selectors_of, spellings
-from oracle.isa.matrices import LANES, Matrix, Vector
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.targets import Module, PtxVersion, Target
 from strategies.draws import derived_seed, draw, draw_several

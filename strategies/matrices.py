@@ -13,14 +13,18 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import Format, format_named
-from oracle.isa.forms import ROW_BYTES
+from oracle.isa.forms import ROW_BYTES, Format, format_named
 from oracle.layouts.storage import Tile
-from oracle.program.image import position
-from oracle.program.ops import RowAccess, loads_fragment, stores_fragment, stores_rows
-from oracle.program.places import Place
-from oracle.program.program import Program, walk
-from oracle.program.steps import accesses_registers, copies_bytes
+from oracle.program.operands import Place
+from oracle.program.program import Program, position, walk
+from oracle.program.steps import (
+    RowAccess,
+    accesses_registers,
+    copies_bytes,
+    loads_fragment,
+    stores_fragment,
+    stores_rows,
+)
 
 Image = NDArray[np.uint8]  # uint8 (image_bytes,)
 Ids = NDArray[np.intp]  # Numbers of cells

@@ -37,7 +37,7 @@ from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.execution.execution import CHUNK_IMAGES, execute
 from oracle.isa.forms import Form
 from oracle.isa.targets import Module
-from oracle.program.places import Buffer
+from oracle.program.operands import Buffer
 from oracle.program.program import Program
 from oracle.program.steps import Barrier
 from runners.emission import emit

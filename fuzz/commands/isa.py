@@ -8,8 +8,8 @@ from fuzz.options.testing import Isa
 from fuzz.output import counted
 from fuzz.output.report import Report, ReportColumn, rows_of
 from oracle.isa.forms import Form
+from oracle.isa.legality import SECTIONS
 from oracle.isa.lookup import is_available, notes_of
-from oracle.isa.reasons import SECTIONS
 from oracle.isa.targets import Module, parse_target, parse_version
 from strategies.draws import Selection
 from strategies.instructions import canonical

@@ -15,9 +15,17 @@ from fuzz.options.testing import Explain, Legal
 from fuzz.output import console, counted, emit, encoded, harmless
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import GIVEN_BYTES, read_given, reason_of
-from oracle.isa.legality import Explanation, Verdict, explain, explain_lines, says_something
-from oracle.isa.reasons import Reason
-from oracle.isa.statements import directives, matrix_instructions, without_comments
+from oracle.isa.legality import (
+    Explanation,
+    Reason,
+    Verdict,
+    directives,
+    explain,
+    explain_lines,
+    matrix_instructions,
+    says_something,
+    without_comments,
+)
 from oracle.isa.targets import DEFAULT_TARGET, DEFAULT_VERSION
 
 

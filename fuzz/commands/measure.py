@@ -27,7 +27,7 @@ from fuzz.options.testing import Measure
 from fuzz.output import check_output, counted, say, typed
 from fuzz.output.report import Report, ReportColumn, ReportRow, Section, rows_of
 from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened, runner_pool
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module, parse_release, parse_target
 from oracle.measuring.inference import Contradiction

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import FLOATS
-from oracle.arithmetic.fma import QUIET
-from oracle.isa.formats import FORMATS, Format
+from oracle.arithmetic.doubles import QUIET
+from oracle.isa.forms import FORMATS, Format
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from oracle.arithmetic.conversions import FLOATS
 from oracle.arithmetic.scratch import own_scratch
 from oracle.errors import UsageError
-from oracle.execution.multiply import multiply, product
-from oracle.isa.formats import Format
-from oracle.isa.forms import Form
+from oracle.execution.products import multiply, product
+from oracle.isa.forms import Form, Format
 from oracle.isa.lookup import FORMS, figures_of, is_available
 from oracle.isa.targets import VERSIONS, Module, PtxVersion
 from oracle.models import Model

@@ -9,7 +9,7 @@ A `Model` has the figures of all units of one target.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cache, cached_property
@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
 from oracle.errors import UsageError
-from oracle.isa.formats import Format, format_named
-from oracle.isa.forms import Form
+from oracle.isa.forms import Form, Format, format_named
 from oracle.isa.lookup import figures_of, notes_of
 from oracle.isa.targets import Release, parse_target
 
@@ -78,9 +77,9 @@ class Allowed:
         return type(value) is int and self.least <= value <= self.most
 
     @property
-    def values(self) -> tuple[Any, ...]:
+    def values(self) -> Sequence[Any]:
         """All of them."""
-        return self.words or tuple(range(self.least, self.most + 1))
+        return self.words or range(self.least, self.most + 1)
 
 
 def _words(*words: str) -> Allowed:
@@ -291,7 +290,7 @@ class NanRule:
 
 @dataclass(frozen=True, kw_only=True)
 class DoubleChain(Unit):
-    """A chain of multiply-adds in f64: see `oracle.arithmetic.double_chain`."""
+    """A chain of multiply-adds in f64: see `oracle.arithmetic.doubles`."""
 
     order: Direction
     multiply_add: Annotated[Figure[str], _words("fused", "separate")]

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS
 
 Words = NDArray[np.uint64]
 _SMALL = 16  # Numbers from 0 up to this are small: what counts, shifts and indices usually are

@@ -25,7 +25,7 @@ from enum import IntFlag
 from functools import cache, lru_cache
 from itertools import pairwise
 
-from oracle.isa.formats import FormatKind
+from oracle.isa.forms import FormatKind
 from strategies.contents.expressions import Code, Fill, Node, Sum
 
 LEAVE = 0xFFFF
@@ -46,12 +46,6 @@ class Flag(IntFlag):
     MASKED = 4
     """Its instructions are NOISE, AND of a number that is the same for all elements, and maybe ADD
     of another one; or there are none, and the value is such a number."""
-    NATIVE = 8
-    """`everywhere` is native code (`native`): its number stands for the operand, and words with its
-    numbers for the instructions."""
-    NATIVE_PLACED = 16
-    """What is placed is: the number of elements is that of the code plus 1, and words with its
-    numbers stand for them."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import FORMATS, Format, FormatKind
+from oracle.isa.forms import FORMATS, Format, FormatKind
 
 Ints = NDArray[np.int64]
 Raw = NDArray[Any]  # Raw bit patterns, in the unsigned dtype of their format

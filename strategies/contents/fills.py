@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache, partial, reduce
 from operator import or_
 
-from oracle.isa.formats import FormatKind
+from oracle.isa.forms import FormatKind
 from strategies.contents import float_fills as floats
 from strategies.contents.buffers import edges_of
 from strategies.contents.expressions import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oracle.isa.formats import Format
+from oracle.isa.forms import Format
 from strategies.contents.expressions import (
     LINE,
     NOISE,

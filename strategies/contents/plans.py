@@ -10,21 +10,27 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import FORMATS, Format
-from oracle.isa.forms import Form
+from oracle.isa.forms import FORMATS, LANES, Form, Format
 from oracle.isa.lookup import chunks_of
-from oracle.isa.matrices import LANES
 from oracle.layouts.lane_fragments import places as fragment_places
-from oracle.layouts.matrix_moves import is_packed, moves
-from oracle.layouts.storage import Tile
-from oracle.program.image import position
+from oracle.layouts.storage import Tile, is_packed, moves
 from oracle.program.lane_code import LaneCode
-from oracle.program.operands import Use
-from oracle.program.ops import AnyOp, Op, accesses_matrix, accesses_rows, multiplies
-from oracle.program.places import Word
-from oracle.program.program import Program
-from oracle.program.registers import Register
-from oracle.program.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
+from oracle.program.operands import Register, Use, Word
+from oracle.program.operations import Elementwise, Scalar
+from oracle.program.program import Program, position
+from oracle.program.steps import (
+    AnyOp,
+    Barrier,
+    Branch,
+    Copy,
+    Loop,
+    Op,
+    PlainAccess,
+    Step,
+    accesses_matrix,
+    accesses_rows,
+    multiplies,
+)
 from strategies.contents.expressions import NOISE, Fill, Raw, pattern, wide
 from strategies.contents.fills import fills_of, of_registers, of_rows, word
 from strategies.contents.float_fills import FillOperand, FillTypes

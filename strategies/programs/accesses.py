@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeGuard
 
-from oracle.isa.forms import ROW_BYTES, Form
-from oracle.isa.matrices import LANES, Matrix
+from oracle.isa.forms import LANES, ROW_BYTES, Form, Matrix
 from oracle.layouts.storage import Tile
 from oracle.program.lane_code import Statement
-from oracle.program.operands import Fragment, Held, Registers
-from oracle.program.ops import Op
-from oracle.program.places import Place, Span
-from oracle.program.steps import pack_registers, plain_load, plain_store
+from oracle.program.operands import Fragment, Held, Place, Registers, Span
+from oracle.program.operations import pack_registers
+from oracle.program.steps import Op, plain_load, plain_store
 from strategies.features import (
     FEATURES,
     HUGE_PITCH,

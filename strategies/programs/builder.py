@@ -18,19 +18,14 @@ from typing import Any, TypeVar
 
 from hypothesis.internal.conjecture.data import ConjectureData
 
-from oracle.isa.formats import Format
-from oracle.isa.forms import Form
+from oracle.isa.forms import Form, Format, Matrix
 from oracle.isa.lookup import FORMS, MMA_FORMS, is_available
-from oracle.isa.matrices import Matrix
 from oracle.isa.targets import Module, PtxVersion
 from oracle.layouts.storage import Tile
 from oracle.models import model_for
-from oracle.program.operands import Fragment, Held, Registers
-from oracle.program.operations import Operation
-from oracle.program.ops import operands_of
-from oracle.program.places import Buffer, Place, Span
+from oracle.program.operands import Buffer, Fragment, Held, Operation, Place, Registers, Span
 from oracle.program.program import Program
-from oracle.program.steps import Barrier, Copy, Step
+from oracle.program.steps import Barrier, Copy, Step, operands_of
 from strategies.features import (
     LIVE,
     OF_LANES,

@@ -14,16 +14,21 @@ from hypothesis.internal.conjecture.data import ConjectureData
 from hypothesis.strategies import SearchStrategy
 
 from oracle.errors import UsageError
-from oracle.isa.formats import FORMATS
-from oracle.isa.forms import ROW_BYTES, Form
+from oracle.isa.forms import FORMATS, ROW_BYTES, Form, Matrix
 from oracle.isa.lookup import SHAPES, is_available
-from oracle.isa.matrices import Matrix
 from oracle.isa.targets import Module
-from oracle.program.operands import Fragment, Registers
-from oracle.program.ops import MatrixAccess, accesses_matrix, accesses_rows
-from oracle.program.places import Place, Span, Uniform, Word
+from oracle.program.operands import Fragment, Place, Registers, Span, Uniform, Word
 from oracle.program.program import Program, walk
-from oracle.program.steps import Branch, Copy, Loop, Step, accesses_registers
+from oracle.program.steps import (
+    Branch,
+    Copy,
+    Loop,
+    MatrixAccess,
+    Step,
+    accesses_matrix,
+    accesses_registers,
+    accesses_rows,
+)
 from strategies.features import (
     FEATURES,
     LIVE,

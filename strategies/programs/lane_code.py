@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oracle.isa.forms import ROW_BYTES
-from oracle.isa.matrices import LANES
+from oracle.isa.forms import LANES, ROW_BYTES
 from oracle.program.lane_code import (
     LANE,
     MAX_STATEMENTS,
@@ -26,12 +25,11 @@ from oracle.program.lane_code import (
     class_of,
     every,
     read_by,
+    run_lanes,
     statements_taken,
     written_by,
 )
-from oracle.program.lane_execution import run_lanes
-from oracle.program.operands import Registers
-from oracle.program.registers import MOST_LISTED
+from oracle.program.operands import MOST_LISTED, Registers
 from oracle.scalar import SCALARS, ScalarInstruction
 from strategies.features import OF_SCALAR
 from strategies.programs.builder import Builder, Dice, LiveValue

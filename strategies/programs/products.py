@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from oracle.isa.formats import Format
-from oracle.isa.forms import Form
+from oracle.isa.forms import Form, Format, Matrix
 from oracle.isa.lookup import chunks_of, selectors_of
-from oracle.isa.matrices import Matrix
 from oracle.program.lane_code import LANE, Assign, LaneCode, Statement
-from oracle.program.operands import Fragment, Held, Registers
-from oracle.program.operations import Operation, operations
-from oracle.program.ops import Op
-from oracle.program.steps import Elementwise, set_registers
+from oracle.program.operands import Fragment, Held, Operation, Registers, operations
+from oracle.program.operations import Elementwise, set_registers
+from oracle.program.steps import Op
 from oracle.scalar import SCALARS
 from strategies.features import (
     LIVE,

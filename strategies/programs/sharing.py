@@ -11,13 +11,19 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
-from oracle.isa.matrices import replicated
+from oracle.isa.forms import replicated
 from oracle.program.definedness import undefined
-from oracle.program.operands import Use
-from oracle.program.ops import Product, is_main, multiplies, multiplies_registers, stores_rows
+from oracle.program.operands import Register, Use, listed, text_of
+from oracle.program.operations import copied, set_registers
 from oracle.program.program import Program, fresh_bank, space_of, walk
-from oracle.program.registers import Register, listed, text_of
-from oracle.program.steps import Step, copied, set_registers
+from oracle.program.steps import (
+    Product,
+    Step,
+    is_main,
+    multiplies,
+    multiplies_registers,
+    stores_rows,
+)
 from strategies.features import Feature, Focus, Has
 from strategies.programs.builder import Dice
 from strategies.programs.single_instruction import one

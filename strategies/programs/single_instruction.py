@@ -14,17 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import Format, FormatKind
-from oracle.isa.forms import Form
-from oracle.isa.matrices import Matrix
+from oracle.isa.forms import Form, Format, FormatKind, Matrix
 from oracle.layouts.storage import read, write
-from oracle.program.image import position
-from oracle.program.operands import Registers, Use
-from oracle.program.operations import Operation
-from oracle.program.ops import MatrixAccess, Op, Product, loads_fragment, product_of
-from oracle.program.places import Buffer, Place, Span
-from oracle.program.program import Program
-from oracle.program.steps import Elementwise, PlainAccess, Step
+from oracle.program.operands import Buffer, Operation, Place, Registers, Span, Use
+from oracle.program.operations import Elementwise
+from oracle.program.program import Program, position
+from oracle.program.steps import (
+    MatrixAccess,
+    Op,
+    PlainAccess,
+    Product,
+    Step,
+    loads_fragment,
+    product_of,
+)
 from strategies.matrices import Image
 from strategies.programs.builder import ACCESS_FORMS
 

@@ -23,10 +23,16 @@ from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS as ISA
 from oracle.isa.lookup import mma_form, mma_sync_form
 from oracle.isa.targets import Module
-from oracle.program.ops import Op, multiplies_fragments, stores_fragment, stores_rows
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
-from oracle.program.steps import plain_load, plain_store
+from oracle.program.steps import (
+    Op,
+    multiplies_fragments,
+    plain_load,
+    plain_store,
+    stores_fragment,
+    stores_rows,
+)
 from runners.emission import emit
 from runners.faults import CATALOGUE, by_name
 from runners.kernels import KernelModule

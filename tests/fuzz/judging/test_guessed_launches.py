@@ -15,9 +15,8 @@ from fuzz.findings.launches import (
     parse_launch,
     setup_of,
 )
-from fuzz.judging.edges import edges_of
 from fuzz.judging.guessing import guess
-from fuzz.judging.reference import image_of, rounded, undecided
+from fuzz.judging.reference import edges_of, image_of, rounded, undecided
 from fuzz.reducer import pieces_of
 from oracle.errors import UsageError
 from runners.simulated import SimulatedDevice

@@ -14,15 +14,17 @@ from oracle.execution.execution import execute
 from oracle.execution.tracing import trace
 from oracle.layouts.storage import Tile, read
 from oracle.program.definedness import undefined
-from oracle.program.ops import (
+from oracle.program.program import walk
+from oracle.program.steps import (
     Op,
+    PlainAccess,
+    Step,
+    is_plain_load,
     multiplies_fragments,
     multiplies_registers,
     stores_fragment,
     stores_rows,
 )
-from oracle.program.program import walk
-from oracle.program.steps import PlainAccess, Step, is_plain_load
 from strategies.simplification.examples import Example
 from strategies.simplification.isolation import isolated, loaded
 

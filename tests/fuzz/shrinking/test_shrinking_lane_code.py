@@ -20,10 +20,9 @@ from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every
-from oracle.program.ops import product_of
-from oracle.program.places import Place
+from oracle.program.operands import Place
 from oracle.program.program import Program, walk
-from oracle.program.steps import Barrier, Branch, Loop
+from oracle.program.steps import Barrier, Branch, Loop, product_of
 from runners.emission import emit
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, ForwardingRunner, Ran

@@ -11,7 +11,7 @@ from reference.any_dots import any_dot
 from test_truncated_dots import patterns
 
 from oracle.arithmetic.conversions import flushed
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS
 from oracle.models import Figure, model_for
 from oracle.models.figures import ROUNDINGS, Confidence, TruncatedDot, allowed_of
 
