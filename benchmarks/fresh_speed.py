@@ -27,9 +27,9 @@ from cuda_speed import program
 from oracle.isa.lookup import FORMS, form_of
 from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.program.ops import product_of
 from oracle.program.program import Program
-from runners.cuda.reference import DeviceReference
+from oracle.program.steps import product_of
+from runners.cuda.fresh import DeviceReference
 from runners.cuda.session import Session
 from runners.emission import emit
 from runners.reference.encoding import encode

@@ -55,7 +55,7 @@ from corpus.store import (
     shown_forms,
 )
 from oracle.errors import UsageError, WarpfuzzError
-from oracle.isa.statements import directives, matrix_instructions, without_comments
+from oracle.isa.legality import directives, matrix_instructions, without_comments
 
 
 class CauseGroup(NamedTuple):
@@ -154,10 +154,7 @@ class Pruned(NamedTuple):
 
 
 def prune(corpus: Corpus, *, dry_run: bool = False) -> Pruned:
-    """Remove all but the smallest finding of each family and kind, or only say what would go.
-
-    The raw findings that the kept ones were shrunk from are kept, too.
-    """
+    """Remove all but the smallest of each family and its raw forms, or say what would go."""
     if dry_run:
         return _pruned(corpus)[0]
     with corpus.exclusively():
@@ -194,10 +191,7 @@ def _pruned(corpus: Corpus) -> tuple[Pruned, list[tuple[Entry, str | None]]]:
 
 
 def verify(corpus: Corpus) -> Iterator[Problem]:
-    """Yield everything that is wrong with a corpus, by finding; nothing is changed.
-
-    Beyond what a scan reports: files that no description lists, and broken entries set aside.
-    """
+    """Yield all that is wrong with a corpus, unlisted files and what was set aside, too."""
     unlisted = (
         f"the finding's {DESCRIPTION} does not list it, and merging and exporting leave it out; "
         "move it out of the corpus"
@@ -272,8 +266,7 @@ def is_archive(path: Path) -> bool:
 def opened_archive(path: Path) -> Iterator[Corpus]:
     """Unpack an archive into a temporary folder, and open that as a corpus.
 
-    Raises UsageError if it is no archive of a corpus: no ZIP file, one with other things in it, or
-    with more than `ARCHIVE_BYTES`, and InfrastructureError if it cannot be read or unpacked.
+    UsageError: it holds anything else, or more than `ARCHIVE_BYTES`. InfrastructureError: the disk.
     """
     with (
         durable.explained("unpack", path),
@@ -347,22 +340,16 @@ def _too_much() -> UsageError:
     )
 
 
-CASE_FILE = "case.json"
-"""Name of the file that describes the case."""
-_CASE_BYTES = 16 << 20
-"""Most bytes of all files of a case together."""
+CASE_FILE = "case.json"  # name of the file that describes the case
+_CASE_BYTES = 16 << 20  # most bytes of all files of a case together
 
 
 def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
     """Read a case that a person wrote, and its files.
 
-    `case.json` holds the fields of `corpus.finding.Case`; only `kind` has to be there.
-    `instructions`, `target` and `ptx_version` are taken from the module and the identity from the
-    first instruction's opcode, if they are left out. All other files of the folder belong to the
-    case.
-
-    Raises UsageError if the folder is not such a case, and InfrastructureError if it cannot be
-    read.
+    `case.json` holds the fields of `corpus.finding.Case`; only `kind` has to be there. What else is
+    left out is taken from the module: its instructions, the first one's opcode for the identity.
+    All other files of the folder belong to the case. Raises UsageError if it is no such folder.
     """
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder; name one that has a {CASE_FILE} and a PTX module")

@@ -15,27 +15,25 @@ from numpy.typing import NDArray
 
 from corpus.store import Entry
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa.formats import format_named
-from oracle.isa.forms import Form
+from oracle.isa.forms import Form, Matrix, format_named
 from oracle.isa.lookup import SHAPES, form_of
-from oracle.isa.matrices import Matrix
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.program.lane_code import MAX_DEPTH, Assign, If, LaneCode, Leave, Repeat, Statement
-from oracle.program.operands import StepBase
-from oracle.program.ops import Op, is_repeated, memory_of, operands_of
-from oracle.program.places import Buffer, Place, Word
+from oracle.program.operands import Buffer, Place, StepBase, Word
+from oracle.program.operations import SCALARS, Elementwise, Scalar
 from oracle.program.program import Program
 from oracle.program.steps import (
     MAX_NESTING,
-    SCALARS,
     Barrier,
     Branch,
     Copy,
-    Elementwise,
     Loop,
+    Op,
     PlainAccess,
-    Scalar,
     Step,
+    is_repeated,
+    memory_of,
+    operands_of,
     plain_load,
     plain_store,
 )
@@ -47,8 +45,7 @@ _INSTRUCTIONS = {
 """Names in files of steps with these mnemonics; others have their mnemonic."""
 _STORED = {"set_registers": {"destination": "registers"}}
 """What fields of a step are called in a file where it is not as in the step, by its action."""
-_FORMAT = 1
-"""Version of what is written here."""
+_FORMAT = 1  # version of what is written here
 _LEFT_OUT = ("address", "computed")
 """Fields that are left out where they are None or empty: programs without them keep their bytes,
 by which findings are named."""
@@ -71,8 +68,7 @@ def decode_program(data: bytes, source: str) -> Program:
     """Return the program that `encode_program` wrote.
 
     Every field is checked for its type before anything is made of it; what it may hold, and how
-    large a program may be, the rows of `oracle` say. Raises InfrastructureError if it is none. A
-    message names the file `source`.
+    large a program may be, the rows of `oracle` say. InfrastructureError: `source` holds none.
     """
     try:
         if len(data) > _BYTES:
@@ -254,11 +250,9 @@ _DTYPES = frozenset(
 
 
 def pack(array: NDArray[Any]) -> bytes:
-    """Return an array as the contents of a `.npy` file.
+    """Return an array of numbers as a `.npy` file, without a time or a compressor's choices.
 
-    A `.npy` file holds shape, dtype and the bare bytes in row-major order, and no time and no
-    compressor's choices as a `.npz` file does. Raises UsageError if its elements are no integers,
-    floats or truth values. Memory images are uint8 (images, bytes).
+    UsageError: its elements are no numbers. Memory images are uint8 (images, bytes).
     """
     dtype = array.dtype.newbyteorder("<")
     if dtype.str not in _DTYPES:
@@ -274,8 +268,7 @@ def pack(array: NDArray[Any]) -> bytes:
 def unpack(entry: Entry, name: str) -> NDArray[Any]:
     """Return the array in one of a finding's `.npy` files, as `pack` writes them and not others.
 
-    Raises UsageError if the finding has no file of this name, and InfrastructureError if it is
-    missing, was changed, or holds no array.
+    UsageError: there is no such file. InfrastructureError: it was changed, or holds no array.
     """
     try:
         return array_of(entry.read(name))

@@ -33,7 +33,7 @@ from corpus.known import (
     read_answers,
 )
 from fuzz.findings.families import accused
-from fuzz.findings.stored import ask, words_of
+from fuzz.findings.replay import ask, words_of
 from fuzz.kinds import KINDS, compiler_words, level_words
 from oracle.isa.lookup import SHAPES
 from runners.assemblers.assembler import Assembler

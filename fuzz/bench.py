@@ -36,7 +36,7 @@ from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS, is_available
 from oracle.isa.targets import Module
-from oracle.program.image import different
+from oracle.program.program import different
 from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, FaultPlace, by_name
 from runners.faults.statements import statements

@@ -31,7 +31,7 @@ from fuzz.compilers.members import COMPILE_SECONDS, Member, RunPlace
 from fuzz.findings.case import TEXT_CHARACTERS, made_by
 from fuzz.findings.families import Bucket, form_name
 from fuzz.findings.making import is_value_finding
-from fuzz.findings.stored import EXPANSION
+from fuzz.findings.replay import EXPANSION
 from fuzz.kinds import BY_OUTCOME, described
 from fuzz.reducer import has_loop, instructions_in, opcodes_of, telling
 from oracle.isa.lookup import forms_by_opcode

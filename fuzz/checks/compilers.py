@@ -60,8 +60,7 @@ from fuzz.compilers.members import (
 )
 from fuzz.findings import families
 from fuzz.findings.case import Evidence, case_of, files_of, instructions_of
-from fuzz.findings.replay import Attempt
-from fuzz.findings.verdicts import judge
+from fuzz.findings.verdicts import Attempt, judge
 from fuzz.kinds import KINDS, described
 from fuzz.runner import RunnerChoice, kind_of_failure, without_figures
 from oracle.errors import InfrastructureError

@@ -27,7 +27,7 @@ from fuzz.diagnosis.lane_code import refused_code
 from fuzz.findings import families
 from fuzz.findings.case import ACTUAL, Evidence, case_of, files_of, subject_of
 from fuzz.findings.families import Bucket
-from fuzz.findings.replay import (
+from fuzz.findings.verdicts import (
     COPIES,
     KERNEL_SECONDS,
     Attempt,

@@ -26,7 +26,7 @@ from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, RunPlace, p
 from fuzz.console import ended_by_signals, watching
 from fuzz.findings.families import FamilyState, asked_of
 from fuzz.findings.making import ReplayOptions, is_runnable
-from fuzz.findings.stored import Replayed, Replays, is_expansion
+from fuzz.findings.replay import Replayed, Replays, is_expansion
 from fuzz.gating import (
     SOURCES,
     GateItem,

@@ -123,11 +123,6 @@ def _sentences(
                 else "Note: it does not come out the same each time: the kernel may race, which "
                 "nobody looked for."
             )
-    if any(row["unassembled"] for _, row in found):
-        yield (
-            "no ptxas here takes the kernel, so that none was asked whether it takes the smaller "
-            "one"
-        )
     quiet = [f"guessed: {sentence}" for sentence in case.guessed]
     if quiet:
         how = "Override with --launch FILE; as it was launched:"

@@ -25,10 +25,19 @@ from fuzz.output.report import Report, ReportColumn, rows_of
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import GIVEN_BYTES, read_given, reason_of
 from oracle.isa.forms import Form
-from oracle.isa.legality import Explanation, Verdict, explain, explain_lines, says_something
+from oracle.isa.legality import (
+    SECTIONS,
+    Explanation,
+    Reason,
+    Verdict,
+    directives,
+    explain,
+    explain_lines,
+    matrix_instructions,
+    says_something,
+    without_comments,
+)
 from oracle.isa.lookup import is_available, notes_of
-from oracle.isa.reasons import SECTIONS, Reason
-from oracle.isa.statements import directives, matrix_instructions, without_comments
 from oracle.isa.targets import (
     DEFAULT_TARGET,
     DEFAULT_VERSION,
@@ -218,7 +227,7 @@ _COLUMNS = 100
 def list_models(options: ModelsList) -> None:
     """Print the target of every built-in model, and how sure its figures are."""
     from oracle.models import model_for
-    from oracle.models.targets import BASES
+    from oracle.models.files import BASES
 
     kinds = ("measured", "published", "inferred")
     rows = []
@@ -264,7 +273,7 @@ def show_model(options: ModelsShow) -> None:
 def export_model(options: ModelsExport) -> None:
     """Write a model in another format."""
     from corpus import durable
-    from oracle.models.exports import EXPORTS
+    from oracle.models.files import EXPORTS
 
     check_output("--output", options.output)
     text = EXPORTS[options.format](_named(options.name))

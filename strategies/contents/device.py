@@ -258,7 +258,6 @@ class _Assembler:
         self._known: dict[Stored, int] = {}
 
     def stored(self, one: Stored) -> int:
-        """Return where constants are."""
         if one not in self._known:
             self._known[one] = len(self.constants)
             self.constants += one.values
@@ -311,7 +310,6 @@ class _Class:
         return start
 
     def _native(self, which: int, native: Native) -> list[int]:
-        """Return the number of a function, and its numbers in words, with the places of tables."""
         numbers = list(native.numbers)
         for place, table in native.tables:
             numbers[place] = self._assembler.stored(table)
@@ -319,7 +317,6 @@ class _Class:
         return [which, *(both[i] | both[i + 1] << 32 for i in range(0, len(numbers), 2))]
 
     def _moved(self, made: Movable) -> tuple[list[int], Flag]:
-        """Return code that has the numbers of constants and scalars that these have here."""
         self._assembler.factors = max(self._assembler.factors, made.factors)
         for one, unit in made.symbols.items():
             if isinstance(one, FillScalar):
@@ -331,7 +328,6 @@ class _Class:
         return words, made.flags
 
     def _number(self, one: Stored | FillScalar) -> int:
-        """Return where a constant is, or the number of a scalar."""
         if isinstance(one, Stored):
             return self._assembler.stored(one)
         number = self.scalars.setdefault(one, len(self.scalars))
@@ -339,7 +335,6 @@ class _Class:
         return number
 
     def image(self) -> int:
-        """Return where the code of an image starts, which computes the scalars that are needed."""
         key, code = tuple(self.needed), self._assembler.words
         if key not in self._images:
             block, names = CodeBlocks(FillUnit(64, 1, 1), has_scalars=False), list[Name]()

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS
 from strategies.contents.bytecode import (
     RIGHT_OF_NUMBERS,
     SUM,
@@ -83,7 +83,6 @@ class _NativeWriter:
         self.each: list[str] = []
 
     def number(self, value: int) -> str:
-        """Return a number that is given."""
         self._numbers.append(value & _MASK)
         return f"k[{len(self._numbers) - 1}]"
 
@@ -98,7 +97,6 @@ class _NativeWriter:
         return self.number(one)
 
     def _table(self, one: Value) -> str:
-        """Return where a table starts."""
         assert isinstance(one, Stored)
         self._tables.append((len(self._numbers), one))
         return self.number(0)
@@ -139,7 +137,6 @@ class _NativeWriter:
 
     @property
     def first_table(self) -> int:
-        """The first of its numbers that says where a table starts."""
         return self._tables[0][0]
 
     def native(self, *end: str) -> tuple[str, Native]:
@@ -223,7 +220,6 @@ def natives(
 def _written(
     fill: Fill, unit: FillUnit, bits: int
 ) -> tuple[tuple[str, Native] | None, tuple[str, Native] | None]:
-    """Return native code of both halves of a fill, of a known shape or not."""
     if bits == 4 or not _are_summed_together(fill.everywhere, unit):  # 4: two share a byte
         return None, None
     first, second = CodeBlocks(unit, has_scalars=False), CodeBlocks(unit, has_scalars=False)

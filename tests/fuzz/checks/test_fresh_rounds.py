@@ -34,8 +34,8 @@ from oracle.errors import InfrastructureError
 from runners import simulated_runner
 from runners.protocol import Compiled, Failure, Images, Ran, Trouble
 from runners.reference.encoding import Encoded
-from runners.reference.host import HostReference
 from runners.reference.self_check import Compared
+from runners.reference.shipped import HostReference
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand
 from strategies.coverage import Batch, ProgramCoverage

@@ -15,8 +15,7 @@ from corpus.programs import unpack
 from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import Examination, Job
 from fuzz.findings.case import ACTUAL, subject_of
-from fuzz.findings.replay import COPIES
-from fuzz.findings.verdicts import differences
+from fuzz.findings.verdicts import COPIES, differences
 from fuzz.runner import RunnerChoice, opened
 from oracle.bounds.permission import permitted
 from oracle.execution.execution import execute

@@ -24,7 +24,6 @@ from fuzz.findings.launches import Setup, parse_launch, setup_of
 from fuzz.judging import judging
 from fuzz.judging.judging import Holds, KernelReducer, shows
 from fuzz.judging.reference import Expected, Left, Reference, forgetting
-from runners.compilers import FoundCompiler
 from runners.protocol import Failure, Trouble
 
 HEAD = """\
@@ -96,12 +95,6 @@ for one; do
   last=$one
 done
 """
-
-
-def without_assemblers() -> None:
-    """Find no ptxas, whatever is installed."""
-    reduce_little()
-    judging.discover_assemblers = lambda: FoundCompiler(assemblers=(), problems=())
 
 
 def judge(folder: Path, *words: object, text: str = SUMS, **more: Any) -> Ended:
@@ -212,13 +205,6 @@ def test_what_is_made_smaller_is_given_to_a_ptxas(tmp_path: Path) -> None:
     assert ended.code == 1, ended.err
     (module,) = tmp_path.glob("warpfuzz-corpus/findings/*/module.ptx")
     assert "mov.b32" not in module.read_text()
-    assert "no ptxas here" not in ended.out
-
-
-def test_it_is_said_that_there_was_no_ptxas_to_ask(tmp_path: Path) -> None:
-    ended = judge(tmp_path, "--ptx-pass", PASS, prepare=without_assemblers)
-    assert ended.code == 1, ended.err
-    assert "no ptxas here takes the kernel" in " ".join(ended.out.split())
 
 
 def test_a_pass_that_changes_nothing_is_clean_and_the_guesses_are_said(tmp_path: Path) -> None:
@@ -284,7 +270,7 @@ BROKEN_LAUNCHES = {
     "block = [64, 32]": "1024",
     "[arguments]\nm = 3": "no parameter m",
     "[arguments]\nn = 1.5": "no integer of 32 bits",
-    "[arguments]\nin = { bytes = 16, type = \"f8\" }": "one of b8, b16, b32",
+    "[arguments]\nin = { bytes = 16, type = \"f8\" }": "b8|b16|b32",
     'entry = "other"': "sums",
     "[": "TOML",
 }  # fmt: skip

@@ -32,7 +32,7 @@ from fuzz.commands.run import _seed, resumed
 from fuzz.explain.folder import reproduction
 from fuzz.explain.page import page_of
 from fuzz.findings.making import ReplayOptions, commands_of
-from fuzz.findings.stored import Replays
+from fuzz.findings.replay import Replays
 from fuzz.options.testing import Legal, Run
 from fuzz.output import console
 from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set, write_set
