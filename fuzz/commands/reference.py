@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
+from corpus import durable
 from fuzz.options.operating import ModelsExport, ModelsList, ModelsShow
 from fuzz.options.testing import Explain, Isa, Legal
 from fuzz.output import check_output, console, counted, emit, encoded, harmless
@@ -47,10 +47,9 @@ from oracle.isa.targets import (
     parse_target,
     parse_version,
 )
-
-if TYPE_CHECKING:
-    from oracle.models import Model
-    from oracle.models.figures import Unit
+from oracle.models import Model, model_for
+from oracle.models.figures import DotUnit, DoubleChain, NanRule, Unit
+from oracle.models.files import BASES, EXPORTS, read_model
 
 # Verdicts
 
@@ -226,9 +225,6 @@ _COLUMNS = 100
 
 def list_models(options: ModelsList) -> None:
     """Print the target of every built-in model, and how sure its figures are."""
-    from oracle.models import model_for
-    from oracle.models.files import BASES
-
     kinds = ("measured", "published", "inferred")
     rows = []
     for number, base in BASES.items():
@@ -272,9 +268,6 @@ def show_model(options: ModelsShow) -> None:
 
 def export_model(options: ModelsExport) -> None:
     """Write a model in another format."""
-    from corpus import durable
-    from oracle.models.files import EXPORTS
-
     check_output("--output", options.output)
     text = EXPORTS[options.format](_named(options.name))
     if options.output is not None:
@@ -287,9 +280,6 @@ def export_model(options: ModelsExport) -> None:
 
 def _named(name: str) -> Model:
     """Return the model of a target, or of a file."""
-    from oracle.models import model_for
-    from oracle.models.files import read_model
-
     if name in TARGETS:
         return model_for(name)
     if name and Path(name).exists():
@@ -301,8 +291,6 @@ def _named(name: str) -> Model:
 
 def _named_unit(unit: Unit) -> tuple[str, str]:
     """Return what a unit computes, and the formats of D, A, B and C where it is for some alone."""
-    from oracle.models.figures import DotUnit, DoubleChain
-
     if isinstance(unit, DotUnit):
         compilers = f"CUDA {unit.compilers}" if unit.compilers else ""
         return " ".join(filter(None, (unit.instruction, *unit.shapes, compilers))), unit.types
@@ -310,8 +298,6 @@ def _named_unit(unit: Unit) -> tuple[str, str]:
 
 
 def _words(value: object) -> str:
-    from oracle.models.figures import NanRule
-
     if isinstance(value, NanRule):
         order = ", ".join(value.order) or "none"
         return f"of {order}; invalid {value.invalid:#x}, canonical {value.canonical:#x}"
