@@ -211,7 +211,7 @@ class _Search:
         self.every = self.values()
         """Every value that each figure can have."""
 
-    def values(self) -> dict[str, tuple[Any, ...]]:
+    def values(self) -> dict[str, Sequence[Any]]:
         # Words of NaNs are read off.
         evidence = self.evidence
         invalids = evidence.part(("infinities and overflow",)).nans()[:4] or [_INVALID]
@@ -328,8 +328,10 @@ class _Floats(_Search):
         self.halves = self.d_type == c_type == "f16"
         super().__init__(evidence)
 
-    def values(self) -> dict[str, tuple[Any, ...]]:
-        made = {name: one.values for name, one in allowed_of(TruncatedDot).items() if name != "nan"}
+    def values(self) -> dict[str, Sequence[Any]]:
+        made: dict[str, Sequence[Any]] = {
+            name: one.values for name, one in allowed_of(TruncatedDot).items() if name != "nan"
+        }
         made["block"] = (*range(self.depth, 0, -1), *range(self.depth + 1, 33))
         made["interleaved"] = tuple(range(self.depth // 2 + 1))
         made["zero_exponent"] = tuple(_ZERO_EXPONENTS)

@@ -9,7 +9,7 @@ A `Model` has the figures of all units of one target.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cache, cached_property
@@ -78,9 +78,9 @@ class Allowed:
         return type(value) is int and self.least <= value <= self.most
 
     @property
-    def values(self) -> tuple[Any, ...]:
+    def values(self) -> Sequence[Any]:
         """All of them."""
-        return self.words or tuple(range(self.least, self.most + 1))
+        return self.words or range(self.least, self.most + 1)
 
 
 def _words(*words: str) -> Allowed:

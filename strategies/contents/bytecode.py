@@ -52,12 +52,6 @@ class Flag(IntFlag):
     MASKED = 4
     """Its instructions are NOISE, AND of a number that is the same for all elements, and maybe ADD
     of another one; or there are none, and the value is such a number."""
-    NATIVE = 8
-    """`everywhere` is native code (`native`): its number stands for the operand, and words with its
-    numbers for the instructions."""
-    NATIVE_PLACED = 16
-    """What is placed is: the number of elements is that of the code plus 1, and words with its
-    numbers stand for them."""
 
 
 @dataclass(frozen=True, eq=False)
