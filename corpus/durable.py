@@ -20,10 +20,8 @@ from typing import BinaryIO
 from oracle.errors import InfrastructureError
 
 _FOLDER_ITSELF = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-TEMPORARY = ".tmp-"
-"""What the name of a temporary folder starts with."""
-FILE_BYTES = 64 << 20
-"""Most bytes of one file of a finding: four images of the largest program."""
+TEMPORARY = ".tmp-"  # what the name of a temporary folder starts with
+FILE_BYTES = 64 << 20  # most bytes of one file of a finding: four images of the largest program
 DESCRIPTION_BYTES = 4 << 20
 """Most bytes of a description. The longest of a campaign had 18 KB (2026-11); decoded, the worst
 JSON takes 40 times its size in memory."""
@@ -53,10 +51,7 @@ _REASONS = {
 
 @contextmanager
 def explained(doing: str, path: Path) -> Iterator[None]:
-    """Turn an OSError into an InfrastructureError: what failed, why, and what to do.
-
-    `doing` is what is being done to `path`, such as "write".
-    """
+    """Turn an OSError of `doing` ("write") into an InfrastructureError: why, and what to do."""
     try:
         yield
     except OSError as error:
@@ -68,10 +63,7 @@ def explained(doing: str, path: Path) -> Iterator[None]:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a folder is there; an OSError (ELOOP, ENOTDIR) if something else is, such as a link.
-
-    Links are not followed.
-    """
+    """Whether a folder is there; an OSError (ELOOP, ENOTDIR) if a link or something else is."""
     try:
         _check(path.lstat(), stat.S_IFDIR, errno.ENOTDIR, path)
     except FileNotFoundError:
@@ -90,10 +82,7 @@ def _refused(number: int, path: Path) -> OSError:
 
 
 def open_plain(path: Path, flags: int = os.O_RDONLY) -> int:
-    """Open a plain file as os.open does; return its descriptor.
-
-    OSError is ELOOP for a link, ENXIO for anything else that is no plain file, or of os.open.
-    """
+    """Open a plain file as os.open; OSError is ELOOP for a link, ENXIO for no plain file."""
     # A pipe or a device is not even opened: that alone can wait, or do something.
     try:
         _check(path.lstat(), stat.S_IFREG, errno.ENXIO, path)
@@ -136,16 +125,14 @@ def sync_folder(path: Path) -> None:
     """Flush the names in a folder to the disk."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except PermissionError:
-        return  # A folder that may be entered and not listed cannot be flushed either.
-    try:
-        os.fsync(descriptor)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
     except OSError as error:
-        # Some file systems cannot flush a folder on its own, and need not.
-        if error.errno != errno.EINVAL:
+        # One that may not be listed, or of some file systems, cannot be flushed on its own.
+        if error.errno not in (errno.EINVAL, errno.EACCES, errno.EPERM):
             raise
-    finally:
-        os.close(descriptor)
 
 
 def make_folder(path: Path) -> None:
@@ -157,10 +144,7 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def workspace(parent: Path) -> Iterator[Path]:
-    """Give a locked temporary folder inside `parent`, and remove it with what is left in it.
-
-    It may be renamed in the meantime: then it is kept.
-    """
+    """Give a locked temporary folder in `parent`, and remove it, unless it was renamed."""
     while True:
         path = parent / f"{TEMPORARY}{os.urandom(8).hex()}"
         path.mkdir()
@@ -199,10 +183,9 @@ def _lock(descriptor: int) -> bool | None:
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder; its owner's death releases it.
+    """Hold the lock of a folder until its owner dies; an OSError after `LOCK_SECONDS`.
 
-    An OSError says that somebody else holds it for longer than `LOCK_SECONDS`. On a file system
-    without locks, one writer at a time is up to the user.
+    On a file system without locks, one writer at a time is up to the user.
     """
     give_up = time.monotonic() + LOCK_SECONDS
     descriptor = os.open(folder, _FOLDER_ITSELF)
@@ -231,10 +214,7 @@ def claimed(path: Path) -> Iterator[bool]:
 
 
 def replace_file(path: Path, data: bytes, parent: Path) -> None:
-    """Replace a file as a whole: a reader sees the old or the new one.
-
-    Temporary folders are made in `parent`, a folder on the same file system.
-    """
+    """Replace a file as a whole, by a temporary folder in `parent`, on the same file system."""
     with workspace(parent) as folder:
         fresh = folder / path.name
         write_file(fresh, data)

@@ -132,15 +132,13 @@ _VARIANT = re.compile(r"^(mma\.sp)::\w+(?= |$)")
 class Identity(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What findings of one cause have in common, whatever compiler, level or contents showed it."""
 
-    failure: NonEmpty
-    """`WRONG_RESULT`, or the kind in its own word: "internal error", "crash"."""
+    failure: NonEmpty  # `WRONG_RESULT`, or the kind in its own word: "internal error", "crash"
     instructions: tuple[NonEmpty, ...] = ()
     """The guilty instructions as PTX spells them, most telling first, or the unit of a
     multiplication ("mma.sync of 8-bit floats"); none where a message alone tells the cause."""
     condition: str = ""
     """Without which it is right: "d in the registers of a multiplicand", "in a loop of lanes"."""
-    message: str = ""
-    """A tool's message with numbers and names abstracted: "Internal error: C7907"."""
+    message: str = ""  # a tool's message with numbers and names abstracted: "Internal error: C7907"
 
     @classmethod
     def of(cls, kind: Kind, *instructions: str, condition: str = "", message: str = "") -> Identity:
@@ -158,8 +156,7 @@ class Identity(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return " | ".join(filter(None, (self.failure, names, self.condition, self.message)))
 
 
-WRONG_STEP = "wrong step"
-"""Detail of a case: what experiments show to be wrong."""
+WRONG_STEP = "wrong step"  # detail of a case: what experiments show to be wrong
 BESIDE = "beside other kernels"
 """Condition of what a compiler gets wrong because of other kernels in the module."""
 DIVERGED = "under a condition that differs between lanes"
@@ -180,8 +177,7 @@ class OracleVerdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     reasons: tuple[SaidReason, ...] = ()
 
 
-RIGHT = ("match", "accepted")
-"""Outcomes of those who agree with the oracle."""
+RIGHT = ("match", "accepted")  # outcomes of those who agree with the oracle
 
 
 class RunnerVerdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -271,8 +267,7 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whatever else is worth keeping, such as how often it replayed."""
     created: Annotated[datetime, Meta(tz=True)] = field(
         default_factory=lambda: datetime.now(UTC).replace(microsecond=0)
-    )
-    """When it was found, UTC."""
+    )  # when it was found, UTC
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -353,8 +348,7 @@ def _listed(parts: Iterable[str]) -> str:
 
 COMPILERS = ("ptxas", "driver")
 """Names of compilers: NVIDIA's assembler, and what the driver has of it."""
-DEFAULT_LEVEL = 3
-"""Of ptxas (`ptxas --help`), which what the driver has of it is taken for, too."""
+DEFAULT_LEVEL = 3  # of ptxas (`ptxas --help`), which what the driver has of it is taken for, too
 
 
 class Build(NamedTuple):
@@ -363,8 +357,7 @@ class Build(NamedTuple):
     compiler: str
     """One of `COMPILERS`, or another one by its name. With planted faults, a pass, a front end or
     a runner of somebody else's these are part of the name: it is no compiler of NVIDIA's alone."""
-    version: str
-    """Such as "13.5.37", with options behind it; of the driver's compiler that of CUDA."""
+    version: str  # such as "13.5.37", with options behind it; of the driver's compiler that of CUDA
     level: int
 
 
@@ -406,8 +399,7 @@ def wrong_builds(case: Case) -> frozenset[Build]:
     return frozenset(found)
 
 
-SCHEMA = 3
-"""Version of `finding.json` that this module writes."""
+SCHEMA = 3  # version of `finding.json` that this module writes
 Document = dict[str, Any]
 
 _BY_CONTENTS = (
@@ -492,10 +484,7 @@ def _identity(kind: Kind, key: str) -> Identity:
 
 
 def encode(finding: Finding) -> bytes:
-    """Return `finding.json`: indented, keys sorted, a newline at the end.
-
-    Raises UsageError if the finding is not what the schema allows.
-    """
+    """Return `finding.json`; UsageError if the finding is not what the schema allows."""
     try:
         document = {"schema": SCHEMA, **msgspec.to_builtins(finding)}
         data = msgspec.json.format(msgspec.json.encode(document, order="sorted"), indent=2)
@@ -512,10 +501,7 @@ def encode(finding: Finding) -> bytes:
 
 
 def decode(data: bytes, path: Path) -> Finding:
-    """Return the finding that a `finding.json` of any known schema describes.
-
-    BrokenEntryError, which names `path`, says that it is no such thing, or of a later schema.
-    """
+    """Return what a `finding.json` of any known schema describes, or BrokenEntryError."""
     document = read_document(data, path)
     version = document.get("schema")
     if type(version) is int and version > SCHEMA:

@@ -47,12 +47,9 @@ from corpus.finding import (
 from corpus.store import DESCRIPTION, FINDINGS, MANIFEST, Corpus, Entry, open_corpus, read_entry
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import TOML_BYTES, parse_toml, read_given
-from oracle.isa.targets import TARGETS
 
-SCHEMA = 2
-"""Version of the file that this module writes; it reads 1, too."""
-PACKAGED = "known.toml"
-"""Name of the file that comes with warpfuzz."""
+SCHEMA = 2  # version of the file that this module writes; it reads 1, too
+PACKAGED = "known.toml"  # name of the file that comes with warpfuzz
 
 _VERSION = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,9}", re.ASCII)
 _OPERATORS = {
@@ -67,10 +64,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 @cache
 def parse_range(text: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return the bounds, each a sign and numbers, that a text such as ">=12.0,<13.2" names.
-
-    Raises ValueError if it names none.
-    """
+    """Return the bounds, each a sign and numbers, of ">=12.0,<13.2"; else ValueError."""
     bounds = []
     for part in text.split(","):
         found = re.fullmatch(rf"\s*({'|'.join(_OPERATORS)})\s*({_VERSION.pattern})\s*", part, re.A)
@@ -225,16 +219,10 @@ class Match(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 re.compile(regex or "")
             except (re.error, RecursionError, OverflowError) as error:
                 raise ValueError(f"{regex!r:.200} is no regular expression ({error})") from None
-        for text in self.targets or ():
-            if not any(_matches(target, text, None) for target in TARGETS):
-                raise ValueError(f"targets: {text!r:.80} fits no target: {', '.join(TARGETS)}")
-        for name, bounds in (("", self.versions), ("", self.ptx_versions), *self.spans):
+        for bounds in (self.versions, self.ptx_versions, *(bounds for _, bounds in self.spans)):
             within("", bounds)
-            if name not in ("", *COMPILERS):
-                raise ValueError(
-                    f"compilers: {name!r:.80} is not known here ({', '.join(COMPILERS)}); write it "
-                    "like 'ptxas >=12.4,<=13.5' or 'driver'"
-                )
+        if strange := {name for name, _ in self.spans} - set(COMPILERS):
+            raise ValueError(f"compilers: {min(strange)!r:.80} is none of {', '.join(COMPILERS)}")
 
     @property
     def spans(self) -> list[tuple[str, str]]:
@@ -296,8 +284,7 @@ def _matches(text: str, pattern: str | None, regex: str | None) -> bool:
     return fits and (regex is None or re.fullmatch(regex, text, re.DOTALL) is not None)
 
 
-Row = KnownRow | RecordRow | PatternRow
-"""What a finding may be known as."""
+Row = KnownRow | RecordRow | PatternRow  # what a finding may be known as
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,10 +295,7 @@ class Known:
     recorded: Mapping[Identity, tuple[RecordRow, ...]] = field(default_factory=dict)
 
     def match(self, case: Case, *, today: date | None = None) -> Row | None:
-        """Return what a finding is known as; None if a build of it is not known to have it.
-
-        The day to judge by is the current one in UTC if none is given.
-        """
+        """Return what a finding is known as today; None if one of its builds is not."""
         like, builds = self._like(case, today), wrong_builds(case)
         known = bool(like) and all(any(row.covers(build) for row in like) for build in builds)
         # What names no build, such as a case by hand, is known by rows that ask for none.
@@ -336,11 +320,7 @@ class Known:
 
 
 def load_known(path: Path | None = None) -> Known:
-    """Return what a TOML file says is known.
-
-    Without a path, the one that comes with warpfuzz is read. Raises UsageError if something in it
-    is not what it has to be: file, row and field are named.
-    """
+    """Return what a TOML file, or the packaged one, says is known; UsageError names mistakes."""
     if path is None:
         return parse_known(files("corpus").joinpath(PACKAGED).read_bytes(), PACKAGED)
     with durable.explained("read", path):
@@ -349,10 +329,7 @@ def load_known(path: Path | None = None) -> Known:
 
 
 def known_with(path: Path | None, *, nothing: bool = False) -> Known:
-    """Return what ships with warpfuzz as known, record included, and what a file has.
-
-    With `nothing`, nothing is known.
-    """
+    """Return what ships as known, record included, and what a file has; with `nothing`, nothing."""
     if nothing:
         return Known()
     if path is not None and not path.is_file():
@@ -362,10 +339,8 @@ def known_with(path: Path | None, *, nothing: bool = False) -> Known:
 
 
 ANSWERS = "answers.json"
-FOLDER = Path(__file__).with_name("record")
-"""The record's folder, a corpus."""
-RECORD = "record"
-"""The word that names the record that ships, where no folder of that name is."""
+FOLDER = Path(__file__).with_name("record")  # the record's folder, a corpus
+RECORD = "record"  # the word that names the record that ships, where no folder of that name is
 
 
 def is_record(path: Path) -> bool:

@@ -48,13 +48,10 @@ from corpus.finding import (
 from oracle.errors import InfrastructureError, UsageError
 
 FINDINGS, RAW, BROKEN = "findings", "raw", "broken"
-DESCRIPTION = "finding.json"
-"""Name of the file that describes a finding."""
+DESCRIPTION = "finding.json"  # name of the file that describes a finding
 MANIFEST = "corpus.json"
-LAYOUT = 1
-"""Version of the folder's layout, which `corpus.json` names."""
-IDS = re.compile(f"[0-9a-f]{{{ID_DIGITS}}}")
-"""What an id looks like."""
+LAYOUT = 1  # version of the folder's layout, which `corpus.json` names
+IDS = re.compile(f"[0-9a-f]{{{ID_DIGITS}}}")  # what an id looks like
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _STRANGE = "it is not a plain file"
 
@@ -91,7 +88,7 @@ class Entry:
 
 
 def read_entry(path: Path, *, checksums: bool = True) -> Entry:
-    """Return the finding in a folder of a corpus; BrokenEntryError if it is not as it was stored.
+    """Return the finding in a folder; BrokenEntryError if it is not as it was stored.
 
     Without `checksums`, its files have only to be there in their size.
     """
@@ -252,10 +249,9 @@ class Corpus:
             return saved
 
     def get(self, prefix: str) -> Entry:
-        """Return the finding with this id, or whose id alone starts like this.
+        """Return the finding with this id, or whose id alone starts like this, raw ones included.
 
-        Raw findings that were replaced are found, too. Raises UsageError if there is none, or more
-        than one, and BrokenEntryError if it is there and cannot be used.
+        UsageError: there is none, or several. BrokenEntryError: it cannot be used.
         """
         wanted = prefix.strip().lower()
         paths = {
@@ -293,8 +289,7 @@ class Corpus:
     def scan(self, *, checksums: bool = True) -> Iterator[Entry | Problem]:
         """Yield every finding, by id, and in between what is wrong with those that are broken.
 
-        Raw findings whose smaller form is stored are left out. Without `checksums`, files of
-        a finding have only to be there in their size.
+        Raw findings whose smaller form is stored are left out. `checksums` as in `read_entry`.
         """
         found = list(scan_folders(self.findings, self.raw, checksums=checksums))
         shown = shown_forms(each for each in found if isinstance(each, Entry))
@@ -318,10 +313,7 @@ class Corpus:
                 report(found)
 
     def settle(self) -> None:
-        """Remove what killed writers left, and move every finding to the folder it belongs in.
-
-        Whoever calls this holds the lock (`exclusively`).
-        """
+        """Remove what killed writers left, and move findings; the caller has the lock."""
         durable.sweep(self.findings)
         found = self.sound_entries()
         shown = shown_forms(found)
@@ -526,11 +518,7 @@ def open_corpus(path: Path | str) -> Corpus:
 
 
 def create_corpus(path: Path | str, *, generator: str) -> Corpus:
-    """Open a corpus to write to it; the writing is tried.
-
-    Where it does not exist, or is an empty folder, it is made, by a `generator` such as "warpfuzz
-    0.1.0", which is kept.
-    """
+    """Open a corpus to write to it, and try; if there is none, it is made by a `generator`."""
     folder = Path(path)
     with durable.explained("write to", folder):
         if folder.exists() and not folder.is_dir():

@@ -133,10 +133,7 @@ PROVISIONAL = "which instruction is wrong is not known"
 
 
 def is_provisional(case: Case) -> bool:
-    """Whether a finding is named after what it looks like: no experiment told what is wrong.
-
-    Of a divergence the runner itself names the instruction.
-    """
+    """Whether no experiment told what is wrong (of a divergence the runner itself does)."""
     told = case.kind is Kind.DIVERGENCE or WRONG_STEP in case.details
     return KINDS[case.kind].has_culprit and not told
 
@@ -155,10 +152,7 @@ def sentence(case: Case, *, who: str = "", gives: str = "") -> str:
 
 
 def what_is_wrong(case: Case, *, who: str = "") -> str:
-    """Say what is wrong: the instructions, without which condition it is right, the message.
-
-    `who` are the compilers that have it (`fuzz.findings.families.who_has`).
-    """
+    """Say what is wrong, and who has it: the instructions, the condition, the message."""
     identity = case.identity
     what = listed(identity.instructions)
     if is_provisional(case):
@@ -166,17 +160,8 @@ def what_is_wrong(case: Case, *, who: str = "") -> str:
     elif identity.condition:
         joined = " " if identity.condition.startswith(_PREPOSITIONS) else ": "
         what = f"{what}{joined}{identity.condition}"
-    parts = (what, _concrete(case), compiler_words(who))
+    parts = (what, identity.message, compiler_words(who))
     return ": ".join(filter(None, parts)) or str(case.kind)
-
-
-def _concrete(case: Case) -> str:
-    """Return the message of an identity with the numbers that the case has there."""
-    message = case.identity.message
-    said = " ".join(one.message for one in case.runners[-1:])
-    pattern = re.escape(message).replace(r"\#", r"(?:0x[0-9a-f]+|\d+)").replace(r"\ ", r"\s+")
-    found = re.search(pattern, said)
-    return " ".join(found[0].split()) if found else message
 
 
 _PREPOSITIONS = ("in ", "beside ", "behind ", "under ", "with ", "of ")
@@ -222,10 +207,7 @@ def versions_described(members: Sequence[Named], among: Sequence[Named]) -> str:
 
 
 def described(members: Sequence[Named], among: Sequence[Named]) -> str:
-    """Name members, neighbouring versions with the same levels together.
-
-    `among` are all members, oldest first: which versions are neighbours.
-    """
+    """Name members, those of neighbouring versions `among` all, oldest first, together."""
     levels: dict[str, tuple[int, ...]] = {}
     for member in members:
         levels[member.version] = (*levels.get(member.version, ()), member.level)

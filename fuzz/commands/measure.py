@@ -74,10 +74,8 @@ class _Measured:
 
     ready: OpenRunner
     known: Model
-    release: str
-    """Release of CUDA of the compiler; empty if the device reads the PTX itself."""
-    compiler: str
-    """As it is shown; empty where none was named."""
+    release: str  # Release of CUDA of the compiler; empty if the device reads the PTX itself
+    compiler: str  # As it is shown; empty where none was named
     results: list[MeasuredResult] = field(default_factory=list)
 
     @property

@@ -44,8 +44,7 @@ from strategies.matrices import complexity
 from strategies.programs import GENERATOR_VERSION
 
 REWRITTEN = "rewritten.ptx"
-ORIGINAL = "original.ptx"
-"""A judged kernel before it was made smaller."""
+ORIGINAL = "original.ptx"  # a judged kernel before it was made smaller
 ACTUAL = "actual.npy"
 LAUNCH = "launch.toml"
 """How a kernel with parameters of its own is launched (`fuzz.findings.launches`)."""
@@ -54,8 +53,7 @@ OTHER_KERNELS = "other kernels"
 JUDGED = "judged as"
 """Detail of a case: the target with its compiler (`oracle.isa.targets.split_compiler`)."""
 _SHOWN_DIFFERENCES = 8
-TEXT_CHARACTERS = 4000
-"""Characters that are kept of a tool's output; the rest rarely helps."""
+TEXT_CHARACTERS = 4000  # characters that are kept of a tool's output; the rest rarely helps
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -189,10 +187,7 @@ def instructions_of(program: Program) -> tuple[str, ...]:
 
 
 def image_of(entry: Entry, name: str, size: int | None = None) -> NDArray[np.uint8]:
-    """Return an image of a stored finding, (bytes,), of so many bytes if they are given.
-
-    Raises InfrastructureError if it is another's.
-    """
+    """Return a stored image, (bytes,), of a given size; InfrastructureError if it is not."""
     images = unpack(entry, name)
     size = (images.shape or (0,))[-1] if size is None else size
     if images.dtype != np.uint8 or images.shape != (1, size):
@@ -207,8 +202,7 @@ def image_of(entry: Entry, name: str, size: int | None = None) -> NDArray[np.uin
 def subject_of(entry: Entry) -> Subject:
     """Return what a stored finding of a program runs, with the module that was stored.
 
-    Raises UsageError if its program cannot be emitted any more, and InfrastructureError if a file
-    is broken, or does not fit the others.
+    UsageError: its program cannot be emitted any more. InfrastructureError: a file is broken.
     """
     finding = entry.finding
     program = decode_program(entry.read(PROGRAM), str(entry.path / PROGRAM))
@@ -254,12 +248,9 @@ def subject_for(entry: Entry, *, target: str, version: str) -> Subject:
 def by_hand(entry: Entry) -> tuple[Subject, Setup | None]:
     """Return what a case runs that a person wrote, and its launch where it has one of its own.
 
-    A folder for `warpfuzz corpus import` with `case.json`, `module.ptx`, `input.npy` and
-    `expected.npy`, both uint8 of shape (1, bytes). The module's first entry keeps the convention
-    of `runners.kernels`, and one warp runs; or there is a `launch.toml`. A difference is of the
-    case's own kind: what the ISA says of it, the person knows.
-
-    Raises UsageError if the module has no entry, and InfrastructureError if the images are none.
+    Its images are uint8 (1, bytes). The module's first entry keeps the convention of
+    `runners.kernels`, and one warp runs; or there is a `launch.toml`. A difference is of the case's
+    own kind: what the ISA says of it, the person knows. UsageError: it has no entry.
     """
     finding = entry.finding
     ptx = entry.read(MODULE).decode(errors="replace")

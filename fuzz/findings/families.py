@@ -44,7 +44,7 @@ from oracle.program.lane_code import Assign, LaneCode, every
 from oracle.program.program import Program
 from oracle.program.steps import accesses_rows, is_lane_code, is_producer
 from runners.protocol import Failure, Images
-from strategies.drafts import Draft, canonical, documented, fits_declarations
+from strategies.instructions import Draft, canonical, documented, fits_declarations
 
 # Rules about spelling and operands: a breach has nothing to do with shape and type.
 _SPELLING = frozenset(
@@ -191,11 +191,7 @@ class WrongImages:
         return scalar, form, behind
 
     def bucket(self, kind: Kind, form: Form | None) -> Bucket:
-        """Return the bucket of these images: what made the first element that differs.
-
-        How values are related depends on what the images hold, and is no part of it. `form` is
-        what the program is about, which is named where nothing else is behind what differs.
-        """
+        """Return the bucket: what made the first element that differs, or else `form`."""
         scalar, producer, behind_code = self._first()
         form = producer or form
         outside = any(
@@ -209,8 +205,7 @@ class WrongImages:
         return Bucket.of(kind, name, condition=_OUTSIDE * outside)
 
 
-_LANES = "scalar code"
-"""What is named where a program has no matrix instruction."""
+_LANES = "scalar code"  # what is named where a program has no matrix instruction
 _OUTSIDE = "writes outside of its result"
 
 
@@ -246,10 +241,7 @@ def form_name(form: Form | None) -> str:
 
 
 def bucket_of_difference(kind: Kind, form: Form | None, *, outside: bool = False) -> Bucket:
-    """Return the bucket of an image that came out wrong, after what its program is about.
-
-    `outside`: bytes outside of every result differ.
-    """
+    """Return the bucket of an image that is wrong, `outside`: beside every result, too."""
     return Bucket.of(kind, unit_name(form), condition=_OUTSIDE * outside)
 
 
@@ -298,10 +290,7 @@ def what_was_said(failure: Failure) -> str:
 
 
 def under_a_condition(failure: Failure) -> str:
-    """Return which instruction came under a condition that differs between lanes.
-
-    The runner says so: the last line of the failure's detail is the instruction.
-    """
+    """Return which instruction came under a condition that differs, the last line of the detail."""
     _, _, last = failure.detail.rstrip("\n").rpartition("\n")
     words = (word for word in last.split() if "." in word and not word.startswith("@"))
     opcode = next(words, "")
@@ -344,10 +333,7 @@ class Asked:
 
 
 def asked_of(case: Case, *runners: str) -> tuple[Asked, ...]:
-    """Return what each compiler did, oldest first; nothing where compilers were not compared.
-
-    Kinds of compilers are such as "ptxas"; without any, all are meant.
-    """
+    """Return what each compiler did, of some kinds ("ptxas") or of all."""
     return tuple(
         Asked(version=one.version, level=int(one.options[2]), outcome=one.outcome)
         for one in case.asked
@@ -356,11 +342,7 @@ def asked_of(case: Case, *runners: str) -> tuple[Asked, ...]:
 
 
 def accused(case: Case) -> str:
-    """Return the instruction of a case that its identity names, or what the case is about.
-
-    Of several that have the name the one is meant that has most of the name's qualifiers. A case
-    may have none: a runner may fail at what moves registers.
-    """
+    """Return the instruction with most of the identity's words, or what a case is about."""
     words = " ".join(case.identity.instructions).replace(",", " ").split()
     named = [
         text
@@ -378,10 +360,7 @@ def accused(case: Case) -> str:
 
 
 def who_has(found: Iterable[Case]) -> str:
-    """Say which compilers have a cause: "only V11.8.89 to V12.4.131 -O1 -O3".
-
-    "every compiler" where all do that were asked, and "" where compilers were not compared.
-    """
+    """Say which compilers have a cause: "only V11.8.89 to V12.4.131 -O1", "every compiler"."""
     cases = list(found)
     asked = [one for case in cases for one in asked_of(case)]
     everybody = list(dict.fromkeys(replace(one, outcome="") for one in asked))

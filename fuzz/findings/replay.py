@@ -88,8 +88,7 @@ def is_expansion(entry: Entry) -> bool:
     return finding.identity.failure == EXPANSION and {MODULE, PROGRAM} <= finding.files.keys()
 
 
-Asker = tuple[Assembler, int | None]
-"""An assembler and a level, None for its default."""
+Asker = tuple[Assembler, int | None]  # an assembler and a level, None for its default
 
 
 class ModuleProbe:
@@ -133,10 +132,7 @@ class ModuleProbe:
         self._rewriters, self._stand_in = rewriters, stand_in
 
     def module_for(self, assemblers: Sequence[Assembler]) -> tuple[str, PtxVersion]:
-        """Return the .target and .version in which all of some assemblers are asked.
-
-        Raises CannotBeAskedError if there are none.
-        """
+        """Return the .target and .version in which some assemblers are asked."""
         finding, version = self._finding, self._own
         if not self._fixed:
             version = min([version, *(one.highest_version for one in assemblers)])
@@ -173,11 +169,9 @@ class ModuleProbe:
         return ExpectedImages.OPEN if is_open else ExpectedImages.ACCEPT
 
     def ask(self, askers: Sequence[Asker], *, among: Sequence[Assembler] = ()) -> Rerun:
-        """Assemble once with each assembler at a level.
+        """Assemble once with each assembler at a level; CannotBeAskedError if one cannot be asked.
 
-        Raises CannotBeAskedError if an assembler cannot be asked, and InfrastructureError if a
-        rewriter fails, or an assembler cannot be started. `among`: more assemblers that have to
-        know the module's `.version`, those that this is compared with.
+        `among`: more assemblers that have to know the module's `.version`.
         """
         everybody = list(dict.fromkeys([*(one for one, _ in askers), *among]))
         target, version = self.module_for(everybody)
@@ -288,10 +282,9 @@ class Replayed:
 class Replays(ClosedAtTheEnd):
     """Replays findings with options, and against a baseline if there is one.
 
-    A runner that several findings need is opened once; what is missing for one of them is missing
-    for all, and is asked for once. `baseline` is another compiler: path or version of an assembler;
-    "none" stands for what is left without faults and passes. `kernels` asks for the smallest kernel
-    of each finding, too.
+    A runner that several findings need is opened once; what is missing is asked for once.
+    `baseline` is another compiler, or "none": without faults and passes. `kernels` asks for the
+    smallest kernel of each finding, too.
     """
 
     def __init__(
@@ -313,11 +306,7 @@ class Replays(ClosedAtTheEnd):
         self._stack.close()
 
     def replay(self, entry: Entry, *, times: int) -> Replayed:
-        """Replay a finding.
-
-        What keeps it from being run is told in the row, so that the others are replayed. Raises
-        DeviceLostError if there is no device any more.
-        """
+        """Replay a finding; the row tells what keeps it from being run. DeviceLostError."""
         if is_expansion(entry):
             # It is no disagreement: nothing can be gone or still be.
             said = f"`warpfuzz bisect {entry.id}` asks compilers for the expansion again"

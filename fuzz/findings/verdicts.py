@@ -36,18 +36,16 @@ from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Runner
 from runners.ptx_text import kernel_texts
 from runners.simulated import SimulatedDevice, SimulatedTrap
-from strategies.drafts import Draft, fits_declarations
+from strategies.instructions import Draft, fits_declarations
 from strategies.matrices import results
 
-_MOST_BYTES = 4096
-"""Bytes outside of every result that are listed one by one."""
+_MOST_BYTES = 4096  # bytes outside of every result that are listed one by one
 _JUDGED_COPIES = 16
 """Different results of one launch whose verdicts are asked for; bounds cost more than the model."""
 _COPIED_BYTES = 1 << 28
 """Most bytes of all copies of an image that are run at once; the oracle takes several times that.
 Images have 1 MiB at most (2026-11), and `fuzz.checks.examining` runs 256 copies."""
-REPLAYS = 3
-"""Times that something is run again before it is called a finding."""
+REPLAYS = 3  # times that something is run again before it is called a finding
 COPIES = 256
 """Warps of a launch in which something is run that does not fail alone: more than a device has
 multiprocessors (132 on an H200)."""
@@ -55,8 +53,7 @@ _HANG_REPLAYS = 1
 """How often a case that hangs is run again: each costs the whole deadline and a new process."""
 _LAUNCHES = 10
 """Launches over which runs are spread, at least: a compiler that is asked anew may err, too."""
-_AT_ONCE = 4096
-"""Most runs of one launch, in which each has a warp or a grid of its own."""
+_AT_ONCE = 4096  # most runs of one launch, in which each has a warp or a grid of its own
 KERNEL_SECONDS = 10.0
 """Time for the text of one kernel: of 20 lines it takes 100 tries, of 20 ms to 50 ms each on the
 simulated device (2026-11-28)."""
@@ -154,8 +151,7 @@ class Difference:
 class Differences(list[Difference]):
     """What differs in one image."""
 
-    outside = False
-    """Whether bytes outside of every result differ."""
+    outside = False  # whether bytes outside of every result differ
 
 
 def differences(
@@ -243,11 +239,7 @@ class Attempt:
 
 
 def attempt(runner: Runner, subject: Subject) -> Attempt:
-    """Run a subject once.
-
-    Raises DeviceLostError or InfrastructureError if the device is gone, or the runner cannot run it
-    at all.
-    """
+    """Run a subject once; DeviceLostError or InfrastructureError if that is impossible."""
     compiled = runner.compile(subject.module)
     if isinstance(compiled, Failure):
         return Attempt(kind=kind_of_failure(compiled), failure=compiled, failed=subject.copies)
@@ -362,8 +354,7 @@ class Basis(StrEnum):
     """The code ran, and every byte of the image was compared with what is expected."""
     JUDGED = "accepted or rejected"
     """A compiler accepted or rejected it: there is nothing to compare that with."""
-    FAILED = "not compiled or not run to the end"
-    """It should have been compared, and was not."""
+    FAILED = "not compiled or not run to the end"  # it should have been compared, and was not
     NOT_ASKED = "could not be asked"
 
 
@@ -465,10 +456,7 @@ class Answer:
         return self.label == other.label
 
     def verdict(self, was: Kind) -> str:
-        """Say what became of a finding of this kind.
-
-        It is "reproduced", "changed" (into another kind), "flaky", "gone" or "could not be asked".
-        """
+        """Say "reproduced", "changed" (its kind), "flaky", "gone" or "could not be asked"."""
         if not self.known:
             return Basis.NOT_ASKED.value
         if self.kind is None:
@@ -482,11 +470,7 @@ class Answer:
 def asked(
     sample: Callable[[int], Counter[Rerun] | None], *, times: int, into: Answer | None = None
 ) -> Answer:
-    """Ask some times, and return the answer.
-
-    `sample` asks up to so many times at once, and at least once; it gives None, or raises
-    `CannotBeAskedError`, where nothing can be learnt.
-    """
+    """Ask some times: up to so many at once, and nothing more after None or CannotBeAskedError."""
     answer, left = into or Answer(), times
     while left > 0:
         try:
@@ -502,11 +486,10 @@ def asked(
 
 
 def probe(runner: Runner, subject: Subject, most: int = 1) -> Counter[Rerun]:
-    """Run a subject up to so many times at once.
+    """Run a subject up to so many times at once; raises DeviceLostError.
 
-    Each copy of the image is a run, but where the finding needs copies in company: then all of
-    a launch are one. Raises CannotBeAskedError if the runner cannot run it by design, and
-    DeviceLostError if there is no device any more.
+    Each copy of the image is a run, but where the finding needs copies in company: then all of a
+    launch are one. CannotBeAskedError: the runner cannot run it by design.
     """
     alone = subject.copies == 1
     if alone:

@@ -57,12 +57,10 @@ _WAITING = re.compile(r"\bbar(?:rier)?(?:\.cta)?\.sync(?:\.aligned)?\s+\d+\s*,\s
 _DYNAMIC = re.compile(r"\.extern\s+\.shared\b[^;]*?([\w$%]+)\s*(?:\[[^;]*)?;")
 """The name of a variable in dynamic shared memory."""
 _ELEMENT = re.compile(r"\.(bf16|[busf](?:8|16|32|64))\b")
-_PROBED_BYTES = 1 << 20
-"""Bytes of each buffer while warpfuzz finds out what a kernel touches."""
+_PROBED_BYTES = 1 << 20  # bytes of each buffer while warpfuzz finds out what a kernel touches
 _LEAST_BYTES, _UNSEEN_BYTES = 256, 256 << 10
 """Bytes of a buffer at least, and of those of a kernel that the simulated device does not know."""
-_PROBES = 4
-"""Images that are tried: one of each sort of contents."""
+_PROBES = 4  # images that are tried: one of each sort of contents
 _SHAPES = (
     ("%tid.z", [(8, 4, 2), (4, 4, 4), (8, 8, 8)], "%tid is read along three axes"),
     ("%tid.y", [(16, 4, 1), (16, 16, 1), (8, 8, 1), (32, 32, 1), (32, 8, 1)],
@@ -82,10 +80,7 @@ class _RefusedError(UsageError):
 
 
 def guess(ptx: str, rows: LaunchRows, device: SimulatedDevice) -> tuple[Setup, tuple[str, ...]]:
-    """Return how a kernel is launched, and sentences about what of it a file left to be guessed.
-
-    Raises UsageError if it cannot be guessed; the message says what the file has to say.
-    """
+    """Return how a kernel is launched, and sentences about what was guessed, or UsageError."""
     entry = entry_of(ptx, rows.entry)
     text = own_text(ptx, entry)
     shapes: Sequence[int | tuple[int, ...]]
@@ -195,11 +190,9 @@ def _blocks(behind: str, text: str) -> tuple[Sequence[tuple[int, int, int]], str
 class _Use:
     """What an entry's text does with one of its parameters, or with a part of it."""
 
-    type: str
-    """Type of the load that reads the parameter."""
+    type: str  # type of the load that reads the parameter
     is_pointer: bool = False
-    element: str = ""
-    """Type that is loaded or stored through it, the first."""
+    element: str = ""  # type that is loaded or stored through it, the first
 
 
 _Made = frozenset[frozenset[str]]

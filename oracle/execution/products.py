@@ -18,9 +18,9 @@ from oracle.bounds.enclosure import enclosure
 from oracle.errors import UsageError
 from oracle.isa.forms import LANES, Form
 from oracle.isa.lookup import (
+    METADATA,
     another_needed,
     form_of,
-    metadata_of,
     mma_form,
     mma_sync_form,
     selectors_of,
@@ -236,7 +236,7 @@ def _selector(form: Form, selector: object) -> int:
         raise UsageError(
             f"the sparsity selector is {selector!r:.80}; of {form.opcode} it is "
             f"{' or '.join(map(str, known))}, and any other is undefined (PTX ISA "
-            f"{metadata_of(form).section})"
+            f"{METADATA})"
         )
     return number
 

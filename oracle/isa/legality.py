@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from oracle.errors import UsageError
 from oracle.isa.forms import ROW_BYTES, Form, kind_of
 from oracle.isa.lookup import (
+    METADATA,
     deprecations,
     form_spelt,
     forms_by_opcode,
@@ -22,9 +23,7 @@ from oracle.isa.lookup import (
     spellings,
     vocabulary,
 )
-from oracle.isa.tables import INSTRUCTIONS
-from oracle.isa.tables.row import Instruction
-from oracle.isa.tables.wmma import STORAGE
+from oracle.isa.tables import INSTRUCTIONS, STORAGE, Instruction
 from oracle.isa.targets import DEFAULT_TARGET, DEFAULT_VERSION, Module, parse_target, parse_version
 
 
@@ -591,7 +590,7 @@ def _undefined(form: Form, operands: dict[str, str]) -> Iterator[Reason]:
                 f"the sparsity selector {selector} is undefined with {form.shape.name} of "
                 f".{form.a_type.name}; it is {' or '.join(map(str, known))}"
             )
-            yield Reason(text, INSTRUCTIONS[form.mnemonic].metadata.section, Rule.SELECTOR)
+            yield Reason(text, METADATA, Rule.SELECTOR)
     match = _ADDRESS.fullmatch(operands["p"]) if "p" in operands else None
     if match and match[2]:
         address = (_integer(match[2]) or 0) + (_integer(match[3] or "0") or 0)

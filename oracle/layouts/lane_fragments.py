@@ -13,17 +13,16 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.scratch import Scratch
 from oracle.isa.forms import LANES, Form, Format, FormatKind
-from oracle.isa.lookup import metadata_of
+from oracle.isa.lookup import chunks_of, index_bit, unit_bits
 
 
 @cache
 def index_bits(form: Form, selector: int) -> NDArray[np.int64]:
     """Return 32 times the lane of each index, and its lowest bit in the lane, (m, units)."""
-    row = metadata_of(form)
-    units = form.matrix("a").columns * form.a_type.bits // row.unit_bits(form)
+    units = form.matrix("a").columns * form.a_type.bits // unit_bits(form)
     return np.array(
         [
-            [row.index_bit(form, selector, line, unit) for unit in range(units)]
+            [index_bit(form, selector, line, unit) for unit in range(units)]
             for line in range(form.shape.m)
         ]
     )
@@ -45,7 +44,7 @@ def defined_rows(form: Form, metadata: NDArray[np.uint32], selector: int) -> NDA
     """Return whether the ISA gives all metadata of a row of A a meaning, bool (tiles, m)."""
     found = indices(form, metadata, selector)
     pairs = found[0::2] | found[1::2] << np.uint8(2)
-    defined = np.isin(pairs, metadata_of(form).pairs(form))
+    defined = np.isin(pairs, chunks_of(form))
     return np.asarray(defined.all(axis=0)).T
 
 

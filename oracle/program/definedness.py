@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from oracle.errors import UndefinedProgramError
 from oracle.isa.forms import replicated
 from oracle.isa.legality import cited
-from oracle.isa.lookup import chunks_of, selectors_of
-from oracle.isa.tables import INSTRUCTIONS
-from oracle.isa.tables.wmma import FRAGMENTS, STORAGE
+from oracle.isa.lookup import METADATA, chunks_of, selectors_of
+from oracle.isa.tables import FRAGMENTS, INSTRUCTIONS, STORAGE
 from oracle.isa.targets import DEFAULT_TARGET, parse_target, split_compiler
 from oracle.program.lane_code import LaneCode
 from oracle.program.operands import (
@@ -264,11 +263,10 @@ class _Analysis:
         Other metadata are in images; their rows may be anything (`oracle.bounds.permission`).
         """
         form, known = step.form, selectors_of(step.form)
-        section = INSTRUCTIONS[form.mnemonic].metadata.section
         of = f"of {form.mnemonic} {form.shape.name} with .{form.a_type.name}"
         if selector not in known:
             text = f"the sparsity selector is {selector}; {of} it is {' or '.join(map(str, known))}"
-            self.report(Breach.SELECTOR, section, text)
+            self.report(Breach.SELECTOR, METADATA, text)
         cell = before.registers.get(step.uses[-1].registers[0])
         if cell is None or cell.constant is None:
             return
@@ -276,7 +274,7 @@ class _Analysis:
         if pairs - {*chunks_of(form)}:
             allowed = ", ".join(map(hex, chunks_of(form)))
             text = f"the metadata are {cell.constant:#010x}; {of} 4 bits are {allowed}"
-            self.report(Breach.METADATA, section, text)
+            self.report(Breach.METADATA, METADATA, text)
 
     def bounds(self, value: Uniform, state: _State) -> tuple[int, int]:
         """Check the reading of a uniform value; return the least and the most that it can be."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.isa.forms import LANES, ROW_BYTES, Form, FormatKind, Shape, format_named
-from oracle.isa.lookup import metadata_of
+from oracle.isa.lookup import unit_bits
 from oracle.layouts.lane_fragments import index_bits, places
 from oracle.layouts.storage import is_packed, moves
 from oracle.models import Model, TruncatedDot
@@ -446,7 +446,7 @@ class _Writer(MemoryWriter):
         assert step.selector is not None
         (words,) = self._bases(metadata)
         bits = 8 * words + index_bits(form, step.selector)
-        size, units = metadata_of(form).unit_bits(form) // 8, bits.shape[1]
+        size, units = unit_bits(form) // 8, bits.shape[1]
         part = replace(shape, m=LANES // shape.n)
         chosen = self._take(LANES * units * size)
         bytes_ = (units * size, 0, *(shape.n * form.type(one).bits // 8 for one in "cd"))

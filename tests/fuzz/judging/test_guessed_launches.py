@@ -15,9 +15,8 @@ from fuzz.findings.launches import (
     parse_launch,
     setup_of,
 )
-from fuzz.judging.edges import edges_of
 from fuzz.judging.guessing import guess
-from fuzz.judging.reference import image_of, rounded, undecided
+from fuzz.judging.reference import edges_of, image_of, rounded, undecided
 from fuzz.reducer import pieces_of
 from oracle.errors import UsageError
 from runners.simulated import SimulatedDevice
@@ -75,6 +74,24 @@ def test_a_launch_is_read_back_as_it_is_written() -> None:
     words = [int.from_bytes(block[at : at + 8], "little") for at in (0, 8, 16)]
     assert words == [0x1000 + x, 7, 0x1000 + y]
     assert np.frombuffer(block[24:], np.float32)[0] == 1.5
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("grid = 0", "grid"),
+        ("colour = 1", "colour"),
+        ("grid = 1\nblock = [64, 32]\n[arguments]\nn = 1", "1024"),
+        ("grid = 1\nblock = 1\n[arguments]\nm = 3\nn = 1", "no parameter m"),
+        ("grid = 1\nblock = 1\n[arguments]\nn = 1.5", "no integer of 32 bits"),
+        ('[arguments]\nn = { bytes = 16, type = "f8" }', "regex.*b8.b16"),
+        ('entry = "other"', "asks for the entry other, and the module has k"),
+        ("[", "TOML"),
+    ],
+)
+def test_a_launch_that_is_none_is_a_sentence(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        setup_of(module(".param .u32 n"), parse_launch(text.encode(), "here"))
 
 
 GUESSES = {

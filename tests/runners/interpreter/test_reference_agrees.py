@@ -9,8 +9,7 @@ import pytest
 
 from oracle.execution.execution import execute
 from oracle.isa.forms import Matrix, Shape, format_named
-from oracle.isa.lookup import FORMS, form_of
-from oracle.isa.tables.mma import selectors
+from oracle.isa.lookup import FORMS, form_of, selectors_of
 from oracle.isa.targets import Module
 from oracle.models import Figure, model_for
 from oracle.models.figures import (
@@ -154,7 +153,7 @@ def test_any_metadata_and_selector(reference):
             kinds[form.shape, form.types] = form
     assert len(kinds) == 28
     for form in kinds.values():
-        for selector in selectors(form):
+        for selector in selectors_of(form):
             steps = single_instruction(replace(product_of(form), selector=selector))
             program = Program(buffers=buffers_of(steps), steps=steps)
             images = expand(Recipe(classes=CLASSES, seed=selector), program, 2 * len(CLASSES))
