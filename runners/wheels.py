@@ -96,28 +96,21 @@ class Wheels:
         """Return what pip is asked for; UsageError if there is no wheel of a version."""
         match = _VERSION.fullmatch(version)
         release = f"{match[1]}.{match[2]}" if match else version
+        none = f"there is no wheel of {self.title} {version or 'without a version'}; "
         if self.unlisted and match is None:
             raise UsageError(
                 f'{version!r} is not a version; they are written like "13.5" or "12.4.131"'
             )
         if self.unlisted and int(version.partition(".")[0]) < min(self.distributions):
-            raise UsageError(
-                f"there is no wheel of {self.title} {version}; the oldest are "
-                f"{' and '.join(self.releases[:2])}"
-            )
+            raise UsageError(f"{none}the oldest are {' and '.join(self.releases[:2])}")
         if not self.unlisted and release not in self.releases:
-            raise UsageError(
-                f"there is no wheel of {self.title} {version or 'without a version'}; there are "
-                f"{', '.join(self.spelled + one for one in self.releases)}{self.more}"
-            )
+            there = ", ".join(self.spelled + one for one in self.releases)
+            raise UsageError(f"{none}there are {there}{self.more}")
         major, _, minor = release.partition(".")
-        values = {
-            "exact": f"=={version}" if match and match[3] else f"=={release}.*",
-            "release": release,
-            "next": int(minor or 0) + 1,
-        }
+        exact = f"=={version}" if match and match[3] else f"=={release}.*"
+        following = int(minor or 0) + 1
         own = self.distributions[min(int(major), max(self.distributions))]
-        return [one.format(**values) for one in own]
+        return [one.format(exact=exact, release=release, next=following) for one in own]
 
 
 WHEELS = {
