@@ -257,8 +257,6 @@ class _Command:
 
 
 class _Function(_Command):
-    """A Python function in a process of its own (`main`)."""
-
     def __init__(self, name: str, deadline: float) -> None:
         self._name, self._deadline = name, deadline
         self.who, self._errors = f"the runner {name}", ""
@@ -290,7 +288,6 @@ class _Function(_Command):
         return self._answer(self._child, self._deadline)
 
     def _answer(self, child: SupervisedChild, seconds: float) -> Failure | None:
-        """Wait for an answer; without one, the process has ended."""
         try:
             trouble, what = child.receive(deadline=time.monotonic() + seconds)
             self._errors = child.log()

@@ -23,8 +23,7 @@ from typing import IO
 from oracle.errors import UsageError
 
 OUTPUT_LIMIT = 64 << 20
-"""Most bytes of a tool's standard output, and of any other file that it writes: a module has below
-1 MiB, and its machine code below 10 (2026-11)."""
+"""Most bytes of a file that a tool writes, and of its output: machine code has below 10 MiB."""
 WRITTEN_LIMIT = 512 << 20
 """Most bytes that a tool and what it starts write in all, to whatever files."""
 _WATCH_SECONDS = 0.1

@@ -153,7 +153,6 @@ class StepWriter:
         body.add(f"{opcode} {first}, {second}{stride}")
 
     def _row_address(self, step: RowAccess) -> str:
-        """Return an operand with each lane's own of the 32 addresses."""
         body, memory = self.body, step.memory
         offset = self.program.offset(memory.buffer) - memory.immediate
         register = body.base(self.program, memory.buffer, step.form.space)
@@ -198,7 +197,6 @@ class StepWriter:
                 body.add(f"ld.{space}.{kind} {value}, {where}")
 
     def _first_lanes(self, count: int) -> str:
-        """Return a guard for so many lanes."""
         predicate = self.body.scratch("pred")
         self.body.add(f"setp.lt.u32 {predicate}, {self.body.use('%lane')}, {count}")
         return f"@{predicate}"
@@ -256,7 +254,6 @@ class StepWriter:
         return f"{opcode} {{}}, {{}}, {register}"
 
     def _uniform(self, value: Uniform) -> str:
-        """Return a new register that holds a number that is the same in every lane."""
         register = self.body.scratch("b32")
         if isinstance(value, Word):
             operand = self.body.address(self.program, value.place, "global")
@@ -363,8 +360,6 @@ def _lane_offsets(body: Body, offsets: list[int]) -> str:
 
 
 class _LaneWriter:
-    """Writes code of lanes: labels, branches and predicated instructions."""
-
     def __init__(self, body: Body) -> None:
         self.body = body
         self._registers = {LANE: body.use("%lane")}
