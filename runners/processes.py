@@ -135,10 +135,7 @@ class Tool:
         _reaper.tell(f"+{self.process.pid}")
 
     def _own(self) -> tuple[list[int], bool]:
-        """Return the processes that are the tool's, or were started by it, wherever they are.
-
-        And whether there are others of which it cannot be said yet.
-        """
+        """Return the tool's processes, wherever they are, and whether some are unclear yet."""
         found, unclear, mark = [], False, f"{_MARK}={self._mark}".encode()
         for pid in _since(self.process.pid):
             # Those that are gone, and those of others.
