@@ -75,7 +75,7 @@ class _Tile:
 
         The fragment's size, as 9.7.14.4.2 wants it, and in shared memory at least 16 bytes: there
         sm_90 loads 8- and 4-byte fragments with LDSM, which raises "misaligned address" for rows
-        that the page allows (measured on H200, 2026-11-21; `test_whole_images.py`, docs/findings.md).
+        that the page allows (H200, 2026-11-21; `test_whole_images.py`, docs/findings.md).
         """
         least = 16 if "shared" in self.access.space and not self.access.page_alignment else 1
         return max(least, self.matrix.fragment_bytes)

@@ -1,4 +1,4 @@
-"""Every multiplication, reached in every way, and kernels of parameters of their own: whole images."""
+"""Every multiplication, reached in every way, and kernels of their own parameters: whole images."""
 
 from __future__ import annotations
 
