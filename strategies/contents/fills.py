@@ -58,12 +58,8 @@ def _put(x: FillOperand, wanted: Value, *, of_sum: bool = True) -> Fill:
     """Make C, or its sum where it belongs to one, what is wanted; clipped to 32 bits."""
     wanted = constant(wanted)
     if of_sum and x.is_of_sum:
-        wanted = wanted - _total(x)
+        wanted = wanted - x.total
     return Fill(narrow(clip(wanted, _LOWEST, _HIGHEST)))
-
-
-def _total(x: FillOperand) -> Node:
-    return node(Code.SUM, value=x.sum)
 
 
 def _few(count: int, *, shift: int = 0) -> Node:
@@ -76,7 +72,7 @@ def _near_an_end(x: FillOperand, span: int, *, of_sum: bool) -> Fill:
 
     The sum comes to the end that the products lie towards.
     """
-    down = less(_total(x), 0) if of_sum and x.is_of_sum else wide(NOISE >> 31)
+    down = less(x.total, 0) if of_sum and x.is_of_sum else wide(NOISE >> 31)
     return _put(x, select(down, _LOWEST, _HIGHEST) + _few(span), of_sum=of_sum)
 
 
@@ -265,19 +261,6 @@ def _set(x: FillOperand, *places: Node) -> Fill:
 _Make = Callable[[FillOperand], Fill]
 
 
-def _reaches_down(types: FillTypes) -> bool:
-    return 2 * types.fields("a").grid <= types.fields("d").grid - 20
-
-
-def _reaches_up(types: FillTypes) -> bool:
-    result = types.fields("d")
-    return 2 * types.fields("a").greatest >= result.greatest - result.format.fraction_bits - 1
-
-
-def _has_eight_exponent_bits(types: FillTypes) -> bool:
-    return types.a.name in ("bf16", "tf32")
-
-
 _top_ties = partial(floats.grid_ties, at_the_top=True)
 _FLOATS: Mapping[V, tuple[_Make, ...]] = {
     V.MIRRORED: (floats.mirrored,),
@@ -306,9 +289,15 @@ _FLOATS: Mapping[V, tuple[_Make, ...]] = {
 }
 """What fills images of floats, in turn."""
 _ONLY_WHERE: Mapping[_Make, Callable[[FillTypes], bool]] = {
-    floats.subnormal_ties: _reaches_down,
-    _top_ties: _reaches_up,
-    floats.carries: _has_eight_exponent_bits,
+    # Products come far below D's least subnormal,
+    floats.subnormal_ties: lambda x: 2 * x.fields("a").grid <= x.fields("d").grid - 20,
+    # up to half of the last place of D's largest number,
+    _top_ties: lambda x: (
+        2 * x.fields("a").greatest
+        >= x.fields("d").greatest - x.fields("d").format.fraction_bits - 1
+    ),
+    # and have exponents of eight bits.
+    floats.carries: lambda x: x.a.name in ("bf16", "tf32"),
 }
 """What formats need to have for some of these."""
 

@@ -95,11 +95,12 @@ class FillOperand:
         return self.lines * self.positions
 
     @property
-    def sum(self) -> Sum:
+    def total(self) -> Node:
         """What C's products are summed to."""
         types = self.types
         rounded = types.c if types.a.is_float else None
-        return Sum(types.a, types.b, types.operation, rounded, types.depth, self.run)
+        sum_ = Sum(types.a, types.b, types.operation, rounded, types.depth, self.run)
+        return node(Code.SUM, value=sum_)
 
     def pair(self) -> tuple[Node, Node]:
         """Return two different places k of each image, one as likely as the other."""
@@ -187,7 +188,7 @@ def cancelling(x: FillOperand) -> Fill:
         return _around_one(fields, most, node(Code.SUBTRACT, most, below(DEPTH, 2)))
     if not x.is_of_sum:
         return normal(x)
-    return Fill(finite(fields, node(Code.SUM, value=x.sum)))
+    return Fill(finite(fields, x.total))
 
 
 def _around(fields: FloatFields, exponent: int) -> tuple[int, int]:
