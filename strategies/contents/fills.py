@@ -68,10 +68,8 @@ def _few(count: int, *, shift: int = 0) -> Node:
 
 
 def _near_an_end(x: FillOperand, span: int, *, of_sum: bool) -> Fill:
-    """Bring C or its sum next to the upper or the lower end.
-
-    The sum comes to the end that the products lie towards.
-    """
+    """Bring C or its sum next to the upper or the lower end."""
+    # The sum comes to the end that the products lie towards.
     down = less(x.total, 0) if of_sum and x.is_of_sum else wide(NOISE >> 31)
     return _put(x, select(down, _LOWEST, _HIGHEST) + _few(span), of_sum=of_sum)
 
@@ -182,10 +180,8 @@ def _pair(class_: V, x: FillOperand) -> Fill:
 
 
 def _code(x: FillOperand) -> Fill:
-    """Let each row of A pick one row of B, whose elements tell their place.
-
-    Of numbers wider than an element, half of the images show the high and half the low bits.
-    """
+    """Let each row of A pick one row of B, whose elements tell their place."""
+    # Of numbers wider than an element, half of the images show the high and half the low bits.
     if x.name == "a":
         chosen = (LINE ^ below(OFFSET, x.depth)) & (x.depth - 1)
         return Fill(ZERO, (Overlay(chosen, constant(1)),))
@@ -322,11 +318,9 @@ def fills_of(x: FillOperand) -> Mapping[V, tuple[Fill, ...]]:
 
 
 def _twice(fill: Fill, run: int) -> Fill:
-    """Return what fills a B of which metadata choose: each run of positions is there twice.
-
-    So most elements meet what was made for them, whatever the metadata say. In half of the images
-    both are the same, in the others each is made of its own random bits.
-    """
+    """Return what fills a B of which metadata choose: each run of positions is there twice."""
+    # So most elements meet what was made for them, whatever the metadata say. In half of the images
+    # both are the same, in the others each is made of its own random bits.
     bits = run.bit_length()
     apart = draw(SPOTS) >> 15 ^ 1
 

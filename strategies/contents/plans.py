@@ -283,10 +283,8 @@ class Window:
         return self.pitch is not None and self.bits != 4
 
     def open(self, rows: NDArray[np.uint8]) -> Raw:
-        """Return patterns (images, lines, positions); `shared` says whether in the rows' memory.
-
-        Of the rows, uint8 (images, bytes), the last axis is contiguous.
-        """
+        """Return patterns (images, lines, positions); `shared` says whether in the rows' memory."""
+        # Of the rows, uint8 (images, bytes), the last axis is contiguous.
         lines = self._lines(rows)
         if self.bits == 4:
             lines = np.stack([lines & np.uint8(0xF), lines >> np.uint8(4)], axis=3)
@@ -508,10 +506,8 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
 
 
 def _fits(source: ValueSource, form: Form, operand: str) -> bool:
-    """Whether what is loaded is the matrix that is multiplied.
-
-    It is not where a name is loaded anew on a path that is not taken before the product.
-    """
+    """Whether what is loaded is the matrix that is multiplied."""
+    # It is not where a name is loaded anew on a path that is not taken before the product.
     return source.tile.matrix == form.matrix(operand)
 
 
