@@ -160,17 +160,8 @@ def what_is_wrong(case: Case, *, who: str = "") -> str:
     elif identity.condition:
         joined = " " if identity.condition.startswith(_PREPOSITIONS) else ": "
         what = f"{what}{joined}{identity.condition}"
-    parts = (what, _concrete(case), compiler_words(who))
+    parts = (what, identity.message, compiler_words(who))
     return ": ".join(filter(None, parts)) or str(case.kind)
-
-
-def _concrete(case: Case) -> str:
-    """Return the message of an identity with the numbers that the case has there."""
-    message = case.identity.message
-    said = " ".join(one.message for one in case.runners[-1:])
-    pattern = re.escape(message).replace(r"\#", r"(?:0x[0-9a-f]+|\d+)").replace(r"\ ", r"\s+")
-    found = re.search(pattern, said)
-    return " ".join(found[0].split()) if found else message
 
 
 _PREPOSITIONS = ("in ", "beside ", "behind ", "under ", "with ", "of ")
