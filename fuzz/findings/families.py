@@ -37,7 +37,7 @@ from oracle.program.lane_code import Assign, LaneCode, every
 from oracle.program.program import Program
 from oracle.program.steps import accesses_rows, is_lane_code, is_producer
 from runners.protocol import Failure, Images
-from strategies.drafts import Draft, canonical, documented, fits_declarations
+from strategies.instructions import Draft, canonical, documented, fits_declarations
 
 # Rules about spelling and operands: a breach has nothing to do with shape and type.
 _SPELLING = frozenset(

@@ -36,7 +36,7 @@ from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Runner
 from runners.ptx_text import kernel_texts
 from runners.simulated import SimulatedDevice, SimulatedTrap
-from strategies.drafts import Draft, fits_declarations
+from strategies.instructions import Draft, fits_declarations
 from strategies.matrices import results
 
 _MOST_BYTES = 4096  # bytes outside of every result that are listed one by one

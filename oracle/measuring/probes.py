@@ -23,8 +23,7 @@ from oracle.isa.forms import FORMATS, Format
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
-_SEED, _SEED_OF_DOUBLES = 0x6D65_6173, 0x6636_3434
-"""Seeds of the random parts of probes."""
+_SEED, _SEED_OF_DOUBLES = 0x6D65_6173, 0x6636_3434  # Seeds of the random parts of probes
 _SIGNS = (1.0, -1.0)
 
 
@@ -47,10 +46,8 @@ def encode(values: Floats, fmt: Format) -> Array:
 class Dots:
     """Some dot products a . b + c, one in each row."""
 
-    family: tuple[str, ...]
-    """Which family of probes each belongs to."""
-    a: Array
-    """Patterns, (count, k)."""
+    family: tuple[str, ...]  # Which family of probes each belongs to
+    a: Array  # Patterns, (count, k)
     b: Array
     c: Array
 

@@ -27,21 +27,17 @@ Floats = NDArray[np.float64]
 
 _FORMS = tuple(form for form in FORMS if form.is_product)
 _EXACT_SEED = 0x696E_7473
-_TOGETHER = 1024
-"""Matrices that the oracle multiplies in one go: bounds its working memory."""
-_KINDS = 6
-"""Kinds of random images (`random_tiles`)."""
+_TOGETHER = 1024  # Matrices that the oracle multiplies in one go: bounds its working memory
+_KINDS = 6  # Kinds of random images (`random_tiles`)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredUnit:
     """What one set of figures is for: forms of the same types; of registers, of one shape."""
 
-    name: str
-    """As it is shown: "wmma.mma f32.f16.f16.f32", "mma m16n8k8 f32.f16.f16.f32"."""
+    name: str  # As it is shown: "wmma.mma f32.f16.f16.f32", "mma m16n8k8 f32.f16.f16.f32"
     types: str
-    forms: tuple[Form, ...]
-    """The first is the one that the probes use."""
+    forms: tuple[Form, ...]  # The first is the one that the probes use
 
     @property
     def first(self) -> Form:

@@ -35,13 +35,13 @@ from strategies.contents.expressions import (
     select,
     wide,
 )
-from strategies.contents.float_fills import ZERO
-from strategies.contents.operands import (
+from strategies.contents.float_fills import (
     DEPTH,
     EXPONENT,
     OFFSET,
     SPOTS,
     VARIANT,
+    ZERO,
     FillOperand,
     FillTypes,
 )

@@ -29,10 +29,9 @@ from oracle.program.steps import (
     product_of,
 )
 from strategies.matrices import Image
-from strategies.programs.forms import ACCESS_FORMS
+from strategies.programs.builder import ACCESS_FORMS
 
-Values = NDArray[Any]
-"""Raw elements of a matrix, (rows, columns)."""
+Values = NDArray[Any]  # Raw elements of a matrix, (rows, columns)
 
 _ALIGNMENT = 256
 """Addresses are moved by multiples of this many bytes only, so that their alignment stays."""
@@ -49,8 +48,7 @@ _ADDEND = 1000
 """Largest addend of a sum of integers; either sign, so that carries run through the whole word."""
 
 
-Access = MatrixAccess | PlainAccess
-"""A plain load or store of the registers of an operand."""
+Access = MatrixAccess | PlainAccess  # A plain load or store of the registers of an operand
 
 
 def plain_access(use: Use, place: Place, *, store: bool = False) -> MatrixAccess | PlainAccess:

@@ -23,20 +23,18 @@ from oracle.isa.lookup import FORMS, form_of, is_available, spellings
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.targets import Module, parse_target, parse_version
 from runners.instruction_modules import checked
-from strategies.drafts import (
+from strategies.draws import Selection, draw
+from strategies.instructions import (
     Draft,
+    Neighbourhood,
     as_operands,
     canonical,
+    damaged_drafts,
     dealt_once,
     described,
     documented,
     fits_declarations,
     foreign,
-)
-from strategies.draws import Selection, draw
-from strategies.instructions import (
-    Neighbourhood,
-    damaged_drafts,
     legal_drafts,
     neighbourhoods,
     round_drafts,
