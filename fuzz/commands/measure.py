@@ -35,7 +35,7 @@ from oracle.measuring.units import module_of_all, units_of
 from oracle.models import Confidence, Model, NanRule, model_for
 from oracle.models.files import model_text
 from runners.assemblers.assembler import Assembler
-from runners.compilers import as_assembler, find_assembler, select
+from runners.compilers import find_assembler, select
 from strategies.programs import is_valued
 
 _IMAGES = {"cuda": 1_048_576, "sim": 1_024}
@@ -64,7 +64,7 @@ def _assemblers(options: Measure) -> Sequence[Assembler | None]:
         return [None if options.assembler is None else find_assembler(options.assembler)]
     check_conflicts(options, "measure")
     selected = select(options.compilers)
-    found = [as_assembler(one) for one in selected.toolchains]
+    found = [one if isinstance(one, Assembler) else None for one in selected.toolchains]
     return [*found, None] if selected.driver else found
 
 
