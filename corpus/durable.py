@@ -125,16 +125,14 @@ def sync_folder(path: Path) -> None:
     """Flush the names in a folder to the disk."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except PermissionError:
-        return  # A folder that may be entered and not listed cannot be flushed either.
-    try:
-        os.fsync(descriptor)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
     except OSError as error:
-        # Some file systems cannot flush a folder on its own, and need not.
-        if error.errno != errno.EINVAL:
+        # One that may not be listed, or of some file systems, cannot be flushed on its own.
+        if error.errno not in (errno.EINVAL, errno.EACCES, errno.EPERM):
             raise
-    finally:
-        os.close(descriptor)
 
 
 def make_folder(path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from corpus import durable
+from corpus import durable, store
 from corpus.durable import FILE_BYTES, read_plain
 from corpus.finding import (
     EXPECTED,
@@ -38,22 +38,7 @@ from corpus.finding import (
     wrong_builds,
 )
 from corpus.programs import array_of
-from corpus.store import (
-    BROKEN,
-    DESCRIPTION,
-    FINDINGS,
-    IDS,
-    MANIFEST,
-    RAW,
-    Corpus,
-    Entry,
-    children,
-    is_file_name,
-    manifest,
-    open_corpus,
-    scan_folders,
-    shown_forms,
-)
+from corpus.store import Corpus, Entry, open_corpus, scan_folders, shown_forms
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.isa.legality import directives, matrix_instructions, without_comments
 
@@ -193,18 +178,18 @@ def _pruned(corpus: Corpus) -> tuple[Pruned, list[tuple[Entry, str | None]]]:
 def verify(corpus: Corpus) -> Iterator[Problem]:
     """Yield all that is wrong with a corpus, unlisted files and what was set aside, too."""
     unlisted = (
-        f"the finding's {DESCRIPTION} does not list it, and merging and exporting leave it out; "
-        "move it out of the corpus"
+        "the finding does not list it, and merging and exporting leave it out; move it out of the "
+        "corpus"
     )
     for folder in (corpus.findings, corpus.raw):
         for found in scan_folders(folder, checksums=True):
             if isinstance(found, Problem):
                 yield found
                 continue
-            for path in sorted(children(found.path)):
-                if path.name != DESCRIPTION and path.name not in found.finding.files:
+            for path in sorted(store.children(found.path)):
+                if path.name != store.DESCRIPTION and path.name not in found.finding.files:
                     yield Problem(path, Cause.STRANGE, unlisted)
-    for path in sorted(children(corpus.path / BROKEN)):
+    for path in sorted(store.children(corpus.path / store.BROKEN)):
         said = "a broken entry, set aside when the same finding was stored again; remove it when "
         yield Problem(path, Cause.STRANGE, f"{said}nobody needs it")
 
@@ -216,11 +201,11 @@ def export_zip(corpus: Corpus, entries: Iterable[Entry], path: Path) -> None:
     compressed, because what a compressor writes depends on its version, and times and owners are
     left out. The file is replaced as a whole if it is there.
     """
-    chosen = {entry.id: (FINDINGS, entry) for entry in entries}
+    chosen = {entry.id: (store.FINDINGS, entry) for entry in entries}
     for _, entry in list(chosen.values()):
         origin = entry.finding.shrunk_from
         while origin is not None and origin not in chosen and (raw := corpus.sound(origin)):
-            chosen[origin] = RAW, raw
+            chosen[origin] = store.RAW, raw
             origin = raw.finding.shrunk_from
     with (
         durable.output_file(path) as file,
@@ -233,10 +218,10 @@ def export_zip(corpus: Corpus, entries: Iterable[Entry], path: Path) -> None:
             member.external_attr = 0o644 << 16
             archive.writestr(member, data)
 
-        write(MANIFEST, manifest(corpus.generator))
+        write(store.MANIFEST, store.manifest(corpus.generator))
         # One finding after the other, so that memory does not grow with the corpus.
         for folder, entry in sorted(chosen.values(), key=lambda pair: (pair[0], pair[1].id)):
-            contents = {DESCRIPTION: encode(entry.finding), **entry.files()}
+            contents = {store.DESCRIPTION: encode(entry.finding), **entry.files()}
             for name, data in sorted(contents.items()):
                 write(f"{folder}/{entry.id}/{name}", data)
 
@@ -251,7 +236,7 @@ ARCHIVE_BYTES = 512 << 20
 """Most bytes of an archive, unpacked; a finding of a program has about 10 KB (2026-11)."""
 DIRECTORY_BYTES = 16 << 20
 """Most bytes of an archive's list of its files, which is held in memory: about 150,000 files."""
-_PLACE = re.compile(rf"(?:{FINDINGS}|{RAW})/([^/]+)/([^/]+)")
+_PLACE = re.compile(rf"(?:{store.FINDINGS}|{store.RAW})/([^/]+)/([^/]+)")
 _END, _LOCATOR, _ENDING_BYTES = b"PK\x05\x06", b"PK\x06\x07", 0xFFFF + 22 + 20
 """Signatures of the end of central directory record and of the locator of its ZIP64 form, and most
 bytes of both with a comment (APPNOTE.TXT, 4.3.16 and 4.3.15)."""
@@ -311,10 +296,10 @@ def _unpack(archive: zipfile.ZipFile, folder: Path) -> None:
             continue
         name = member.filename
         place, target = _PLACE.fullmatch(name), folder / name
-        belongs = name == MANIFEST or (
+        belongs = name == store.MANIFEST or (
             place is not None
-            and IDS.fullmatch(place[1])
-            and (place[2] == DESCRIPTION or is_file_name(place[2]))
+            and store.IDS.fullmatch(place[1])
+            and (place[2] == store.DESCRIPTION or store.is_file_name(place[2]))
         )
         if not belongs or target.exists():
             raise UsageError(
@@ -359,8 +344,7 @@ def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
     if CASE_FILE not in contents or not modules:
         raise UsageError(
             f"{folder} has no {CASE_FILE} or no PTX module; write them, the first with at least "
-            f'{{"kind": "{Kind.VIOLATION}"}} (a folder with a {DESCRIPTION} is a stored finding: '
-            "merge its corpus)"
+            f'{{"kind": "{Kind.VIOLATION}"}} (to add a finding that is stored, merge its corpus)'
         )
     try:
         document = read_document(contents.pop(CASE_FILE), path)

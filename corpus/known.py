@@ -47,7 +47,6 @@ from corpus.finding import (
 from corpus.store import DESCRIPTION, FINDINGS, MANIFEST, Corpus, Entry, open_corpus, read_entry
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import TOML_BYTES, parse_toml, read_given
-from oracle.isa.targets import TARGETS
 
 SCHEMA = 2  # version of the file that this module writes; it reads 1, too
 PACKAGED = "known.toml"  # name of the file that comes with warpfuzz
@@ -220,16 +219,10 @@ class Match(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 re.compile(regex or "")
             except (re.error, RecursionError, OverflowError) as error:
                 raise ValueError(f"{regex!r:.200} is no regular expression ({error})") from None
-        for text in self.targets or ():
-            if not any(_matches(target, text, None) for target in TARGETS):
-                raise ValueError(f"targets: {text!r:.80} fits no target: {', '.join(TARGETS)}")
-        for name, bounds in (("", self.versions), ("", self.ptx_versions), *self.spans):
+        for bounds in (self.versions, self.ptx_versions, *(bounds for _, bounds in self.spans)):
             within("", bounds)
-            if name not in ("", *COMPILERS):
-                raise ValueError(
-                    f"compilers: {name!r:.80} is not known here ({', '.join(COMPILERS)}); write it "
-                    "like 'ptxas >=12.4,<=13.5' or 'driver'"
-                )
+        if strange := {name for name, _ in self.spans} - set(COMPILERS):
+            raise ValueError(f"compilers: {min(strange)!r:.80} is none of {', '.join(COMPILERS)}")
 
     @property
     def spans(self) -> list[tuple[str, str]]:

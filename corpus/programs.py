@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
-from typing import Any, Literal, Union, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from corpus.store import Entry
@@ -131,12 +131,10 @@ def _named(action: str) -> str:
     return action.title().replace("_", "")
 
 
-# Rows are read by structs of msgspec, which check names and types. What is nested, and what is told
-# by a name, is made of their fields afterwards.
-
-_KINDS: dict[str, Any] = {"step": [], "statement": []}
-_MAKERS: dict[type[Struct], tuple[Callable[..., Any], Mapping[str, Any]]] = {}
-"""By the struct of a row: what makes it, and the types of its fields; of a form, its mnemonic."""
+_Kind = tuple[Callable[..., Any], Mapping[str, Any], Collection[str]]
+_KINDS: dict[str, dict[str, _Kind]] = {"step": {}, "statement": {}}
+"""By name: what makes a row, the types of its fields (of a form, its mnemonic), and which of them
+may be left out."""
 
 
 class _Matrix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -150,10 +148,15 @@ def _rows(value: object, word: str, depth: int = 0) -> tuple[Any, ...]:
     if depth > MAX_NESTING + 1 + MAX_DEPTH:  # a program's own checks bound each of the two
         raise UsageError(f"its {word}s are nested more than {MAX_NESTING + 1 + MAX_DEPTH} deep")
     made = []
-    for row in msgspec.convert(value, list[Union[tuple(_KINDS[word])]]):  # type: ignore[misc] # noqa: UP007
-        make, hints = _MAKERS[type(row)]
-        given = {name: getattr(row, name) for name in hints if getattr(row, name) is not UNSET}
-        made.append(make(**{k: _field(hints[k], one, depth) for k, one in given.items()}))
+    for row in msgspec.convert(value, list[dict[str, Any]]):
+        name = str(row.pop(word, None))
+        make, told, optional = _KINDS[word].get(name, (None, {}, ()))
+        if make is None or not told.keys() - {*optional} <= row.keys() <= told.keys():
+            raise UsageError(
+                f"there is no {word} {name!r:.40} with the fields {', '.join(row):.200}; it has "
+                f"{', '.join(told) or 'none'}"
+            )
+        made.append(make(**{key: _field(told[key], given, depth) for key, given in row.items()}))
     return tuple(made)
 
 
@@ -163,33 +166,14 @@ def _field(hint: Any, value: Any, depth: int) -> object:
     if hint == tuple[Statement, ...]:
         return _rows(value, "statement", depth + 1)
     if isinstance(hint, str):
-        return form_of(value, hint)
+        return form_of(msgspec.convert(value, str), hint)
     if hint is Matrix:
-        if value.shape not in SHAPES:
-            raise UsageError(f"there is no matrix of shape {value.shape!r:.40}")
-        type_ = format_named(value.type)
-        return Matrix(operand=value.operand, shape=SHAPES[value.shape], type=type_)
-    return value
-
-
-def _add(
-    word: str,
-    name: str,
-    make: Callable[..., Any],
-    told: Mapping[str, Any],
-    optional: Collection[str] = (),
-) -> None:
-    """Add a kind of row, made from these fields."""
-    shallow = {tuple[Step, ...]: list, tuple[Statement, ...]: list, Matrix: _Matrix}
-    rows: list[Any] = []
-    for field, hint in told.items():
-        type_ = str if isinstance(hint, str) else shallow.get(hint, hint)
-        rows.append((field, type_ | UnsetType, UNSET) if field in optional else (field, type_))
-    struct = msgspec.defstruct(
-        name, rows, tag_field=word, tag=name, kw_only=True, forbid_unknown_fields=True
-    )
-    _KINDS[word].append(struct)
-    _MAKERS[struct] = make, told
+        given = msgspec.convert(value, _Matrix)
+        if given.shape not in SHAPES:
+            raise UsageError(f"there is no matrix of shape {given.shape!r:.40}")
+        type_ = format_named(given.type)
+        return Matrix(operand=given.operand, shape=SHAPES[given.shape], type=type_)
+    return msgspec.convert(value, hint)
 
 
 def _fields_of(row: type[Any]) -> tuple[dict[str, Any], list[str]]:
@@ -210,23 +194,24 @@ def _add_all() -> None:
         told |= {"address": int | None} if form.is_load else {}
         told |= {"count": int} if is_repeated(form) else {}
         told |= {"selector": int} if "selector" in form.operands else {}
-        _add("step", _name(form), Op.of, told, ("address", *optional))
+        _KINDS["step"][_name(form)] = Op.of, told, ("address", *optional)
     own, optional = _fields_of(PlainAccess)
     for name, make, other in (
         ("LoadRegisters", plain_load, "lanes"), ("StoreRegisters", plain_store, "address"),
     ):  # fmt: skip
         left = {field: hint for field, hint in own.items() if field not in ("loads", other)}
-        _add("step", name, make, left, optional)
+        _KINDS["step"][name] = make, left, optional
     own, _ = _fields_of(Scalar)
     for action, row in SCALARS.items():
         names = {_STORED.get(action, {}).get(name, name): name for name in row.fields}
         told = {name: own[field] for name, field in names.items()}
-        _add("step", _named(action), partial(_scalar, action, names), told, ("constant", "bits"))
+        made = partial(_scalar, action, names)
+        _KINDS["step"][_named(action)] = made, told, ("constant", "bits")
     steps: Sequence[type[Any]] = (Elementwise, LaneCode, Copy, Barrier, Branch, Loop)
     statements: Sequence[type[Any]] = (Assign, If, Repeat, Leave)
     for word, kinds in (("step", steps), ("statement", statements)):
         for kind in kinds:
-            _add(word, kind.__name__, kind, *_fields_of(kind))
+            _KINDS[word][kind.__name__] = kind, *_fields_of(kind)
 
 
 def _scalar(action: str, names: Mapping[str, str], **given: Any) -> Scalar:

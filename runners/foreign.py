@@ -2,7 +2,8 @@
 
 Both get the text of a module, the name of an entry and images, and give the images back as the
 entry leaves them, or say that they do not implement it. Both run in a process of their own, within
-the bounds of every other tool (`runners.processes`), and are made again anywhere by their name.
+the bounds of every other tool (`runners.processes`), and are made again anywhere by their name;
+that of a function is `python -m runners.foreign DESCRIPTOR NAME`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sys
 import time
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from inspect import signature
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +34,7 @@ from runners.kernels import Kernel, KernelModule
 from runners.processes import (
     OUTPUT_LIMIT,
     check_program,
+    describe_status,
     helper,
     helper_environment,
     quoted,
@@ -57,6 +63,8 @@ DEADLINE = 60.0
 """Seconds that a batch may take: as long as a PTX pass may take for a module."""
 _LAUNCH = "{launch}"
 """Stands in a command for the file of a launch."""
+_SAID_CHARACTERS = 300
+"""Characters that are kept of an exception's message; the log has all of them."""
 _LOADING_SECONDS = 60.0
 """Seconds that a Python function's module may take to be imported; large frameworks take ten."""
 
@@ -100,9 +108,7 @@ def identity_of(name: str) -> str:
     """Return what tells runners of one name apart, in hexadecimal: a digest of their files.
 
     Those are the file of a function's module, or what the words of a command name: the program
-    alone where no other word is a file.
-
-    Raises UsageError if there is none of this name.
+    alone where no other word is a file. Raises UsageError if there is none of this name.
     """
     check_named(name, ())
     if is_command(name):
@@ -176,19 +182,19 @@ class ForeignRunner(RunnerAtOnce):
     def _part(self, folder: Path, ptx: str, kernel: Kernel, images: Images) -> Images | Failure:
         names = ("module.ptx", "images", "results", "launch.json")
         module, given, made, launch = (folder / name for name in names)
+        full = Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(folder)))
         try:
             module.write_text(ptx, encoding="utf-8")
             images.tofile(given)
             if kernel.launch is not None:
                 launch.write_text(json.dumps(asdict(kernel.launch), default=bytes.hex))
         except OSError:
-            return Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(folder)))
+            return full
         arguments = str(module), kernel.entry, len(images), str(given), str(made)
         failure = self._way.run(arguments, str(launch) if kernel.launch else None)
         if failure is not None:
-            if failure.trouble is not Trouble.UNSUPPORTED and is_full(folder):
-                return Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(folder)))
-            return failure
+            hidden = failure.trouble is not Trouble.UNSUPPORTED and is_full(folder)
+            return full if hidden else failure
         size = made.stat().st_size if made.is_file() else 0
         found = np.fromfile(made, np.uint8, images.size) if size == images.size else images[:0]
         if found.size != images.size:
@@ -228,20 +234,16 @@ class _Command:
         self._errors = finished.errors
         if finished.overflowed:
             return self.failed(Trouble.CORRUPTED_REPLY, finished.ending)
-        match finished.status:
-            case 0:
-                return None
-            case None:
-                return self.hung(self._deadline)
-            case status if status == NOT_IMPLEMENTED:
-                return self.failed(Trouble.UNSUPPORTED, "does not implement it")
-            case status:
-                trouble = Trouble.CRASH if status < 0 else Trouble.LAUNCH_FAILURE
-                return self.failed(trouble, finished.ending)
+        return self.ended(finished.status, self._deadline)
 
-    def hung(self, seconds: float) -> Failure:
-        """Return the failure of what did not end in time."""
-        return self.failed(Trouble.HANG, f"did not end within {seconds:g} s")
+    def ended(self, status: int | None, seconds: float = 0.0) -> Failure | None:
+        """Return what a status says that a process has ended with; None of success."""
+        if status is None:
+            return self.failed(Trouble.HANG, f"did not end within {seconds:g} s")
+        if status == NOT_IMPLEMENTED:
+            return self.failed(Trouble.UNSUPPORTED, "does not implement it")
+        trouble = Trouble.CRASH if status < 0 else Trouble.LAUNCH_FAILURE
+        return self.failed(trouble, describe_status(status)) if status else None
 
     def failed(self, trouble: Trouble, what: str) -> Failure:
         """Return a failure that quotes what was said on standard error."""
@@ -252,8 +254,6 @@ class _Command:
 
 
 class _Function(_Command):
-    """A Python function in a process of its own (`runners.foreign_child`)."""
-
     def __init__(self, name: str, deadline: float) -> None:
         self._name, self._deadline = name, deadline
         self.who, self._errors = f"the runner {name}", ""
@@ -266,7 +266,7 @@ class _Function(_Command):
         self._errors = ""
         try:
             self._child = SupervisedChild(
-                helper("runners.foreign_child"), self._name,
+                helper("runners.foreign"), self._name,
                 environment=helper_environment(), file_bytes=OUTPUT_LIMIT,
             )  # fmt: skip
         except OSError as error:
@@ -285,23 +285,18 @@ class _Function(_Command):
         return self._answer(self._child, self._deadline)
 
     def _answer(self, child: SupervisedChild, seconds: float) -> Failure | None:
-        """Wait for an answer; without one, the process has ended."""
         try:
             trouble, what = child.receive(deadline=time.monotonic() + seconds)
             self._errors = child.log()
             return None if trouble is None else self.failed(Trouble(trouble), what)
         except NoAnswerError as error:
             self._child, self._errors = None, error.log
-            if error.trouble is Trouble.HANG:
-                return self.hung(seconds)
-            status = child.process.returncode
-            if error.trouble is Trouble.CORRUPTED_REPLY:
-                return self.failed(error.trouble, "answered garbage")
-            if status == NOT_IMPLEMENTED:
-                return self.failed(Trouble.UNSUPPORTED, "does not implement it")
-            # A function that ends the process with success has given nothing back.
-            how = error.how if status else "ended its process in the middle"
-            return self.failed(Trouble.LAUNCH_FAILURE if status > 0 else Trouble.CRASH, how)
+            if error.trouble is Trouble.CRASH:
+                # A function that ends the process with success has given nothing back.
+                middle = self.failed(Trouble.CRASH, "ended its process in the middle")
+                return self.ended(child.process.returncode) or middle
+            late = error.trouble is Trouble.HANG
+            return self.ended(None, seconds) if late else self.failed(error.trouble, error.how)
         except (ValueError, TypeError):
             # It found the way out and wrote there itself.
             self.close()
@@ -312,3 +307,52 @@ class _Function(_Command):
             self._errors = self._child.log()
             self._child.end()
             self._child = None
+
+
+def main() -> None:
+    """Load the function that is named, and answer until there are no more requests.
+
+    A request has the file of a module, the name of its entry, how many images there are, their
+    file, the file for the results, and that of a launch or None. An answer is a trouble and half a
+    sentence about it, or None and nothing. What the function prints goes to the log.
+    """
+    line: Connection[Any, Any] = Connection(int(sys.argv[1]))
+    function = installed()[sys.argv[2]].load()
+    line.send((None, ""))
+    with suppress(EOFError):
+        while True:
+            line.send(_answer(function, *line.recv()))
+
+
+def _answer(
+    function: Callable[..., Any], module: str, entry: str, count: int, images: str, results: str,
+    launch: str | None,
+) -> tuple[Trouble | None, str]:  # fmt: skip
+    given = np.fromfile(images, np.uint8).reshape(count, -1)
+    shape, more = given.shape, {}
+    if launch is not None:
+        if "launch" not in signature(function).parameters:
+            return Trouble.UNSUPPORTED, "takes no launch: it has no parameter of that name"
+        more["launch"] = json.loads(Path(launch).read_text(encoding="utf-8"))
+    try:
+        found = function(Path(module).read_text(encoding="utf-8"), entry, given, **more)
+    except NotImplementedError as error:
+        return Trouble.UNSUPPORTED, f"does not implement it: {error}".removesuffix(": ")
+    except Exception as error:
+        traceback.print_exc()
+        words = f"{type(error).__name__}: {error}"
+        return Trouble.LAUNCH_FAILURE, f"raised {words[:_SAID_CHARACTERS]}"
+    finally:
+        sys.stdout.flush()
+    if found is NotImplemented:
+        return Trouble.UNSUPPORTED, "does not implement it"
+    is_array = isinstance(found, np.ndarray)
+    if not is_array or found.dtype != np.uint8 or found.shape != shape:
+        what = f"{found.dtype} of shape {found.shape}" if is_array else type(found).__name__
+        return Trouble.CORRUPTED_REPLY, f"gave back {what}, and uint8 of shape {shape} is due"
+    found.tofile(results)
+    return None, ""
+
+
+if __name__ == "__main__":
+    main()

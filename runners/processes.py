@@ -23,8 +23,7 @@ from typing import IO
 from oracle.errors import UsageError
 
 OUTPUT_LIMIT = 64 << 20
-"""Most bytes of a tool's standard output, and of any other file that it writes: a module has below
-1 MiB, and its machine code below 10 (2026-11)."""
+"""Most bytes of a file that a tool writes, and of its output: machine code has below 10 MiB."""
 WRITTEN_LIMIT = 512 << 20
 """Most bytes that a tool and what it starts write in all, to whatever files."""
 _WATCH_SECONDS = 0.1
@@ -96,14 +95,9 @@ class Tool:
     set between fork and exec by Python code, they are not safe in a process with threads.) It ends
     with this process, even if this one is killed.
 
-    Parameters
-    ----------
-    file_bytes, memory_bytes
-        Most bytes of a file that it writes, and of address space; None: no bound.
-    environment
-        Its variables; None: this process's.
-    cwd, stdin, stdout, stderr, pass_fds
-        As of `subprocess.Popen`. Raises OSError if the command cannot be started.
+    `file_bytes`, `memory_bytes`: most bytes of a file that it writes, and of address space; None:
+    no bound. `environment`: its variables; None: this process's. `cwd`, `stdin`, `stdout`,
+    `stderr`, `pass_fds`: as of `subprocess.Popen`. Raises OSError if the command cannot be started.
     """
 
     def __init__(
@@ -141,10 +135,7 @@ class Tool:
         _reaper.tell(f"+{self.process.pid}")
 
     def _own(self) -> tuple[list[int], bool]:
-        """Return the processes that are the tool's, or were started by it, wherever they are.
-
-        And whether there are others of which it cannot be said yet.
-        """
+        """Return the tool's processes, wherever they are, and whether some are unclear yet."""
         found, unclear, mark = [], False, f"{_MARK}={self._mark}".encode()
         for pid in _since(self.process.pid):
             # Those that are gone, and those of others.
@@ -371,16 +362,9 @@ def run_tool(
 ) -> Finished:  # fmt: skip
     """Run a command to its end or its deadline; nothing of it stays behind.
 
-    Parameters
-    ----------
-    deadline, stall
-        Seconds that it may take, and may take without new output.
-    given
-        Standard input.
-    cwd, memory_bytes
-        As of `Tool`. Raises OSError if the command cannot be started.
-    together
-        Whether standard error is part of the output.
+    `deadline`, `stall`: seconds that it may take, and may take without new output. `given`:
+    standard input. `cwd`, `memory_bytes`: as of `Tool`. Raises OSError if the command cannot be
+    started. `together`: whether standard error is part of the output.
     """
     with contextlib.ExitStack() as stack:
         source, output, errors = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))

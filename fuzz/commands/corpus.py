@@ -8,34 +8,11 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from corpus import Problem, create_corpus, durable, open_corpus
-from corpus.exchange import (
-    CauseGroup,
-    compare,
-    export_zip,
-    grouped,
-    is_archive,
-    json_lines,
-    merge,
-    opened_archive,
-    prune,
-    read_case,
-    verify,
-)
+from corpus import Problem, create_corpus, durable, exchange, open_corpus
 from corpus.known import known_with, load_known, mark_known, named_corpus, named_entry
 from fuzz.findings.families import accused, in_words, who_has
 from fuzz.kinds import sentence
-from fuzz.options.operating import (
-    CorpusCheck,
-    CorpusDiff,
-    CorpusExport,
-    CorpusImport,
-    CorpusList,
-    CorpusMarkKnown,
-    CorpusMerge,
-    CorpusPrune,
-    CorpusShow,
-)
+from fuzz.options import operating as given
 from fuzz.options.testing import Repro
 from fuzz.output import (
     check_output,
@@ -55,14 +32,14 @@ from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import find_disassembler
 
 
-def list_findings(options: CorpusList) -> None:
+def list_findings(options: given.CorpusList) -> None:
     """Print a line for each cause, worst first."""
     problems: list[Problem] = []
     listed = known_with(options.known, nothing=options.no_known)
     entries = list(named_corpus(options.path).entries(problems.append))
     findings = [entry for entry in entries if not entry.finding.suspected]
     rows = []
-    for group in grouped(findings, lambda finding: listed.match(finding) is not None):
+    for group in exchange.grouped(findings, lambda finding: listed.match(finding) is not None):
         smallest = group.smallest.finding
         first, *others = accused(smallest).strip().split("\n")
         rows.append({
@@ -101,12 +78,12 @@ def list_findings(options: CorpusList) -> None:
     report_problems(problems)
 
 
-def _who(group: CauseGroup) -> str:
+def _who(group: exchange.CauseGroup) -> str:
     """Say which compilers have the cause of a group; "" where it is not theirs."""
     return who_has(member.finding for member in group.members)
 
 
-def show_finding(options: CorpusShow) -> None:
+def show_finding(options: given.CorpusShow) -> None:
     """Print the page of a finding, or its description as JSON."""
     entry = named_entry(options.finding, options.corpus)
     if options.json:
@@ -117,7 +94,7 @@ def show_finding(options: CorpusShow) -> None:
     page_of(entry).show(console())
 
 
-def mark_finding(options: CorpusMarkKnown) -> None:
+def mark_finding(options: given.CorpusMarkKnown) -> None:
     """Add an entry for the family of a finding to a file of known discrepancies."""
     entry, known = named_entry(options.finding, options.corpus), options.known
     until = None if options.until is None else options.until.date()
@@ -134,7 +111,7 @@ def mark_finding(options: CorpusMarkKnown) -> None:
     _tell(options.json, said, id=marked.id, path=str(known), expires=marked.expires)
 
 
-def merge_corpora(options: CorpusMerge) -> None:
+def merge_corpora(options: given.CorpusMerge) -> None:
     """Add the findings of folders or exported .zip files to a corpus."""
     _merge(options.destination, options.sources, json=options.json)
 
@@ -142,12 +119,16 @@ def merge_corpora(options: CorpusMerge) -> None:
 def _merge(destination: Path, sources: Sequence[Path], *, json: bool) -> None:
     with ExitStack() as stack:
         opened = [
-            stack.enter_context(opened_archive(path)) if is_archive(path) else named_corpus(path)
+            stack.enter_context(exchange.opened_archive(path))
+            if exchange.is_archive(path)
+            else named_corpus(path)
             for path in sources
         ]
         made = create_corpus(destination, generator=generator())
         # One source after the other comes to the same as all of them at once.
-        parts = [merge(made, (source,)) for source in tracked(opened, "merging", json=json)]
+        parts = [
+            exchange.merge(made, (source,)) for source in tracked(opened, "merging", json=json)
+        ]
     # What another is shown in place of is no finding of its own.
     shown = {entry.id for entry in made.entries()}
     every = [identity for ids, _ in parts for identity in ids]
@@ -169,10 +150,10 @@ def _tell(json: bool, sentence: str, **row: object) -> None:
         say(sentence)
 
 
-def prune_corpus(options: CorpusPrune) -> None:
+def prune_corpus(options: given.CorpusPrune) -> None:
     """Remove all but the smallest finding of each family, and print how many went."""
     dry_run = options.dry_run
-    pruned = prune(open_corpus(options.path), dry_run=dry_run)
+    pruned = exchange.prune(open_corpus(options.path), dry_run=dry_run)
     raw = [entry.id for entry in pruned.removed if entry.id in pruned.raw]
     removed = [entry.id for entry in pruned.removed if entry.id not in pruned.raw]
     kept = [entry.id for entry in pruned.kept]
@@ -182,10 +163,10 @@ def prune_corpus(options: CorpusPrune) -> None:
     report_problems(pruned.problems)
 
 
-def compare_corpora(options: CorpusDiff) -> bool:
+def compare_corpora(options: given.CorpusDiff) -> bool:
     """Print what one corpus has and the other has not; tell whether there is any such thing."""
     left, right = options.left, options.right
-    difference = compare(named_corpus(left), named_corpus(right))
+    difference = exchange.compare(named_corpus(left), named_corpus(right))
     sides = (
         ("-", "left", left, difference.only_left), ("+", "right", right, difference.only_right)
     )  # fmt: skip
@@ -207,10 +188,10 @@ def compare_corpora(options: CorpusDiff) -> bool:
     return differ
 
 
-def check_corpus(options: CorpusCheck) -> None:
+def check_corpus(options: given.CorpusCheck) -> None:
     """Print everything that is wrong with a corpus; nothing is changed."""
     corpus = named_corpus(options.path)
-    problems = list(verify(corpus))
+    problems = list(exchange.verify(corpus))
     sound = sum(1 for _ in corpus.entries(checksums=False))
     if options.json:
         for one in problems:
@@ -223,7 +204,7 @@ def check_corpus(options: CorpusCheck) -> None:
         raise InfrastructureError(f"{options.path} has {said}")
 
 
-def export_corpus(options: CorpusExport) -> None:
+def export_corpus(options: given.CorpusExport) -> None:
     """Write a corpus into a .zip (a corpus again when unpacked) or .jsonl (descriptions only)."""
     corpus, file = named_corpus(options.path), options.file
     if file.suffix not in (".zip", ".jsonl"):
@@ -232,21 +213,23 @@ def export_corpus(options: CorpusExport) -> None:
     problems: list[Problem] = []
     entries = list(tracked(corpus.entries(problems.append), "reading", json=options.json))
     if file.suffix == ".zip":
-        export_zip(corpus, entries, file)
+        exchange.export_zip(corpus, entries, file)
     else:
-        durable.write_output(file, "".join(line + "\n" for line in json_lines(entries)).encode())
+        durable.write_output(
+            file, "".join(line + "\n" for line in exchange.json_lines(entries)).encode()
+        )
     said = f"{counted(len(entries), 'finding')} written to {file}"
     _tell(options.json, said, path=str(file), findings=[entry.id for entry in entries])
     report_problems(problems)
 
 
-def import_by_hand(options: CorpusImport) -> None:
+def import_by_hand(options: given.CorpusImport) -> None:
     """Add a case that a person wrote, or what a .zip holds that `corpus export` wrote."""
-    if is_archive(options.folder):
+    if exchange.is_archive(options.folder):
         _merge(options.corpus, (options.folder,), json=options.json)
         return
     # Read first: what is refused leaves no corpus behind.
-    case, files = read_case(options.folder)
+    case, files = exchange.read_case(options.folder)
     saved = create_corpus(options.corpus, generator=generator()).add(case, files)
     said = f"{saved.id} {'added' if saved.new else 'was there already'}: {saved.path}"
     _tell(options.json, said, id=saved.id, path=str(saved.path), new=saved.new)

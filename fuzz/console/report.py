@@ -234,10 +234,10 @@ _FOUND = (
     ReportColumn("smallest case", link="id"),
 )  # fmt: skip
 _REACHED = (
-    ReportColumn("reached", "name"),
+    ReportColumn("reached", "name", whole=True),
     ReportColumn("", "reached", number=True),
     ReportColumn("of", lambda line: "" if line["total"] is None else line["total"], number=True),
-    ReportColumn("not yet", lambda line: ", ".join(line["missing"])),
+    ReportColumn("not yet", lambda line: ", ".join(line["missing"][:1])),
 )
 
 

@@ -41,7 +41,7 @@ from oracle.program.steps import (
     loads_rows,
     multiplies,
 )
-from runners.emission.registers import OperandRegisters, operand_registers
+from runners.emission.body import OperandRegisters, operand_registers
 
 _TOP = 11
 """Lines of a listing that is shown before everything else: with those around them, the first 15

@@ -230,7 +230,7 @@ class Report:
     def sections(self) -> list[Section]:
         """The tables that have rows."""
         rows = Section(heading=self.heading, columns=self.columns, rows=self.rows)
-        return [one for one in (*self.before, rows) if one.listed]
+        return [one for one in (*self.before, rows) if one.columns and one.listed]
 
 
 # JUnit XML and TAP

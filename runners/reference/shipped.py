@@ -35,8 +35,6 @@ SOURCE = Path(__file__).with_name("interpreter.cu")
 """Text of the interpreter, CUDA C++ and C++."""
 INCLUDED = SOURCE.with_name("contents.h")
 """Text of the contents, which it includes."""
-NATIVE = SOURCE.with_name("native.h")
-"""Text of their native code, which that includes."""
 _SHIPPED = Path(__file__).with_name("interpreter.ptx.gz")
 _HEADER = ".version 7.0\n.target sm_70\n"
 """Nothing in the text needs more: ptxas 11.7 assembles it so for sm_70 (2026-11-23)."""
@@ -54,7 +52,7 @@ def shipped() -> str:
 
 def source_digest() -> str:
     """Return the SHA-256 of the interpreter's text, as the first line of its PTX has it."""
-    texts = b"".join(path.read_bytes() for path in (SOURCE, INCLUDED, NATIVE))
+    texts = b"".join(path.read_bytes() for path in (SOURCE, INCLUDED))
     return hashlib.sha256(texts).hexdigest()
 
 

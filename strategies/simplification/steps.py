@@ -46,8 +46,7 @@ from oracle.program.steps import (
     multiplies,
 )
 from strategies.matrices import Image, places_of
-from strategies.programs.builder import GUARD_BYTES
-from strategies.programs.forms import ACCESS_FORMS
+from strategies.programs.builder import ACCESS_FORMS, GUARD_BYTES
 from strategies.simplification.examples import (
     Edits,
     Example,

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from value_runs import campaign, entries
 
 from corpus import Kind
-from fuzz.bench.campaigns import Silence
+from fuzz.bench import Silence
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import State
 from fuzz.checks import fresh_rounds

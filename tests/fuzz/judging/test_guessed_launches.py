@@ -76,6 +76,24 @@ def test_a_launch_is_read_back_as_it_is_written() -> None:
     assert np.frombuffer(block[24:], np.float32)[0] == 1.5
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("grid = 0", "grid"),
+        ("colour = 1", "colour"),
+        ("grid = 1\nblock = [64, 32]\n[arguments]\nn = 1", "1024"),
+        ("grid = 1\nblock = 1\n[arguments]\nm = 3\nn = 1", "no parameter m"),
+        ("grid = 1\nblock = 1\n[arguments]\nn = 1.5", "no integer of 32 bits"),
+        ('[arguments]\nn = { bytes = 16, type = "f8" }', "regex.*b8.b16"),
+        ('entry = "other"', "asks for the entry other, and the module has k"),
+        ("[", "TOML"),
+    ],
+)
+def test_a_launch_that_is_none_is_a_sentence(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        setup_of(module(".param .u32 n"), parse_launch(text.encode(), "here"))
+
+
 GUESSES = {
     "a structure of pointer and number": (
         module(".param .align 8 .b8 s[16]",
@@ -217,7 +235,7 @@ REFUSED = {
     ),
     "a race in every block": (
         ".shared .b32 s; mov.u32 %r1, %tid.x; st.shared.u32 [s], %r1;", {},
-        r"race.*\[64, 1, 1\].*too: .*\(32, 1, 1\).*\(256, 1, 1\)",
+        r"\(64, 1, 1\) is refused.*race.*\(32, 1, 1\).*\(256, 1, 1\)",
     ),
 }  # fmt: skip
 

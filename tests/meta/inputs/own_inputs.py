@@ -27,7 +27,7 @@ from corpus.known import PACKAGED, load_known
 from corpus.programs import unpack
 from fuzz.campaign.store import CampaignStore, State
 from fuzz.checks.protocol import Counts, flattened
-from fuzz.commands.legality import judge_file
+from fuzz.commands.reference import judge_file
 from fuzz.commands.run import _seed, resumed
 from fuzz.explain.folder import reproduction
 from fuzz.explain.page import page_of
