@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from corpus import Entry, Kind, durable
 from corpus.entry import EXPECTED, KERNEL, MODULE
 from corpus.programs import unpack
-from fuzz.explain.document import Block, FactTable, Paragraph
-from fuzz.explain.facts import ValueFacts
+from fuzz.explain.document import Block, FactTable
 from fuzz.explain.machine_code import BAD, GOOD, asked_by_bisection, machine_code
 from fuzz.explain.page import page_of
+from fuzz.explain.values import ValueFacts
 from fuzz.findings.case import ACTUAL, ORIGINAL, REWRITTEN, by_hand
 from fuzz.findings.making import is_runnable, is_value_finding, variant_of
 from fuzz.kinds import sentence
@@ -168,7 +168,7 @@ def _of_values(facts: ValueFacts) -> tuple[dict[str, bytes], Sequence[Block]]:
         )
     if finding.kind is Kind.HANG:
         said.append("The kernel did not end: be ready to interrupt it.")
-    return files, [FactTable(commands, commands=True), *map(Paragraph, said)]
+    return files, [FactTable(commands, commands=True), *said]
 
 
 def _of_images(entry: Entry) -> tuple[dict[str, bytes], Sequence[Block]]:
@@ -192,7 +192,7 @@ def _of_images(entry: Entry) -> tuple[dict[str, bytes], Sequence[Block]]:
     if ORIGINAL in files:
         made[ORIGINAL] = entry.read(ORIGINAL)
     commands = [("needs PyCUDA and NumPy", "python repro.py"), *built]
-    launch = Paragraph(f"The entry is {kernel.entry}, launched with {how}.")
+    launch = f"The entry is {kernel.entry}, launched with {how}."
     return made, (FactTable(commands, commands=True), launch)
 
 

@@ -15,9 +15,9 @@ from repro_cases import half, multiplication, stored
 from corpus import Entry, RunnerVerdict
 from fuzz.explain import machine_code as module
 from fuzz.explain.document import Document
-from fuzz.explain.facts import ValueFacts
 from fuzz.explain.folder import inline_kernel, reproduction
 from fuzz.explain.machine_code import asked_by_bisection, machine_code, pair_of
+from fuzz.explain.values import ValueFacts
 from fuzz.findings.families import Asked, asked_of
 from oracle.errors import UsageError
 from oracle.isa.targets import Module
@@ -127,8 +127,8 @@ def test_answers_of_a_bisection_take_the_place_of_what_was_recorded(
     wrong = {
         "{": "cannot be read as what `warpfuzz bisect",
         '{"x":1}': "has no line that begins with",
-        '{"bisect":{"x":1}}': "holds JSON that is not what `warpfuzz bisect",
-        "[1]": "has no line that begins with",
+        '{"bisect":{"x":1}}': "cannot be read as what `warpfuzz bisect",
+        "[1]": "cannot be read as what `warpfuzz bisect",
     }
     for text, words in wrong.items():
         path.write_text(text)
