@@ -19,14 +19,14 @@ from oracle.program.program import Program
 from runners.emission import emit, emit_all
 from runners.isolation import isolate
 from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
+from runners.protocol import Compiled, Failure, Images, Runner, Trouble
 
 _FAILED_RUNS = 24
 """Failed runs of one batch of at most some 20 images, before the rest counts as wrong."""
 IN_PLACE = "d in the registers of a multiplicand"
 """What is said where D shares registers with A or B, which ptxas gets wrong (docs/findings.md)."""
 CODE = "scalar code"
-"""What a step is called that is code of lanes; `fuzz.diagnosis.lane_code` tells more."""
+"""What a step is called that is code of lanes; `fuzz.diagnosis.scalar` tells more."""
 _UNITS = {"f64": "f64", "b1": "single bits"}
 
 
@@ -146,24 +146,18 @@ class ExperimentDevice:
                 return None
             none = np.zeros(len(images), bool)
             return Results(wrong=~none, ran=none, actual=images, expected=expected)
-        many = np.repeat(images, self._copies, axis=0)
-        ran = self._runner.run(compiled, many, entry=entry)
-        if isinstance(ran, Ran):
-            actual, alive = ran.images, np.ones(len(many), bool)
-        elif _unanswered(ran):
+        many, many_expected = (np.repeat(one, self._copies, axis=0) for one in (images, expected))
+        came = isolate(self._runner, compiled, many, entry=entry, limit=_FAILED_RUNS)
+        if came.last is not None and _unanswered(came.last):
             return None
-        else:
-            isolation = isolate(self._runner, compiled, many, entry=entry, limit=_FAILED_RUNS)
-            actual, alive = isolation.images, isolation.ran
-        many_expected = np.repeat(expected, self._copies, axis=0)
+        wrong, actual = ~came.ran, came.images
         unlike = contradicting(program, many, actual, target=self.target, expected=many_expected)
-        wrong = ~alive
         wrong[unlike] = True
         differs = wrong.reshape(len(images), self._copies)
         shown = np.arange(len(images)) * self._copies + differs.argmax(axis=1)
         return Results(
             wrong=np.asarray(differs.any(axis=1)),
-            ran=alive[shown],
+            ran=came.ran[shown],
             actual=actual[shown],
             expected=expected,
         )

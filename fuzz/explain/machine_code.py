@@ -30,23 +30,23 @@ _BEFORE, _BEHIND = 4, 8
 """Instructions around the first that differs."""
 
 
-class _Cell(msgspec.Struct):
+class _BisectedCell(msgspec.Struct):
     outcome: str
     bad: bool
     reason: str | None = None
 
 
-class _Level(msgspec.Struct):
+class _BisectedLevel(msgspec.Struct):
     level: int
-    versions: dict[str, _Cell]
+    versions: dict[str, _BisectedCell]
 
 
 class _Bisected(msgspec.Struct):
     id: str
-    levels: list[_Level]
+    levels: list[_BisectedLevel]
 
 
-class _Line(msgspec.Struct):
+class _BisectedLine(msgspec.Struct):
     bisect: _Bisected | None = None
 
 
@@ -58,7 +58,7 @@ def asked_by_bisection(path: Path, finding: Finding) -> tuple[Asked, ...]:
     wanted = f"what `warpfuzz bisect {finding.id} --json` prints"
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-        rows = [msgspec.json.decode(line, type=_Line) for line in lines if line.strip()]
+        rows = [msgspec.json.decode(line, type=_BisectedLine) for line in lines if line.strip()]
     except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
         raise UsageError(
             f"{path} cannot be read as {wanted} ({error}); write that to a file and name it"
