@@ -2,10 +2,6 @@
 
 `shrink` takes steps out of the program and values out of its image while the case fails in the
 same way, and says how far it came. `strategies.simplification` proposes what may be simpler.
-
-Hypothesis' shrinker makes drawn choices smaller, with a cap of its own. Here the program itself is
-made smaller, so that one from a corpus or written by hand shrinks as well, many candidates go to
-the device in one batch, and "nothing can be taken away" is a statement about the case.
 """
 
 from __future__ import annotations
@@ -36,20 +32,18 @@ from runners.protocol import Compiled, Failure, Runner, Trouble
 from runners.ptx_text import with_kernel_of
 from strategies.matrices import Cells, Ids, Image, cells_of
 from strategies.simplification.examples import Example, shows_something, visit
-from strategies.simplification.isolation import isolated, loaded, stored
 from strategies.simplification.lane_code import code_alone, smaller_code
 from strategies.simplification.steps import (
     drops,
-    is_costly,
+    isolated,
     less_shared,
-    metadata_words,
-    plain_all,
-    plain_one,
+    loaded,
+    plain_matrices,
     plainer_accesses,
     plainer_metadata,
+    stored,
     trims,
     unwraps,
-    with_plain_metadata,
 )
 from strategies.simplification.values import CHOICES, dots, gathered, replaced, simpler_values
 
@@ -75,33 +69,19 @@ def shrink(
         return all(kind is wanted for kind in again)
 
     if always():
-        with suppress(StoppedFailingError):
-            try:
-                _to_the_end(trials)
-                status = ShrinkStatus.COMPLETE
-            except OutOfTimeError:
-                status = ShrinkStatus.CAPPED
-            if always():
-                trials.status = status
+        try:
+            before = None
+            while before is not (before := trials.best):
+                shrink_program(trials)
+                shrink_contents(trials)
+            status = ShrinkStatus.COMPLETE
+        except OutOfTimeError:
+            status = ShrinkStatus.CAPPED
+        if always():
+            trials.status = status
     if trials.status is ShrinkStatus.FLAKY:
         trials.best = trials.first
     return trials
-
-
-def _to_the_end(trials: Trials) -> None:
-    """Shrink program and contents in turn until neither gets smaller, each change by itself."""
-    while True:
-        at = trials.best
-        shrink_program(trials)
-        shrink_contents(trials)
-        if trials.best is at:
-            if trials.apart:
-                return
-            # What was asked in company may have been answered so because of it.
-            trials.go_apart()
-            _zero_cells(trials, cells_of(at.program))
-            if trials.best is at and not shrink_program(trials):
-                return
 
 
 # The program
@@ -110,13 +90,12 @@ Reduction = Callable[[Example], Iterator[Example]]
 """Smaller examples in place of one, the most promising first."""
 
 _SINGLE: tuple[Reduction, ...] = (
-    plain_all,
     partial(drops, size=1),
     unwraps,
     smaller_code,
     less_shared,
     plainer_metadata,
-    plain_one,
+    plain_matrices,
     plainer_accesses,
     stored,
     trims,
@@ -125,29 +104,28 @@ _COMPILED = 16
 """Most programs of one module; what follows a success is compiled in vain."""
 
 
-def shrink_program(trials: Trials) -> bool:
+def shrink_program(trials: Trials) -> None:
     """Make the program of the smallest example smaller until no single change does.
 
     In the end no step can go, and no stride, offset, layout or state space can become the default.
-    Every change takes away a step, something that is not the default, or bytes. Returns whether
-    anything was changed; OutOfTimeError may end it.
+    Every change takes away a step, something that is not the default, or bytes. OutOfTimeError
+    may end it.
     """
-    before = trials.best
     alone: Reduction = partial(isolated, target=trials.target)
     given: Reduction = partial(loaded, target=trials.target)
     code: Reduction = partial(code_alone, target=trials.target)
-    for reduction in (code, alone, given, plain_all):
+    for reduction in (code, alone, given, plain_matrices):
         _reduce(trials, reduction)
     size = sum(1 for _ in visit(trials.best.program.steps)) // 2
     while size > 1:
         _reduce(trials, partial(drops, size=size))
         size //= 2
     while True:
-        at, apart = trials.best, trials.apart
+        at = trials.best
         for reduction in (alone, given, *_SINGLE):
             _reduce(trials, reduction)
-        if trials.best is at and trials.apart is apart:
-            return trials.best is not before
+        if trials.best is at:
+            return
 
 
 def _reduce(trials: Trials, reduction: Reduction) -> None:
@@ -195,19 +173,17 @@ _DOTS = 2
 """Most dot products for which sums are drawn; of a fault in one there is rarely a second."""
 
 
-def shrink_contents(trials: Trials) -> bool:
+def shrink_contents(trials: Trials) -> None:
     """Make the image of the smallest example smaller until no change of one cell does.
 
-    In the end no cell alone can become zero. Returns whether anything was changed; OutOfTimeError
-    may end it.
+    In the end no cell alone can become zero. OutOfTimeError may end it.
     """
-    cells, before = cells_of(trials.best.program), trials.best
+    cells = cells_of(trials.best.program)
     # What is large goes first.
     for parts in cells.groups():
         _zero(trials, cells, parts)
     while True:
-        at, apart = trials.best, trials.apart
-        _plain_metadata(trials)
+        at = trials.best
         _zero_cells(trials, cells)
         # Terms go while the failure stays; every step leaves fewer elements that are not zero.
         for dot in dots(cells, trials.best.image):
@@ -219,8 +195,8 @@ def shrink_contents(trials: Trials) -> bool:
             for dot in islice(dots(cells, at.image), _DOTS):
                 ways = replaced(replace(dot, image=trials.best.image))
                 any(_first_of(trials, images) for images in ways)
-        if trials.best is at and trials.apart is apart:
-            return trials.best is not before
+        if trials.best is at:
+            return
 
 
 def _zero_cells(trials: Trials, cells: Cells) -> None:
@@ -241,18 +217,8 @@ def _zero_cells(trials: Trials, cells: Cells) -> None:
 def _zero(trials: Trials, cells: Cells, groups: Sequence[Ids]) -> bool:
     left = np.zeros(len(cells.starts), np.bool_)
     left[cells.nonzero(trials.best.image)] = True
-    return _change(trials, cells.without, [group for group in groups if left[group].any()])
-
-
-def _plain_metadata(trials: Trials) -> None:
-    """Let metadata that the image holds be plain: all words, halves, and in the end single ones."""
-    words = metadata_words(trials.best.program)
-    size = len(words)
-    while size:
-        left = words[is_costly(trials.best.image)[words].any(axis=1)]
-        parts = [left[start : start + size].ravel() for start in range(0, len(left), size)]
-        _change(trials, with_plain_metadata, parts)
-        size //= 2
+    some = [group for group in groups if left[group].any()]
+    return _together(trials, [*enumerate(partial(cells.without, ids=group) for group in some)])
 
 
 def _simplify_values(trials: Trials, cells: Cells) -> None:
@@ -269,15 +235,6 @@ def _simplify_values(trials: Trials, cells: Cells) -> None:
                 for value in simpler_values(cells.types[cell], cells.value(image, cell))
             ],
         )
-
-
-def _change(trials: Trials, change: Callable[[Image, Ids], Image], groups: Sequence[Ids]) -> bool:
-    """Change groups of cells or bytes, as many of them as go together; return whether any did."""
-
-    def changed(group: Ids) -> Callable[[Image], Image]:
-        return lambda image: change(image, group)
-
-    return _together(trials, [*enumerate(map(changed, groups))])
 
 
 def _together(trials: Trials, changes: Sequence[tuple[int, Callable[[Image], Image]]]) -> bool:
@@ -365,33 +322,30 @@ class RunnerVerdicts:
     ) -> Sequence[Kind | None]:
         if isinstance(code, Failure):
             return [_kind(code)] * len(subjects)
-        if any(subject.copies > 1 for subject in subjects):
-            # What fails in some places only needs the launch in which it was seen.
-            return [self._copies(subject, code, entry) for subject in subjects]
         program, target = subjects[0].program, code.oracle_target
+        if subjects[0].copies > 1:
+            # What fails in some places only needs the launch in which it was seen.
+            found: list[Kind | None] = []
+            for subject in subjects:
+                ran = self._runner.run(code, subject.images, entry=entry)
+                if isinstance(ran, Failure):
+                    found.append(_kind(ran))
+                    continue
+                different = np.unique(ran.images, axis=0)
+                images = subject.images[: len(different)]
+                found.append(worst_of(judge(program, images, different, target=target)))
+            return found
         images = np.stack([subject.image for subject in subjects])
-        ran = self._runner.run(code, images, entry=entry)
-        if not isinstance(ran, Failure):
-            return judge(program, images, ran.images, target=target)
-        if len(images) == 1:
-            return [_kind(ran)]
-        isolation = isolate(self._runner, code, images, entry=entry, limit=_FAILED_RUNS)
-        found: list[Kind | None] = [None] * len(subjects)
-        sound = np.flatnonzero(isolation.ran)
-        verdicts = judge(program, images[sound], isolation.images[sound], target=target)
+        came = isolate(self._runner, code, images, entry=entry, limit=_FAILED_RUNS)
+        found, sound = [None] * len(subjects), np.flatnonzero(came.ran)
+        if came.last is not None and len(images) == 1:
+            return [_kind(came.last)]
+        verdicts = judge(program, images[sound], came.images[sound], target=target)
         for index, verdict in zip(sound.tolist(), verdicts, strict=True):
             found[index] = verdict
-        for culprit in isolation.culprits:
+        for culprit in came.culprits:
             found[culprit.index] = _kind(culprit.failure)
         return found
-
-    def _copies(self, subject: Subject, code: Compiled, entry: str) -> Kind | None:
-        ran = self._runner.run(code, subject.images, entry=entry)
-        if isinstance(ran, Failure):
-            return _kind(ran)
-        different = np.unique(ran.images, axis=0)
-        images = subject.images[: len(different)]
-        return worst_of(judge(subject.program, images, different, target=code.oracle_target))
 
 
 def _kind(failure: Failure) -> Kind | None:
@@ -413,10 +367,6 @@ _MODULES = 256
 """Modules that are kept."""
 
 
-class StoppedFailingError(Exception):
-    """The smallest example does not fail any more. Never leaves `shrink`."""
-
-
 class Trials:
     """The smallest example so far, and what was asked on the way to it.
 
@@ -432,17 +382,13 @@ class Trials:
         was known, FLAKY until what is left has failed every time by itself."""
         self._subject, self._verdicts, self._wanted, self._end = subject, verdicts, wanted, end
         self._modules: dict[Program, KernelModule | None] = {subject.program: subject.module}
-        self._alone: dict[tuple[Program, bytes], bool] = {}
-        """Whether examples failed by themselves."""
+        self._alone: set[tuple[Program, bytes]] = set()
+        """Examples that failed by themselves."""
         self._rejected: set[tuple[Program, bytes]] = set()
-        self.apart = False
-        """Whether examples are asked for one by one: company changed what became of one."""
 
     @property
     def at_once(self) -> int:
         """Candidates that are worth asking for together."""
-        if self.apart:
-            return 1
         return _FEW_AT_ONCE if KINDS[self._wanted].costly else _AT_ONCE
 
     @property
@@ -464,27 +410,16 @@ class Trials:
             and self._module(program) is not None
         )
 
-    def go_apart(self) -> None:
-        """Ask for examples one by one from now on; forget what was answered in company."""
-        self.apart = True
-        self._rejected = {key for key, failed in self._alone.items() if not failed}
-
     def take(self, example: Example) -> bool:
         """Make an example that failed the smallest one, if it fails by itself as well.
 
         A wrong access can reach a neighbour's image, and a pass over the whole text another kernel.
-        Where that makes a difference, examples are asked for one by one from then on. Raises
-        OutOfTimeError if the time is over before that is known, and StoppedFailingError if the
-        smallest example so far does not fail any more either.
+        Raises OutOfTimeError if the time is over before that is known.
         """
-        if not self._alone.get(example.key) and not self._ask([example])[0]:
-            if not self._ask([self.best])[0]:
-                raise StoppedFailingError
-            self.go_apart()
-            return False
-        if example.key != self.best.key:
+        alone = example.key in self._alone or self._ask([example])[0]
+        if alone and example.key != self.best.key:
             self.best = example
-        return True
+        return alone
 
     def images_fail(self, images: Sequence[Image]) -> list[bool]:
         """Return which images fail with the program of the smallest example. Raises as `fail`."""
@@ -514,7 +449,7 @@ class Trials:
         told = {example.key: failed for example, failed in zip(examples, fails, strict=True)}
         self._rejected |= {key for key, failed in told.items() if not failed}
         if len(examples) == 1:
-            self._alone |= told
+            self._alone |= {key for key, failed in told.items() if failed}
         return fails
 
     def _made(self, example: Example) -> Subject:

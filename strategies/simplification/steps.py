@@ -1,7 +1,7 @@
 """Simpler steps: fewer, without branches and loops, with plainer accesses and own registers.
 
 Each function iterates over simpler examples, the most promising first. Of most of them a *rewrite*
-says what may stand in the place of one step.
+says what may stand in the place of one step. Of what is computed, values may be loaded instead.
 """
 
 from __future__ import annotations
@@ -15,37 +15,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.execution.tracing import trace
 from oracle.isa.forms import ROW_BYTES
 from oracle.isa.lookup import FORMS
 from oracle.isa.matrices import LANES
-from oracle.layouts.storage import Tile
+from oracle.layouts.storage import Tile, write
 from oracle.program.image import position
-from oracle.program.operands import first_registers
+from oracle.program.operands import Registers, first_registers
 from oracle.program.ops import (
     COUNTS,
     MatrixAccess,
+    Product,
     RowAccess,
     Rows,
     accesses_matrix,
     accesses_rows,
     memory_of,
     multiplies,
+    multiplies_fragments,
+    product_of,
+    stores_rows,
 )
 from oracle.program.places import WORD_BYTES, Buffer, Place, Uniform, Word
 from oracle.program.program import Program, fresh_bank, walk
 from oracle.program.registers import listed
 from oracle.program.steps import (
     Branch,
-    Copy,
     Loop,
     Step,
     accesses_registers,
     copies_bytes,
+    is_plain_load,
     set_registers,
 )
-from strategies.matrices import Image, places_of
+from strategies.matrices import places_of
 from strategies.programs.builder import GUARD_BYTES
 from strategies.programs.forms import ACCESS_FORMS
+from strategies.programs.single_instruction import buffers_of, plain_access, single_instruction
 from strategies.simplification.examples import (
     Edits,
     Example,
@@ -157,51 +163,24 @@ def trims(example: Example) -> Iterator[Example]:
     used = used_buffers(program.buffers, program.steps)
     if used != program.buffers:
         yield example.with_program(used, program.steps)
-    needs = _reached(program, copies=False)
-    copies: dict[Site, Steps] = {
-        site: (replace(step, size=size),)
-        for site, step in visit(program.steps)
-        if copies_bytes(step) and (size := _copied(program, step, needs)) < step.size
-    }
-    for edits in [copies, *({site: steps} for site, steps in copies.items())]:
-        changed = example.edited(edits)
-        ends = _reached(changed.program, copies=True)
-        shorter = {one for one, end in ends.items() if 0 < end < changed.program.buffer(one).size}
-        for names in filter(None, [shorter, *({name} for name in sorted(shorter))]):
-            buffers = [
-                replace(one, size=ends[one.name]) if one.name in names else one
-                for one in changed.program.buffers
-            ]
-            yield changed.with_program(buffers, changed.program.steps)
-        if edits:
-            yield changed.tidied()
-
-
-def _reached(program: Program, *, copies: bool) -> dict[str, int]:
-    """Return the bytes of each buffer that steps need, with a guard behind what is in registers."""
     ends: dict[str, int] = {}
     for step in walk(program.steps):
-        if copies_bytes(step) and not copies:
-            continue
-        guard = GUARD_BYTES if step.uses else 0
         reached = [(span.buffer, span.end) for span in (*step.bytes_read, *step.bytes_written)]
         if accesses_matrix(step):
             place = step.memory.place
             reached = [(place.buffer, place.offset + step.tile.extent + step.tile.pitch)]
         elif accesses_rows(step):
             reached.append((step.memory.buffer, max(step.memory.addresses) + ROW_BYTES))
-        for buffer, end in reached:
-            ends[buffer] = max(end + guard, ends.get(buffer, 0))
-    return {name: min(end, program.buffer(name).size) for name, end in ends.items()}
-
-
-def _copied(program: Program, step: Copy, needs: Mapping[str, int]) -> int:
-    """Return how much of a copy is of use to the steps that use its shared end."""
-    for place in (step.destination, step.source):
-        if program.buffer(place.buffer).space == "shared":
-            used = needs.get(place.buffer, 0) - place.offset
-            return min(step.size, used) if used > 0 else step.size
-    return step.size
+        for name, end in reached:
+            # With a guard behind what is in registers.
+            ends[name] = max(end + (GUARD_BYTES if step.uses else 0), ends.get(name, 0))
+    shorter = {one.name for one in program.buffers if 0 < ends.get(one.name, 0) < one.size}
+    for names in filter(None, [shorter, *({name} for name in sorted(shorter))]):
+        buffers = [
+            replace(one, size=ends[one.name]) if one.name in names else one
+            for one in program.buffers
+        ]
+        yield example.with_program(buffers, program.steps)
 
 
 # Plainer accesses
@@ -315,18 +294,13 @@ def _fewer_rows(example: Example, site: Site, step: RowAccess) -> Iterator[Examp
         yield example.edited(edits)
 
 
-def plain_all(example: Example) -> Iterator[Example]:
-    """Yield an example in which every matrix lies plainly in a buffer of its own."""
+def plain_matrices(example: Example) -> Iterator[Example]:
+    """Iterate over examples with matrices plainly in buffers of their own: all, then one by one."""
     sites = [(site, step) for site, step in visit(example.program.steps) if accesses_matrix(step)]
-    if not all(_is_plain(example.program, step) for _, step in sites):
+    odd = [pair for pair in sites if not _is_plain(example.program, pair[1])]
+    if odd:
         yield _plain(example, sites)
-
-
-def plain_one(example: Example) -> Iterator[Example]:
-    """Iterate over examples in which one matrix lies plainly in a buffer of its own."""
-    for site, step in visit(example.program.steps):
-        if accesses_matrix(step) and not _is_plain(example.program, step):
-            yield _plain(example, [(site, step)])
+        yield from (_plain(example, [pair]) for pair in odd)
 
 
 def _is_plain(program: Program, step: MatrixAccess) -> bool:
@@ -445,30 +419,124 @@ plainer_metadata = partial(_each, _with_metadata)
 """Examples with metadata that are set to one word, or selector 0: what the image held can go."""
 
 
-def metadata_words(program: Program) -> NDArray[np.intp]:
-    """Return the bytes of the image that lanes load as metadata, (words, 4)."""
-    names, found = metadata_names(program), [np.zeros((0, 4), np.intp)]
-    for step in walk(program.steps):
-        if not (accesses_registers(step) and step.loads and step.registers in names):
+# Computed values that are loaded instead, so that the steps that computed them can go
+
+_STEPS = 5
+"""Three loads, the multiplication, a store: a program with no more has nothing around it."""
+_MULTIPLICATIONS = 32
+"""Most that are tried, of a program with loops."""
+
+
+def isolated(example: Example, *, target: str) -> Iterator[Example]:
+    """Iterate over examples with one multiplication of a program by itself.
+
+    Its operands are loaded from the image, with the values that they have where the program does
+    what it should, by the model of the target. So what came before it, and shared memory, can go at
+    once; and of a chain the link that fails is left.
+    """
+    if sum(1 for _ in visit(example.program.steps)) <= _STEPS:
+        return
+    multiplications = (
+        (event.step, event.inputs)
+        for event in trace(example.program, example.image, target=target).events
+        if multiplies_fragments(event.step)
+    )
+    for step, operands in islice(multiplications, _MULTIPLICATIONS):
+        yield _product_alone(product_of(step.form), operands)
+        # Operands that list registers, each of the sources once.
+        if any(listed(use.name) for use in step.uses) and all(
+            len(set(use.registers)) == len(use.registers) for use in step.reads
+        ):
+            yield _product_alone(step, operands)
+
+
+def _product_alone(product: Product, operands: Mapping[str, NDArray[Any]]) -> Example:
+    steps = single_instruction(product)
+    buffers = buffers_of(steps, lambda access: room_for(access.tile))
+    program = Program(buffers=buffers, steps=steps)
+    image = np.zeros(program.image_bytes, np.uint8)
+    for use, load in zip(product.reads, steps, strict=False):
+        write(image[None], program.offset(use.field), load.tile, operands[use.field][None])
+    return Example(program=program, image=image)
+
+
+def loaded(example: Example, *, target: str) -> Iterator[Example]:
+    """Iterate over examples in which what a step made is loaded from the image instead.
+
+    It has the values that the program gives it where it does what it should, by the model of the
+    target. First what no multiplication made: all of it, as ldmatrix comes with a copy and a
+    barrier; then one by one.
+    """
+    metadata = metadata_names(example.program)
+    # A and B of wmma depend on a layout that may be open. Metadata that are set are smaller than
+    # those that an image holds.
+    steps = {
+        id(step): (site, step)
+        for site, step in visit(example.program.steps)
+        if (use := step.writes) is not None
+        and (isinstance(use.holds, Registers) or use.holds.matrix.operand == "c")
+        and not is_plain_load(step)
+        and not (step.sets is not None and use.name in metadata)
+    }
+    events = trace(example.program, example.image, target=target).events if steps else ()
+    made: dict[Site, NDArray[Any]] = {}
+    for event in events:
+        # Of a step that is taken several times, the first time.
+        if event.result is not None and id(event.step) in steps:
+            made.setdefault(steps[id(event.step)][0], event.result)
+    moved = {site for site, step in steps.values() if site in made and not multiplies(step)}
+    for sites in ([moved] if len(moved) > 1 else []) + [{site} for site in made]:
+        yield _loading(example, {site: made[site] for site in sites})
+
+
+def _loading(example: Example, made: Mapping[Site, NDArray[Any]]) -> Example:
+    """Return an example in which these are loaded from buffers of their own.
+
+    Registers are (32, count), accumulators (rows, columns).
+    """
+    own: list[Buffer] = []
+    edits: dict[Site, Steps] = {}
+    homes: dict[str, tuple[Tile | None, NDArray[Any]]] = {}
+    for site, step in visit(example.program.steps):
+        if site not in made or step.writes is None:
             continue
-        if program.buffer(step.place.buffer).space == "global":
-            words = np.arange(step.lanes * step.count)[:, None]
-            found.append(position(program, step.place) + 4 * words + np.arange(4))
-    return np.unique(np.concatenate(found), axis=0)
+        holds, values = step.writes.holds, made[site]
+        tile = None if isinstance(holds, Registers) else Tile(matrix=holds.matrix, layout="row")
+        size = values.nbytes + GUARD_BYTES if tile is None else room_for(tile)
+        own.append(new_buffer((*example.program.buffers, *own), f"g{step.writes.bank}", size))
+        edits[site] = (plain_access(step.writes, Place(buffer=own[-1].name)),)
+        homes[own[-1].name] = tile, values
+    target = example.edited(edits, *own).tidied()
+    image = target.image.copy()
+    for name in homes.keys() & {buffer.name for buffer in target.program.buffers}:
+        start = position(target.program, Place(buffer=name))
+        tile, values = homes[name]
+        if tile is None:
+            image[start : start + values.nbytes] = np.frombuffer(values.tobytes(), np.uint8)
+        else:
+            write(image[None], start, tile, values[None])
+    return target.with_image(image)
 
 
-_COSTLY = np.array([(one.bit_count(), one) > (2, _PLAIN_METADATA & 0xFF) for one in range(256)])
-"""Of each byte whether it has more bits than plain metadata, or higher ones: in the order in which
-numbers become simpler, so that what became simpler than plain metadata never becomes plain."""
+def stored(example: Example) -> Iterator[Example]:
+    """Iterate over examples in which registers go to a global buffer of their own, lane by lane.
 
-
-def is_costly(image: Image) -> NDArray[np.bool_]:
-    """Return which bytes would be simpler if they were plain metadata."""
-    return np.asarray(_COSTLY[image])
-
-
-def with_plain_metadata(image: Image, bytes_: NDArray[np.intp]) -> Image:
-    """Return an image in which some bytes of metadata are plain."""
-    changed = image.copy()
-    changed[bytes_] = _PLAIN_METADATA & 0xFF
-    return changed
+    Those stored as rows, and those stored to shared memory: what nothing takes out of there
+    can be dropped by a compiler, so that steps stayed for that alone.
+    """
+    program = example.program
+    for site, step in visit(program.steps):
+        if stores_rows(step):
+            store: Any = plain_access(step.uses[0], Place(buffer=step.memory.buffer), store=True)
+        elif (
+            accesses_registers(step)
+            and step.stores
+            and program.buffer(step.place.buffer).space == "shared"
+        ):
+            store = step
+        else:
+            continue
+        (use,) = step.uses
+        buffer = new_buffer(program.buffers, f"g{use.bank}", store.size + GUARD_BYTES)
+        there = replace(store, place=Place(buffer=buffer.name))
+        yield example.edited({site: (there,)}, buffer).tidied()

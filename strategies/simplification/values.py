@@ -305,16 +305,14 @@ def replaced(dot: Dot) -> Iterator[Iterator[Image]]:
 def _drawn(random: Random, dot: Dot, products: int, *, with_c: bool) -> Iterator[Image]:
     """Iterate without end over images with another dot product in the place of one."""
     form = dot.form
-    known = [*zip(*map(dot.raw, dot.terms), strict=True)]
+    known_a, known_b = zip(*map(dot.raw, dot.terms), strict=True)
     while True:
         near, ks = random.randrange(2) == 0, random.sample(dot.terms, products)
         factors = [
-            tuple(
-                _factor(random, type_, there, near=near)
-                for type_, there in zip((form.a_type, form.b_type), known, strict=True)
-            )
+            (_factor(random, form.a_type, known_a, near=near),
+             _factor(random, form.b_type, known_b, near=near))
             for _ in ks
-        ]
+        ]  # fmt: skip
         ways = [factors]
         if products > 1 and (divisor := number(form.a_type, factors[1][0])):
             # And with the second product far below the first.

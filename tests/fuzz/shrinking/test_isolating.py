@@ -24,7 +24,7 @@ from oracle.program.ops import (
 from oracle.program.program import walk
 from oracle.program.steps import PlainAccess, Step, is_plain_load
 from strategies.simplification.examples import Example
-from strategies.simplification.isolation import isolated, loaded
+from strategies.simplification.steps import isolated, loaded
 
 
 def _lists_registers(step: Op) -> bool:
