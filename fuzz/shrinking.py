@@ -16,26 +16,25 @@ from itertools import accumulate, islice
 import numpy as np
 
 from corpus import Kind, ShrinkStatus
+from fuzz.diagnosis.experiments import ExperimentDevice
 from fuzz.findings.replay import Subject, replays_of
-from fuzz.findings.verdicts import judge, worst_of
+from fuzz.findings.verdicts import judge
 from fuzz.kinds import KINDS
 from fuzz.reducer import OutOfTimeError
-from fuzz.runner import OpenRunner, kind_of_failure
+from fuzz.runner import OpenRunner
 from oracle.errors import UsageError
 from oracle.isa.targets import Module
 from oracle.program.definedness import undefined
 from oracle.program.program import Program
-from runners.emission import emit, emit_all
-from runners.isolation import isolate
+from runners.emission import emit
 from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, Runner, Trouble
+from runners.protocol import Runner
 from runners.ptx_text import with_kernel_of
 from strategies.matrices import Cells, Ids, Image, cells_of
 from strategies.simplification.examples import Example, shows_something, visit
 from strategies.simplification.lane_code import code_alone, smaller_code
 from strategies.simplification.steps import (
     drops,
-    isolated,
     less_shared,
     loaded,
     plain_matrices,
@@ -111,10 +110,9 @@ def shrink_program(trials: Trials) -> None:
     Every change takes away a step, something that is not the default, or bytes. OutOfTimeError
     may end it.
     """
-    alone: Reduction = partial(isolated, target=trials.target)
     given: Reduction = partial(loaded, target=trials.target)
     code: Reduction = partial(code_alone, target=trials.target)
-    for reduction in (code, alone, given, plain_matrices):
+    for reduction in (code, given, plain_matrices):
         _reduce(trials, reduction)
     size = sum(1 for _ in visit(trials.best.program.steps)) // 2
     while size > 1:
@@ -122,14 +120,13 @@ def shrink_program(trials: Trials) -> None:
         size //= 2
     while True:
         at = trials.best
-        for reduction in (alone, given, *_SINGLE):
+        for reduction in (given, *_SINGLE):
             _reduce(trials, reduction)
         if trials.best is at:
             return
 
 
 def _reduce(trials: Trials, reduction: Reduction) -> None:
-    """Take what a reduction offers until nothing of it fails."""
     begin: int | None = 0
     while begin is not None:
         # What stands before the last success did not do then; it comes last.
@@ -151,7 +148,6 @@ def _reduce(trials: Trials, reduction: Reduction) -> None:
 
 
 def _offered(best: Example, reduction: Reduction, begin: int) -> Iterator[tuple[int, Example]]:
-    """Iterate over what a reduction offers, each once and numbered, from a number on."""
     found = set[object]()
     before: list[tuple[int, Example]] = []
     for index, example in enumerate(reduction(best)):
@@ -222,7 +218,6 @@ def _zero(trials: Trials, cells: Cells, groups: Sequence[Ids]) -> bool:
 
 
 def _simplify_values(trials: Trials, cells: Cells) -> None:
-    """Replace values of the smallest example by the simplest that do, as many as go together."""
     simpler = True
     while simpler:
         image = trials.best.image
@@ -270,17 +265,11 @@ def _first_of(trials: Trials, images: Iterable[Image]) -> bool:
 
 # What fails
 
-_FAILED_RUNS = 12
-"""Failed runs of one batch after which what is undecided counts as a match: one image among 64
-that brings the runner down takes 7."""
-
 
 class RunnerVerdicts:
     """Tells the verdicts of subjects by running them, for `shrink`.
 
     Subjects with the same module and one copy each go to the runner as one batch of images.
-    Different programs are compiled as kernels of one module; where that fails, and where a
-    module is not what the program is emitted as, each by itself.
     """
 
     def __init__(self, opened: OpenRunner | Runner) -> None:
@@ -292,65 +281,25 @@ class RunnerVerdicts:
         Raises DeviceLostError if the device is gone, and InfrastructureError if something is
         missing that the runner needs.
         """
-        groups: dict[tuple[Program, str], list[int]] = {}
-        for index, subject in enumerate(candidates):
-            groups.setdefault((subject.program, subject.module.ptx), []).append(index)
+        first = candidates[0]
         kinds: list[Kind | None] = [None] * len(candidates)
-        firsts = [candidates[members[0]] for members in groups.values()]
-        together = self._together(firsts) if len(firsts) > 1 else None
-        for number, members in enumerate(groups.values()):
-            module = firsts[number].module
-            code, entry = together or self._runner.compile(module), module.kernels[0].entry
-            entry = entry if together is None else f"kernel_{number}"
-            found = self._run([candidates[index] for index in members], code, entry)
-            for index, kind in zip(members, found, strict=True):
-                kinds[index] = kind
-        return kinds
-
-    def _together(self, subjects: Sequence[Subject]) -> Compiled | None:
-        """Compile programs as kernels of one module; None if that is not to be had."""
-        into = Module.named(subjects[0].module.target, subjects[0].module.version)
-        for one in subjects:
-            if emit(one.program, module=into, entry=one.module.kernels[0].entry) != one.module:
-                return None
-        programs = {f"kernel_{index}": one.program for index, one in enumerate(subjects)}
-        compiled = self._runner.compile(emit_all(programs, module=into))
-        return None if isinstance(compiled, Failure) else compiled
-
-    def _run(
-        self, subjects: Sequence[Subject], code: Compiled | Failure, entry: str
-    ) -> Sequence[Kind | None]:
-        if isinstance(code, Failure):
-            return [_kind(code)] * len(subjects)
-        program, target = subjects[0].program, code.oracle_target
-        if subjects[0].copies > 1:
+        groups: dict[object, list[int]] = {}
+        for index, one in enumerate(candidates):
             # What fails in some places only needs the launch in which it was seen.
-            found: list[Kind | None] = []
-            for subject in subjects:
-                ran = self._runner.run(code, subject.images, entry=entry)
-                if isinstance(ran, Failure):
-                    found.append(_kind(ran))
-                    continue
-                different = np.unique(ran.images, axis=0)
-                images = subject.images[: len(different)]
-                found.append(worst_of(judge(program, images, different, target=target)))
-            return found
-        images = np.stack([subject.image for subject in subjects])
-        came = isolate(self._runner, code, images, entry=entry, limit=_FAILED_RUNS)
-        found, sound = [None] * len(subjects), np.flatnonzero(came.ran)
-        if came.last is not None and len(images) == 1:
-            return [_kind(came.last)]
-        verdicts = judge(program, images[sound], came.images[sound], target=target)
-        for index, verdict in zip(sound.tolist(), verdicts, strict=True):
-            found[index] = verdict
-        for culprit in came.culprits:
-            found[culprit.index] = _kind(culprit.failure)
-        return found
-
-
-def _kind(failure: Failure) -> Kind | None:
-    """Return what a failure is called; None where the runner cannot do it by design."""
-    return None if failure.trouble is Trouble.UNSUPPORTED else kind_of_failure(failure)
+            own = index if one.copies > 1 else 0
+            groups.setdefault((one.program, one.module.ptx, own), []).append(index)
+        device = ExperimentDevice(self._runner, first.module, copies=first.copies)
+        firsts = [candidates[members[0]] for members in groups.values()]
+        images = [np.stack([candidates[at].image for at in some]) for some in groups.values()]
+        tried = [(one.program, some) for one, some in zip(firsts, images, strict=True)]
+        there = device.results_of(tried, [one.module for one in firsts])
+        for members, (program, before), results in zip(groups.values(), tried, there, strict=True):
+            if results is not None:
+                target, expected = results.target, results.expected
+                verdicts = judge(program, before, results.actual, target=target, expected=expected)
+                for at, (member, verdict) in enumerate(zip(members, verdicts, strict=True)):
+                    kinds[member] = verdict if results.ran[at] else results.failed.get(at)
+        return kinds
 
 
 Verdicts = Callable[[Sequence[Subject]], Sequence[Kind | None]]

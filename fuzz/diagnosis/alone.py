@@ -206,7 +206,6 @@ class _Alone:
         return images
 
     def _filled(self, use: Use, values: NDArray[Any]) -> Iterator[tuple[Place, NDArray[Any]]]:
-        """Iterate over the places from which an operand is loaded, and what is to stand there."""
         words = values.view(np.uint8).reshape(LANES, use.holds.registers, -1)
         for load, access in self._loads.items():
             if load.name == use.name:
@@ -217,7 +216,6 @@ class _Alone:
                     yield access.place, words[:, index]
 
     def _met(self, event: Event) -> Iterator[tuple[Place, NDArray[Any]]]:
-        """Iterate over what a step read, and where that stands in the image."""
         for use in self.step.reads:
             yield from self._filled(use, np.ascontiguousarray(event.inputs[use.field]))
         # Of a plain load, registers are as they lay.
@@ -229,7 +227,6 @@ class _Alone:
                 yield Place(buffer=_home(buffer), offset=span.start), row
 
     def _drawn(self, number: int) -> Iterator[tuple[Place, NDArray[Any]]]:
-        """Iterate over operands that are multiplied exactly; other steps work on noise."""
         for use in self.step.reads if multiplies_registers(self.step) else ():
             form = self.step.form  # type: ignore[union-attr]
             if use.field == "e":
@@ -261,7 +258,6 @@ class _Alone:
 
 
 def _access(use: Use) -> Any:
-    """Return a load of what a step reads, or a store of what it writes, in a buffer of its own."""
     # No vector of registers is aligned one register behind the start: they move one by one.
     name = use.field if listed(use.name) else use.name
     place = Place(buffer=f"{name}_{'out' if use.written else 'in'}", offset=use.holds.bits // 8)
@@ -306,7 +302,6 @@ def wrong_copy(device: ExperimentDevice, program: Program) -> Culprit | None:
 def _copies_wrong(
     device: ExperimentDevice, size: int, piece: int, offsets: tuple[int, int, int]
 ) -> bool:
-    """Whether bytes are wrong behind copies from a to b, shared memory, and on to c, in pieces."""
     steps: list[Step] = []
     for names, before, behind in (("ab", *offsets[:2]), ("bc", *offsets[1:])):
         for done in range(0, size, piece):
@@ -326,7 +321,6 @@ def _copies_wrong(
 
 
 def _wrong_vector(device: ExperimentDevice) -> Culprit | None:
-    """Find out whether vectors of registers are stored or loaded wrong; None if they are right."""
     for loads, registers in product((False, True), (4, 2)):
         place = Place(buffer="vector")
         step = PlainAccess(loads=loads, registers="registers", count=registers, place=place)
@@ -408,7 +402,6 @@ def shared_register_culprits(
 
 
 def _right_alone(device: ExperimentDevice, form: Form | None) -> bool:
-    """Whether a multiplication is right with every operand in its own registers."""
     assert form is not None
     known = device.remembered.right_alone
     if form.opcode not in known:

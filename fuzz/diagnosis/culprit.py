@@ -114,7 +114,6 @@ def _register_steps(device: ExperimentDevice, program: Program, traced: Trace) -
 
 
 def _instructions(device: ExperimentDevice, program: Program, traced: Trace) -> Culprit | None:
-    """Blame what is wrong by itself of loads, multiplications and stores."""
     tried: dict[SingleProduct, list[Mapping[str, Content]]] = {}
     for found, contents in islice(_bare(program, traced), _MULTIPLICATIONS):
         tried.setdefault(found, []).append(contents)
@@ -155,7 +154,6 @@ def _otherwise(
 
 
 def _accumulating(matrix: Matrix) -> SingleProduct | None:
-    """Return a multiplication that has such an accumulator for C and D; None if none has."""
     for form in MMA_FORMS:
         if form.shape == matrix.shape and form.c_type == form.d_type == matrix.type:
             return single_product(form)
@@ -257,7 +255,6 @@ def _wrong_in_company(
 
 
 def _culprit_in_company(traced: Trace, event: Event) -> Culprit:
-    """Name a step, and those before it that nothing shows: loads of A and B."""
     step, condition = event.step, "beside other steps only"
     if step.changes:
         names = [_ELEMENTWISE]

@@ -98,7 +98,6 @@ def wrong_code(device: ExperimentDevice, traced: Trace) -> Culprit | None:
 
 
 def _code_of(step: Step) -> LaneCode | None:
-    """Return the code that a step is, or that computes its addresses."""
     if is_lane_code(step):
         return step
     return step.memory.code if accesses_rows(step) and step.memory.computed else None
@@ -163,14 +162,12 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
 
 
 def _is_plain(opcode: str) -> bool:
-    """Whether most code has an instruction: what else there is tells more."""
     return re.fullmatch(r"(mov|add|sub|and|or|xor)\.[bsu]\d+", opcode) is not None
 
 
 def _wrong_of(
     device: ExperimentDevice, examples: Mapping[_Key, Example | None]
 ) -> dict[_Key, bool]:
-    """Return which of some examples are wrong, as far as they can be asked."""
     tried = {key: one for key, one in examples.items() if one is not None}
     found = device.results_of([(one.program, one.image[None]) for one in tried.values()])
     return {
@@ -181,7 +178,6 @@ def _wrong_of(
 
 
 def _with_code(example: Example, step: LaneCode, code: Code) -> Example | None:
-    """Return an example with other code; None if there is no such code."""
     with suppress(UsageError):
         made = replace(step, code=code)
         steps = [made if one is step else one for one in example.program.steps]
@@ -219,7 +215,6 @@ def _named(needed: Sequence[Assign], under: Sequence[str], *more: str) -> Culpri
 
 
 def _controls(code: Code) -> dict[str, Code]:
-    """Return by its name each control that code has, and the code without it."""
     left = any(isinstance(one, Leave) for one in every(code))
     entered = any(isinstance(one, Repeat) and one.entry for one in every(code))
     kinds = {PREDICATE: Assign, BRANCH: If, f"{LOOP}{LEFT * left}{ENTERED * entered}": Repeat}
@@ -262,7 +257,6 @@ def _hidden(code: Code) -> Code:
 
 
 def _inputs(example: Example) -> NDArray[np.uint32]:
-    """Return what code alone reads, uint32 (32, words)."""
     load = next((one for one in example.program.steps if one.bytes_read), None)
     size = sum(span.run for span in load.bytes_read) if load is not None else 0
     return example.image[:size].view("<u4").reshape(LANES, -1)
@@ -365,7 +359,6 @@ class Trial:
 def _wrong_part(
     device: ExperimentDevice, step: LaneCode, there: Sequence[tuple[Assign, list[Taken]]]
 ) -> Culprit | None:
-    """Find an instruction, a predicate, a loop or a branch that is wrong by itself."""
     met: dict[tuple[object, ...], tuple[Assign, list[Taken]]] = {}
     for one, times in there:
         if not one.row.carry_in:
@@ -402,7 +395,6 @@ def _each_wrong(
 def _first_wrong(
     device: ExperimentDevice, offers: Iterable[tuple[_What, Sequence[Trial]]]
 ) -> tuple[_What, Witness] | None:
-    """Return the first of what trials stand for that is wrong, by itself as well."""
     rest = iter(offers)
     while some := [*islice(rest, _AT_ONCE)]:
         there = _each_wrong(device, [trials for _, trials in some])
@@ -415,7 +407,6 @@ def _first_wrong(
 def _wrong_instruction(
     device: ExperimentDevice, one: Assign, times: Sequence[Taken], guarded: bool
 ) -> Culprit:
-    """Name an instruction that is wrong alone, and what it needs for that."""
     if guarded:
         plain = _assign("and.b32", "r0", "r0", "r0", guard=one.guard)
         given = _LANE_NUMBERS[None]
@@ -539,7 +530,6 @@ def _instruction(one: Assign, time: Taken, *, guarded: bool = False, loaded: boo
 
 
 def _drawn(row: ScalarInstruction, guard: str = "") -> list[Trial]:
-    """Return trials of an instruction on drawn contents, every second of which are small."""
     random = np.random.default_rng(0)
     sources = tuple(
         at.low if (at := row.immediates.get(index)) and at.required else f"{_LETTERS[kind]}0"
@@ -570,7 +560,6 @@ def _words_of(name: str) -> int:
 
 
 def _brought_out(name: str, into: tuple[str, ...]) -> list[Assign]:
-    """Return statements that bring what a register holds into registers of 32 bits."""
     match name[0]:
         case "d":
             return [Assign(opcode="mov.b64.unpack", destinations=into, sources=(name,))]
@@ -593,5 +582,4 @@ def _may_be_registers(one: Assign) -> list[bool]:
 
 
 def _predicate_like(predicate: str, name: str) -> str:
-    """Return a predicate with the sign of another one."""
     return f"!{name}" if predicate.startswith("!") else name

@@ -130,7 +130,6 @@ def reproduction(
 
 
 def _of_values(facts: ValueFacts) -> tuple[dict[str, bytes], Sequence[Block]]:
-    """Return the files of a program on an image, and how it is run."""
     subject, finding = facts.subject, facts.finding
     kernel, ptx = subject.module.kernel(), facts.kernel
     if KERNEL in finding.files and facts.rewritten is None:
@@ -163,7 +162,6 @@ def _of_values(facts: ValueFacts) -> tuple[dict[str, bytes], Sequence[Block]]:
 
 
 def _of_images(entry: Entry) -> tuple[dict[str, bytes], Sequence[Block]]:
-    """Return the files of a kernel with images, and how it is launched."""
     (subject, setup), files = by_hand(entry), entry.finding.files
     kernel, ptx = subject.module.kernel(), subject.module.ptx
     rewritten = entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else ptx

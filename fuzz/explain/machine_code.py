@@ -124,7 +124,6 @@ def machine_code(
 
 
 def _instructions(facts: ValueFacts, asked: Asked, disassembler: Disassembler) -> Sequence[str]:
-    """Return what a compiler makes of the kernel, one instruction a line."""
     module, version = facts.subject.module, asked.version
     name, variant = split_variant(version)
     here = (one for one in discover_assemblers().assemblers if one.version == name)

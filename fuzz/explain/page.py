@@ -166,7 +166,6 @@ def _summary(facts: ValueFacts, way: ValueWay | None, one: Difference) -> str:
 
 
 def _said(way: ValueWay) -> Iterator[str]:
-    """Say what the ISA says of each instruction that is named."""
     texts = dict[str, None]()
     for at in sorted(way.guilty):
         taken, form = way.links[at].taken, way.links[at].event.step.instruction
@@ -187,7 +186,6 @@ def _said(way: ValueWay) -> Iterator[str]:
 
 
 def _terms(facts: ValueFacts, link: Link, shown_: Difference) -> Iterator[Block]:
-    """Tell how the element of D that matters is summed."""
     step, at, result = link.event.step, link.at, link.event.result
     if at is None or result is None or not multiplies(step):
         return
@@ -267,7 +265,6 @@ def _left_out(count: int) -> Iterator[str]:
 
 
 def _map(result: Result, found: set[tuple[int, int]]) -> CodeBlock:
-    """Return the rows and columns of a matrix, with an x for each element that differs."""
     columns = range(result.columns)
     rows = (
         f"{row:>3} " + "".join(" x" if (row, at) in found else " ·" for at in columns)
@@ -402,7 +399,6 @@ def _compilers(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[
 
 
 def _answers(entry: Entry) -> dict[str, list[str]]:
-    """Return what versions of ptxas answered about a finding that the record that ships has."""
     found: dict[str, list[str]] = {}
     for answer, group in groupby(read_answers().of(entry.id), lambda pair: pair[1]):
         versions = [f"V{version}" for version, _ in group]
@@ -412,7 +408,6 @@ def _answers(entry: Entry) -> dict[str, list[str]]:
 
 
 def _own_build(finding: Finding) -> str:
-    """Name the compiler that made what was run, with the device."""
     compiler = finding.details.get("compiler")
     if isinstance(compiler, str):
         devices = [one.device for one in finding.runners if one.device]
@@ -424,7 +419,6 @@ def _own_build(finding: Finding) -> str:
 
 
 def _age(one: Asked) -> tuple[object, ...]:
-    """Order versions of ptxas by their age, and others behind them."""
     found = _SPAN.match(one.version)
     return (0, *_order(found[1])) if found else (1, one.version)
 

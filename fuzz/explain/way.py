@@ -166,7 +166,6 @@ class ValueWay:
         return self._listing(places if len(places) <= _MOST else [*places[:half], *places[-half:]])
 
     def _room(self, places: Iterable[int]) -> int:
-        """Return how many lines of a page some lines take, about."""
         lines = (self.lines[at] for at in places)
         return sum(1 + bool(line.note) + (len(line.text) > _LONG) for line in lines)
 
@@ -192,7 +191,6 @@ class ValueWay:
         return special.get(name) or f"%{name}{self._suffixes.get(event.number, '')}"
 
     def _statement(self, at: int, link: Link) -> Iterator[CodeLine]:
-        """Yield the line of a statement of scalar code."""
         taken, event, marked = link.taken, link.event, at in self.guilty
         assert taken is not None
         one, indent = taken.statement, self._depths.get(id(taken.statement), 0)
@@ -220,7 +218,6 @@ class ValueWay:
                 self._held[register] = self._name(event, name), type_
 
     def _text(self, event: Event, one: Statement, *, turn: bool) -> str:
-        """Return a statement as a line; of a loop its beginning, or the end of a turn."""
         match one:
             case Assign():
                 guard = f"@{self._name(event, one.guard)} " if one.guard else ""
@@ -247,7 +244,6 @@ class ValueWay:
         return ", ".join(parts)
 
     def _given(self, link: Link, lane: int) -> str:
-        """Return what a statement gives in a lane, or what the lane met."""
         taken, number = link.taken, link.event.number
         assert taken is not None
         one = taken.statement
@@ -290,7 +286,6 @@ class ValueWay:
         return ""
 
     def _read_as(self, link: Link, one: Assign) -> str:
-        """Say what an instruction reads, where its type has another notation, or lanes are many."""
         taken, type_, notes = link.taken, one.row.source_type, list[str]()
         assert taken is not None
         lane = self.lanes[0]
@@ -322,7 +317,6 @@ class ValueWay:
         ] or names
 
     def _operand(self, use: Use) -> str:
-        """Return an operand as it is written: one register, or a vector."""
         names = [*self._names(use)]
         stem = names[0].rstrip("0123456789")
         if len(names) > 2 and names == [f"{stem}{at}" for at in range(len(names))]:
@@ -330,7 +324,6 @@ class ValueWay:
         return f"{{{', '.join(names)}}}" if len(names) > 1 else names[0]
 
     def _step(self, at: int, link: Link) -> Iterator[CodeLine]:
-        """Yield the lines of a step that is no scalar code."""
         step, marked = link.event.step, at in self.guilty
         if accesses_registers(step):
             yield from self._access(at, link, step)
@@ -371,7 +364,6 @@ class ValueWay:
         )  # fmt: skip
 
     def _element(self, link: Link, at: tuple[int, int]) -> str:
-        """Return the element of a fragment, or the register of a lane, that matters."""
         step, result, made = link.event.step, link.event.result, link.event.step.writes
         if result is None or made is None:
             return ""
@@ -435,7 +427,6 @@ class ValueWay:
     # What is stored
 
     def _stored(self, use: Use) -> list[str]:
-        """Return what the lanes that are told store; sets the notation of it."""
         facts, bits = self.facts, self.shown.bits
         fmt, column = facts.type_of(self.shown), facts.written.column if facts.written else 0
         if fmt is not None:
@@ -464,7 +455,6 @@ def _at(buffer: str, offset: int) -> str:
 
 
 def _packed_type(fmt: Format) -> str:
-    """Return the notation of a 32-bit register of elements of a format: "f16x2"."""
     count = 32 // fmt.bits if fmt.bits < 32 else 1
     if count == 1:
         return fmt.name
@@ -472,7 +462,6 @@ def _packed_type(fmt: Format) -> str:
 
 
 def _other_lane(facts: ValueFacts, links: Sequence[Link], lane: int) -> int | None:
-    """Return a lane that is right and goes another way, of those that most go; None if none is."""
     written = facts.written
     assert written is not None
 

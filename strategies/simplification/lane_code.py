@@ -126,7 +126,6 @@ def without(code: Code, kind: type[Statement]) -> Code:
 
 
 def _needed(step: LaneCode) -> Iterator[Code]:
-    """Yield the code without what no result needs."""
     code = step.code
     while True:
         used = set(step.results).union(*map(read_by, every(code)))
@@ -148,7 +147,6 @@ def _needed(step: LaneCode) -> Iterator[Code]:
 
 
 def _shorter(step: LaneCode) -> Iterator[Code]:
-    """Yield code without runs of statements, the longest first."""
     sites = [path for path, _ in visit(step.code)]
     size = len(sites)
     while size:
@@ -200,7 +198,6 @@ def _plainer(one: Statement) -> Iterator[Code]:
 
 
 def _renamed(step: LaneCode) -> Iterator[Code]:
-    """Yield code without some register: what reads it reads one of its sources, or a constant."""
     for one in dict.fromkeys(one for one in every(step.code) if isinstance(one, Assign)):
         for name in one.destinations:
             offers: list[str | int] = [*dict.fromkeys(one.sources)]

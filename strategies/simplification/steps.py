@@ -25,15 +25,12 @@ from oracle.program.operands import Registers, first_registers
 from oracle.program.ops import (
     COUNTS,
     MatrixAccess,
-    Product,
     RowAccess,
     Rows,
     accesses_matrix,
     accesses_rows,
     memory_of,
     multiplies,
-    multiplies_fragments,
-    product_of,
     stores_rows,
 )
 from oracle.program.places import WORD_BYTES, Buffer, Place, Uniform, Word
@@ -51,7 +48,7 @@ from oracle.program.steps import (
 from strategies.matrices import places_of
 from strategies.programs.builder import GUARD_BYTES
 from strategies.programs.forms import ACCESS_FORMS
-from strategies.programs.single_instruction import buffers_of, plain_access, single_instruction
+from strategies.programs.single_instruction import plain_access
 from strategies.simplification.examples import (
     Edits,
     Example,
@@ -69,7 +66,6 @@ from strategies.simplification.examples import (
 def _each(
     rewrite: Callable[[Example, Step], Iterator[Steps]], example: Example
 ) -> Iterator[Example]:
-    """Iterate over examples in which something else stands in the place of one step."""
     for site, step in visit(example.program.steps):
         for steps in rewrite(example, step):
             yield example.edited({site: steps}).tidied()
@@ -146,7 +142,6 @@ unwraps = partial(_each, _unwrapped)
 
 
 def _value(example: Example, value: Uniform) -> int:
-    """Return a uniform number as the image has it before the program."""
     if not isinstance(value, Word):
         return value
     start = position(example.program, value.place)
@@ -220,7 +215,6 @@ def plainer_accesses(example: Example) -> Iterator[Example]:
 
 
 def _plainer(program: Program, step: Step) -> Iterator[Step]:
-    """Iterate over steps of which one thing is the default."""
     for name, value in step.fields.items():
         if value != _DEFAULTS.get(name, value):
             also = {"stride_in_register": False} if name == "stride" else {}
@@ -251,7 +245,6 @@ def _plainer(program: Program, step: Step) -> Iterator[Step]:
 
 
 def _with_form(step: MatrixAccess, *, layout: str, space: str) -> MatrixAccess:
-    """Return a load or store with another layout and state space, if the pages have the form."""
     form = ACCESS_FORMS.get((step.form.matrix(), layout, space))
     if form is None or (step.form.layout, step.form.space) == (layout, space):
         return step
@@ -279,7 +272,6 @@ def _accessed(program: Program, step: Step) -> Iterator[tuple[Place, Tile | int]
 
 
 def _fewer_rows(example: Example, site: Site, step: RowAccess) -> Iterator[Example]:
-    """Iterate over examples in which an instruction moves one matrix, as it is, in any space."""
     (use,) = step.uses
     for changes in _FEWER:
         simpler = _ROW_FORMS.get(step.form.varied(**changes).opcode)
@@ -304,7 +296,6 @@ def plain_matrices(example: Example) -> Iterator[Example]:
 
 
 def _is_plain(program: Program, step: MatrixAccess) -> bool:
-    """Whether a matrix is reached as simply as can be; multiplicands may be column-major."""
     memory, form = step.memory, step.form
     return (
         (memory.stride, memory.immediate, memory.place.offset) == (None, 0, 0)
@@ -380,7 +371,6 @@ def _alone(_: Example, step: Step) -> Iterator[Steps]:
 
 
 def _renamed(steps: Steps, old: str, new: str) -> Steps:
-    """Return steps with an operand under another name wherever it stands."""
     found: list[Step] = []
     for step in steps:
         changes: dict[str, Any] = {use.field: new for use in step.uses if use.name == old}
@@ -420,44 +410,6 @@ plainer_metadata = partial(_each, _with_metadata)
 
 
 # Computed values that are loaded instead, so that the steps that computed them can go
-
-_STEPS = 5
-"""Three loads, the multiplication, a store: a program with no more has nothing around it."""
-_MULTIPLICATIONS = 32
-"""Most that are tried, of a program with loops."""
-
-
-def isolated(example: Example, *, target: str) -> Iterator[Example]:
-    """Iterate over examples with one multiplication of a program by itself.
-
-    Its operands are loaded from the image, with the values that they have where the program does
-    what it should, by the model of the target. So what came before it, and shared memory, can go at
-    once; and of a chain the link that fails is left.
-    """
-    if sum(1 for _ in visit(example.program.steps)) <= _STEPS:
-        return
-    multiplications = (
-        (event.step, event.inputs)
-        for event in trace(example.program, example.image, target=target).events
-        if multiplies_fragments(event.step)
-    )
-    for step, operands in islice(multiplications, _MULTIPLICATIONS):
-        yield _product_alone(product_of(step.form), operands)
-        # Operands that list registers, each of the sources once.
-        if any(listed(use.name) for use in step.uses) and all(
-            len(set(use.registers)) == len(use.registers) for use in step.reads
-        ):
-            yield _product_alone(step, operands)
-
-
-def _product_alone(product: Product, operands: Mapping[str, NDArray[Any]]) -> Example:
-    steps = single_instruction(product)
-    buffers = buffers_of(steps, lambda access: room_for(access.tile))
-    program = Program(buffers=buffers, steps=steps)
-    image = np.zeros(program.image_bytes, np.uint8)
-    for use, load in zip(product.reads, steps, strict=False):
-        write(image[None], program.offset(use.field), load.tile, operands[use.field][None])
-    return Example(program=program, image=image)
 
 
 def loaded(example: Example, *, target: str) -> Iterator[Example]:

@@ -113,7 +113,6 @@ def _negative(type_: Format, value: int) -> bool:
 
 
 def _cost(type_: Format, value: int) -> _Cost:
-    """Return what makes a value harder to read than another."""
     if value == one(type_):
         return (0,)
     negative = _negative(type_, value)
@@ -226,7 +225,6 @@ def term(dot: Dot, k: int) -> Fraction | None:
 
 
 def _product(form: Form, raw: tuple[int, int]) -> Fraction:
-    """Return the product of two elements; zero where that is no finite number."""
     a, b = number(form.a_type, raw[0]), number(form.b_type, raw[1])
     return (a or Fraction(0)) * (b or Fraction(0))
 
@@ -303,7 +301,6 @@ def replaced(dot: Dot) -> Iterator[Iterator[Image]]:
 
 
 def _drawn(random: Random, dot: Dot, products: int, *, with_c: bool) -> Iterator[Image]:
-    """Iterate without end over images with another dot product in the place of one."""
     form = dot.form
     known_a, known_b = zip(*map(dot.raw, dot.terms), strict=True)
     while True:
@@ -354,7 +351,6 @@ def _factor(random: Random, type_: Format, known: Sequence[int], *, near: bool) 
 
 
 def _ends(type_: Format) -> tuple[int, int]:
-    """Return the bits of the least and the greatest of an integer type."""
     beyond = Fraction(1 << type_.bits)
     return nearest(type_, -beyond), nearest(type_, beyond)
 
