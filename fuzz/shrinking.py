@@ -17,8 +17,7 @@ import numpy as np
 
 from corpus import Kind, ShrinkStatus
 from fuzz.diagnosis.experiments import ExperimentDevice
-from fuzz.findings.replay import Subject, replays_of
-from fuzz.findings.verdicts import judge
+from fuzz.findings.verdicts import Subject, judge, replays_of
 from fuzz.kinds import KINDS
 from fuzz.reducer import OutOfTimeError
 from fuzz.runner import OpenRunner

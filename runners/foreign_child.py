@@ -1,19 +1,20 @@
-"""The process of a Python function that is a runner (`runners.foreign`): lines in, lines out.
+"""The process of a Python function that is a runner (`runners.foreign`).
 
-A line that comes in is a list: the file of a module, the name of its entry, how many images there
-are, their file, the file for the results, and that of a launch or null. A line that goes out is a
-trouble and half a sentence about it, or null and nothing. What the function prints goes to standard
-error.
+`python -m runners.foreign_child DESCRIPTOR NAME`: a request has the file of a module, the name of
+its entry, how many images there are, their file, the file for the results, and that of a launch or
+None. An answer is a trouble and half a sentence about it, or None and nothing. What the function
+prints goes to the log.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from inspect import signature
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -23,35 +24,24 @@ from runners.foreign import installed
 from runners.protocol import Trouble
 
 _SAID_CHARACTERS = 300
-"""Characters that are kept of an exception's message; standard error has all of them."""
+"""Characters that are kept of an exception's message; the log has all of them."""
 
 
 def main() -> None:
-    """Load the function that is named, and answer lines until there are no more."""
-    requests, line = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
-    answer: tuple[Trouble | None, str] = (None, "")
-    function = installed()[sys.argv[1]].load()
-    while True:
-        trouble, what = answer
-        print(json.dumps([trouble and trouble.name, what]), file=line, flush=True)
-        request = requests.readline()
-        if not request:
-            return
-        answer = _answer(function, *json.loads(request))
+    """Load the function that is named, and answer until there are no more requests."""
+    line: Connection[Any, Any] = Connection(int(sys.argv[1]))
+    function = installed()[sys.argv[2]].load()
+    line.send((None, ""))
+    with suppress(EOFError):
+        while True:
+            line.send(_answer(function, *line.recv()))
 
 
 def _answer(
-    function: Callable[..., Any],
-    module: str,
-    entry: str,
-    count: str,
-    images: str,
-    results: str,
+    function: Callable[..., Any], module: str, entry: str, count: int, images: str, results: str,
     launch: str | None,
-) -> tuple[Trouble | None, str]:
-    given = np.fromfile(images, np.uint8).reshape(int(count), -1)
+) -> tuple[Trouble | None, str]:  # fmt: skip
+    given = np.fromfile(images, np.uint8).reshape(count, -1)
     shape, more = given.shape, {}
     if launch is not None:
         if "launch" not in signature(function).parameters:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
+from typing import Generic, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,22 +127,26 @@ class Capabilities:
     """One line for a person: the device, the driver, the seed of a simulation."""
 
 
-class Pending(Protocol):
-    """A batch on its way."""
+class Later(Protocol[T_co]):
+    """A result on its way."""
 
-    def collect(self) -> Ran | Failure:
-        """Wait for the batch; a second call returns the same value."""
+    def collect(self) -> T_co:
+        """Wait for it; a second call returns the same value."""
         ...
+
+
+Pending: TypeAlias = Later[Ran | Failure]
+"""A batch on its way."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Collected(Generic[T_co]):
-    """A batch, or a screening launch, that is over already."""
+    """A result that is there already."""
 
     outcome: T_co
 
     def collect(self) -> T_co:
-        """Wait for the batch and return its result."""
+        """Return it."""
         return self.outcome
 
 

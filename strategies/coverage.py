@@ -175,7 +175,6 @@ class Reached:
         return self._known[1]
 
     def _before(self, number: int) -> list[int]:
-        """Return the epochs that a round takes into account and that are not in the base."""
         return sorted(earlier for earlier in self._epochs if earlier < epoch_known(number))
 
     def settle(self, following: int) -> None:
@@ -322,7 +321,6 @@ class ProgramCoverage(Coverage):
         return frozenset(wishes)
 
     def _least(self, family: str, features: Sequence[Feature]) -> Feature:
-        """Return the first of those that a family had and was asked for least."""
         counts = self.counts["pairs"], self.counts["asked"]
         return min(features, key=lambda one: sum(c.get(_pair(family, one), 0) for c in counts))
 
@@ -342,7 +340,6 @@ class ProgramCoverage(Coverage):
 
 @cache
 def _possible(mnemonic: str) -> Mapping[Dimension, tuple[Feature, ...]]:
-    """Return what programs about a form of an instruction can be asked for, by dimension."""
     possible = possible_features(next(form for form in FORMS if form.mnemonic == mnemonic))
     return {one: tuple(each for each in possible if each.dimension is one) for one in WISHED}
 

@@ -10,10 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 
-from oracle.isa.formats import FORMATS
-from oracle.isa.forms import Form, kind_of
+from oracle.isa.forms import FORMATS, LANES, Form, Matrix, Vector, kind_of
 from oracle.isa.lookup import FORMS, SHAPES
-from oracle.isa.matrices import LANES, Matrix, Vector
 from oracle.isa.tables import INSTRUCTIONS
 
 

@@ -13,29 +13,15 @@ from enum import StrEnum
 from functools import cache, partial
 from typing import assert_never
 
-from oracle.isa.forms import ROW_BYTES, Form
+from oracle.isa.forms import LANES, ROW_BYTES, Form, Matrix
 from oracle.isa.lookup import FORMS
-from oracle.isa.matrices import LANES, Matrix
 from oracle.isa.tables import INSTRUCTIONS
-from oracle.program import ops
+from oracle.program import steps as ops
 from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every, inside
-from oracle.program.operands import Use
-from oracle.program.operations import Operation
-from oracle.program.places import Span, Word
-from oracle.program.program import Program, walk
-from oracle.program.registers import MOST_REGISTERS, Register, listed
-from oracle.program.sharing import Way, way_of
-from oracle.program.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Loop,
-    PlainAccess,
-    Scalar,
-    Step,
-    is_lane_code,
-)
+from oracle.program.operands import MOST_REGISTERS, Operation, Register, Span, Use, Word, listed
+from oracle.program.operations import Elementwise, Scalar
+from oracle.program.program import Program, Way, walk, way_of
+from oracle.program.steps import Barrier, Branch, Copy, Loop, PlainAccess, Step, is_lane_code
 from oracle.scalar import SCALARS
 from strategies.fragment_flow import chains, most_live
 
@@ -98,7 +84,6 @@ def of_form(form: Form, memory: str = "") -> tuple[Feature, ...]:
 
 
 def _of_forms(forms: Iterable[Form]) -> tuple[Feature, ...]:
-    """Return what instructions of some forms have, each feature once."""
     memories = ("global", "shared")
     found = (one for form in forms for memory in memories for one in of_form(form, memory))
     return tuple(dict.fromkeys(found))
@@ -351,7 +336,6 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
 
 
 def _of_op(step: ops.AnyOp, program: Program) -> Iterator[Feature]:
-    """Yield what an instruction is, and how it addresses memory and shares registers."""
     if ops.accesses_matrix(step):
         yield from _of_access(program, step)
         return
@@ -379,7 +363,6 @@ def _repeats(use: Use) -> bool:
 
 
 def _of_lane_code(step: LaneCode) -> Iterator[Feature]:
-    """Yield what code of lanes is made of."""
     for one in every(step.code):
         match one:
             case Assign():
@@ -406,7 +389,6 @@ def _of_lane_code(step: LaneCode) -> Iterator[Feature]:
 
 
 def _depth(code: tuple[Statement, ...]) -> int:
-    """Return how many branches and loops stand around the innermost statement."""
     blocks = (block for one in code for block in inside(one).values())
     return max((1 + _depth(block) for block in blocks), default=0)
 
@@ -415,7 +397,6 @@ _ORDERS = (Way.REVERSED, Way.SWAPPED, Way.ROTATED, Way.SHUFFLED)
 
 
 def _of_sharing(step: ops.Product, program: Program) -> Iterator[Feature]:
-    """Yield how the operands of a multiplication share registers."""
     d, a, b, c = step.uses[:4]
     way = way_of(d, c, program.shared_banks)
     over = d.name in (a.name, b.name)
@@ -473,7 +454,6 @@ def _of_access(program: Program, step: ops.MatrixAccess) -> Iterator[Feature]:
 
 
 def _of_structure(program: Program, steps: Sequence[Step]) -> Iterator[Feature]:
-    """Yield what follows from the steps' order and from the names, not from addresses."""
     products = [step for step in steps if ops.multiplies(step)]
     chain, reused = chains(program.steps)
     fragments, registers = most_live(program.steps)
@@ -498,7 +478,6 @@ def _of_structure(program: Program, steps: Sequence[Step]) -> Iterator[Feature]:
 
 
 def _of_registers(steps: Sequence[Step]) -> Iterator[Feature]:
-    """Yield where registers known by lane come from, each from the last step that wrote it."""
     makers: dict[Register, Step] = {}
     for step in steps:
         sources = {
@@ -531,12 +510,10 @@ def _of_registers(steps: Sequence[Step]) -> Iterator[Feature]:
 
 
 def _has(step: LaneCode, *families: str) -> bool:
-    """Tell whether code of lanes has an instruction of one of some first words."""
     return any(SCALARS[opcode].family in families for opcode in step.opcodes)
 
 
 def _of_memory(program: Program, steps: Sequence[Step]) -> Iterator[Feature]:
-    """Yield what follows from where the accesses lie to each other."""
     spaces = set()
     seen: list[tuple[ops.MatrixAccess, Span]] = []
     stored: list[Span] = []
@@ -567,7 +544,6 @@ def _of_memory(program: Program, steps: Sequence[Step]) -> Iterator[Feature]:
 def _of_pair(
     first: ops.MatrixAccess, its: Span, second: ops.MatrixAccess, span: Span
 ) -> Iterator[Feature]:
-    """Yield what two accesses to one buffer make, the first earlier in the text."""
     meet, reads = its.meets(span), not second.stores
     same_layout = first.form.layout == second.form.layout
     of_c = first.form.matrix().operand == "c"

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from oracle.program.ops import multiplies
-from oracle.program.places import Word
-from oracle.program.registers import Register
-from oracle.program.steps import Branch, Loop, Step
+from oracle.program.operands import Register, Word
+from oracle.program.steps import Branch, Loop, Step, multiplies
 
 Vector = tuple[Register, ...]
 
@@ -95,7 +93,6 @@ def most_live(steps: tuple[Step, ...]) -> tuple[int, int]:
 def _needed(
     steps: tuple[Step, ...], after: frozenset[Vector], peaks: list[frozenset[Vector]]
 ) -> frozenset[Vector]:
-    """Return what is needed before some steps, given what is needed behind them."""
     for step in reversed(steps):
         match step:
             case Branch():

@@ -17,9 +17,8 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from oracle.isa.forms import Form, kind_of
+from oracle.isa.forms import Form, Matrix, Vector, kind_of
 from oracle.isa.lookup import is_available, selectors_of, spellings
-from oracle.isa.matrices import Matrix, Vector
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.targets import Module, PtxVersion, Target
 from strategies.drafts import (
@@ -143,7 +142,6 @@ _TOGETHER = (("atype", "btype"), ("dtype", "ctype"), ("alayout", "blayout"))
 
 
 def _axes(mnemonic: str) -> tuple[tuple[str, ...], ...]:
-    """Return what changes alone, and what changes together, of an instruction."""
     always, slots = ("sync", "aligned"), INSTRUCTIONS[mnemonic].slots
     singles = ((slot,) for slot in (*(slot for slot in slots if slot not in always), *always))
     return (*singles, *(some for some in _TOGETHER if some[0] in slots))
@@ -166,7 +164,6 @@ def neighbourhoods(forms: Sequence[Form]) -> st.SearchStrategy[Neighbourhood]:
 def _neighbourhoods(
     draw: st.DrawFn, blocks: Mapping[str, Sequence[Sequence[Form]]]
 ) -> Neighbourhood:
-    """Draw from forms by instruction and block of its page."""
     mnemonic = _one_of(draw, list(blocks))
     form = _one_of(draw, _one_of(draw, blocks[mnemonic]))
     fertile = draw(st.booleans())

@@ -13,14 +13,18 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import Format, format_named
-from oracle.isa.forms import ROW_BYTES
+from oracle.isa.forms import ROW_BYTES, Format, format_named
 from oracle.layouts.storage import Tile
-from oracle.program.image import position
-from oracle.program.ops import RowAccess, loads_fragment, stores_fragment, stores_rows
-from oracle.program.places import Place
-from oracle.program.program import Program, walk
-from oracle.program.steps import accesses_registers, copies_bytes
+from oracle.program.operands import Place
+from oracle.program.program import Program, position, walk
+from oracle.program.steps import (
+    RowAccess,
+    accesses_registers,
+    copies_bytes,
+    loads_fragment,
+    stores_fragment,
+    stores_rows,
+)
 
 Image = NDArray[np.uint8]
 """uint8 (image_bytes,)."""
@@ -194,7 +198,6 @@ def results(program: Program) -> tuple[Result, ...]:
 
 
 def _rows(program: Program, step: RowAccess) -> Iterator[Result]:
-    """Find the rows that a step leaves in the image, in runs that are equally far apart."""
     starts = sorted(
         position(program, place)
         for span in step.bytes_written
@@ -276,7 +279,6 @@ class Cells:
         return changed
 
     def _bits(self, cell: int) -> tuple[slice, int, int]:
-        """Return the bytes of a cell, its first bit in them, and a mask of as many bits."""
         first, size = int(self.starts[cell]), int(self.sizes[cell])
         return slice(first // 8, -(-(first + size) // 8)), first % 8, (1 << size) - 1
 

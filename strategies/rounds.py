@@ -88,7 +88,7 @@ _ROUNDS_OF_A_STEP = {Speed.INTERPRETED: 8, Speed.NATIVE: 2}
 breadth costs more, too."""
 _FRESH_IMAGES = {Speed.INTERPRETED: 64, Speed.NATIVE: 6 << 18}
 """Most images that a device makes beyond those that the oracle judges, of a program that takes 10
-ns for each: all programs take 16 ms of an H100 (`runners.reference.cost`). Those of the simulated
+ns for each: all programs take 16 ms of an H100 (`runners.reference.fresh`). Those of the simulated
 device take as long as those that the oracle judges."""
 LANES_TAKE = 4
 """Code of lanes alone has so many times fewer of these images: more programs find more there, not

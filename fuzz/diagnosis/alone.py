@@ -35,26 +35,23 @@ from fuzz.diagnosis.experiments import (
 )
 from fuzz.diagnosis.fragments import wrong_alone
 from oracle.execution.tracing import Event, Trace
-from oracle.isa.formats import Format
-from oracle.isa.forms import Form
+from oracle.isa.forms import LANES, Form, Format
 from oracle.isa.lookup import chunks_of
-from oracle.isa.matrices import LANES
-from oracle.program.image import position
-from oracle.program.operands import Registers, Use
-from oracle.program.ops import accesses_rows, multiplies, multiplies_registers, product_of
-from oracle.program.places import Buffer, Place
-from oracle.program.program import Program, fresh_bank, walk
-from oracle.program.registers import listed, text_of
-from oracle.program.sharing import way_of
+from oracle.program.operands import Buffer, Place, Registers, Use, listed, text_of
+from oracle.program.operations import copied
+from oracle.program.program import Program, fresh_bank, position, walk, way_of
 from oracle.program.steps import (
     Barrier,
     Copy,
     PlainAccess,
     Step,
     Straight,
-    copied,
+    accesses_rows,
     copies_bytes,
     is_plain_load,
+    multiplies,
+    multiplies_registers,
+    product_of,
 )
 from runners.protocol import Images
 from strategies.contents.plans import metadata_bytes

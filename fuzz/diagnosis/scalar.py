@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from fuzz.diagnosis.experiments import CODE, Culprit, ExperimentDevice, Witness
 from oracle.errors import UsageError
 from oracle.execution.tracing import Trace
-from oracle.isa.matrices import LANES
+from oracle.isa.forms import LANES
 from oracle.program.lane_code import (
     LANE,
     ZERO,
@@ -37,15 +37,15 @@ from oracle.program.lane_code import (
     Leave,
     Repeat,
     Statement,
+    Taken,
     class_of,
     every,
     most_of,
     read_by,
+    taken,
 )
-from oracle.program.lane_execution import Taken, taken
-from oracle.program.ops import accesses_rows
 from oracle.program.program import Program, walk
-from oracle.program.steps import Step, is_lane_code
+from oracle.program.steps import Step, accesses_rows, is_lane_code
 from oracle.scalar import CLASSES, SCALARS, ScalarInstruction
 from strategies.programs.scalar_rows import settled
 from strategies.simplification.examples import Example, edited, visit

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Entry, Kind, durable
-from corpus.entry import EXPECTED, KERNEL, MODULE
+from corpus.finding import EXPECTED, KERNEL, MODULE
 from corpus.programs import unpack
 from fuzz.explain.document import Block, FactTable
 from fuzz.explain.machine_code import BAD, GOOD, asked_by_bisection, machine_code

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from corpus import Entry, Finding, Kind, ShrinkStatus
-from corpus.entry import KERNEL, MODULE
-from corpus.finding import RIGHT
-from corpus.opening import read_answers
+from corpus.finding import KERNEL, MODULE, RIGHT
+from corpus.known import read_answers
 from fuzz.explain.document import Block, CodeBlock, Document, FactTable, Heading
 from fuzz.explain.values import ValueFacts, apart, number, shown, spans
 from fuzz.explain.way import ValueWay
@@ -19,13 +18,11 @@ from fuzz.findings.making import SINCE, commands_of, is_runnable, is_value_findi
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import KINDS, described, sentence
 from fuzz.output import counted, typed
-from oracle.execution.slicing import Link
-from oracle.execution.tracing import TermSum, operands_of, sums_of
-from oracle.isa.formats import FORMATS, Format
-from oracle.isa.forms import Form
+from oracle.execution.tracing import Link, TermSum, operands_of, sums_of
+from oracle.isa.forms import FORMATS, Form, Format
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.program.lane_code import Assign
-from oracle.program.ops import multiplies
+from oracle.program.steps import multiplies
 from strategies.matrices import Result
 
 ISA = "PTX ISA 9.0"

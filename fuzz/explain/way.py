@@ -20,9 +20,8 @@ from fuzz.explain.values import (
 )
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import is_provisional
-from oracle.execution.slicing import Link, around, slice_of
-from oracle.execution.tracing import Event
-from oracle.isa.formats import Format
+from oracle.execution.tracing import Event, Link, around, slice_of
+from oracle.isa.forms import Format
 from oracle.program.lane_code import (
     LANE,
     ZERO,
@@ -34,11 +33,17 @@ from oracle.program.lane_code import (
     class_of,
     read_by,
 )
-from oracle.program.operands import Use
-from oracle.program.ops import accesses_rows, is_instruction, multiplies
-from oracle.program.registers import Register
-from oracle.program.sharing import overlaps
-from oracle.program.steps import PlainAccess, Scalar, accesses_registers, is_lane_code
+from oracle.program.operands import Register, Use
+from oracle.program.operations import Scalar
+from oracle.program.program import overlaps
+from oracle.program.steps import (
+    PlainAccess,
+    accesses_registers,
+    accesses_rows,
+    is_instruction,
+    is_lane_code,
+    multiplies,
+)
 from runners.emission.registers import operand_registers
 
 _TOP = 11

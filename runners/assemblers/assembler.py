@@ -6,6 +6,7 @@ What it answers is kept in the user's cache folder, by the hash of the binary.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import re
 import tempfile
@@ -18,10 +19,10 @@ import msgspec
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import TARGETS, VERSIONS, PtxVersion, parse_target
-from runners.assemblers.processes import ToolEnd, run
 from runners.cuda.compilation import CompilerLimits, PtxasCompiler, digest_of, version_told
-from runners.folders import cache_folder, temporary_folder, writing
+from runners.folders import cache_folder, disk_full, temporary_folder, writing
 from runners.instruction_modules import header
+from runners.processes import Finished, run_tool
 from runners.toolchains import Toolchain, ToolOrigin
 from runners.variants import PLAIN, Variant, split_variant
 
@@ -48,25 +49,21 @@ class _Stored(msgspec.Struct):
     answers: dict[str, Answer]
 
 
-class ToolAnswers:
+class ToolAnswers(dict[str, Answer]):
     """The answers of one binary, by question."""
 
     def __init__(self, binary: str) -> None:
         self._file = cache_folder() / "answers" / f"{binary}.json"
-        self._known = self._read()
-
-    def get(self, question: str) -> Answer | None:
-        """Return what was answered, None if it was never asked."""
-        return self._known.get(question)
+        super().__init__(self._read())
 
     def put(self, question: str, answer: Answer) -> None:
         """Keep an answer, also for other processes.
 
         A cache that cannot be written is left alone: the question is asked again next time.
         """
-        self._known[question] = answer
+        self[question] = answer
         # Another process may have added answers since.
-        merged = {**self._read(), **self._known}
+        merged = {**self._read(), **self}
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(
@@ -147,8 +144,8 @@ class Assembler(Toolchain):
                 self._told_of(str(self.highest_version), target, architecture, variant)
                 for variant in (PLAIN, self.variant)
             )
-            news = [line for line in now.output.splitlines() if line not in before.output]
-            stored = news[0] if news else "" if now.exit_code == 0 else f"it ends with {now.ending}"
+            news = [line for line in now.text.splitlines() if line not in before.text]
+            stored = news[0] if news else "" if now.status == 0 else f"it {now.ending}"
             self._answers.put(question, stored)
         return stored
 
@@ -175,8 +172,7 @@ class Assembler(Toolchain):
         stored = self._answers.get("targets")
         if isinstance(stored, list) and stored and all(map(_TARGET.fullmatch, stored)):
             return tuple(stored)
-        with temporary_folder() as folder:
-            told = _ask(self.path, "--help", folder=folder).output
+        told = asked(self.path, "--help").text
         names = sorted(set(_HELP_TARGET.findall(told)), key=_target_order)
         if not names:
             raise InfrastructureError(f"{self.path} --help names no target; is it a ptxas?")
@@ -233,9 +229,9 @@ class Assembler(Toolchain):
         return PtxVersion(major, minor)
 
     def _tries(self, version: str, target: str) -> bool:
-        return self._told_of(version, target, target, PLAIN).exit_code == 0
+        return self._told_of(version, target, target, PLAIN).status == 0
 
-    def _told_of(self, version: str, target: str, architecture: str, variant: Variant) -> ToolEnd:
+    def _told_of(self, version: str, target: str, architecture: str, variant: Variant) -> Finished:
         # Without an entry, ptxas does not look whether the version knows the target (2026-11).
         text = header(target, version) + ".visible .entry k()\n{\nret;\n}\n"
         with temporary_folder() as folder:
@@ -244,7 +240,7 @@ class Assembler(Toolchain):
                 for name, one in files.items():
                     (folder / name).write_text(one)
             command = [*variant.command(architecture), *files, "-o", "a.cubin"]
-            return _ask(self.path, *command, folder=folder)
+            return asked(self.path, *command, folder=folder)
 
 
 def identify(path: Path, origin: ToolOrigin = ToolOrigin.GIVEN, *, spelled: str = "") -> Assembler:
@@ -265,14 +261,13 @@ def identify(path: Path, origin: ToolOrigin = ToolOrigin.GIVEN, *, spelled: str 
         raise UsageError(f"there is no file {path}; {advice}")
     path = path.absolute()
     try:
-        with temporary_folder() as folder:
-            told = _ask(path, "--version", folder=folder)
+        told = asked(path, "--version")
     except InfrastructureError as error:
         raise UsageError(f"{path} is not an assembler: {error}") from None
-    version = version_told(told.output)
-    if told.exit_code != 0 or version is None:
+    version = version_told(told.text)
+    if told.status != 0 or version is None:
         # A long path in the answer would push what went wrong out of the cut.
-        first = told.output.strip().partition("\n")[0].replace(str(path), path.name)[:80]
+        first = told.text.strip().partition("\n")[0].replace(str(path), path.name)[:80]
         raise UsageError(
             f"{path} is not an assembler: asked for --version it answered {first!r} "
             f"({told.ending}); {advice}"
@@ -280,8 +275,26 @@ def identify(path: Path, origin: ToolOrigin = ToolOrigin.GIVEN, *, spelled: str 
     return Assembler(path=path, version=f"V{version}", origin=origin, spelled=spelled)
 
 
-def _ask(path: Path, *arguments: str, folder: Path) -> ToolEnd:
-    return run([path, *arguments], folder=folder, deadline=QUESTION_SECONDS)
+def asked(
+    path: Path, *arguments: str, folder: Path | None = None, deadline: float = QUESTION_SECONDS,
+    stall: float | None = None, memory_bytes: int | None = None,
+) -> Finished:  # fmt: skip
+    """Run a tool of CUDA in a folder; what it prints on both streams is its output.
+
+    Raises InfrastructureError if it cannot be started, or the disk is full.
+    """
+    try:
+        return run_tool(
+            [str(path), *arguments], cwd=folder, deadline=deadline, stall=stall,
+            memory_bytes=memory_bytes, together=True,
+        )  # fmt: skip
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise disk_full(folder or Path(tempfile.gettempdir())) from None
+        raise InfrastructureError(
+            f"{path} cannot be started: {error.strerror}; name a ptxas with --assembler, or fetch "
+            "one with `warpfuzz compilers fetch VERSION`"
+        ) from None
 
 
 def _target_order(name: str) -> tuple[int, str]:

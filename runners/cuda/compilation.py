@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Protocol, TypedDict
 
 from oracle.errors import InfrastructureError, UsageError
-from runners.assemblers.machine_code import is_cubin
 from runners.folders import check_space, temporary_folder, writing
 from runners.kernels import KernelModule
 from runners.processes import run_tool
 from runners.protocol import Compiled, Failure, Trouble
-from runners.ptx_text import is_ptx
+from runners.ptx_text import is_cubin, is_ptx
 from runners.variants import PLAIN, Variant
 
 LEVELS = (0, 1, 2, 3)

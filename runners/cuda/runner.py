@@ -12,8 +12,7 @@ from oracle.errors import UsageError
 from oracle.isa.targets import TARGETS, Target
 from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler, release_of
 from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch, ScreenRequest
-from runners.cuda.slots import PAGE, Lease, lease_of
-from runners.cuda.supervisor import Supervisor, Task
+from runners.cuda.supervisor import PAGE, Lease, Supervisor, lease_of
 from runners.kernels import KernelModule, ScreeningKernel
 from runners.protocol import (
     Capabilities,
@@ -120,12 +119,11 @@ class CudaRunner(ClosedAtTheEnd):
         facts = self.facts()
         if isinstance(facts, Failure):
             return facts
-        task: Task[DeviceHealth] = Task(
-            title="reading the device's sensors",
-            request=("health",),
-            allowance=_EXAMINE_SECONDS,
-        )
-        return self._supervisor.submit(task).collect()
+        title = "reading the device's sensors"
+        health: DeviceHealth | Failure = self._supervisor.submit(
+            title, "health", allowance=_EXAMINE_SECONDS
+        ).collect()
+        return health
 
     def capabilities(self) -> Capabilities | Failure:
         """Say what can run on the device: its own target and all portable ones before it."""
@@ -175,10 +173,7 @@ class CudaRunner(ClosedAtTheEnd):
     def release(self, *, driver: bool = False) -> str:
         """Return the release of CUDA whose compiler makes machine code: "13.0", or "unknown".
 
-        Parameters
-        ----------
-        driver
-            Ask for that inside the driver, whatever the runner's own is.
+        Asked for the driver, it is that of the compiler inside it, whatever the runner's own is.
         """
         if not driver and isinstance(self.compiler, PtxasCompiler):
             return release_of(self.compiler.version)
@@ -204,12 +199,8 @@ class CudaRunner(ClosedAtTheEnd):
         """Return a writable array, uint8 (count, image_bytes), that travels without a copy.
 
         Whatever was there before is in it. A batch of it, or of consecutive images of it, is read
-        by the device in place: leave it alone from submission to collection.
-
-        Raises
-        ------
-        InfrastructureError
-            If there is no memory.
+        by the device in place: leave it alone from submission to collection. Raises
+        InfrastructureError if there is no memory.
         """
         lease = self._supervisor.pool.lease(count * image_bytes)
         return lease.array(np.uint8, (count, image_bytes))
@@ -217,12 +208,8 @@ class CudaRunner(ClosedAtTheEnd):
     def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
         """Start a batch.
 
-        Raises
-        ------
-        UsageError
-            If the images do not fit the kernel, or the module has no such entry.
-        InfrastructureError
-            If there is no shared memory.
+        Raises UsageError if the images do not fit the kernel, or the module has no such entry;
+        InfrastructureError if there is no shared memory.
         """
         kernel = compiled.module.kernel(entry)
         check_images(kernel, images)
@@ -255,15 +242,9 @@ class CudaRunner(ClosedAtTheEnd):
             return Ran(images=after, sms=sms, seconds=seconds)
 
         return self._supervisor.submit(
-            Task(
-                title=f"running {kernel.entry} on {count} images",
-                request=("run", batch),
-                allowance=self.deadline,
-                made=made,
-                runs=compiled,
-                leases=(source, destination),
-            )
-        )
+            f"running {kernel.entry} on {count} images", "run", batch,
+            allowance=self.deadline, made=made, runs=compiled, leases=(source, destination),
+        )  # fmt: skip
 
     def _source(self, images: Images) -> tuple[Lease, int]:
         """Return a lease with the images in it, and where; copies them unless they are there."""
@@ -307,29 +288,20 @@ class CudaRunner(ClosedAtTheEnd):
             examine=examine,
         )
         return self._supervisor.submit(
-            Task(
-                title=f"screening with {kernel.entry}, {limit} images a multiprocessor,",
-                request=("launches.start", launch),
-                allowance=self.deadline,
-                runs=compiled,
-                references=references,
-            )
-        )
+            f"screening with {kernel.entry}, {limit} images a multiprocessor,", "screen", launch,
+            allowance=self.deadline, runs=compiled, references=references,
+        )  # fmt: skip
 
     def fresh(
         self, compiled: Compiled, work: FreshWork, *, entry: str | None = None
     ) -> PendingFresh:
         """Start a comparison of images that the device makes by their numbers."""
         kernel = compiled.module.kernel(entry)
-        what = f"{kernel.entry} on {work.count} images from {work.first}"
         return self._supervisor.submit(
-            Task(
-                title=f"comparing {what} on",
-                request=("compare", compiled.key, kernel.entry, kernel.warps_per_block, work),
-                allowance=self.deadline + _REFERENCE_SECONDS,
-                runs=compiled,
-            )
-        )
+            f"comparing {kernel.entry} on {work.count} images from {work.first} on",
+            "compare", compiled.key, kernel.entry, kernel.warps_per_block, work,
+            allowance=self.deadline + _REFERENCE_SECONDS, runs=compiled,
+        )  # fmt: skip
 
     def close(self) -> None:
         """End the child and everything it started."""

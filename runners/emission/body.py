@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from oracle.errors import UsageError
-from oracle.program.places import Place
+from oracle.program.operands import Place
 from oracle.program.program import Program
 
 _PREFIXES = {"b16": "%h", "b32": "%r", "b64": "%rd", "pred": "%p"}

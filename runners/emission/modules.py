@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from oracle.errors import UsageError
 from oracle.isa.targets import Module
-from oracle.program.places import IMAGE_ALIGNMENT
+from oracle.program.operands import IMAGE_ALIGNMENT
 from oracle.program.program import Program
 from runners.emission.body import Body
 from runners.emission.registers import operand_registers

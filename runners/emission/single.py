@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from oracle.isa.forms import LANES
 from oracle.isa.targets import Module
 from oracle.program.program import Program
 from runners.emission.body import Body, braced, displaced
 from runners.emission.modules import declarations, module_of, warps_of_block, zero
 from runners.emission.steps import StepWriter
-from runners.kernels import LANES, Kernel, KernelModule, Launch
+from runners.kernels import Kernel, KernelModule, Launch
 
 _REGISTER = re.compile(r"%\w+")
 _INSTRUCTION = re.compile(r"\s*(?:(@!?%\w+)\s+)?([a-z][\w.:]*)\s*(.*);")

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS
 
 Words = NDArray[np.uint64]
 _SMALL = 16
@@ -92,7 +92,6 @@ def edges_of(kind: str, bits: int) -> Words:
 
 
 def _float_edges(name: str) -> list[int]:
-    """Return zeros, subnormals, ends of binades, infinities and NaN of a format, of both signs."""
     form = FORMATS[name]
     fraction, bias = form.fraction_bits, form.bias
     one = bias << fraction

@@ -25,7 +25,7 @@ from enum import IntFlag
 from functools import cache, lru_cache
 from itertools import pairwise
 
-from oracle.isa.formats import FormatKind
+from oracle.isa.forms import FormatKind
 from strategies.contents.expressions import Code, Fill, Node, Table
 from strategies.contents.floats import Sum
 
@@ -52,12 +52,6 @@ class Flag(IntFlag):
     MASKED = 4
     """Its instructions are NOISE, AND of a number that is the same for all elements, and maybe ADD
     of another one; or there are none, and the value is such a number."""
-    NATIVE = 8
-    """`everywhere` is native code (`native`): its number stands for the operand, and words with its
-    numbers for the instructions."""
-    NATIVE_PLACED = 16
-    """What is placed is: the number of elements is that of the code plus 1, and words with its
-    numbers stand for them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +114,6 @@ class FillUnit:
 
 @lru_cache(maxsize=1 << 12)
 def _patterns(table: Table, unit: FillUnit) -> tuple[int, ...]:
-    """Return the values of a table of patterns."""
     return tuple(one & unit.mask for one in table.values)
 
 
@@ -132,13 +125,11 @@ def depends(node: Node, *codes: Code) -> bool:
 
 @cache
 def _has_patterns(node: Node) -> bool:
-    """Whether a value depends on how wide patterns are."""
     return node.is_pattern or any(map(_has_patterns, node.arguments))
 
 
 @lru_cache(maxsize=1 << 15)
 def _bounds(node: Node, unit: FillUnit) -> Bounds:
-    """Return the least and the largest value that an element may have."""
     low, high = _raw_bounds(node, unit)
     if node.is_pattern and not (low >= 0 and high <= unit.mask):
         return 0, unit.mask
@@ -147,7 +138,6 @@ def _bounds(node: Node, unit: FillUnit) -> Bounds:
 
 @lru_cache(maxsize=1 << 15)
 def _is_cut(node: Node, unit: FillUnit) -> bool:
-    """Whether a pattern may have more bits before it is cut to its width."""
     low, high = _raw_bounds(node, unit)
     return node.is_pattern and not 0 <= low <= high <= unit.mask
 
@@ -160,7 +150,6 @@ def _argument_bounds(node: Node, argument: Node, unit: FillUnit) -> Bounds:
 
 
 def _raw_bounds(node: Node, unit: FillUnit) -> Bounds:
-    """Return bounds before a pattern is cut to its width."""
     each = [_argument_bounds(node, one, unit) for one in node.arguments]
     match node.code:
         case Code.CONSTANT:
@@ -278,7 +267,6 @@ class CodeBlocks:
         return symbol
 
     def _note(self, low: int, high: int, *, is_pattern: bool) -> None:
-        """Note what values there are."""
         most = (1 << 32) - 1 if is_pattern else (1 << 31) - 1
         self.is_narrow &= low >= -(1 << 31) and high <= most
 

@@ -165,7 +165,6 @@ class _Batch:
         self._gaps = words[:, -4]
 
     def fill(self, parts: Sequence[_Part], count: int) -> None:
-        """Fill the first rows, and copy them to the images."""
         every = slice(count)
         if self._noise is not None:
             self._noise.rows[every] = self._opened.rows[every]
@@ -190,7 +189,6 @@ class _Batch:
             self._write(part)
 
     def _write(self, part: _Part) -> None:
-        """Copy rows to the blocks of images that are read, and fill the others."""
         start = 0
         for run in self._plan.read:
             stop = start + run.stop - run.start

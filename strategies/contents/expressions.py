@@ -275,7 +275,6 @@ class Values:
         return value
 
     def _raw(self, wanted: Node) -> Any:
-        """Return a value as patterns."""
         dtype = self.noise.dtype
         if wanted.code is Code.CONSTANT:
             if dtype not in wanted.scalars:
@@ -285,7 +284,6 @@ class Values:
         return value if value.dtype == dtype else value.astype(dtype)
 
     def _both(self, wanted: Node) -> tuple[Any, Any]:
-        """Return the last two arguments, as patterns if one of them is."""
         first, second = wanted.arguments[-2:]
         if first.is_pattern or second.is_pattern:
             return self._raw(first), self._raw(second)

@@ -125,7 +125,6 @@ def _around(fields: FloatFields, exponent: int) -> tuple[int, int]:
 
 
 def _spread_by(windows: list[tuple[int, int]], which: Node) -> Fill:
-    """Keep some bits of a pattern and add others, of a window for each line or image."""
     keep, add = zip(*windows, strict=True)
     return Fill((NOISE & pattern(keep, which)) + pattern(add, which))
 
@@ -196,7 +195,6 @@ def special(x: FillOperand) -> Fill:
 
 
 def _reach(x: FillOperand) -> int:
-    """Return the largest exponent of D, or of products where they do not come so far."""
     fields = x.types.fields
     return min(fields("d").greatest, fields("a").greatest + fields("b").greatest)
 
@@ -273,7 +271,6 @@ def pairs(x: FillOperand, *, ladder: bool = False) -> Fill:
 
 
 def _with_sign(x: FillOperand, value: Value, noise: Node) -> Node:
-    """Return a pattern with the sign of another one."""
     return (noise & x.fields.sign) | value
 
 

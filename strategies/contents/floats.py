@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import FORMATS, Format, FormatKind
+from oracle.isa.forms import FORMATS, Format, FormatKind
 
 Ints = NDArray[np.int64]
 Raw = NDArray[Any]
@@ -272,7 +272,6 @@ def _upper_half(x: Raw, y: Raw) -> Raw:
 
 
 def _signed(raw: Raw, type_: Format) -> Ints:
-    """Return the numbers that patterns of integers stand for."""
     values: Ints = raw.astype(np.int64)
     if type_.kind is FormatKind.SIGNED:
         sign = 1 << (type_.bits - 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oracle.isa.formats import Format
+from oracle.isa.forms import Format
 from strategies.contents.expressions import Node, below
 from strategies.contents.floats import FloatFields, Sum, fields_of
 

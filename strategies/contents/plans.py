@@ -10,21 +10,27 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import FORMATS, Format
-from oracle.isa.forms import Form
+from oracle.isa.forms import FORMATS, LANES, Form, Format
 from oracle.isa.lookup import chunks_of
-from oracle.isa.matrices import LANES
 from oracle.layouts.lane_fragments import places as fragment_places
-from oracle.layouts.matrix_moves import is_packed, moves
-from oracle.layouts.storage import Tile
-from oracle.program.image import position
+from oracle.layouts.storage import Tile, is_packed, moves
 from oracle.program.lane_code import LaneCode
-from oracle.program.operands import Use
-from oracle.program.ops import AnyOp, Op, accesses_matrix, accesses_rows, multiplies
-from oracle.program.places import Word
-from oracle.program.program import Program
-from oracle.program.registers import Register
-from oracle.program.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
+from oracle.program.operands import Register, Use, Word
+from oracle.program.operations import Elementwise, Scalar
+from oracle.program.program import Program, position
+from oracle.program.steps import (
+    AnyOp,
+    Barrier,
+    Branch,
+    Copy,
+    Loop,
+    Op,
+    PlainAccess,
+    Step,
+    accesses_matrix,
+    accesses_rows,
+    multiplies,
+)
 from strategies.contents.expressions import NOISE, Fill, Raw, pattern, wide
 from strategies.contents.fills import fills_of, of_registers, of_rows, word
 from strategies.contents.operands import FillOperand, FillTypes
@@ -190,7 +196,6 @@ class Readings:
             self._write(span.buffer, span.offsets, -1)
 
     def _matrices(self, form: Form, use: Use) -> list[ValueSource | None]:
-        """Return the matrices of an operand, one for each multiplication of the instruction."""
         provenance = self._held(use)
         if provenance is None or (provenance < 0).any():
             return [None] * form.groups
@@ -200,7 +205,6 @@ class Readings:
     def _places(
         self, buffer: str, offsets: NDArray[np.int64]
     ) -> tuple[Provenance, NDArray[np.int64]]:
-        """Return the memory of a buffer, and bytes in it."""
         memory = self._memory[self._program.buffer(buffer).space]
         places, last = self._program.offset(buffer) + offsets, memory.size - 1
         return memory, np.where((places >= 0) & (places < last), places, last)
@@ -217,7 +221,6 @@ class Readings:
 
 @cache
 def _tile(form: Form, operand: str) -> Tile:
-    """Return an operand as if it lay in memory."""
     # Neighbours in a byte are neighbours along k, so that lines run along k.
     return Tile(matrix=form.matrix(operand), layout="col" if operand == "b" else "row")
 
@@ -442,7 +445,6 @@ def plan_of(program: Program) -> FillPlan:
 
 
 def _registers(found: Readings, image_bytes: int) -> list[tuple[int, NDArray[np.intp]]]:
-    """Return bits and bytes of the registers that scalar code reads as they lie in the image."""
     made, free = [], np.ones(image_bytes, np.bool_)
     for bits in (64, 32):
         bytes_, starts = np.arange(bits // 8), np.zeros(image_bytes, np.bool_)
@@ -465,7 +467,6 @@ def metadata_bytes(chunks: tuple[int, ...]) -> NDArray[np.uint8]:
 
 
 def _runs(chosen: NDArray[np.bool_]) -> tuple[slice, ...]:
-    """Return runs of bytes of the blocks that are chosen."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]]).astype(np.int8)))
     return tuple(slice(start, stop) for start, stop in (BLOCK * edges).reshape(-1, 2).tolist())
 

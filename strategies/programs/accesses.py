@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeGuard
 
-from oracle.isa.forms import Form
-from oracle.isa.matrices import Matrix
+from oracle.isa.forms import Form, Matrix
 from oracle.layouts.storage import Tile
-from oracle.program.operands import Fragment
-from oracle.program.ops import Op
-from oracle.program.places import Place
+from oracle.program.operands import Fragment, Place
+from oracle.program.steps import Op
 from strategies.features import (
     FEATURES,
     HUGE_PITCH,
@@ -313,7 +311,6 @@ def _place(access: _DrawnAccess, placement: int, hint: str) -> Region:
 
 
 def _placed_over(access: _DrawnAccess, placement: int, pick: int) -> Region | None:
-    """Choose to read bytes that are read or written elsewhere as well, if that is possible."""
     builder = access.builder
     if access.stores:
         return None
@@ -341,7 +338,6 @@ def _placed_over(access: _DrawnAccess, placement: int, pick: int) -> Region | No
 
 
 def _aligned(used: int, unit: int, alignment: Feature, units: int) -> int:
-    """Return the first offset behind what is used that is aligned so, and not better."""
     if alignment == Has.ALIGNED_128:
         return (-(-used // 128) + units) * 128
     step, rest = (2 * unit, unit) if alignment == Has.ALIGNED_LEAST else (4 * unit, 2 * unit)

@@ -17,13 +17,10 @@ from typing import Any, TypeVar
 
 from hypothesis.internal.conjecture.data import ConjectureData
 
-from oracle.isa.formats import Format
-from oracle.isa.forms import Form
-from oracle.isa.matrices import Matrix
+from oracle.isa.forms import Form, Format, Matrix
 from oracle.isa.targets import Module
 from oracle.layouts.storage import Tile
-from oracle.program.operands import Fragment, Held
-from oracle.program.places import Buffer, Place, Span
+from oracle.program.operands import Buffer, Fragment, Held, Place, Span
 from oracle.program.program import Program
 from oracle.program.steps import Barrier, Copy, Step
 from strategies.features import Feature, Focus

@@ -14,16 +14,21 @@ from hypothesis.internal.conjecture.data import ConjectureData
 from hypothesis.strategies import SearchStrategy
 
 from oracle.errors import UsageError
-from oracle.isa.formats import FORMATS
-from oracle.isa.forms import ROW_BYTES, Form
+from oracle.isa.forms import FORMATS, ROW_BYTES, Form, Matrix
 from oracle.isa.lookup import SHAPES, is_available
-from oracle.isa.matrices import Matrix
 from oracle.isa.targets import Module
-from oracle.program.operands import Fragment, Registers
-from oracle.program.ops import MatrixAccess, accesses_matrix, accesses_rows
-from oracle.program.places import Place, Span, Uniform, Word
+from oracle.program.operands import Fragment, Place, Registers, Span, Uniform, Word
 from oracle.program.program import Program, walk
-from oracle.program.steps import Branch, Copy, Loop, Step, accesses_registers
+from oracle.program.steps import (
+    Branch,
+    Copy,
+    Loop,
+    MatrixAccess,
+    Step,
+    accesses_matrix,
+    accesses_registers,
+    accesses_rows,
+)
 from strategies.features import (
     FEATURES,
     LIVE,
@@ -233,7 +238,6 @@ class _ProgramDraw:
         return max(number, *least, 1)
 
     def _controls(self, dice: Dice) -> list[tuple[Feature, ...]]:
-        """Choose what parts of the program stand in branches and loops, the outermost first."""
         builder = self.builder
         kinds = [kind for kind in (*_LOOPS, *_BRANCHES) if kind in builder.wanted]
         drawn = (dice.one_of(_LOOPS), dice.one_of(_BRANCHES))
@@ -252,7 +256,6 @@ class _ProgramDraw:
     def _multiply(
         self, main: Form, number: int, controls: list[tuple[Feature, ...]], *, hoisted: bool
     ) -> None:
-        """Append multiplications, in as many parts as there are controls."""
         builder = self.builder
         forms = beside(builder, main, max(number, len(controls)))
         if main.opaque and builder.wants(LIVE):
@@ -301,7 +304,6 @@ class _ProgramDraw:
         products.flush(builder)
 
     def _move(self, form: Form, controls: list[tuple[Feature, ...]]) -> None:
-        """Append a load or store of rows, or a move of registers, that the program is about."""
 
         def part() -> None:
             (registers.row_load if form.is_load else products.move_rows)(self.builder, form)
@@ -310,7 +312,6 @@ class _ProgramDraw:
             self._around(kinds, part, part)
 
     def _row_load(self) -> None:
-        """Append an ldmatrix of any form that is allowed, if one is."""
         builder, form = self.builder, self.builder.focus.form
         dice = builder.dice()
         known = builder.palette.row_loads
@@ -400,7 +401,6 @@ def _word(builder: Builder, dice: Dice, mask: int) -> Word:
 
 
 def _copy(builder: Builder) -> None:
-    """Append a copy of bytes that are there already, of any size and alignment."""
     dice = builder.dice()
     builder.take(Has.COPY)
     size, offset = 1 + dice.below(_MOST_COPIED), dice.below(33)
@@ -477,7 +477,6 @@ class _Damaged(SearchStrategy[Program]):
 
 
 def _damages(program: Program, step: Step, more: int) -> Iterator[Step]:
-    """Yield a step with one thing wrong, for each thing that can be."""
     if accesses_matrix(step):
         yield from _wrong_strides(step, more)
         yield from _wrong_places(program, step, more)
@@ -525,7 +524,6 @@ def _wrong_places(program: Program, step: MatrixAccess, more: int) -> Iterator[M
 
 
 def _outside(program: Program, buffer: str, size: int, unit: int) -> Iterator[int]:
-    """Yield offsets from which bytes leave a buffer, but not the image or the shared memory."""
     row, start = program.buffer(buffer), program.offset(buffer)
     end = program.shared_bytes if row.space == "shared" else program.image_bytes
     if start >= unit:
@@ -556,5 +554,4 @@ def _needed_barrier(program: Program) -> int | None:
 
 
 def _accesses(step: Step) -> bool:
-    """Whether a step loads or stores registers."""
     return bool(step.uses and (step.bytes_read or step.bytes_written))

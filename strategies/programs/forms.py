@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from oracle.isa.forms import Form
+from oracle.isa.forms import Form, Matrix
 from oracle.isa.lookup import FORMS, MMA_FORMS, is_available
-from oracle.isa.matrices import Matrix
 from oracle.isa.targets import Module, PtxVersion
 from oracle.models import model_for
 from oracle.program.operands import Held
-from oracle.program.ops import operands_of
+from oracle.program.steps import operands_of
 
 VALUED_FORMS: tuple[Form, ...] = tuple(
     form for form in MMA_FORMS if not (form.satfinite and form.d_type.is_float)

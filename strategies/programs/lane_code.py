@@ -24,8 +24,7 @@ from oracle.program.lane_code import (
     statements_taken,
     written_by,
 )
-from oracle.program.operands import Registers
-from oracle.program.registers import MOST_LISTED
+from oracle.program.operands import MOST_LISTED, Registers
 from oracle.scalar import SCALARS, ScalarInstruction
 from strategies.features import OF_SCALAR
 from strategies.programs.builder import Builder, Dice, LiveValue
@@ -204,7 +203,6 @@ class Lanes:
         return Assign(opcode=self._open.pop(name), destinations=(name,), sources=(name, name))
 
     def _canonical(self) -> list[Statement]:
-        """Return what makes all NaNs canonical whose bits are open."""
         return [self._made_canonical(name) for name in list(self._open)]
 
     def _loop(self, known: list[str], predicate: str, depth: int, turns: int, dice: Dice) -> Repeat:
@@ -280,11 +278,9 @@ class Lanes:
         return made + self._uses(made[-1], known, dice, depth)
 
     def _any(self, dice: Dice) -> Sequence[ScalarInstruction]:
-        """Choose instructions of the same first word and types."""
         return dice.one_of(self._rows.plain[dice.one_of(self._families)])
 
     def _alike(self, like: Assign, dice: Dice) -> Sequence[ScalarInstruction]:
-        """Choose instructions on the same classes, three in four with the same first word."""
         row, is_other = like.row, dice.once_in(4)
         found = self._rows.alike.get((row.destinations, row.sources), {})
         if is_other and found:
@@ -345,7 +341,6 @@ class Lanes:
         known: list[str],
         dice: Dice,
     ) -> list[Assign]:
-        """Put a constant into a register where an instruction takes none as an operand."""
         free = [
             index for index, kind in enumerate(row.sources)
             if index not in row.immediates and kind != "pred" and read[index] != reads
@@ -442,7 +437,6 @@ class Lanes:
 
 
 def _can_be(row: ScalarInstruction, index: int, source: str | int, known: Sequence[str]) -> bool:
-    """Whether an operand of another instruction may be one of this."""
     allowed = row.immediates.get(index)
     if isinstance(source, int):
         return allowed is not None and allowed.low <= source <= allowed.high
@@ -451,7 +445,6 @@ def _can_be(row: ScalarInstruction, index: int, source: str | int, known: Sequen
 
 
 def _can_read(row: ScalarInstruction, known: Sequence[str]) -> bool:
-    """Whether there is something of every class that an instruction reads."""
     kinds = {class_of(name) for name in known}
     return all(
         kind in kinds or (index in row.immediates and row.immediates[index].required)
@@ -460,7 +453,6 @@ def _can_read(row: ScalarInstruction, known: Sequence[str]) -> bool:
 
 
 def _needs(first: Sequence[Statement], known: Sequence[str], rest: Sequence[Statement]) -> bool:
-    """Whether the end of a body reads what only its beginning writes."""
     written = set[str]().union(*map(written_by, every(first))).difference(known)
     return any(not written.isdisjoint(read_by(one)) for one in every(rest))
 
@@ -503,7 +495,6 @@ def computed(
 
 
 def _brought_out(lanes: Lanes, known: Sequence[str], seen: list[str]) -> list[Assign]:
-    """Return statements that turn what other registers hold into results, the latest first."""
     made: list[Assign] = []
     for name in reversed(known):
         kind = class_of(name)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from oracle.isa.formats import Format
-from oracle.isa.forms import Form
+from oracle.isa.forms import Form, Format, Matrix
 from oracle.isa.lookup import chunks_of, selectors_of
-from oracle.isa.matrices import Matrix
-from oracle.program.operands import Fragment, Held, Registers
-from oracle.program.operations import Operation, operations
-from oracle.program.ops import Op
-from oracle.program.steps import Elementwise, set_registers
+from oracle.program.operands import Fragment, Held, Operation, Registers, operations
+from oracle.program.operations import Elementwise, set_registers
+from oracle.program.steps import Op
 from strategies.features import (
     LIVE,
     MOVES,
@@ -235,7 +232,6 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
 
 
 def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice, type_: str) -> LiveValue:
-    """Append a load of A or B, perhaps of fewer registers that code of lanes unpacks."""
     own = builder.dice()
     drawn = own.once_in(_COMPUTED_IN)
     asked = builder.wants((Has.LANES_BEFORE, Has.UNPACKED))
@@ -355,7 +351,6 @@ def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -
 
 
 def _wants_change(builder: Builder, matrix: Matrix) -> bool:
-    """Tell whether a change of such a fragment would give something that is asked for."""
     asked = asked_operations(builder)
     return _of_operand(matrix) in builder.wanted or any(one.accepts(matrix.type) for one in asked)
 
@@ -389,7 +384,6 @@ def _of_operand(matrix: Matrix) -> Feature:
 
 
 def _constant(operation: Operation, type_: Format, dice: Dice) -> int:
-    """Return a constant that seldom makes all elements the same."""
     if not operation.takes_constant:
         return 0
     ones = (1 << type_.bits) - 1

@@ -45,7 +45,6 @@ class _Chain:
         return SCALARS[opcode].exists(self._builder.module)
 
     def make(self, opcode: str, *sources: str | int, settles: bool = False) -> str:
-        """Append an instruction, and what makes its NaNs canonical if that is asked for."""
         made: list[Assign] = []
         result = self._lanes.make(made, opcode, *sources)
         self.code += settled(made[0]) if settles else made

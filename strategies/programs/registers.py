@@ -6,14 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from oracle.isa.forms import ROW_BYTES, Form
-from oracle.isa.matrices import LANES
-from oracle.program.lane_code import LANE, ZERO, Assign, LaneCode, Statement
-from oracle.program.lane_execution import run_lanes
-from oracle.program.operands import Held, Registers
-from oracle.program.ops import Op
-from oracle.program.places import Place, Span
-from oracle.program.steps import pack_registers, plain_load, plain_store
+from oracle.isa.forms import LANES, ROW_BYTES, Form
+from oracle.program.lane_code import LANE, ZERO, Assign, LaneCode, Statement, run_lanes
+from oracle.program.operands import Held, Place, Registers, Span
+from oracle.program.operations import pack_registers
+from oracle.program.steps import Op, plain_load, plain_store
 from strategies.features import ROW_LOADS, Has, of_form
 from strategies.programs.builder import Arena, Builder, Dice, LiveValue
 from strategies.programs.forms import operand_of
@@ -145,7 +142,6 @@ def read_rows(builder: Builder, form: Form, dice: Dice) -> LiveValue:
 
 
 def _computes(builder: Builder) -> bool:
-    """Choose whether code of lanes computes the addresses of rows, which only PTX says."""
     drawn = builder.dice().once_in(_COMPUTED_IN)
     return builder.take(Has.ROWS_COMPUTED) or (
         drawn and builder.focus.shares_registers is not False
@@ -204,7 +200,6 @@ def _computed_rows(
 
 
 def _rows(arena: Arena, addresses: Sequence[int]) -> Span:
-    """Return the bytes from the first row to the last."""
     low, high = min(addresses), max(addresses) + _ROW
     return Span.block(arena.buffer, low, high - low)
 
@@ -238,7 +233,6 @@ def _first_row(builder: Builder, dice: Dice) -> int:
 
 
 def _immediate(builder: Builder, dice: Dice, least: int) -> int:
-    """Choose the part of the addresses that stands in the instruction."""
     immediate = dice.one_of((0, 0, _ROW, min(least, 3 * _ROW), -_ROW))
     if least and builder.take(Has.OFFSET_IMMEDIATE):
         return min(least, _ROW)

@@ -145,7 +145,6 @@ def _types(row: ScalarInstruction) -> tuple[str, ...]:
 
 
 def _fitting(name: str, kind: str) -> str:
-    """Return a type, or else the class of a register where that is not as wide."""
     number, _, count = name.lstrip("subft").partition("x")
     bits = number.isdecimal() and int(number) * int(count or 1)
     return name if bits and f"b{bits}" == kind else kind

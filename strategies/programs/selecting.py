@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from oracle.isa.forms import Form
-from oracle.program.operands import Registers
-from oracle.program.operations import Operation
+from oracle.program.operands import Operation, Registers
 from strategies.features import LIVE, OF_LANES, OF_OPERANDS, OF_OPERATION, Has, of_form
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.forms import Palette, families, operand_of
@@ -103,7 +102,6 @@ def beside(builder: Builder, main: Form, number: int) -> list[Form]:
 
 
 def _takes(form: Form, last: Form) -> bool:
-    """Tell whether a multiplication can take the D of another, or its pairs, as A or B."""
     d = operand_of(last, "d")
     found = [d]
     if last.d_type.name == "f32" and d.registers > 1:
@@ -130,7 +128,6 @@ def _accumulates(form: Form) -> bool:
 
 
 def _suited(forms: tuple[Form, ...], builder: Builder) -> tuple[Form, ...]:
-    """Return those of some forms that can have what is asked for, or all if none can."""
     needs = [*_needs(builder), *([_accumulates] if builder.wants(ACCUMULATED) else [])]
     if not needs:
         return forms
@@ -138,7 +135,6 @@ def _suited(forms: tuple[Form, ...], builder: Builder) -> tuple[Form, ...]:
 
 
 def _users(known: Palette, form: Form) -> tuple[Form, ...]:
-    """Return the multiplications that need a load or a store."""
     if not form.is_access:
         return ()
     matrix = form.matrix()

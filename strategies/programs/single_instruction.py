@@ -14,17 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import Format, FormatKind
-from oracle.isa.forms import Form
-from oracle.isa.matrices import Matrix
+from oracle.isa.forms import Form, Format, FormatKind, Matrix
 from oracle.layouts.storage import read, write
-from oracle.program.image import position
-from oracle.program.operands import Registers, Use
-from oracle.program.operations import Operation
-from oracle.program.ops import MatrixAccess, Op, Product, loads_fragment, product_of
-from oracle.program.places import Buffer, Place, Span
-from oracle.program.program import Program
-from oracle.program.steps import Elementwise, PlainAccess, Step
+from oracle.program.operands import Buffer, Operation, Place, Registers, Span, Use
+from oracle.program.operations import Elementwise
+from oracle.program.program import Program, position
+from oracle.program.steps import (
+    MatrixAccess,
+    Op,
+    PlainAccess,
+    Product,
+    Step,
+    loads_fragment,
+    product_of,
+)
 from strategies.matrices import Image
 from strategies.programs.forms import ACCESS_FORMS
 
@@ -191,7 +194,6 @@ class SingleProduct:
 
 
 def _like(load: MatrixAccess, model: MatrixAccess) -> MatrixAccess:
-    """Return a load that is as unusual as another one."""
     usual = load.form.matrix().default_stride(load.form.layout)
     memory = model.memory
     return load.changed(
@@ -291,7 +293,6 @@ def exact_elements(
 
 
 def _encoded(type_: Format, numbers: NDArray[np.int64]) -> Values:
-    """Return the raw bits of integers that a format has."""
     magnitude = np.abs(numbers)
     exponent = np.maximum(np.frexp(magnitude)[1].astype(np.int64) - 1, 0)
     up = type_.fraction_bits - exponent

@@ -16,34 +16,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.execution.tracing import trace
-from oracle.isa.forms import ROW_BYTES
+from oracle.isa.forms import LANES, ROW_BYTES
 from oracle.isa.lookup import FORMS
-from oracle.isa.matrices import LANES
 from oracle.layouts.storage import Tile, write
-from oracle.program.image import position
-from oracle.program.operands import Registers, first_registers
-from oracle.program.ops import (
+from oracle.program.operands import (
     COUNTS,
-    MatrixAccess,
-    RowAccess,
-    Rows,
-    accesses_matrix,
-    accesses_rows,
-    memory_of,
-    multiplies,
-    stores_rows,
+    WORD_BYTES,
+    Buffer,
+    Place,
+    Registers,
+    Uniform,
+    Word,
+    first_registers,
+    listed,
 )
-from oracle.program.places import WORD_BYTES, Buffer, Place, Uniform, Word
-from oracle.program.program import Program, fresh_bank, walk
-from oracle.program.registers import listed
+from oracle.program.operations import set_registers
+from oracle.program.program import Program, fresh_bank, position, walk
 from oracle.program.steps import (
     Branch,
     Loop,
+    MatrixAccess,
+    RowAccess,
+    Rows,
     Step,
+    accesses_matrix,
     accesses_registers,
+    accesses_rows,
     copies_bytes,
     is_plain_load,
-    set_registers,
+    memory_of,
+    multiplies,
+    stores_rows,
 )
 from strategies.matrices import places_of
 from strategies.programs.builder import GUARD_BYTES

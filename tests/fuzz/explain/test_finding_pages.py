@@ -14,9 +14,9 @@ from command_line import warpfuzz
 from repro_cases import half, multiplication, row_load, stored
 
 from corpus import Case, Entry, Identity, Kind, RunnerVerdict, SaidReason, create_corpus
-from corpus.entry import EXPECTED, read_entry
-from corpus.finding import WRONG_STEP, OracleVerdict
+from corpus.finding import EXPECTED, WRONG_STEP, OracleVerdict
 from corpus.programs import unpack
+from corpus.store import read_entry
 from fuzz.explain.document import CodeLine, CodeListing, Document, FactTable, escaped, fenced
 from fuzz.explain.folder import reproduction
 from fuzz.explain.page import page_of

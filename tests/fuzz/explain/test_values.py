@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fuzz.explain.values import apart, decimal, float_of, notation, spans, units
 from fuzz.findings.verdicts import Difference
-from oracle.isa.formats import FORMATS, format_named
+from oracle.isa.forms import FORMATS, format_named
 
 FLOATS: dict[str, Any] = {
     "f16": (np.float16, "e"),

@@ -8,16 +8,12 @@ import numpy as np
 from hypothesis import Phase, assume, given, settings
 from shrinking_cases import LANE_PROGRAMS, TARGET, WANTED, subjects, verdicts_of
 
-from fuzz.findings.replay import Subject
+from fuzz.findings.verdicts import Subject
 from fuzz.shrinking import shrink
 from oracle.execution.execution import execute
 from oracle.program.definedness import undefined
-from oracle.program.ops import (
-    multiplies_registers,
-    stores_rows,
-)
 from oracle.program.program import walk
-from oracle.program.steps import PlainAccess, Step, is_plain_load
+from oracle.program.steps import PlainAccess, Step, is_plain_load, multiplies_registers, stores_rows
 from strategies.simplification.examples import Example
 from strategies.simplification.steps import loaded
 

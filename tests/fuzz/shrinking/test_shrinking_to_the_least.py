@@ -19,14 +19,13 @@ from shrinking_cases import (
 )
 
 from corpus import ShrinkStatus
-from fuzz.findings.replay import Subject
+from fuzz.findings.verdicts import Subject
 from fuzz.shrinking import shrink
-from oracle.isa.formats import FormatKind
+from oracle.isa.forms import FormatKind
 from oracle.isa.lookup import FORMS
 from oracle.program.definedness import undefined
-from oracle.program.ops import accesses_matrix
 from oracle.program.program import Program, walk
-from oracle.program.steps import Step
+from oracle.program.steps import Step, accesses_matrix
 from strategies.matrices import complexity
 
 PLACED = [form for form in FORMS if form.has_metadata][::7]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from simulated_kernels import VARIANTS, kernel, ldmatrix, multiplication
 
 from oracle.errors import UsageError
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS
 from oracle.isa.lookup import FORMS, LOAD_FORMS, STORE_FORMS
 from runners.faults import CATALOGUE, Fault, FaultPlace, by_name
 from runners.faults.rewriters import access_of
