@@ -39,7 +39,7 @@ from oracle.isa.targets import Module
 from oracle.program.program import different
 from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, FaultPlace, by_name
-from runners.faults.statements import statements
+from runners.faults.rewriters import statements
 from runners.kernels import LANES, KernelModule
 from runners.protocol import Images
 from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, TrapKind

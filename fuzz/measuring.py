@@ -47,13 +47,11 @@ AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot)
 
 _BATCH = 8192
 """Images of one launch: enough to fill a GPU, and few enough to bound memory at 32 MiB."""
-CHUNK = 4096
-"""Images that are made, run and compared together."""
+CHUNK = 4096  # Images that are made, run and compared together
 _SHOWN, _KEPT = 32, 256
 """Differing dot products of a chunk, and of a round, that are kept to be explained."""
 _EXACT_IMAGES, _SCALAR_IMAGES = 64, 1024
-_ROUNDS = 3
-"""How often a unit is fitted again with random images that contradicted its figures."""
+_ROUNDS = 3  # How often a unit is fitted again with random images that contradicted its figures
 
 
 class ReadyProduct:
@@ -147,10 +145,8 @@ class ProbedDevice:
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
     def dots(self, form: Form, dots: Dots) -> Array:
-        """Return what the device makes of dot products, patterns (count,).
-
-        They lie on the diagonals of matrices, each with a row and a column of its own.
-        """
+        """Return what the device makes of dot products, patterns (count,)."""
+        # They lie on the diagonals of matrices, each with a row and a column of its own.
         shape, size = form.stored.shape, min(form.shape.m, form.shape.n)
         count = -(-len(dots) // size)
         a = np.zeros((count, shape.m, shape.k), dots.a.dtype)
@@ -174,8 +170,7 @@ class UnitOutcome(NamedTuple):
     """What became of them."""
 
     images: int
-    differing: int
-    """Images in which the device returned something else than the model."""
+    differing: int  # Images in which the device returned something else than the model
     dots: tuple[Array, Array, Array, Array]
     """Rows of some dot products that differ, (count, k), the columns, and C and D."""
 
@@ -201,8 +196,7 @@ class MeasuredResult(Fit):
 
     unit: MeasuredUnit
     probes: int
-    images: int = 0
-    """Random images that agree with the figures."""
+    images: int = 0  # Random images that agree with the figures
 
 
 class Measurer:

@@ -63,15 +63,9 @@ class SupervisedChild:
 
     It is told the descriptor of its end of the connection, and ends where that ends.
 
-    Parameters
-    ----------
-    command
-        The program and its first arguments; the descriptor follows, and the other arguments.
-    environment
-        Its variables; None: those of this process.
-    file_bytes
-        Most bytes of a file that it writes; None: no bound. Raises OSError if the process cannot
-        be started.
+    `command`: the program and its first arguments; the descriptor follows, and the other arguments.
+    `environment`: its variables; None: those of this process. `file_bytes`: most bytes of a file
+    that it writes; None: no bound. Raises OSError if the process cannot be started.
     """
 
     def __init__(

@@ -2,7 +2,8 @@
 
 Both get the text of a module, the name of an entry and images, and give the images back as the
 entry leaves them, or say that they do not implement it. Both run in a process of their own, within
-the bounds of every other tool (`runners.processes`), and are made again anywhere by their name.
+the bounds of every other tool (`runners.processes`), and are made again anywhere by their name;
+that of a function is `python -m runners.foreign DESCRIPTOR NAME`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sys
 import time
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from inspect import signature
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +62,8 @@ DEADLINE = 60.0
 """Seconds that a batch may take: as long as a PTX pass may take for a module."""
 _LAUNCH = "{launch}"
 """Stands in a command for the file of a launch."""
+_SAID_CHARACTERS = 300
+"""Characters that are kept of an exception's message; the log has all of them."""
 _LOADING_SECONDS = 60.0
 """Seconds that a Python function's module may take to be imported; large frameworks take ten."""
 
@@ -100,9 +107,7 @@ def identity_of(name: str) -> str:
     """Return what tells runners of one name apart, in hexadecimal: a digest of their files.
 
     Those are the file of a function's module, or what the words of a command name: the program
-    alone where no other word is a file.
-
-    Raises UsageError if there is none of this name.
+    alone where no other word is a file. Raises UsageError if there is none of this name.
     """
     check_named(name, ())
     if is_command(name):
@@ -252,7 +257,7 @@ class _Command:
 
 
 class _Function(_Command):
-    """A Python function in a process of its own (`runners.foreign_child`)."""
+    """A Python function in a process of its own (`main`)."""
 
     def __init__(self, name: str, deadline: float) -> None:
         self._name, self._deadline = name, deadline
@@ -266,7 +271,7 @@ class _Function(_Command):
         self._errors = ""
         try:
             self._child = SupervisedChild(
-                helper("runners.foreign_child"), self._name,
+                helper("runners.foreign"), self._name,
                 environment=helper_environment(), file_bytes=OUTPUT_LIMIT,
             )  # fmt: skip
         except OSError as error:
@@ -312,3 +317,53 @@ class _Function(_Command):
             self._errors = self._child.log()
             self._child.end()
             self._child = None
+
+
+def main() -> None:
+    """Load the function that is named, and answer until there are no more requests.
+
+    A request has the file of a module, the name of its entry, how many images there are, their
+    file, the file for the results, and that of a launch or None. An answer is a trouble and half a
+    sentence about it, or None and nothing. What the function prints goes to the log.
+    """
+    line: Connection[Any, Any] = Connection(int(sys.argv[1]))
+    function = installed()[sys.argv[2]].load()
+    line.send((None, ""))
+    with suppress(EOFError):
+        while True:
+            line.send(_answer(function, *line.recv()))
+
+
+def _answer(
+    function: Callable[..., Any], module: str, entry: str, count: int, images: str, results: str,
+    launch: str | None,
+) -> tuple[Trouble | None, str]:  # fmt: skip
+    given = np.fromfile(images, np.uint8).reshape(count, -1)
+    shape, more = given.shape, {}
+    if launch is not None:
+        if "launch" not in signature(function).parameters:
+            return Trouble.UNSUPPORTED, "takes no launch: it has no parameter of that name"
+        more["launch"] = json.loads(Path(launch).read_text(encoding="utf-8"))
+    try:
+        found = function(Path(module).read_text(encoding="utf-8"), entry, given, **more)
+    except NotImplementedError as error:
+        return Trouble.UNSUPPORTED, f"does not implement it: {error}".removesuffix(": ")
+    except Exception as error:
+        traceback.print_exc()
+        words = f"{type(error).__name__}: {error}"
+        return Trouble.LAUNCH_FAILURE, f"raised {words[:_SAID_CHARACTERS]}"
+    finally:
+        sys.stdout.flush()
+    if found is NotImplemented:
+        return Trouble.UNSUPPORTED, "does not implement it"
+    if not isinstance(found, np.ndarray) or found.dtype != np.uint8 or found.shape != shape:
+        what = type(found).__name__
+        if isinstance(found, np.ndarray):
+            what = f"{found.dtype} of shape {found.shape}"
+        return Trouble.CORRUPTED_REPLY, f"gave back {what}, and uint8 of shape {shape} is due"
+    found.tofile(results)
+    return None, ""
+
+
+if __name__ == "__main__":
+    main()

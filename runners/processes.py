@@ -96,14 +96,9 @@ class Tool:
     set between fork and exec by Python code, they are not safe in a process with threads.) It ends
     with this process, even if this one is killed.
 
-    Parameters
-    ----------
-    file_bytes, memory_bytes
-        Most bytes of a file that it writes, and of address space; None: no bound.
-    environment
-        Its variables; None: this process's.
-    cwd, stdin, stdout, stderr, pass_fds
-        As of `subprocess.Popen`. Raises OSError if the command cannot be started.
+    `file_bytes`, `memory_bytes`: most bytes of a file that it writes, and of address space; None:
+    no bound. `environment`: its variables; None: this process's. `cwd`, `stdin`, `stdout`,
+    `stderr`, `pass_fds`: as of `subprocess.Popen`. Raises OSError if the command cannot be started.
     """
 
     def __init__(
@@ -371,16 +366,9 @@ def run_tool(
 ) -> Finished:  # fmt: skip
     """Run a command to its end or its deadline; nothing of it stays behind.
 
-    Parameters
-    ----------
-    deadline, stall
-        Seconds that it may take, and may take without new output.
-    given
-        Standard input.
-    cwd, memory_bytes
-        As of `Tool`. Raises OSError if the command cannot be started.
-    together
-        Whether standard error is part of the output.
+    `deadline`, `stall`: seconds that it may take, and may take without new output. `given`:
+    standard input. `cwd`, `memory_bytes`: as of `Tool`. Raises OSError if the command cannot be
+    started. `together`: whether standard error is part of the output.
     """
     with contextlib.ExitStack() as stack:
         source, output, errors = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))

@@ -156,31 +156,23 @@ class Runner(Protocol):
 
     def capabilities(self) -> Capabilities | Failure:
         """Say what can run here, or why nothing can."""
-        ...
 
     def compile(self, module: KernelModule) -> Compiled | Failure:
         """Translate a module; kernels of one module share the work."""
-        ...
 
     def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
         """Start a batch; `images` must stay as they are until it is collected.
 
         Several batches may be on their way; they run in the order of submission.
 
-        Raises
-        ------
-        UsageError
-            If the images do not fit the kernel, or the module has no such entry.
+        Raises UsageError if the images do not fit the kernel, or the module has no such entry.
         """
-        ...
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch and wait for it."""
-        ...
 
     def close(self) -> None:
         """Give everything back; further requests raise UsageError."""
-        ...
 
     def __enter__(self) -> Self: ...
 
@@ -224,10 +216,7 @@ class RunnerAtOnce(ClosedAtTheEnd):
 class ForwardingRunner(ClosedAtTheEnd):
     """A runner that has another one do everything; who derives from it changes a part of that.
 
-    Parameters
-    ----------
-    runner
-        Closed together with this one.
+    `runner`: closed together with this one.
     """
 
     def __init__(self, runner: Runner) -> None:

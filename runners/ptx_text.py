@@ -18,11 +18,11 @@ _VERSION = re.compile(r"^(\s*\.version\s+)\d+\.\d+", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([a-zA-Z][\w$]*|[_$%][\w$]+)", re.ASCII)
 """A kernel and its name (PTX ISA 4.4, identifiers)."""
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_ENTRY_LINE = re.compile(
-    r"^[ \t]*(?:\.visible|\.weak|\.extern)?[ \t]*\.entry[ \t]+([\w$]+)", re.MULTILINE
+_KERNEL = re.compile(
+    r"^(?:[ \t]*//[^\n]*\n)*[ \t]*(?:\.visible|\.weak|\.extern)?[ \t]*\.entry[ \t]+([\w$]+)",
+    re.MULTILINE,
 )
-_KERNEL = re.compile(rf"^(?:[ \t]*//[^\n]*\n)*{_ENTRY_LINE.pattern[1:]}", re.MULTILINE)
-"""The same with the comments in front of it."""
+"""The line of a kernel, with the comments in front of it."""
 _VARIABLE = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:\[[^\]]*\]\s*)*(?:=|;)")
 _LABEL = re.compile(r"\$L_*|\bL(?=BB\d)")
 """What the names of labels of LLVM begin with: "LBB0_1" in 14, "$L__BB0_1" from 15 on."""

@@ -20,9 +20,7 @@ from oracle.program.steps import Barrier, Copy, Op, Rows, Step, memory_of, opera
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.features import stride_unit, unit_bytes
 from strategies.matrices import inputs
-from strategies.programs import is_valued
-from strategies.programs.builder import GUARD_BYTES
-from strategies.programs.forms import ACCESS_FORMS, VALUED_FORMS
+from strategies.programs.builder import ACCESS_FORMS, GUARD_BYTES, VALUED_FORMS, is_valued
 from strategies.programs.single_instruction import exact_elements, plain_access, span_of
 
 
@@ -30,14 +28,10 @@ class _Way(NamedTuple):
     """How a matrix is reached."""
 
     words: str
-    stride: str = ""
-    """"" is left out, "immediate" or "register"."""
-    padding: int = 0
-    """Units (`stride_unit`) that the stride is longer than the least."""
-    offset: int = 0
-    """Units that the matrix lies behind the start of its buffer."""
-    in_instruction: bool = False
-    """Whether that offset stands in the instruction."""
+    stride: str = ""  # "" is left out, "immediate" or "register"
+    padding: int = 0  # Units (`stride_unit`) that the stride is longer than the least
+    offset: int = 0  # Units that the matrix lies behind the start of its buffer
+    in_instruction: bool = False  # Whether that offset stands in the instruction
 
 
 _STRIDES = (
@@ -63,8 +57,7 @@ class Item:
 
     form: Form
     program: Program
-    ways: tuple[str, ...]
-    """In words, in the order of the program's results; empty of what has one."""
+    ways: tuple[str, ...]  # In words, in the order of the program's results; empty of what has one
 
     def images(self, count: int) -> NDArray[np.uint8]:
         """Return images to run, uint8 (count, image_bytes): the same ones every time.

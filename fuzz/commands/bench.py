@@ -102,7 +102,6 @@ def _measurement_report(
         {
             "name": fault.name,
             "meaning": fault.meaning,
-            "stands_for": fault.stands_for,
             "place": fault.place.value,
             "observable": not reason,
             "reason": reason,

@@ -86,7 +86,8 @@ def bisect_case(options: Bisect) -> bool:
 
         def sample(index: int, level: int, most: int) -> Counter[Rerun]:
             one = candidates[index] = fetched(candidates[index], fetch_one)
-            member = Member(toolchain=one.toolchain, level=level)
+            assert one.here is not None
+            member = Member(toolchain=one.here, level=level)
             if not member.has_level:
                 raise CannotBeAskedError(f"{one.name} has no -O{level}")
             try:

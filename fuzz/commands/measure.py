@@ -35,7 +35,7 @@ from oracle.measuring.units import module_of_all, units_of
 from oracle.models import Confidence, Model, NanRule, model_for
 from oracle.models.files import model_text
 from runners.assemblers.assembler import Assembler
-from runners.compilers import as_assembler, find_assembler, select
+from runners.compilers import find_assembler, select
 from strategies.programs import is_valued
 
 _IMAGES = {"cuda": 1_048_576, "sim": 1_024}
@@ -64,7 +64,7 @@ def _assemblers(options: Measure) -> Sequence[Assembler | None]:
         return [None if options.assembler is None else find_assembler(options.assembler)]
     check_conflicts(options, "measure")
     selected = select(options.compilers)
-    found = [as_assembler(one) for one in selected.toolchains]
+    found = [one if isinstance(one, Assembler) else None for one in selected.toolchains]
     return [*found, None] if selected.driver else found
 
 
@@ -74,10 +74,8 @@ class _Measured:
 
     ready: OpenRunner
     known: Model
-    release: str
-    """Release of CUDA of the compiler; empty if the device reads the PTX itself."""
-    compiler: str
-    """As it is shown; empty where none was named."""
+    release: str  # Release of CUDA of the compiler; empty if the device reads the PTX itself
+    compiler: str  # As it is shown; empty where none was named
     results: list[MeasuredResult] = field(default_factory=list)
 
     @property
@@ -135,10 +133,8 @@ def _measure(assembler: Assembler | None, options: Measure, measured: list[_Meas
 def _end(
     measured: Sequence[_Measured], options: Measure, seconds: float, *, stopped: bool = False
 ) -> bool:
-    """Print the sum, and write the file; tell whether something is another than known.
-
-    `stopped`: whether a signal ended it before all units were measured.
-    """
+    """Print the sum, and write the file; tell whether something is another than known."""
+    # `stopped`: whether a signal ended it before all units were measured.
     ready, known = measured[-1].ready, measured[-1].known
     results = [result for one in measured for result in one.results]
     refused = sum(result.contradiction is not None for result in results)

@@ -194,7 +194,7 @@ def _modules(target: str | None, ptx_version: str | None) -> Iterator[Module]:
 
 
 def _form_row(form: Form) -> dict[str, object]:
-    from strategies.drafts import canonical
+    from strategies.instructions import canonical
 
     notes = notes_of(form)
     until = [note.until for note in notes if note.until is not None]

@@ -44,7 +44,7 @@ from oracle.program.steps import (
     is_lane_code,
     multiplies,
 )
-from runners.emission.registers import operand_registers
+from runners.emission.body import operand_registers
 
 _TOP = 11
 """Lines of a listing that is shown before everything else: with those around them, the first 15

@@ -28,13 +28,11 @@ from oracle.models.figures import allowed_of, measured
 
 Array = NDArray[Any]
 Values = Mapping[str, Any]
-Change = Callable[[Values], Iterable[Values]]
-"""What a hypothesis may change to explain a family."""
+Change = Callable[[Values], Iterable[Values]]  # What a hypothesis may change to explain a family
 
 _ZERO_EXPONENTS = range(-165, 46)
 """Exponents of a zero that are tried: from where no result shows it (2^-149 less 16 and 8 bits)."""
-_MOST = 64
-"""Hypotheses that are kept from stage to stage."""
+_MOST = 64  # Hypotheses that are kept from stage to stage
 _ZEROS = ("zeros beside C", "zeros beside products", "zeros among tiny products")
 _SIGNED = {"sign of zero", "NaN", "infinities and overflow"}
 """Families in which one zero or NaN is not as good as another."""
@@ -63,8 +61,7 @@ class Contradiction:
     returned: int
     nearest: int | None
     """By the hypothesis that explains the most probes; None where there is only one."""
-    differing: int
-    """Probes that this hypothesis does not explain, `among` all."""
+    differing: int  # Probes that this hypothesis does not explain, `among` all
     among: int
 
 
@@ -73,12 +70,9 @@ class MeasuredFigure:
     """What was found out of one figure."""
 
     value: Any
-    others: tuple[Any, ...] = ()
-    """Values that no probe tells from it."""
-    refuting: int = 0
-    """Least number of probes that refute one of the remaining values."""
-    known: Any = None
-    """Value of the model that warpfuzz has; None where it has no such figure."""
+    others: tuple[Any, ...] = ()  # Values that no probe tells from it
+    refuting: int = 0  # Least number of probes that refute one of the remaining values
+    known: Any = None  # Value of the model that warpfuzz has; None where it has no such figure
 
     @property
     def is_known(self) -> bool:
@@ -105,8 +99,7 @@ class MeasuredFigure:
 class Fit:
     """What was found out of one unit."""
 
-    figures: Mapping[str, MeasuredFigure]
-    """By name; empty if nothing fits."""
+    figures: Mapping[str, MeasuredFigure]  # By name; empty if nothing fits
     contradiction: Contradiction | None = None
 
     @property
@@ -143,8 +136,7 @@ class ProbeEvidence:
 
     types: str
     dots: Dots
-    returned: Array
-    """(count,), of f64 those of every rounding one behind the other."""
+    returned: Array  # (count,), of f64 those of every rounding one behind the other
     roundings: tuple[str, ...] = ("rn",)
 
     def made(self, values: Values) -> Array:
@@ -208,8 +200,7 @@ class _Search:
 
     def __init__(self, evidence: ProbeEvidence) -> None:
         self.evidence = evidence
-        self.every = self.values()
-        """Every value that each figure can have."""
+        self.every = self.values()  # Every value that each figure can have
 
     def values(self) -> dict[str, Sequence[Any]]:
         # Words of NaNs are read off.

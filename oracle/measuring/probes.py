@@ -23,8 +23,7 @@ from oracle.isa.forms import FORMATS, Format
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
-_SEED, _SEED_OF_DOUBLES = 0x6D65_6173, 0x6636_3434
-"""Seeds of the random parts of probes."""
+_SEED, _SEED_OF_DOUBLES = 0x6D65_6173, 0x6636_3434  # Seeds of the random parts of probes
 _SIGNS = (1.0, -1.0)
 
 
@@ -47,10 +46,8 @@ def encode(values: Floats, fmt: Format) -> Array:
 class Dots:
     """Some dot products a . b + c, one in each row."""
 
-    family: tuple[str, ...]
-    """Which family of probes each belongs to."""
-    a: Array
-    """Patterns, (count, k)."""
+    family: tuple[str, ...]  # Which family of probes each belongs to
+    a: Array  # Patterns, (count, k)
     b: Array
     c: Array
 
@@ -146,11 +143,9 @@ def float_probes(types: str, depth: int) -> Dots:
 
 
 def _scales(sheet: Sheet) -> list[tuple[int, int, bool]]:
-    """Return exponents of a large and a small term, and whether C can hold the large one.
-
-    More than 2^30 apart, so that the small one is lost beside the large one whatever number of
-    bits is kept; and as large as possible, so that a zero's exponent does not matter.
-    """
+    """Return exponents of a large and a small term, and whether C can hold the large one."""
+    # More than 2^30 apart, so that the small one is lost beside the large one whatever number of
+    # bits is kept; and as large as possible, so that a zero's exponent does not matter.
     if sheet.is_wide:
         return [(100, 60, True)]
     if not sheet.is_narrow:

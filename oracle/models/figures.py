@@ -27,8 +27,7 @@ T = TypeVar("T")
 class Confidence(StrEnum):
     """How sure a figure is, from surest to least sure."""
 
-    MEASURED = "measured"
-    """Measured by this project on a GPU of that target."""
+    MEASURED = "measured"  # Measured by this project on a GPU of that target
     PUBLISHED = "published"
     """Published by others who measured it on that target, or fixed by the page."""
     INFERRED = "inferred"
@@ -136,8 +135,7 @@ class CompilerRange:
     """Releases of compilers, one after the other."""
 
     first: Release
-    last: Release | None
-    """Last release; None: every later release, too."""
+    last: Release | None  # Last release; None: every later release, too
 
     def include(self, release: Release) -> bool:
         """Whether a release is one of them."""
@@ -154,10 +152,8 @@ class DotUnit(Unit):
     """Figures of what computes a dot product of floats other than f64."""
 
     instruction: str
-    types: str
-    """Formats of D, A, B and C, as the opcode has them: "f32.bf16.bf16.f32"."""
-    shapes: tuple[str, ...] = ()
-    """Names of the shapes for which the unit is; none means all shapes."""
+    types: str  # Formats of D, A, B and C, as the opcode has them: "f32.bf16.bf16.f32"
+    shapes: tuple[str, ...] = ()  # Names of the shapes for which the unit is; none means all shapes
     compilers: CompilerRange | None = None
     """In whose code the unit computes so, if others write other instructions; None: all."""
 
@@ -213,8 +209,7 @@ class TruncatedDot(DotUnit):
     narrowing: Rounding | None = None
     overflow: Annotated[Figure[str], _words("infinity", "largest")]
     """"infinity" or "largest": what a sum, or a result, becomes that is too large."""
-    zero: Annotated[Figure[str], _words("+", "-")]
-    """Sign of a block's sum that is zero: "+" or "-"."""
+    zero: Annotated[Figure[str], _words("+", "-")]  # Sign of a block's sum that is zero: "+" or "-"
     low_bits: Annotated[Figure[str], _words("cut", "rounded")] | None = None
     """How bits go for which a multiplicand's format has no room (rounded: ties away)."""
     a_subnormals: Subnormals
@@ -289,10 +284,8 @@ class NanRule:
 
     order: tuple[str, ...]
     """Where a NaN is looked for first; it is returned quieted. Empty: every NaN is `canonical`."""
-    invalid: int
-    """Bit pattern for 0 * inf and inf - inf without a NaN operand."""
-    canonical: int = 0x7FF8_0000_0000_0000
-    """Bit pattern where no payload is kept."""
+    invalid: int  # Bit pattern for 0 * inf and inf - inf without a NaN operand
+    canonical: int = 0x7FF8_0000_0000_0000  # Bit pattern where no payload is kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -316,8 +309,7 @@ class ExactSum(Unit):
     plain: Overflow | None = None
     """An integer sum beyond 32 bits without .satfinite; None: nobody has measured it."""
     satfinite: Overflow | None = None
-    bits: Overflow | None = None
-    """A count of single bits."""
+    bits: Overflow | None = None  # A count of single bits
 
 
 AnyDot = TypeVar("AnyDot", bound=DotUnit)
@@ -329,12 +321,9 @@ NO_FIGURES = "none"
 class Model:
     """What one target returns, bit for bit, as far as it is known."""
 
-    target: str
-    """The target asked for, such as "sm_90a"."""
-    base: str
-    """The target whose figures these are, such as "sm_90"."""
-    file: str = ""
-    """The file of a model that is not built in, as it was named."""
+    target: str  # The target asked for, such as "sm_90a"
+    base: str  # The target whose figures these are, such as "sm_90"
+    file: str = ""  # The file of a model that is not built in, as it was named
     compiler: Release | None = None
     """The release of the compiler whose code is meant; None: the newest that figures are of."""
     dots: tuple[TruncatedDot, ...]

@@ -10,6 +10,7 @@ import errno
 import json
 import re
 import tempfile
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,19 +27,16 @@ from runners.processes import Finished, run_tool
 from runners.toolchains import Toolchain, ToolOrigin
 from runners.variants import PLAIN, Variant, split_variant
 
-# A question takes 10 ms (ptxas 13.5, 2026-11); the rest is for slow machines.
-QUESTION_SECONDS = 20.0
-# The second number of a version was 8 at most (PTX ISA 7.8 and 8.8, release notes), or 5 so far
-# (9.5); beyond this a program is asked no more, because it takes whatever it is given.
+_QUESTION_SECONDS = 20.0
+"""A question takes 10 ms (ptxas 13.5, 2026-11); the rest is for slow machines."""
 _MOST_MINOR = 12
+"""The second number of a version was 8 at most (PTX ISA 7.8 and 8.8, release notes), or 5 so far
+(9.5); beyond this a program is asked no more, because it takes whatever it is given."""
 _TARGET = re.compile(r"sm_\d{1,4}[a-z]?")
 _PTX_VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _HELP_TARGET = re.compile(r"'(sm_\d+[a-z]?)'")
-
-
-# Changes whenever a question is asked otherwise, so that old answers are not read.
 _SCHEMA = 1
-
+"""Changes whenever a question is asked otherwise, so that old answers are not read."""
 Answer = str | bool | list[str]
 _MOST_BYTES = 4 << 20
 """Most bytes of a file of answers; an answer takes 20, and there are a few hundred questions."""
@@ -188,7 +186,23 @@ class Assembler(Toolchain):
         stored = self._answers.get("highest version")
         if isinstance(stored, str) and (version := _PTX_VERSION.fullmatch(stored)):
             return PtxVersion(int(version[1]), int(version[2]))
-        found = self._search_version()
+        # The target knows all versions from its first on, so what is accepted of them ends at the
+        # assembler's own highest, and can be bisected.
+        target = self.targets[0]
+        since = TARGETS[target].since if target in TARGETS else VERSIONS[0]
+        known = [version for version in VERSIONS if version >= since]
+        count = bisect_left(known, True, key=lambda one: not self._tries(str(one), target))
+        if not count:
+            raise InfrastructureError(
+                f"{self.path} accepts no .version from {known[0]} to {known[-1]} with .target "
+                f"{target}; is it a ptxas?"
+            )
+        found = known[count - 1]
+        while count == len(known) and found.minor < _MOST_MINOR:
+            following = PtxVersion(found.major, found.minor + 1)
+            if not self._tries(str(following), target):
+                break
+            found = following
         self._answers.put("highest version", str(found))
         return found
 
@@ -196,37 +210,10 @@ class Assembler(Toolchain):
         """Whether it assembles an empty entry under `.version` and `.target` of these values."""
         question = f"{version} {target}"
         stored = self._answers.get(question)
-        if isinstance(stored, bool):
-            return stored
-        answer = self._tries(str(version), target)
-        self._answers.put(question, answer)
-        return answer
-
-    def _search_version(self) -> PtxVersion:
-        # The target knows all versions from its first on, so what is accepted of them ends at the
-        # assembler's own highest, and can be bisected.
-        target = self.targets[0]
-        since = TARGETS[target].since if target in TARGETS else VERSIONS[0]
-        known = [version for version in VERSIONS if version >= since]
-        low, high = 0, len(known)  # known[:low] are accepted, known[high:] are not
-        while low < high:
-            middle = (low + high) // 2
-            if self._tries(str(known[middle]), target):
-                low = middle + 1
-            else:
-                high = middle
-        if low == 0:
-            raise InfrastructureError(
-                f"{self.path} accepts no .version from {known[0]} to {known[-1]} with .target "
-                f"{target}; is it a ptxas?"
-            )
-        highest = known[low - 1]
-        if low < len(known):
-            return highest
-        major, minor = highest
-        while minor < _MOST_MINOR and self._tries(f"{major}.{minor + 1}", target):
-            minor += 1
-        return PtxVersion(major, minor)
+        if not isinstance(stored, bool):
+            stored = self._tries(str(version), target)
+            self._answers.put(question, stored)
+        return stored
 
     def _tries(self, version: str, target: str) -> bool:
         return self._told_of(version, target, target, PLAIN).status == 0
@@ -246,15 +233,8 @@ class Assembler(Toolchain):
 def identify(path: Path, origin: ToolOrigin = ToolOrigin.GIVEN, *, spelled: str = "") -> Assembler:
     """Ask a program which assembler it is.
 
-    Parameters
-    ----------
-    spelled
-        What a person typed for it; its path where that is not given.
-
-    Raises
-    ------
-    UsageError
-        If it is none: not there, not executable, or does not answer as a ptxas does.
+    `spelled`: what a person typed for it; its path where that is not given. Raises UsageError if it
+    is none: not there, not executable, or does not answer as a ptxas does.
     """
     advice = "give the path of a ptxas, or see `warpfuzz compilers list` for those that are here"
     if not path.is_file():
@@ -276,7 +256,7 @@ def identify(path: Path, origin: ToolOrigin = ToolOrigin.GIVEN, *, spelled: str 
 
 
 def asked(
-    path: Path, *arguments: str, folder: Path | None = None, deadline: float = QUESTION_SECONDS,
+    path: Path, *arguments: str, folder: Path | None = None, deadline: float = _QUESTION_SECONDS,
     stall: float | None = None, memory_bytes: int | None = None,
 ) -> Finished:  # fmt: skip
     """Run a tool of CUDA in a folder; what it prints on both streams is its output.

@@ -24,12 +24,11 @@ _DEADLINE_SECONDS = 120.0
 # ".text.kernel_0:" begins a kernel; an instruction stands behind its address, and perhaps behind a
 # predicate: "        /*0090*/              @!P0 HMMA.16816.F32 R4, R8, R10, R4 ;".
 _KERNEL = re.compile(r"^\.text\.(\S+):\s*$")
-_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
-_WHOLE_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(\S.*?)\s*;")
+_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(\S.*?)\s*;")
 _LABEL = re.compile(r"^(\.L_\w+):\s*$")
 # Matrix multiplications of all types, and the loads and moves of matrices (CUDA Binary Utilities,
 # Instruction Set Reference, "Hopper": HMMA, IMMA, BMMA, DMMA, LDSM, MOVM; "Blackwell": QMMA, OMMA).
-_MATRIX = re.compile(r"(?:[HIBDQO]MMA|LDSM|STSM|MOVM)(?:\.|$)")
+_OPCODE = re.compile(r"(?:@!?U?P\w+\s+)?((?:[HIBDQO]MMA|LDSM|STSM|MOVM)(?:\.[\w.]*)?)(?![\w.])")
 # ELF-64 Object File Format, 1.5: the header (figure 2) with its magic, its machine (EM_CUDA of the
 # e_machine registry) and its fields for the table of sections, and a section header (figure 7):
 # name, type, flags, address, offset, size, link, info, alignment, entry.
@@ -89,14 +88,11 @@ def all_instructions(listing: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     kernel: list[str] = []
     for line in listing.splitlines():
-        start = _KERNEL.match(line)
-        label = _LABEL.match(line)
-        whole = _WHOLE_INSTRUCTION.match(line)
-        if start is not None:
+        if (start := _KERNEL.match(line)) is not None:
             kernel = found.setdefault(start[1], [])
-        elif label is not None:
+        elif (label := _LABEL.match(line)) is not None:
             kernel.append(f"{label[1]}:")
-        elif whole is not None:
+        elif (whole := _INSTRUCTION.match(line)) is not None:
             kernel.append(" ".join(whole[1].split()))
     for texts in found.values():
         while texts and (texts[-1] == "NOP" or texts[-1].endswith(":")):
@@ -106,17 +102,10 @@ def all_instructions(listing: str) -> dict[str, list[str]]:
 
 def matrix_instructions(listing: str) -> dict[str, Counter[str]]:
     """Count the matrix instructions in nvdisasm's listing, by the name of the kernel."""
-    found: dict[str, Counter[str]] = {}
-    kernel: Counter[str] = Counter()
-    for line in listing.splitlines():
-        start = _KERNEL.match(line)
-        if start is not None:
-            kernel = found.setdefault(start[1], Counter())
-            continue
-        instruction = _INSTRUCTION.match(line)
-        if instruction is not None and _MATRIX.match(instruction[1]):
-            kernel[instruction[1]] += 1
-    return found
+    return {
+        name: Counter(opcode[1] for opcode in map(_OPCODE.match, texts) if opcode)
+        for name, texts in all_instructions(listing).items()
+    }
 
 
 def find_disassembler(wanted: Path | None = None) -> Disassembler | None:

@@ -100,14 +100,9 @@ def comes_from_inside(
     It is where it names text that the assembler brought along, a helper function or another
     instruction than was given, a token or a line that the input does not have, or no line at all.
 
-    Parameters
-    ----------
-    message, instruction
-        An error of a module that holds one instruction, and that.
-    contained
-        Whether it is one whole statement; if not, an error may stand behind it.
-    at, lines
-        Line of the instruction in the module, None where it is not known; lines of the module.
+    `message`, `instruction`: an error of a module that holds one instruction, and that.
+    `contained`: whether it is one whole statement; if not, an error may stand behind it. `at`,
+    `lines`: line of the instruction in the module, None where it is not known; lines of the module.
     """
     if message.is_foreign or message.line is None:
         return True

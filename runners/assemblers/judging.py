@@ -21,11 +21,9 @@ at the default level, because that is what programs do.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from itertools import repeat
 from pathlib import Path
 
 from oracle.errors import InfrastructureError, UsageError
@@ -59,7 +57,7 @@ _MEMORY_BYTES = 4 << 30
 _REMEMBERED = 200_000
 """Judgements, of about 1 kB."""
 _BATCH = 8192
-"""Instructions that one worker sifts at a time: bounds memory, and the files in its folder."""
+"""Instructions that are sifted at a time: bounds memory, and the files in the folder."""
 _FILES_AT_ONCE = 2048
 _PER_FILE, _MOST_PER_FILE = 16, 32
 """Instructions of a file, where sifting starts from, and at most."""
@@ -362,22 +360,10 @@ class ToolJudge:
     minimal module. Identical texts are judged once, as long as they are remembered; so texts
     should be made canonical first (`runners.instruction_modules.canonical`).
 
-    Parameters
-    ----------
-    target, version
-        Values of `.target` and `.version`, such as "sm_90" and "8.0".
-    jobs
-        Processes that run at the same time.
-    deadline
-        Seconds that one instruction may take on its own before it counts as hung.
-
-    Raises
-    ------
-    UsageError
-        If the assembler does not take this target or version.
-    InfrastructureError
-        If it does not work as an assembler does: a good instruction must give a cubin, and a bad
-        one a message with its line.
+    `target`, `version`: values of `.target` and `.version`, such as "sm_90" and "8.0". `deadline`:
+    seconds that one instruction may take on its own before it counts as hung. Raises UsageError if
+    the assembler does not take this target or version; InfrastructureError if it does not work as
+    an assembler does: a good instruction must give a cubin, and a bad one a message with its line.
     """
 
     def __init__(
@@ -386,7 +372,6 @@ class ToolJudge:
         *,
         target: str,
         version: str,
-        jobs: int = 1,
         deadline: float = DEADLINE_SECONDS,
     ) -> None:
         if not _TARGET.fullmatch(target) or not _VERSION.fullmatch(version):
@@ -394,15 +379,12 @@ class ToolJudge:
                 f".target {target!r} with .version {version!r} cannot be asked for; they are "
                 'written like "sm_90" and "8.0"'
             )
-        if jobs < 1 or not deadline > 0:
-            raise UsageError(
-                f"{jobs} jobs with a deadline of {deadline} s cannot judge; give at least one "
-                "job, and a deadline above 0"
-            )
+        if not deadline > 0:
+            raise UsageError(f"a deadline of {deadline} s was given; give one above 0")
         self.assembler, self.target, self.version = assembler, target, version
         self.processes = 0
         """Processes run so far."""
-        self._jobs, self._deadline = jobs, deadline
+        self._deadline = deadline
         self._files_at_once, self._per_file = _FILES_AT_ONCE, _PER_FILE
         self._known: dict[str, Judgement] = {}
         self._check_itself()
@@ -421,23 +403,13 @@ class ToolJudge:
         texts = [checked(text) for text in instructions]
         judgements = {text: self._known[text] for text in texts if text in self._known}
         fresh = [text for text in dict.fromkeys(texts) if text not in judgements]
-        for start in range(0, len(fresh), _BATCH * self._jobs):
-            batch = fresh[start : start + _BATCH * self._jobs]
-            shares = [share for job in range(self._jobs) if (share := batch[job :: self._jobs])]
-            for judged in self._map(shares, doubt):
-                judgements.update((one.instruction, one) for one in judged)
+        for start in range(0, len(fresh), _BATCH):
+            judged = self._work(fresh[start : start + _BATCH], doubt)
+            judgements.update((one.instruction, one) for one in judged)
         self._known.update((text, judgements[text]) for text in fresh)
         while len(self._known) > _REMEMBERED:
             del self._known[next(iter(self._known))]
         return [judgements[text] for text in texts]
-
-    def _map(
-        self, shares: Sequence[Sequence[str]], doubt: Callable[[str], Doubt]
-    ) -> Iterable[list[Judgement]]:
-        if len(shares) == 1:
-            return [self._work(shares[0], doubt)]
-        with ThreadPoolExecutor(len(shares)) as pool:
-            return list(pool.map(self._work, shares, repeat(doubt)))
 
     def _work(self, texts: Sequence[str], doubt: Callable[[str], Doubt]) -> list[Judgement]:
         with temporary_folder() as folder:
@@ -499,23 +471,11 @@ def judge_module(
 ) -> ToolVerdict:
     """Judge a whole module, such as the stored file of a finding.
 
-    Parameters
-    ----------
-    target
-        Value of -arch; that of the module's own `.target` where it is not given.
-    level
-        -O level; the assembler's default where it is not given.
-    deadline
-        Seconds after which it counts as hung.
-    memory_bytes
-        Most bytes of address space of the assembler.
-
-    Raises
-    ------
-    UsageError
-        If no target is given, and none is in the module.
-    InfrastructureError
-        If the assembler cannot be started, or the disk is full.
+    `target`: value of -arch; that of the module's own `.target` where it is not given. `level`: -O
+    level; the assembler's default where it is not given. `deadline`: seconds after which it counts
+    as hung. `memory_bytes`: most bytes of address space of the assembler. Raises UsageError if no
+    target is given, and none is in the module; InfrastructureError if the assembler cannot be
+    started, or the disk is full.
     """
     target = target or header(module)[0]
     if not target:

@@ -179,14 +179,9 @@ class Waiting(NamedTuple, Generic[T]):
 class Supervisor:
     """Owner of the child process, for the CUDA device of a number.
 
-    Parameters
-    ----------
-    start_allowance
-        Seconds that a child may take to import PyCUDA, make a context and pass its self-check.
-    load_allowance
-        Seconds that the driver may take to load, or compile, one module.
-    environment
-        Variables for the child.
+    `start_allowance`: seconds that a child may take to import PyCUDA, make a context and pass its
+    self-check. `load_allowance`: seconds that the driver may take to load, or compile, one module.
+    `environment`: variables for the child.
     """
 
     def __init__(

@@ -34,8 +34,7 @@ from oracle.program.steps import (
     accesses_rows,
     multiplies,
 )
-from runners.emission.body import Body, braced, displaced
-from runners.emission.registers import operand_registers
+from runners.emission.body import Body, braced, displaced, operand_registers
 
 _WIDEST = 16
 """Bytes that one lane can load or store at a time: `.v4.b32` or `.v2.b64`."""

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from oracle.isa.forms import FORMATS
 
 Words = NDArray[np.uint64]
-_SMALL = 16
-"""Numbers from 0 up to this are small: what counts, shifts and indices usually are."""
+_SMALL = 16  # Numbers from 0 up to this are small: what counts, shifts and indices usually are
 _FLOATS = {16: ("f16", "bf16"), 32: ("f32",), 64: ("f64",)}
 """Floating-point formats by their bits; `tf32` is f32 in memory."""
 

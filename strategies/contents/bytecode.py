@@ -26,18 +26,14 @@ from functools import cache, lru_cache
 from itertools import pairwise
 
 from oracle.isa.forms import FormatKind
-from strategies.contents.expressions import Code, Fill, Node, Table
-from strategies.contents.floats import Sum
+from strategies.contents.expressions import Code, Fill, Node, Sum
 
 LEAVE = 0xFFFF
 SUM, RIGHT_OF_NUMBERS = 8, 22
 """Codes of a device that differ from `Code`'s: SUM is 8, RIGHT of a number 22."""
-NOWHERE = 1023
-"""Slot of a result that is not kept."""
-CONSTANT = 0x8000
-"""Operands from here on are constants."""
-SLOTS = 16
-"""Values that a device keeps for an element."""
+NOWHERE = 1023  # Slot of a result that is not kept
+CONSTANT = 0x8000  # Operands from here on are constants
+SLOTS = 16  # Values that a device keeps for an element
 _SLOT, _SCALAR, _LAST = 0 << 12, 1 << 12, 2 << 12
 """What an operand is; an operand that an instruction does not have is _LAST."""
 
@@ -45,10 +41,8 @@ _SLOT, _SCALAR, _LAST = 0 << 12, 1 << 12, 2 << 12
 class Flag(IntFlag):
     """What a fill is."""
 
-    NARROW = 1
-    """32 bits are enough for all of its numbers."""
-    SUMS = 2
-    """It has sums, for which A and B are taken apart first."""
+    NARROW = 1  # 32 bits are enough for all of its numbers
+    SUMS = 2  # It has sums, for which A and B are taken apart first
     MASKED = 4
     """Its instructions are NOISE, AND of a number that is the same for all elements, and maybe ADD
     of another one; or there are none, and the value is such a number."""
@@ -62,11 +56,7 @@ class Stored:
     values: tuple[int, ...]
 
 
-_STORED: dict[tuple[object, ...], Stored] = {}
-
-
-def _stored(key: tuple[object, ...], values: tuple[int, ...]) -> Stored:
-    return _STORED.setdefault(key, Stored(key, values))
+_stored = cache(Stored)
 
 
 @dataclass(frozen=True)
@@ -74,8 +64,7 @@ class FillScalar:
     """A number that is the same for a whole matrix."""
 
     node: Node
-    bits: int
-    """Of its patterns; 0 where it has none."""
+    bits: int  # Of its patterns; 0 where it has none
 
 
 @dataclass(eq=False)
@@ -84,10 +73,8 @@ class FillCode:
 
     code: int
     operands: list[Value]
-    cut: int = 0
-    """Bits that are kept of the result; 0: all."""
-    slot: int = NOWHERE
-    """Where the result is kept."""
+    cut: int = 0  # Bits that are kept of the result; 0: all
+    slot: int = NOWHERE  # Where the result is kept
 
 
 Symbol = Stored | FillScalar
@@ -101,8 +88,7 @@ _ANY = -(1 << 63), (1 << 63) - 1
 class FillUnit:
     """What the bounds of values depend on."""
 
-    bits: int
-    """Bits of a pattern in memory."""
+    bits: int  # Bits of a pattern in memory
     lines: int
     positions: int
 
@@ -110,11 +96,6 @@ class FillUnit:
     def mask(self) -> int:
         """The largest pattern."""
         return (1 << self.bits) - 1
-
-
-@lru_cache(maxsize=1 << 12)
-def _patterns(table: Table, unit: FillUnit) -> tuple[int, ...]:
-    return tuple(one & unit.mask for one in table.values)
 
 
 @cache
@@ -163,9 +144,9 @@ def _raw_bounds(node: Node, unit: FillUnit) -> Bounds:
         case Code.NOISE | Code.AT:
             return 0, unit.mask
         case Code.PATTERN:
-            return _around(_patterns(node.value, unit))
+            return _around(one & unit.mask for one in node.value)
         case Code.NUMBER:
-            return _around(node.value.values)
+            return _around(node.value)
         case Code.WIDE | Code.NARROW:
             return each[0]
         case Code.EQUAL | Code.LESS:
@@ -202,7 +183,8 @@ def _raw_bounds(node: Node, unit: FillUnit) -> Bounds:
 
 
 def _around(values: Iterable[int]) -> Bounds:
-    return min(values), max(values)
+    found = sorted(values)
+    return found[0], found[-1]
 
 
 _MASKS: tuple[list[int], ...] = ([], [Code.NOISE, Code.AND], [Code.NOISE, Code.AND, Code.ADD])
@@ -216,15 +198,12 @@ class CodeBlocks:
         self.unit = unit
         self._has_scalars = has_scalars
         self.instructions: list[FillCode] = []
-        self.made: list[tuple[FillScalar, FillCode]] = []
-        """Values that are computed here, in order."""
+        self.made: list[tuple[FillScalar, FillCode]] = []  # Values that are computed here, in order
         self._known: dict[FillScalar, FillCode] = {}
         self.symbols: dict[Symbol, FillUnit] = {}
         """Constants and scalars in the order in which they were met, with the unit of the first."""
-        self.is_narrow = unit.bits <= 32
-        """Whether 32 bits are enough."""
-        self.factors = 0
-        """Most bytes that factors of a sum take."""
+        self.is_narrow = unit.bits <= 32  # Whether 32 bits are enough
+        self.factors = 0  # Most bytes that factors of a sum take
         self._places: dict[FillCode, int] = {}
 
     @property
@@ -281,7 +260,8 @@ class CodeBlocks:
                 start = self._met(_stored(("sum", node.value), numbers))
                 return self._add(SUM, _LAST, start, len(numbers) - 1)
             case Code.PATTERN | Code.NUMBER:
-                values = _patterns(node.value, unit) if node.is_pattern else node.value.values
+                mask = unit.mask if node.is_pattern else -1
+                values = tuple(one & mask for one in node.value)
                 key = "table", node.value, node.is_pattern and unit.bits
                 start = self._met(_stored(key, values))
                 return self._add(code, self.value(node.arguments[0]), start, len(values) - 1)
@@ -359,10 +339,8 @@ Name = tuple[int, int, Symbol]
 def packed(
     fields: Sequence[int | Symbol], place: int, names: list[Name], *, names_start: bool = False
 ) -> int:
-    """Return the word of a place, of numbers of 16 bits, low ones first, and note its `names`.
-
-    Where it names the start of a table, that is not marked as a constant.
-    """
+    """Return the word of a place, of numbers of 16 bits, low ones first, and note its `names`."""
+    # Where it names the start of a table, that is not marked as a constant.
     word = 0
     for number, one in enumerate(fields):
         if not isinstance(one, int):
@@ -381,10 +359,8 @@ class Movable:
     """The first one is the result: of `everywhere` the operand, of what is placed the number."""
     flags: Flag
     names: list[Name]
-    symbols: dict[Symbol, FillUnit]
-    """These in the order of their numbers."""
-    factors: int
-    """Most bytes that factors of a sum take."""
+    symbols: dict[Symbol, FillUnit]  # These in the order of their numbers
+    factors: int  # Most bytes that factors of a sum take
 
 
 @lru_cache(maxsize=1 << 14)

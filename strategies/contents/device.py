@@ -42,37 +42,29 @@ from strategies.contents.bytecode import (
     movable_placed,
     packed,
 )
+from strategies.contents.expansion import sharing
 from strategies.contents.expressions import NOISE, Code, Fill
-from strategies.contents.philox import sharing
 from strategies.contents.plans import BLOCK, Filling, FillPlan, Window, plan_of
 from strategies.contents.recipes import Recipe
 
 _RECIPROCAL_BITS = 40
 _READ_ONLY = 1 << 31
-_HEADER = 12
-"""Words of 64 bits in front of the arrays."""
+_HEADER = 12  # Words of 64 bits in front of the arrays
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DeviceContents:
     """What a device is given."""
 
-    seed: int
-    """Key of Philox4x32-10."""
+    seed: int  # Key of Philox4x32-10
     period: int
-    sharing: int
-    """Images n with the same n div (period x sharing) share words (`philox`)."""
+    sharing: int  # Images n with the same n div (period x sharing) share words (`philox`)
     image_bytes: int
-    drawn: NDArray[np.uint32]
-    """Numbers of the blocks of 16 bytes that anything reads."""
-    gaps: NDArray[np.uint32]
-    """Numbers of the blocks of 16 bytes that nothing reads."""
-    turns: int
-    """Turns after which each class is filled in the same way again."""
-    scalars: int
-    """How many of them an image has at most."""
-    factors: int
-    """Bytes of the memory that A and B of a sum are taken apart in."""
+    drawn: NDArray[np.uint32]  # Numbers of the blocks of 16 bytes that anything reads
+    gaps: NDArray[np.uint32]  # Numbers of the blocks of 16 bytes that nothing reads
+    turns: int  # Turns after which each class is filled in the same way again
+    scalars: int  # How many of them an image has at most
+    factors: int  # Bytes of the memory that A and B of a sum are taken apart in
     fillings: NDArray[np.int32]
     """(fillings, 14): bits of an element; lines; elements that are filled; elements of a line in
     memory; whether the matrix's lines lie across those in memory; where its `places` start; where
@@ -82,8 +74,7 @@ class DeviceContents:
     in memory, rounded up, low half first; if elements are those of whole blocks of the row and have
     no other's bytes, the first of these blocks, and how many there are, else 0. Of 4 bits two
     elements share a byte, and a place; the first is the low one."""
-    starts: NDArray[np.int32]
-    """(turns, period, 1 + fillings)"""
+    starts: NDArray[np.int32]  # (turns, period, 1 + fillings)
     code: NDArray[np.uint64]
     constants: NDArray[np.uint64]
     places: NDArray[np.uint32]
@@ -232,8 +223,7 @@ class _Assembler:
     def __init__(self) -> None:
         self.words: list[int] = []
         self.constants: list[int] = []
-        self.factors = 0
-        """Most bytes that factors of a sum take."""
+        self.factors = 0  # Most bytes that factors of a sum take
         self._known: dict[Stored, int] = {}
 
     def stored(self, one: Stored) -> int:
@@ -250,8 +240,7 @@ class _Class:
     def __init__(self, assembler: _Assembler) -> None:
         self._assembler = assembler
         self.scalars: dict[FillScalar, int] = {}
-        self.needed: dict[FillScalar, FillUnit] = {}
-        """Those of the present turn."""
+        self.needed: dict[FillScalar, FillUnit] = {}  # Those of the present turn
         self._starts: dict[object, tuple[int, dict[FillScalar, FillUnit]]] = {}
         self._images: dict[tuple[FillScalar, ...], int] = {}
 

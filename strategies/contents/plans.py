@@ -17,7 +17,7 @@ from oracle.layouts.storage import Tile, is_packed, moves
 from oracle.program.lane_code import LaneCode
 from oracle.program.operands import Register, Use, Word
 from oracle.program.operations import Elementwise, Scalar
-from oracle.program.program import Program, position
+from oracle.program.program import Program, position, walk
 from oracle.program.steps import (
     AnyOp,
     Barrier,
@@ -33,15 +33,13 @@ from oracle.program.steps import (
 )
 from strategies.contents.expressions import NOISE, Fill, Raw, pattern, wide
 from strategies.contents.fills import fills_of, of_registers, of_rows, word
-from strategies.contents.operands import FillOperand, FillTypes
+from strategies.contents.float_fills import FillOperand, FillTypes
 from strategies.contents.recipes import ValueClass
 
 Provenance = NDArray[np.int64]
 """For each byte the byte of the image from which it comes; -1 where a step computed it."""
-BLOCK = 16
-"""Bytes of an image that one value of a counter fills."""
-_PLANS = 64
-"""Plans that are kept; one has a number for every byte that is loaded."""
+BLOCK = 16  # Bytes of an image that one value of a counter fills
+_PLANS = 64  # Plans that are kept; one has a number for every byte that is loaded
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +47,7 @@ class ValueSource:
     """A matrix that is loaded: its bytes in the image, line by line."""
 
     tile: Tile
-    provenance: Provenance
-    """(lines, line_bytes); none is -1."""
+    provenance: Provenance  # (lines, line_bytes); none is -1
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -73,10 +70,8 @@ class Readings:
     def __init__(self, program: Program) -> None:
         self.loads: list[ValueSource] = []
         self.products: list[_Product] = []
-        self.words: list[tuple[int, int]] = []
-        """First byte and mask of each control word."""
-        self.rows: list[Provenance] = []
-        """Bytes that ldmatrix, and loads of registers, read."""
+        self.words: list[tuple[int, int]] = []  # First byte and mask of each control word
+        self.rows: list[Provenance] = []  # Bytes that ldmatrix, and loads of registers, read
         self.registers: list[tuple[int, Provenance]] = []
         """Bits of the registers that scalar code reads, and their bytes."""
         self.metadata: list[tuple[tuple[int, ...], Provenance]] = []
@@ -91,10 +86,7 @@ class Readings:
         self._memory = {"global": image, "shared": shared}
         self._fragments: dict[tuple[Register, ...], ValueSource] = {}
         """Fragments that come from the image, by their registers in order."""
-        self._walk(program.steps)
-
-    def _walk(self, steps: tuple[Step, ...]) -> None:
-        for step in steps:
+        for step in walk(program.steps):
             self._step(step)
 
     def _forget(self, step: Step) -> tuple[Register, ...]:
@@ -150,8 +142,6 @@ class Readings:
                     start = position(self._program, step.uniform.place)
                     if 0 <= start <= self._program.image_bytes - 4:
                         self.words.append((start, step.uniform.mask))
-                for inside in step.blocks.values():
-                    self._walk(inside)
             case Barrier():
                 pass
             case _:
@@ -252,12 +242,10 @@ class Window:
     Patterns are unsigned. Those of 4 bits are one to a byte; single bits stay packed.
     """
 
-    bits: int
-    """Bits of an element."""
+    bits: int  # Bits of an element
     places: Provenance
     """Bytes in each row of the batch, those that are neighbours in memory next to each other."""
-    is_turned: bool = False
-    """Whether the lines of elements lie across those of `places`."""
+    is_turned: bool = False  # Whether the lines of elements lie across those of `places`
 
     @property
     def unit_bytes(self) -> int:
@@ -295,10 +283,8 @@ class Window:
         return self.pitch is not None and self.bits != 4
 
     def open(self, rows: NDArray[np.uint8]) -> Raw:
-        """Return patterns (images, lines, positions); `shared` says whether in the rows' memory.
-
-        Of the rows, uint8 (images, bytes), the last axis is contiguous.
-        """
+        """Return patterns (images, lines, positions); `shared` says whether in the rows' memory."""
+        # Of the rows, uint8 (images, bytes), the last axis is contiguous.
         lines = self._lines(rows)
         if self.bits == 4:
             lines = np.stack([lines & np.uint8(0xF), lines >> np.uint8(4)], axis=3)
@@ -360,10 +346,8 @@ class Filling:
     """What to fill: a matrix, a control word, or the bytes that ldmatrix reads."""
 
     window: Window
-    fills: Mapping[ValueClass, Sequence[Fill]]
-    """For each class those that take turns."""
-    multiplicands: tuple[Window, Window] | None = None
-    """A and B of the product that a C belongs to."""
+    fills: Mapping[ValueClass, Sequence[Fill]]  # For each class those that take turns
+    multiplicands: tuple[Window, Window] | None = None  # A and B of the product that a C belongs to
     is_c: bool = False
 
     def given(self, opened: Opened, some: slice) -> tuple[Raw, Raw] | None:
@@ -385,14 +369,11 @@ class FillPlan:
     fillings: tuple[Filling, ...]
     """In the order in which they are filled: all C after all A and B, which they are made for.
     Each is made of the random bits of its bytes; where several meet, the last one stays."""
-    overlap: bool
-    """Whether some of them meet."""
+    overlap: bool  # Whether some of them meet
     blocks: NDArray[np.uint64]
     """Numbers of the blocks of an image that anything reads; the others are gaps."""
-    read: tuple[slice, ...]
-    """Runs of bytes of these blocks."""
-    gaps: tuple[slice, ...]
-    """Runs of the other bytes."""
+    read: tuple[slice, ...]  # Runs of bytes of these blocks
+    gaps: tuple[slice, ...]  # Runs of the other bytes
 
 
 @lru_cache(maxsize=_PLANS)
@@ -525,10 +506,8 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
 
 
 def _fits(source: ValueSource, form: Form, operand: str) -> bool:
-    """Whether what is loaded is the matrix that is multiplied.
-
-    It is not where a name is loaded anew on a path that is not taken before the product.
-    """
+    """Whether what is loaded is the matrix that is multiplied."""
+    # It is not where a name is loaded anew on a path that is not taken before the product.
     return source.tile.matrix == form.matrix(operand)
 
 

@@ -34,8 +34,7 @@ those that are asked for, it is one in eight of a campaign (164 of 1,321 in 25 r
 _OTHERS_IN = 48
 """One load in so many that can has its address in its destination; one store of rows or move in
 so many repeats registers or writes its source."""
-_TRIED = 4
-"""Ways of one kind that are tried until one leaves a defined program."""
+_TRIED = 4  # Ways of one kind that are tried until one leaves a defined program
 
 SHARING = (
     Has.C_ORDER, Has.C_PART, Has.C_REPEATED, Has.AMONG_MULTIPLICANDS,
@@ -59,12 +58,9 @@ class Sharing:
     """How a program changes so that operands of one of its steps share registers."""
 
     feature: Feature
-    result: str = ""
-    """What the step writes, for the step itself and for later steps that read it."""
-    own: Mapping[str, object] = field(default_factory=dict)
-    """Fields of the step alone."""
-    before: tuple[Step, ...] = ()
-    """What comes before the step."""
+    result: str = ""  # What the step writes, for the step itself and for later steps that read it
+    own: Mapping[str, object] = field(default_factory=dict)  # Fields of the step alone
+    before: tuple[Step, ...] = ()  # What comes before the step
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Operands wherever they stand, by what they are named."""
     back: bool = False
@@ -208,10 +204,8 @@ def _of_product(program: Program, step: Product, dice: Dice) -> Iterator[Sharing
 def _destinations(
     own: Vector, a: Use, b: Use, c: Use, dice: Dice
 ) -> Iterator[tuple[Feature, Vector]]:
-    """Iterate over vectors for D that share registers with C, or with A and B.
-
-    `own` are registers that D can have for itself.
-    """
+    """Iterate over vectors for D that share registers with C, or with A and B."""
+    # `own` are registers that D can have for itself.
     bits, size = own[0].bits, len(own)
     of_c = c.registers
     if c.holds.bits == bits:
@@ -242,10 +236,8 @@ def _destinations(
 def _one_number(
     program: Program, step: Product, c: Use, own: Vector, dice: Dice
 ) -> Iterator[Sharing]:
-    """Iterate over ways in which C is one number: in one register, or in two; D has one of them.
-
-    What a product before it made stays C: nothing else might read it.
-    """
+    """Iterate over ways in which C is one number: in one register, or in two; D has one of them."""
+    # What a product before it made stays C: nothing else might read it.
     earlier = takewhile(lambda other: other is not step, walk(program.steps))
     if any(multiplies(other) and other.names["d"] == c.name for other in earlier):
         return

@@ -49,8 +49,7 @@ from oracle.program.steps import (
     stores_rows,
 )
 from strategies.matrices import places_of
-from strategies.programs.builder import GUARD_BYTES
-from strategies.programs.forms import ACCESS_FORMS
+from strategies.programs.builder import ACCESS_FORMS, GUARD_BYTES
 from strategies.programs.single_instruction import plain_access
 from strategies.simplification.examples import (
     Edits,

@@ -20,7 +20,7 @@ from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
 from oracle.program.steps import Barrier, Copy, Op, Rows, memory_of, plain_load, plain_store
 from strategies.matrices import cells_of
-from strategies.programs.forms import ACCESS_FORMS
+from strategies.programs.builder import ACCESS_FORMS
 from strategies.programs.single_instruction import _uniform, exact_elements, single_product
 from strategies.simplification.examples import Example
 from strategies.simplification.steps import plainer_accesses

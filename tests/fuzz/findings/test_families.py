@@ -30,7 +30,7 @@ from oracle.program.program import Program
 from oracle.program.steps import accesses_matrix
 from runners.emission import emit
 from runners.protocol import Failure, Trouble
-from strategies.drafts import canonical
+from strategies.instructions import canonical
 
 
 def test_the_producer_is_what_made_the_element_and_not_what_comes_first() -> None:

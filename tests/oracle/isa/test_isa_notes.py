@@ -17,7 +17,7 @@ from oracle.isa.lookup import (
     notes_of,
 )
 from oracle.isa.targets import TARGETS, VERSIONS, Module, PtxVersion, parse_target
-from strategies.drafts import canonical
+from strategies.instructions import canonical
 
 NOTE_ROWS = [(mnemonic, note) for mnemonic, (_, notes) in NOTES.items() for note in notes]
 SATFINITE = "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16.satfinite"

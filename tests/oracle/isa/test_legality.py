@@ -23,8 +23,7 @@ from oracle.isa.targets import (
     parse_target,
     parse_version,
 )
-from strategies.drafts import canonical
-from strategies.instructions import legal_drafts
+from strategies.instructions import canonical, legal_drafts
 
 versions = st.sampled_from([str(version) for version in VERSIONS])
 targets = st.sampled_from(list(TARGETS))

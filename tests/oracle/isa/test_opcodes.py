@@ -21,7 +21,7 @@ from oracle.isa.lookup import (
     vocabulary,
 )
 from oracle.isa.tables import INSTRUCTIONS
-from strategies.drafts import canonical, documented, foreign, tokens
+from strategies.instructions import canonical, documented, foreign, tokens
 
 KINDS = tuple(dict.fromkeys(kind_of(slot.name) for form in FORMS for slot in form.slots))
 WORDS = st.sampled_from([word for word in tokens() if word])

@@ -11,7 +11,7 @@ import pytest
 from oracle.isa.forms import Form
 from oracle.isa.legality import Rule, Verdict, explain
 from oracle.isa.lookup import FORMS
-from strategies.drafts import canonical, fits_declarations
+from strategies.instructions import canonical, fits_declarations
 
 SPARSE = [form for form in FORMS if form.has_metadata]
 C = "{{%f0, %f1, %f2, %f3}}"

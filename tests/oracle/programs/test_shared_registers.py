@@ -17,7 +17,7 @@ from oracle.program.operands import Buffer, Place, Word
 from oracle.program.operations import move_registers, set_registers
 from oracle.program.program import Program, overlaps
 from oracle.program.steps import Barrier, Branch, Op, Step, plain_load, plain_store
-from runners.emission.registers import operand_registers
+from runners.emission.body import operand_registers
 from strategies.programs.single_instruction import single_product
 
 WMMA = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32")

@@ -17,7 +17,7 @@ from oracle.program.program import Program
 from runners.reference.fresh import fill_bytes
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.contents.device import device_contents
-from strategies.contents.philox import philox
+from strategies.contents.expansion import philox
 from strategies.draws import Selection
 from strategies.rounds import round_batches, selected_forms
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from oracle.isa import lookup as isa
 from oracle.isa.forms import Format
 from strategies.contents import ValueClass as V
-from strategies.contents.floats import fields_of
+from strategies.contents.expressions import fields_of
 
 Exact = NDArray[np.object_]
 

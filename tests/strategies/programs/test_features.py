@@ -15,7 +15,7 @@ from oracle.program.program import Program
 from oracle.program.steps import Loop, Op, Step
 from strategies.features import FEATURES, Dimension, Feature, Has, features_of
 from strategies.fragment_flow import most_live
-from strategies.programs.forms import ACCESS_FORMS
+from strategies.programs.builder import ACCESS_FORMS
 
 FORM = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32")
 OUTER = 4096
