@@ -10,7 +10,7 @@ bits), and wrap. An operation of a pattern and a number is one of patterns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache, cached_property, lru_cache, partial
@@ -58,6 +58,10 @@ class FloatFields:
         subnormal = (self.unit << i for i in range(format.fraction_bits))
         self.powers = (0, *subnormal, *self.fields)
         """0, and powers of two from the least subnormal on."""
+        self.window_bits = _WINDOW_BITS.get(format.fraction_bits, 0)
+        """How many exponents A and B of a cancelled product have, as a power of two."""
+        self.window_least = -(1 << self.window_bits >> 1)  # The least exponent of these
+        self.window_field = self.window_least + format.bias  # and its exponent field
 
     def kept(self, window_bits: int) -> int:
         """All ones in sign, fraction and the lowest bits of the exponent field."""
@@ -121,21 +125,6 @@ class FloatFields:
             (1 << self.shift) - unit, 1 << self.shift, infinity - unit, self.one, infinity,
         )  # fmt: skip
         return (*positive, *(pattern | self.sign for pattern in positive))
-
-    @property
-    def window_bits(self) -> int:
-        """How many exponents A and B of a cancelled product have, as a power of two."""
-        return _WINDOW_BITS[self.format.fraction_bits]
-
-    @property
-    def window_least(self) -> int:
-        """The least exponent of these."""
-        return -(1 << self.window_bits >> 1)
-
-    @property
-    def window_field(self) -> int:
-        """The exponent field of the least exponent of these."""
-        return self.window_least + self.format.bias
 
     def inside(self, raw: Raw) -> Raw:
         """Return patterns with exponents in the window."""
@@ -318,6 +307,10 @@ _SELF = {Code.NOISE: 1, Code.AT: 2, Code.SUM: 2}
 """Reads of the unit's own memory: what has one, once, may be computed in place."""
 
 
+def _operator(code: Code) -> Callable[[Node, Value], Node]:
+    return lambda first, second: node(code, first, second)
+
+
 @dataclass(frozen=True, eq=False)
 class Node:
     """A value of each element, line or image."""
@@ -362,29 +355,10 @@ class Node:
     def _made(self) -> dict[np.dtype[Any], Any]:
         return {}
 
-    def __add__(self, other: Value) -> Node:
-        return node(Code.ADD, self, other)
-
-    def __sub__(self, other: Value) -> Node:
-        return node(Code.SUBTRACT, self, other)
-
-    def __mul__(self, other: Value) -> Node:
-        return node(Code.MULTIPLY, self, other)
-
-    def __and__(self, other: Value) -> Node:
-        return node(Code.AND, self, other)
-
-    def __or__(self, other: Value) -> Node:
-        return node(Code.OR, self, other)
-
-    def __xor__(self, other: Value) -> Node:
-        return node(Code.XOR, self, other)
-
-    def __lshift__(self, other: Value) -> Node:
-        return node(Code.LEFT, self, other)
-
-    def __rshift__(self, other: Value) -> Node:
-        return node(Code.RIGHT, self, other)
+    __add__, __sub__ = _operator(Code.ADD), _operator(Code.SUBTRACT)
+    __mul__, __and__ = _operator(Code.MULTIPLY), _operator(Code.AND)
+    __or__, __xor__ = _operator(Code.OR), _operator(Code.XOR)
+    __lshift__, __rshift__ = _operator(Code.LEFT), _operator(Code.RIGHT)
 
 
 Value = Node | int

@@ -346,10 +346,8 @@ class _ProgramDraw:
         products.flush(builder)
 
     def _around(self, kinds: tuple[Feature, ...], part: Part, other: Part) -> None:
-        """Append a part inside of loops and branches, the outermost first.
-
-        `other` is what stands in the other arm of a branch that has two.
-        """
+        """Append a part inside of loops and branches, the outermost first."""
+        # `other` is what stands in the other arm of a branch that has two.
         if not kinds:
             part()
             return
@@ -455,10 +453,8 @@ def _copy(builder: Builder) -> None:
 
 
 def _ballast(builder: Builder) -> None:
-    """Append loads of so many accumulators that nothing else finds a register.
-
-    They are stored when the scope ends, each to a place of its own.
-    """
+    """Append loads of so many accumulators that nothing else finds a register."""
+    # They are stored when the scope ends, each to a place of its own.
     builder.take(Has.SPILLS, *LIVE)
     matrix = Matrix(operand="c", shape=SHAPES["m16n16k16"], type=FORMATS["f32"])
     for _ in range(BALLAST):

@@ -64,10 +64,8 @@ def plain_access(use: Use, place: Place, *, store: bool = False) -> MatrixAccess
 
 
 def single_instruction(step: Step) -> tuple[Any, ...]:
-    """Return plain loads of what a step reads, the step, and a plain store of what it writes.
-
-    Every operand has a buffer of its own, called after it.
-    """
+    """Return plain loads of what a step reads, the step, and a plain store of what it writes."""
+    # Every operand has a buffer of its own, called after it.
     loads = [plain_access(use, Place(buffer=use.field)) for use in step.reads]
     made = step.writes
     stores = [] if made is None else [plain_access(made, Place(buffer=made.field), store=True)]
@@ -77,10 +75,8 @@ def single_instruction(step: Step) -> tuple[Any, ...]:
 def buffers_of(
     steps: Iterable[Step], size: Callable[[Any], int] = lambda step: span_of(step).end
 ) -> tuple[Buffer, ...]:
-    """Return a global buffer for each load and store among steps, of the size that is given.
-
-    It is that up to the last byte that is accessed by default.
-    """
+    """Return a global buffer for each load and store among steps, of the size that is given."""
+    # It is that up to the last byte that is accessed by default.
     return tuple(
         Buffer(name=span_of(step).buffer, space="global", size=size(step))
         for step in steps
@@ -150,11 +146,9 @@ class SingleProduct:
         return _program((*others, load, store.changed(fragment="c")))
 
     def making(self, operand: str, raw: int) -> Program | None:
-        """Return a program that makes one operand in registers: these bits in every element.
-
-        The operand is loaded all the same; what it was is lost, unless it was NaN or infinite.
-        None where no element-wise operations of its type do that.
-        """
+        """Return a program that makes one operand in registers: these bits in every element."""
+        # The operand is loaded all the same; what it was is lost, unless it was NaN or infinite.
+        # None where no element-wise operations of its type do that.
         matrix = self.loads[operand].form.matrix()
         by = (Operation.AND, Operation.OR)
         if matrix.type.is_float:
@@ -183,10 +177,8 @@ class SingleProduct:
         return plain.loading({operand: _like(load, self.loads[operand]).changed(stride=stride)})
 
     def alike(self, operand: str, form: Form) -> SingleProduct:
-        """Return a multiplication with every load as unusual as that of one operand here.
-
-        That is its state space, a stride, and what stands in registers and in the instruction.
-        """
+        """Return a multiplication with every load as unusual as that of one operand here."""
+        # That is its state space, a stride, and what stands in registers and in the instruction.
         model, plain = self.loads[operand], single_product(form)
         return plain.loading({name: _like(load, model) for name, load in plain.loads.items()})
 
@@ -237,10 +229,8 @@ Content = Values | int
 
 
 def image_of(program: Program, contents: Mapping[str, Content], *, noise: int = 0) -> Image:
-    """Return an image of a program of one multiplication, whose contents are given by operand.
-
-    Where single elements are given, every other byte of the buffer is noise, of this seed.
-    """
+    """Return an image of a program of one multiplication, whose contents are given by operand."""
+    # Where single elements are given, every other byte of the buffer is noise, of this seed.
     random = np.random.default_rng(noise)
     image = random.integers(0, 256, program.image_bytes, dtype=np.uint8)
     for step in program.steps:
