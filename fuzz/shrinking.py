@@ -40,7 +40,6 @@ from strategies.simplification.steps import (
     plainer_accesses,
     plainer_metadata,
     stored,
-    trims,
     unwraps,
 )
 from strategies.simplification.values import dots, replaced, simpler_values
@@ -96,7 +95,6 @@ _SINGLE: tuple[Reduction, ...] = (
     plain_matrices,
     plainer_accesses,
     stored,
-    trims,
 )
 _COMPILED = 16
 """Most programs of one module; what follows a success is compiled in vain."""
