@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.arithmetic.conversions import FLOATS
 from oracle.isa.forms import FORMATS
 
 Words = NDArray[np.uint64]
@@ -70,9 +71,8 @@ def _small(kind: str, bits: int, values: Words) -> Words:
     if kind not in ("f", "bf"):
         return small
     numbers = small.astype(np.float64) / 4
-    if kind == "bf":
-        return (numbers.astype(np.float32).view(np.uint32) >> 16).astype(np.uint64)
-    return numbers.astype(f"f{bits // 8}").view(f"u{bits // 8}").astype(np.uint64)
+    dtype = FLOATS["bf16" if kind == "bf" else f"f{bits}"]
+    return numbers.astype(dtype).view(f"u{bits // 8}").astype(np.uint64)
 
 
 @cache
