@@ -130,7 +130,11 @@ def fields_of(name: str) -> FloatFields:
 
 @dataclass(frozen=True)
 class Sum:
-    """What the products of one row of A and one column of B are summed to."""
+    """What the products of one row of A and one column of B are summed to, exactly.
+
+    Of floats the pattern of C is wanted that is nearest to minus it. Exponents outside of a window
+    count as what they are modulo its width, so that a sum is defined for all patterns.
+    """
 
     a: Format
     b: Format
