@@ -23,7 +23,7 @@ from fuzz.compilers.matrix import BuildMatrix
 from fuzz.compilers.members import Member, MemberRunner, with_outcomes
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
-from fuzz.diagnosis.lane_code import refused_code
+from fuzz.diagnosis.scalar import refused_code
 from fuzz.findings import families
 from fuzz.findings.case import ACTUAL, Evidence, case_of, files_of, subject_of
 from fuzz.findings.families import Bucket

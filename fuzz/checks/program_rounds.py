@@ -27,8 +27,8 @@ from fuzz.checks.protocol import (
 from fuzz.checks.rounds import Rounds
 from fuzz.compilers.matrix import Built, BuiltVariant
 from fuzz.compilers.members import Member
+from fuzz.diagnosis.alone import shared_register_culprits
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
-from fuzz.diagnosis.shared_registers import shared_register_culprits
 from fuzz.findings import families
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import Bucket, WrongImages
