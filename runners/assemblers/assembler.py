@@ -30,6 +30,8 @@ from runners.variants import PLAIN, Variant, split_variant
 
 _QUESTION_SECONDS = 20.0
 """A question takes 10 ms (ptxas 13.5, 2026-11); the rest is for slow machines."""
+MEMORY_BYTES = 4 << 30
+"""Most address space of a process; ptxas 13.5 takes 120 MB for 8,192 instructions (2026-11)."""
 _MOST_MINOR = 12
 """The second number of a version was 8 at most (PTX ISA 7.8 and 8.8, release notes), or 5 so far
 (9.5); beyond this a program is asked no more, because it takes whatever it is given."""
@@ -261,7 +263,7 @@ def identify(path: Path, origin: ToolOrigin = ToolOrigin.GIVEN, *, spelled: str 
 
 def asked(
     path: Path, *arguments: str, folder: Path | None = None, deadline: float = _QUESTION_SECONDS,
-    stall: float | None = None, memory_bytes: int | None = None,
+    stall: float | None = None, memory_bytes: int = MEMORY_BYTES,
 ) -> Finished:  # fmt: skip
     """Run a tool of CUDA in a folder; what it prints on both streams is its output.
 
