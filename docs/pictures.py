@@ -13,7 +13,6 @@ import argparse
 import os
 import tempfile
 from contextlib import chdir
-from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -30,7 +29,6 @@ from fuzz.findings.families import finding_groups
 from fuzz.output import generator
 from fuzz.output.report import recording_console, save
 from fuzz.runner import RunnerChoice
-from fuzz.screening.idle_time import IdleScreening
 from strategies.draws import Selection
 
 FAULT = "lanes-alignment-one-bit-less"
@@ -72,7 +70,7 @@ def campaign(runner: str, only: str, photographer: Photographer, budget: Budget)
         seed=SEED,
         selection=Selection(pattern=only),
         # As the command of the title does.
-        idle=partial(IdleScreening, seed=SEED) if on_gpu else None,
+        idle=on_gpu,
         reference=on_gpu,
     )
     corpus = create_corpus(CORPUS, generator=generator())

@@ -21,7 +21,15 @@ from typing import Any
 from corpus import BrokenEntryError
 from fuzz.campaign.heartbeat import Broken, Heartbeats, WorkerHeartbeat
 from fuzz.campaign.pool import unpickled
-from fuzz.checks.protocol import Found, FoundState, Job, OpenCheck, Report, RoundJob
+from fuzz.checks.protocol import (
+    Found,
+    FoundState,
+    Job,
+    OpenCheck,
+    Report,
+    RoundJob,
+    RoundReport,
+)
 from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
 
 _GARBAGE = 100_000
@@ -41,26 +49,15 @@ default glibc gets every array of 128 KiB and more from the system and gives it 
 a quarter of a worker's time (129,000 to 167,000 images/s, 2026-11-21)."""
 
 
-class Worker:
-    """Carries out jobs of every sort."""
-
-    def __init__(self, check: OpenCheck, device: int = 0) -> None:
-        self._check, self._device, self._asked = check, device, -_HEALTH_SECONDS
-
-    def carry_out(self, job: Job) -> Report:
-        """Carry out a job."""
-        if isinstance(job, RoundJob):
-            report = self._check.round(job)
-            report.device = self._device
-            if time.monotonic() - self._asked >= _HEALTH_SECONDS and not report.lost:
-                self._asked = time.monotonic()
-                report.health = self._check.health()
-            return report
-        try:
-            return self._check.examine(job)
-        except (UsageError, BrokenEntryError):
-            # A corpus is open to everybody: the finding may have been pruned in the meantime.
-            return Found(bucket=job.bucket, state=FoundState.LEFT)
+def carry_out(check: OpenCheck, job: Job) -> Report:
+    """Carry out a job of any sort."""
+    if isinstance(job, RoundJob):
+        return check.round(job)
+    try:
+        return check.examine(job)
+    except (UsageError, BrokenEntryError):
+        # A corpus is open to everybody: the finding may have been pruned in the meantime.
+        return Found(bucket=job.bucket, state=FoundState.LEFT)
 
 
 def serve(line: Connection[Any, Any], heartbeat: WorkerHeartbeat) -> None:
@@ -68,14 +65,18 @@ def serve(line: Connection[Any, Any], heartbeat: WorkerHeartbeat) -> None:
     # The coordinator is gone: there is nobody to tell.
     with suppress(EOFError, ConnectionError):
         data, device = line.recv()
+        asked = -_HEALTH_SECONDS
         try:
             with unpickled(data).on(device).opened(heartbeat) as check:
                 gc.freeze()
                 gc.set_threshold(_GARBAGE, *gc.get_threshold()[1:])
                 line.send(check.facts)
-                worker = Worker(check, device)
                 while True:
-                    report = worker.carry_out(line.recv())
+                    report = carry_out(check, line.recv())
+                    if isinstance(report, RoundReport):
+                        report.device = device
+                        if time.monotonic() - asked >= _HEALTH_SECONDS and not report.lost:
+                            asked, report.health = time.monotonic(), check.health()
                     line.send(report)
                     if report.lost:
                         raise DeviceLostError(report.lost)

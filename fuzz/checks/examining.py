@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from pathlib import Path
@@ -140,45 +140,46 @@ class Examiner:
         """Replay a finding, or make it smaller."""
         self._heartbeat.enter(Stage.RUN)
         entry = open_corpus(job.corpus).get(job.id)
+        subject, same = subject_of(entry), self._same_code
         try:
-            return self._examine(entry, subject_of(entry), job)
+            if same is not None and attempt(same.runner, subject).kind is Kind.DIVERGENCE:
+                return self._on_simulated_device(entry, same, job)
+            return self._examine(entry, subject, job)
+        except DeviceLostError as error:
+            return self._lost(entry, subject, error)
         finally:
             self._once.kept.clear()
             self._heartbeat.enter(Stage.WAIT)
 
     def _examine(self, entry: Entry, subject: Subject, job: Examination) -> Found:
-        same = self._same_code
-        if same is not None and attempt(same.runner, subject).kind is Kind.DIVERGENCE:
-            # What a GPU does where lanes are apart is undefined: it hangs, or gives any values, and
-            # names nothing.
-            return self._on_simulated_device(entry, same, job)
-        broken = ""
+        kept = {}
         try:
-            try:
-                if job.seconds is None:
-                    found, status = self._confirmed(entry, subject, job.bucket), ShrinkStatus.RAW
-                else:
-                    found, status = self._shrunk(entry, subject, job.bucket, job.seconds)
-            except (WarpfuzzError, OSError, MemoryError):
-                raise
-            except Exception as error:  # a finding is worth more than what can be told of it
-                where = traceback.extract_tb(error.__traceback__)[-1]
-                place = f"{Path(where.filename).name}, line {where.lineno}"
-                broken = f"{type(error).__name__} in {place}: {error}"
-                found, status = self._as_named(entry, subject, job.bucket), entry.finding.shrink
-        except DeviceLostError as error:
-            return self._lost(entry, subject, error)
+            if job.seconds is None:
+                found, status = self._confirmed(entry, subject, job.bucket), ShrinkStatus.RAW
+            else:
+                found, status = self._shrunk(entry, subject, job.bucket, job.seconds)
+        except (WarpfuzzError, OSError, MemoryError):
+            raise
+        except Exception as error:  # a finding is worth more than what can be told of it
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{Path(where.filename).name}, line {where.lineno}"
+            kept = {BROKEN: f"{type(error).__name__} in {place}: {error}"}
+            kind, subject, attempts = self._replayed(entry, subject)
+            found, status = None, entry.finding.shrink
+            if kind is not None:
+                found = self._seen(kind, entry, subject, job.bucket, attempts)
+                told = str(entry.finding.details.get(WRONG_STEP, ""))
+                found = replace(found, culprit=told)
         if found is None:
             return Found(bucket=job.bucket, state=FoundState.GONE)
-        examined = self._examined(entry, found, status)
-        return _with_detail(examined, BROKEN, broken) if broken else examined
+        return _with_details(self._examined(entry, found, status), kept)
 
     @cached_property
     def _same_code(self) -> OpenRunner | None:
         """The simulated device, given the PTX that a GPU is given; None if it is warpfuzz's own.
 
-        It says where lanes are apart that have to be together, which a GPU does not. What it says
-        of the PTX of a front end in a matrix is a finding of its own.
+        It says where lanes are apart that have to be together. What a GPU does there is undefined:
+        it hangs, or gives any values, and names nothing. In a matrix that is a finding of its own.
         """
         ready = self._ready
         if self._parties or ready.choice.name != "cuda" or not ready.choice.changes_ptx:
@@ -197,13 +198,11 @@ class Examiner:
     def _on_simulated_device(self, entry: Entry, ready: OpenRunner, job: Examination) -> Found:
         """Examine a finding there, and keep what the GPU did first."""
         examiner = Examiner(ready, self._heartbeat)
-        try:
+        with closing(examiner):
             examined = examiner.examine(job)
-        finally:
-            examiner.close()
         first = entry.finding
         said = f"{self._ready.device}: {first.runners[-1].message or first.kind}"
-        return _with_detail(examined, ON_A_GPU, first.details.get(ON_A_GPU, said))
+        return _with_details(examined, {ON_A_GPU: first.details.get(ON_A_GPU, said)})
 
     def _examined(
         self, entry: Entry, evidence: Evidence, status: ShrinkStatus, lost: str = ""
@@ -306,22 +305,20 @@ class Examiner:
         kind, subject, attempts = self._replayed(entry, subject)
         if kind is None:
             return None
-        if kind is not entry.finding.kind:
-            bucket = self._bucket(kind, subject, attempts)
-        shown = attempts[0].failure
+        evidence, shown = self._seen(kind, entry, subject, bucket, attempts), attempts[0].failure
         # What an assembler of a matrix refuses is no finding of values.
         if kind is Kind.COMPILE_FAILURE and shown is not None and self._parties is None:
             module = Module.named(subject.module.target, subject.module.version)
             if nothing_compiles(self._ready.runner, module):
-                bucket = families.bucket_of_failure(kind, None, shown)
+                named = families.bucket_of_failure(kind, None, shown)
+                evidence = replace(evidence, bucket=named)
             elif not shown.detail.strip() and (code := self._refused(subject, shown)):
                 return code
         culprit = self._culprit(kind, subject)
         # A campaign may end before it comes to making this smaller.
         bare = self._bare(kind, subject, culprit)
         if bare is not subject and conclusion(again := self._repeated(bare, kind)) is kind:
-            subject, attempts = bare, again
-        evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=attempts)
+            evidence = replace(evidence, subject=bare, attempts=again)
         # What is wrong together has its name once nothing else is around it.
         return evidence if in_company(culprit) else self._named(evidence, culprit)
 
@@ -362,15 +359,14 @@ class Examiner:
             culprit=found.name,
         )
 
-    def _as_named(self, entry: Entry, subject: Subject, bucket: Bucket) -> Evidence | None:
-        """Run a finding again, and keep the name that it has."""
-        kind, subject, attempts = self._replayed(entry, subject)
-        if kind is None:
-            return None
+    def _seen(
+        self, kind: Kind, entry: Entry, subject: Subject, bucket: Bucket,
+        attempts: Sequence[Attempt],
+    ) -> Evidence:  # fmt: skip
+        """Return what replays showed; of another kind than before it has another name."""
         if kind is not entry.finding.kind:
             bucket = self._bucket(kind, subject, attempts)
-        told = str(entry.finding.details.get(WRONG_STEP, ""))
-        return Evidence(kind=kind, bucket=bucket, subject=subject, attempts=attempts, culprit=told)
+        return Evidence(kind=kind, bucket=bucket, subject=subject, attempts=attempts)
 
     def _replayed(
         self, entry: Entry, subject: Subject
@@ -530,10 +526,10 @@ class Examiner:
         ]
 
 
-def _with_detail(found: Found, name: str, text: str | float) -> Found:
-    if found.case is None:
+def _with_details(found: Found, more: Mapping[str, str | int | float]) -> Found:
+    if found.case is None or not more:
         return found
-    details = {**found.case.details, name: text}
+    details = {**found.case.details, **more}
     return replace(found, case=msgspec.structs.replace(found.case, details=details))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, cached_property, partial
 
 import msgspec
 import numpy as np
@@ -36,7 +36,6 @@ from fuzz.findings.replay import Attempt, Subject, attempt
 from fuzz.findings.verdicts import judge
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.execution.execution import CHUNK_IMAGES, execute
-from oracle.isa.forms import Form
 from oracle.isa.targets import Module
 from oracle.program.places import Buffer
 from oracle.program.program import Program
@@ -49,9 +48,7 @@ from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Ran, R
 from runners.ptx_text import entry_text
 from strategies.contents import expand_by_class
 from strategies.coverage import Batch
-from strategies.draws import Selection, simplest
-from strategies.features import Focus
-from strategies.programs import programs
+from strategies.draws import Selection
 from strategies.rounds import PtxVersions, selected_forms
 
 _BYTES_AT_ONCE = 64 << 20
@@ -75,13 +72,6 @@ _TRIED_ALONE = 4
 """Images that came out wrong in one way and are run by themselves, until one is wrong again."""
 _MODULES_KEPT = 64
 """Most modules of one examination that are not compiled again: those of the last few steps."""
-
-
-@lru_cache(maxsize=256)
-def smallest_program(form: Form, *, target: str, version: str) -> Program:
-    """Return the program towards which those of a form shrink."""
-    strategy = programs(Focus(form=form), module=Module.named(target, version), forms=(form,))
-    return simplest(strategy)
 
 
 def nothing_compiles(runner: Runner, module: Module) -> bool:
@@ -144,10 +134,7 @@ _Group = tuple[Found, list[int]]
 
 
 class ProgramRounds(Rounds):
-    """Carries out rounds on one runner, which is the only build of its programs.
-
-    With `smallest`, every program is the smallest one of its form, as for measuring speed.
-    """
+    """Carries out rounds on one runner, which is the only build of its programs."""
 
     def __init__(
         self,
@@ -156,11 +143,10 @@ class ProgramRounds(Rounds):
         versions: PtxVersions,
         seed: int,
         selection: Selection,
-        smallest: bool,
         heartbeat: Heartbeat,
     ) -> None:
         choice = ready.choice
-        self._ready, self._smallest = ready, smallest
+        self._ready = ready
         # Behind a front end faults get text that is not seen here.
         named = () if choice.front_end is not None else choice.faults
         self._faults = [by_name(name) for name in named]
@@ -198,12 +184,6 @@ class ProgramRounds(Rounds):
     def _variants(self, built: Built, entry: str) -> Sequence[BuiltVariant]:
         made = (one for one in built.made.values() if isinstance(one, Compiled))
         return [BuiltVariant(members=(self._member,), compiled=one) for one in made]
-
-    def _as_compiled(self, batch: Batch, part: int) -> Batch:
-        if not self._smallest or batch.form is None:
-            return batch
-        least = smallest_program(batch.form, target=self._target, version=batch.version)
-        return replace(batch, program=least)
 
     def _cases(self, batch: Batch, built: Built | None = None) -> int:
         # One that does not compile by itself is one case.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol, cast
+from typing import cast
 
 from fuzz.campaign.heartbeat import BeatingRunner, health_of
 from fuzz.checks.examining import Examiner
@@ -41,11 +41,10 @@ from oracle.isa.forms import Form
 from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.definedness import undefined
-from oracle.program.program import Program
 from runners.emission import emit
-from runners.protocol import Failure, Images, Trouble
+from runners.protocol import Failure, Trouble
 from strategies.contents import expand
-from strategies.coverage import EPOCH, Batch, Coverage, ProgramCoverage
+from strategies.coverage import EPOCH, Coverage, ProgramCoverage
 from strategies.draws import Selection
 from strategies.programs import GENERATOR_VERSION
 from strategies.rounds import (
@@ -82,13 +81,9 @@ class UndefinedPrograms:
     """
 
     def __init__(
-        self,
-        ready: OpenRunner,
-        seed: int,
-        forms: Sequence[Form],
-        heartbeat: Heartbeat,
+        self, ready: OpenRunner, seed: int, forms: Sequence[Form], heartbeat: Heartbeat,
         stack: ExitStack,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._ready, self._seed, self._forms = ready, seed, forms
         self._heartbeat, self._stack = heartbeat, stack
         self._module = Module.named(ready.target, ready.ptx_version)
@@ -117,32 +112,17 @@ class UndefinedPrograms:
         for program, images in drawn:
             if self._heartbeat.interrupted:
                 return None
-            reasons = undefined(program, target=self._ready.target)
-            if reasons:
-                counts["undefined", reasons[0].cause.value, self._outcome(program, images)] += 1
+            if reasons := undefined(program, target=self._ready.target):
+                self._heartbeat.enter(Stage.RUN)
+                made = self._runner.compile(emit(program, module=self._module))
+                ran = made if isinstance(made, Failure) else self._runner.run(made, images)
+                outcome = "ran"
+                if isinstance(ran, Failure):
+                    named = ran.trouble.name.lower().replace("_", " ")
+                    outcome = _OUTCOMES.get(ran.trouble, named)
+                counts["undefined", reasons[0].cause.value, outcome] += 1
         self._heartbeat.enter(Stage.WAIT)
         return counts
-
-    def _outcome(self, program: Program, images: Images) -> str:
-        self._heartbeat.enter(Stage.RUN)
-        compiled = self._runner.compile(emit(program, module=self._module))
-        ran = compiled if isinstance(compiled, Failure) else self._runner.run(compiled, images)
-        if not isinstance(ran, Failure):
-            return "ran"
-        return _OUTCOMES.get(ran.trouble, ran.trouble.name.lower().replace("_", " "))
-
-
-class IdleWorker(Protocol):
-    """Uses the idle time of a device."""
-
-    def after(self, number: int, report: RoundReport, verified: Sequence[Batch]) -> None:
-        """Take a finished round into account, and add what idle time compared to its report.
-
-        `verified` are its programs of which every image that was run came out as it must.
-        """
-
-    def close(self) -> None:
-        """Close what it has opened."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,13 +133,11 @@ class Programs:
     seed: int
     selection: Selection = field(default_factory=Selection)
     undefined: bool = False  # whether undefined programs are run beside the rounds, and counted
-    idle: Callable[[OpenRunner], IdleWorker] | None = None
-    """Makes what uses the idle time of a runner's device; None: nothing does."""
+    idle: bool = False  # whether verified programs are screened in the idle time of the device
     reference: bool = False
     """Whether programs that are verified go on with images which the device makes, and compares
     with its reference."""
     images: int | None = None  # of each program; None: what the number of the round says
-    smallest: bool = False  # whether all programs are the smallest of their forms, to measure speed
     stall_seconds: float | None = None  # before a silent worker is killed; None: the runner's
 
     @property
@@ -182,31 +160,40 @@ class Programs:
         # What is not drawn by rounds is written in the version that has all their forms.
         ready = replace(ready, ptx_version=versions.newest)
         forms = selected_forms(self.selection, target=ready.target, version=versions.newest)
-        compiler = f"the compiler of CUDA {ready.release}"
+        loosely = [
+            without_figures(forms, ready.oracle_target, f"the compiler of CUDA {ready.release}")
+        ]
+        unjudged = unjudged_forms(self.selection, target=ready.target, version=ready.ptx_version)
+        if ready.choice.model is not None and unjudged:
+            model = model_for(ready.target).name
+            loosely.insert(
+                0,
+                f"{len(unjudged)} of the forms that multiply: the model {model} has no figures of "
+                "them, so that any result that the ISA permits counts as right",
+            )
         facts = Facts(
             target=ready.target,
             ptx_version=versions.newest,
             drawn=versions if len(versions.every) > 1 else None,
             version=ready.version,
             device=ready.device,
-            left_out=(
-                *_unjudged(ready, self.selection),
-                *filter(None, (without_figures(forms, ready.oracle_target, compiler),)),
-            ),
+            left_out=tuple(filter(None, loosely)),
         )
         rounds = (FreshRounds if self.reference else ProgramRounds)(
             ready,
             versions=versions,
             seed=self.seed,
             selection=self.selection,
-            smallest=self.smallest,
             heartbeat=heartbeat,
         )
         undefined = UndefinedPrograms(ready, self.seed, forms, heartbeat, stack)
-        idle = None if self.idle is None else self.idle(ready)
-        examiner = Examiner(ready, heartbeat)
-        if idle is not None:
+        idle = None
+        if self.idle:
+            from fuzz.screening.idle_time import IdleScreening
+
+            idle = IdleScreening(ready, seed=self.seed)
             stack.callback(idle.close)
+        examiner = Examiner(ready, heartbeat)
         stack.callback(examiner.close)
 
         def carry_out(job: RoundJob) -> RoundReport:
@@ -247,6 +234,13 @@ class Programs:
             )
             return RoundPlan(work=work, cases=len(focuses) * count)
 
+        def trouble(counts: Counts, said: str) -> str:
+            failed = counts["programs", "failed"] + counts["programs", "unsupported"]
+            if counts["programs", "compiled"] or failed < _NOTHING_COMPILES:
+                return ""
+            none = f"none of {failed} programs was compiled, so nothing can be run"
+            return f"{none}; the last failed so: {said}"
+
         return Plan(
             words=CheckWords(
                 subject=", with ".join(filter(None, (facts.device, choice.options))),
@@ -270,7 +264,7 @@ class Programs:
             round=round_of,
             # A wrong result that one warp alone shows.
             shrinks=lambda case: KINDS[case.kind].shrinks and case.details.get("copies", 1) == 1,
-            trouble=_trouble,
+            trouble=trouble,
             summary={
                 "verdicts": {},
                 "runner": choice.name,
@@ -296,27 +290,7 @@ class Programs:
             "--include-undefined": self.undefined or None,
             "--device-reference": self.reference or None,
             "images of a program": self.images,
-            "smallest programs": self.smallest,
+            "smallest programs": False,  # what states of earlier campaigns say
             "layout of the simulated device": choice.layout,
             "version of the generator": GENERATOR_VERSION,
         }
-
-
-def _trouble(counts: Counts, said: str) -> str:
-    """Return why nothing can be run; empty while something can."""
-    failed = counts["programs", "failed"] + counts["programs", "unsupported"]
-    if counts["programs", "compiled"] or failed < _NOTHING_COMPILES:
-        return ""
-    return (
-        f"none of {failed} programs was compiled, so nothing can be run; the last failed so: {said}"
-    )
-
-
-def _unjudged(ready: OpenRunner, selection: Selection) -> Iterator[str]:
-    """Say what a model that was given leaves out, because it has no figures of it."""
-    forms = unjudged_forms(selection, target=ready.target, version=ready.ptx_version)
-    if ready.choice.model is not None and forms:
-        yield (
-            f"{len(forms)} of the forms that multiply: the model {model_for(ready.target).name} "
-            "has no figures of them, so that any result that the ISA permits counts as right"
-        )

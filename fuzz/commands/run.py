@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -245,7 +244,6 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
             wanted=options.chosen,
         )
     from fuzz.checks.programs import Programs
-    from fuzz.screening.idle_time import IdleScreening
 
     assembler = None
     if options.assemblers:
@@ -262,7 +260,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
         seed=seed,
         selection=selection,
         undefined=options.include_undefined,
-        idle=partial(IdleScreening, seed=seed) if idles else None,
+        idle=idles,
         reference=options.device_reference,
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 from corpus import BrokenEntryError, open_corpus
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken
 from fuzz.campaign.pool import Event, Lost, RoundEnd, WorkerPool, pickled
-from fuzz.campaign.status import Change, Changed, Role, WorkerStatus
+from fuzz.campaign.status import ACTOR, GONE, JOINED, NODE, THERE, Changed, WorkerStatus
 from fuzz.checks.protocol import (
     Check,
     Facts,
@@ -249,7 +249,8 @@ class FleetPool(WorkerPool):
         complete = there >= self._wanted
         if complete:
             self._without.clear()
-        self._tell_actor(begun, Change.THERE, complete=complete)
+        came = Changed(ACTOR, THERE, begun.host, begun.node, begun.place, complete=complete)
+        self._events.append(came)
         if begun.refusal:
             self._leave_out(actor, Broken(cause=UsageError, message=begun.refusal))
         else:
@@ -331,8 +332,9 @@ class FleetPool(WorkerPool):
         del self._actors[actor.slot]
         self._cases[actor.slot] += actor.progress.cases
         if actor.begun is not None:
-            self._without[actor.begun.node] += actor.begun.node in (self._nodes or ())
-            self._tell_actor(actor.begun, Change.GONE, why=why)
+            host, place, node = actor.begun.host, actor.begun.place, actor.begun.node
+            self._without[node] += node in (self._nodes or ())
+            self._events.append(Changed(ACTOR, GONE, host, node, place, why[:_SHOWN]))
         elif actor.called > self._begin_died:
             # Those that die together may have a node that died.
             self._begin_deaths, self._begin_died, self._why = (
@@ -382,23 +384,14 @@ class FleetPool(WorkerPool):
     def _look(self) -> None:
         """Find out which nodes went and came."""
         before, now = self._nodes or {}, self._cluster.hosts()
-        came = Change.THERE if self._nodes is None else Change.JOINED
+        came = THERE if self._nodes is None else JOINED
         self._nodes = dict(now)
         for node in [one for one in before if one not in now]:
             there = [one.begun.node for one in self._actors.values() if one.begun is not None]
-            self._tell(
-                Role.NODE, Change.GONE, before[node], node=node, why=self._cluster.why_gone(node),
-                actors=there.count(node) + self._without.pop(node, 0),
-            )  # fmt: skip
-        for node in [one for one in now if one not in before]:
-            self._tell(Role.NODE, came, now[node], node=node)
-
-    def _tell_actor(self, begun: Begun, change: Change, **more: Any) -> None:
-        self._tell(Role.ACTOR, change, begun.host, node=begun.node, place=begun.place, **more)
-
-    def _tell(self, part: Role, change: Change, host: str, *, why: str = "", **more: Any) -> None:
-        why = why if len(why) <= _SHOWN else f"{why[:_SHOWN]} …"
-        self._events.append(Changed(part=part, change=change, host=host, why=why, **more))
+            actors = there.count(node) + self._without.pop(node, 0)
+            why = self._cluster.why_gone(node)[:_SHOWN]
+            self._events.append(Changed(NODE, GONE, before[node], node, why=why, actors=actors))
+        self._events += [Changed(NODE, came, now[node], node) for node in now if node not in before]
 
     def statuses(self) -> Sequence[WorkerStatus]:
         return [self._status(actor) for actor in self._actors.values()]

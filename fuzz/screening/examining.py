@@ -38,12 +38,10 @@ _COOL_SECONDS = 0.05  # time of that replay: so short that it stays cool
 _MOST_EXAMINED = 8
 """Programs of which an image is replayed; what others get wrong is only counted, because a device
 that is wrong in all of them has to be screened on."""
-_MOST_NAMED = 1024
-"""Programs that a finding names: more than a set has, and a bound for campaigns of weeks."""
+_MOST_NAMED = 1024  # programs that a finding names: a bound for campaigns of weeks
 _COPIES = 256  # warps of a stored case: more than a device has multiprocessors (132 on an H200)
-_MULTIPROCESSOR, _INSTRUCTIONS, _CLOCK = "multiprocessor", "instructions", "clock of the device"
-_SET = "set"
-_NOT_SAID = (_MULTIPROCESSOR, _INSTRUCTIONS, _CLOCK, _SET, "model")
+_INSTRUCTIONS = "instructions"
+_NOT_SAID = ("multiprocessor", _INSTRUCTIONS, "clock of the device", "set", "model")
 """Details that the sentence about a finding leaves to its title and its page."""
 
 _Again = tuple[Rate, Rate] | Failure
@@ -117,18 +115,25 @@ class ScreenExaminer:
         """Whether few multiprocessors are wrong: in a program, and in all with few."""
         wrong = {name: each > 0 for name, each in self.screen.tally.programs.items()}
         few = [each for each in wrong.values() if each.sum() <= MOST_FAULTY]
-        own = wrong[item.source.entry]
-        return int(own.sum()) <= MOST_FAULTY and int(np.any(few, axis=0).sum()) <= MOST_FAULTY
+        own = int(wrong[item.source.entry].sum())
+        return max(own, int(np.any(few, axis=0).sum())) <= MOST_FAULTY
 
     def _multiprocessor(self, kind: Kind, sm: int) -> Bucket:
-        uuid = self.screen.ready.uuid or self.device
-        return Bucket.of(kind, f"multiprocessor {sm} of {uuid}")
+        return Bucket.of(kind, f"multiprocessor {sm} of {self.screen.ready.uuid or self.device}")
 
     def _differing(self, item: ScreenItem, one: Differing) -> ScreenFinding | None:
-        source = item.source
+        source, name = item.source, form_name(main_form(item.source.program))
         there = self.findings.get(self._multiprocessor(Kind.FLAKY, one.sm).identity)
         if there is not None and self._is_local(item):
-            return _joined(there, item)
+            # It says more than before where that is another instruction.
+            if source.entry not in there.programs and len(there.programs) < _MOST_NAMED:
+                there.programs.append(source.entry)
+            if name in there.instructions:
+                return None
+            there.instructions.append(name)
+            details = {**there.case.details, _INSTRUCTIONS: "; ".join(there.instructions)}
+            there.case = msgspec.structs.replace(there.case, details=details)
+            return there
         if source.entry in self._examined or len(self._examined) >= _MOST_EXAMINED:
             return None
         self._examined.add(source.entry)
@@ -137,13 +142,13 @@ class ScreenExaminer:
         cool = self._replay(item, one, _COOL_SECONDS)
         image = np.array(source.references.images[one.image])
         expected = np.array(source.references.expected[one.image])
-        form = main_form(source.program)
         (verdict,) = judge(
             source.program, image[None], one.actual[None], target=self.screen.oracle_target,
             expected=expected[None],
         )  # fmt: skip
         if verdict is None:
             return None  # by the bounds alone: the model has no figures of the compiler
+        form = main_form(source.program)
         again = [replay for replay in (hot, cool) if not isinstance(replay, Failure)]
         steady = bool(again) and all(here.wrong == here.cases for here, _ in again)
         kind = verdict if steady else Kind.FLAKY
@@ -155,22 +160,22 @@ class ScreenExaminer:
         else:
             bucket = bucket_of_flaky(form)
         attempt = Attempt(
-            kind=verdict, actual=one.actual[None], expected=expected, sms=(one.sm,), failed=1,
-            compiled=None,
-        )  # fmt: skip
-        model, set_name = self.screen.description.model, Path(self.screen.set_name).name
-        words: dict[str, str | int] = {
-            _MULTIPROCESSOR: one.sm,
-            **({} if one.warp is None else {"warp slot": one.warp}),
-            **({} if one.nanoseconds is None else {_CLOCK: f"{one.nanoseconds} ns"}),
-            "while screening": f"{self.screen.tally.rate(one.sm)} on multiprocessor {one.sm}",
+            kind=verdict, actual=one.actual[None], expected=expected, sms=(one.sm,), failed=1
+        )
+        rate = self.screen.tally.rate(one.sm)
+        words = {
+            "multiprocessor": one.sm,
+            "warp slot": one.warp,
+            "clock of the device": None if one.nanoseconds is None else f"{one.nanoseconds} ns",
+            "while screening": f"{rate} on multiprocessor {one.sm}",
             "again at once": _words(hot, one.sm),
             "again after a pause": _words(cool, one.sm),
-            _INSTRUCTIONS: form_name(form),
-            **({_SET: set_name} if set_name else {}),
-            **({"model": model} if model else {}),
+            _INSTRUCTIONS: name,
+            "set": Path(self.screen.set_name).name or None,
+            "model": self.screen.description.model or None,
         }
-        return self._found(item, bucket, attempt, one.image, words)
+        told = {name: word for name, word in words.items() if word is not None}
+        return self._found(item, bucket, attempt, one.image, told)
 
     def _replay(self, item: ScreenItem, one: Differing, seconds: float) -> _Again:
         outcome = self.screen.again(item, one.image, seconds)
@@ -208,8 +213,7 @@ class ScreenExaminer:
             copies=1 if attempt.failure is not None else _COPIES,
         )
         evidence = Evidence(kind=bucket.kind, bucket=bucket, subject=subject, attempts=[attempt])
-        drawn = source.references.drawn
-        number = drawn[image] if drawn else image
+        number = source.references.drawn[image] if source.references.drawn else image
         origin = Origin(seed=description.seed, round=source.round, image=number)
         case = case_of(evidence, self.screen.ready, origin=origin, status=ShrinkStatus.RAW)
         shown = (f"{name}: {words[name]}" for name in words if name not in _NOT_SAID)
@@ -221,19 +225,6 @@ class ScreenExaminer:
             instructions=[form_name(main_form(source.program))],
         )
         return self.findings[key]
-
-
-def _joined(there: ScreenFinding, item: ScreenItem) -> ScreenFinding | None:
-    """Add a program to the finding of a multiprocessor; return it if that says more."""
-    name = form_name(main_form(item.source.program))
-    if item.source.entry not in there.programs and len(there.programs) < _MOST_NAMED:
-        there.programs.append(item.source.entry)
-    if name in there.instructions:
-        return None
-    there.instructions.append(name)
-    details = {**there.case.details, _INSTRUCTIONS: "; ".join(there.instructions)}
-    there.case = msgspec.structs.replace(there.case, details=details)
-    return there
 
 
 def _words(replay: _Again, sm: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import OpenCheck, RoundJob, RoundPlan, RoundReport
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening import idle_time
-from fuzz.screening.idle_time import IdleScreening
 from strategies.coverage import ProgramCoverage
 from strategies.draws import Selection
 
@@ -39,7 +37,7 @@ def check(*faults: str) -> Programs:
         choice=RunnerChoice(name="sim", target="sm_90", faults=faults),
         seed=6,
         selection=Selection(pattern="wmma*popc*"),
-        idle=partial(IdleScreening, seed=6),
+        idle=True,
         images=4,
     )
 
@@ -70,7 +68,7 @@ def test_screening_is_reported_apart_and_rounds_are_what_they_are_without() -> N
         wanted = job(programs, opened_check)
         until(opened_check, wanted, screened)
         with_it = opened_check.round(wanted)
-    with replace(programs, idle=None).opened(Silence()) as opened_check:
+    with replace(programs, idle=False).opened(Silence()) as opened_check:
         without = opened_check.round(wanted)
     assert without.screening is None
     assert with_it.screening is not None
@@ -108,7 +106,7 @@ def test_programs_that_differed_are_not_verified() -> None:
         with opened(programs.choice) as ready:
             worker = ProgramRounds(
                 ready, versions=opened_check.facts.versions, seed=5, selection=programs.selection,
-                smallest=False, heartbeat=Silence(),
+                heartbeat=Silence(),
             )  # fmt: skip
             report = worker.report(drawn)
         assert bool(worker.verified) is verified

@@ -38,7 +38,7 @@ MULTIPROCESSORS = 4
 def small() -> None:
     """Have a small device, and launches of one image (`prepare`)."""
     command._IMAGES_WITHOUT_SET = 1
-    screen._SECONDS_OF_A_KIBIBYTE, screen._LAUNCH_SECONDS, screen._FIRST_SECONDS = 0, (0, 0), 0
+    screen._SECONDS_OF_A_KIBIBYTE, screen._LAUNCH_SECONDS = 0, (0, 0)
     for module in (simulated_runner, device, special):
         module.MULTIPROCESSORS = MULTIPROCESSORS
 
