@@ -29,6 +29,7 @@ from fuzz.findings.families import finding_groups
 from fuzz.output import generator
 from fuzz.output.report import recording_console, save
 from fuzz.runner import RunnerChoice
+from fuzz.screening.examining import IdleScreening
 from strategies.draws import Selection
 
 FAULT = "lanes-alignment-one-bit-less"
@@ -70,7 +71,7 @@ def campaign(runner: str, only: str, photographer: Photographer, budget: Budget)
         seed=SEED,
         selection=Selection(pattern=only),
         # As the command of the title does.
-        idle=on_gpu,
+        idle=partial(IdleScreening, seed=SEED) if on_gpu else None,
         reference=on_gpu,
     )
     corpus = create_corpus(CORPUS, generator=generator())

@@ -105,10 +105,7 @@ class RunnerChoice:
 
     @property
     def options(self) -> str:
-        """What was asked for beyond the defaults, as a person would type it, without folders.
-
-        It is part of a finding, whose id must not depend on where a person keeps a ptxas.
-        """
+        """What was asked for beyond the defaults, as a person would type it, without folders."""
         parts = [f"--fault {name}" for name in self.faults]
         if self.ptx_pass:
             parts.append(f"--ptx-pass {quoted(_without_folders(self.ptx_pass))}")
@@ -206,11 +203,7 @@ def _without_folders(command: str) -> str:
 
 
 def best_runner(*, planted: bool, device_faults: bool, has_assembler: Callable[[], bool]) -> str:
-    """Return the name of the best runner there is: "cuda", "ptxas" or "sim".
-
-    Where PTX is changed on its way (`planted`), an assembler alone shows nothing; whether a ptxas
-    is here is asked only if it matters.
-    """
+    """Return the name of the best runner there is: "cuda", "ptxas" or "sim"."""
     # Looked for, not imported: PyCUDA is imported nowhere but in the runner's child.
     is_gpu = (
         not device_faults
@@ -224,10 +217,7 @@ def best_runner(*, planted: bool, device_faults: bool, has_assembler: Callable[[
 
 
 def hardware_runner(asked: str | None) -> str:
-    """Return the runner of a command about hardware: a GPU, unless another one is asked for.
-
-    It never falls back to the simulated device: a broken host would pass for a sound one.
-    """
+    """Return the runner of a command about hardware: a GPU, unless another one is asked for."""
     return asked or "cuda"
 
 
@@ -240,11 +230,7 @@ def has_device_fault(names: tuple[str, ...]) -> bool:
 
 
 def visible_devices() -> int:
-    """Return how many GPUs CUDA shows, at least 1: asked of files, without a context.
-
-    The driver makes one file for each, and CUDA_VISIBLE_DEVICES shows the first ones of a list up
-    to one that does not exist (CUDA C++ Programming Guide, CUDA Environment Variables).
-    """
+    """Return how many GPUs CUDA shows, at least 1: asked of files, without a context."""
     there = sum(path.name[6:].isdigit() for path in Path("/dev").glob("nvidia[0-9]*"))
     wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
     if wanted is not None:
@@ -407,8 +393,7 @@ def without_figures(forms: Iterable[Form], target: str, compiler: str) -> str:
 def judge_by(path: Path, *, own: str | None = None, device: str = "") -> Model:
     """Have results judged by the model of a file, in this process, from now on.
 
-    `own` is the target that the device computes as, where that is known. Raises UsageError if the
-    file holds no model, or that of another target.
+    Raises UsageError if the file holds no model, or that of another target.
     """
     model = read_model(path)
     if own is not None and parse_target(own).number != parse_target(model.target).number:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
-from collections.abc import Collection, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,7 +17,6 @@ from corpus import Corpus
 from corpus.known import Known
 from fuzz.campaign.heartbeat import Broken
 from fuzz.campaign.pool import Event, Lost, RoundEnd, WorkerPool
-from fuzz.campaign.rounds import RoundQueue
 from fuzz.campaign.status import (
     CampaignStatus,
     Changed,
@@ -48,7 +47,7 @@ from fuzz.checks.protocol import (
 )
 from fuzz.findings.families import finding_groups, group_counts
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
-from strategies.coverage import LONGEST_EPOCH, Reached
+from strategies.coverage import LONGEST_EPOCH, Reached, epoch_known
 
 SHRINK_SECONDS = 20.0  # for making one finding smaller
 _TICK = 0.2  # longest wait for news, in seconds: a signal is heard after it at the latest
@@ -356,6 +355,8 @@ class Campaign:
         workers, words, shard = self.pool.statuses(), self.plan.words, self._shard
         if shard is not None:
             words = replace(words, where=f"{words.where} · shard {shard}")
+        # Before a round is committed there is nothing that a rate could be of.
+        rate = self._rate(now, sum(worker.cases for worker in workers))
         faults = [key[1] for key, count in self._counts.items() if key[0] == FAULTS and not count]
         return CampaignStatus(
             words=words,
@@ -368,7 +369,7 @@ class Campaign:
             rounds=self._rounds.committed,
             held=self._rounds.held,
             skipped=state.skipped,
-            recent_rate=self._rate(now, sum(worker.cases for worker in workers)),
+            recent_rate=rate if state.cases else 0.0,
             seconds_since_new=now - self._newest,
             forms=len(self.plan.forms),
             forms_reached=len(self.plan.forms & self._reached.total.forms_reached),
@@ -411,10 +412,7 @@ class Campaign:
     # The state
 
     def save(self, *, uncounted: Sequence[str] = ()) -> None:
-        """Keep the state on the disk; if it cannot be written, the old one stays.
-
-        `uncounted` are the ids of findings that are about to be stored and then counted.
-        """
+        """Keep the state on the disk; if it cannot be written, the old one stays."""
         self._saved = time.monotonic()
         state = self._state
         if not self._stopped:
@@ -447,3 +445,120 @@ class Campaign:
             self._screening = ScreeningReport(
                 comparisons=state.screened, wrong=state.screened_wrong
             )
+
+
+_ATTEMPTS = 2  # workers that may die over a round before it is skipped
+
+
+class RoundQueue:
+    """Rounds by number, from those that are committed to the next one."""
+
+    def __init__(self, state: State, shard: Shard) -> None:
+        self._state, self._shard = state, shard
+        self._given: dict[int, RoundJob] = {}
+        """Rounds that are not committed and were given to somebody, or are to be given again."""
+        self._again: list[int] = []  # those of them that nobody works on
+        self._reports: dict[int, RoundReport] = {}  # that wait for earlier rounds
+        self._deaths: Counter[int] = Counter()
+        self._fresh = 0  # no round from there on was given to anybody
+
+    @property
+    def committed(self) -> int:
+        """Rounds that are committed."""
+        return self._state.rounds + len(self._state.whole)
+
+    @property
+    def held(self) -> int:
+        """Rounds that were carried out and wait for an earlier one to be committed."""
+        return len(self._reports)
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody works on a round."""
+        return len(self._given) > len(self._again) + len(self._reports)
+
+    def job(
+        self, left: int | None, draw: Callable[[int], RoundPlan], settled: frozenset[str]
+    ) -> RoundJob | None:
+        """Return the next round to be given; None if it has to wait for others."""
+        if self._again:
+            self._again.sort()
+            return self._given[self._again.pop(0)]
+        state = self._state
+        number = max(state.rounds, self._fresh)
+        while number in self._given or number in state.whole:
+            number += 1
+        self._fresh = number
+        if epoch_known(number) > state.rounds:
+            return None
+        if left is not None:
+            left -= sum(job.size for earlier, job in self._given.items() if earlier < number)
+            if left <= 0:
+                return None
+        drawn, skip = draw(number), state.parts.get(number, 0)
+        if left is not None and left >= drawn.cases - skip:
+            left = None
+        job = self._given[number] = RoundJob(
+            number=number, plan=drawn, shard=self._shard, skip=skip, limit=left, settled=settled
+        )
+        return job
+
+    def finished(self, report: RoundReport) -> None:
+        """Keep a report until the rounds before it are committed."""
+        self._reports[report.number] = report
+
+    def lost(self, job: RoundJob, how: str, *, guilty: bool, nothing: RoundReport) -> None:
+        """Have a round given again whose worker is gone; skip it if workers die over it.
+
+        `nothing` is the report of a round that is skipped.
+        """
+        self._deaths[job.number] += guilty
+        if self._deaths[job.number] < _ATTEMPTS:
+            self._again.append(job.number)
+            return
+        self._state.skipped[job.number] = f"the worker {how}"
+        nothing.complete = True
+        self._reports[job.number] = nothing
+
+    def ready(
+        self, left: Callable[[], int | None], settled: frozenset[str]
+    ) -> Iterator[RoundReport]:
+        """Iterate over the reports that can be committed now, in the order of the rounds."""
+        while report := self._reports.pop(self._state.rounds, None):
+            job, most = self._given[report.number], left()
+            if most is not None and report.cases > most:
+                # More than is wanted: again, and cut. Nothing of this one was counted.
+                self._give_again(job, most, settled)
+                return
+            yield from self._counted(report)
+            most = left()
+            if not report.complete and most != 0:
+                # Cut too early, or by a device that is lost: the rest is for somebody else.
+                self._give_again(job, most, settled)
+            elif not report.complete:
+                del self._given[report.number]
+
+    def rest(self, left: Callable[[], int | None]) -> Iterator[RoundReport]:
+        """Iterate over what there is of rounds that were interrupted, whatever is missing."""
+        for number in sorted(self._reports):
+            report, most = self._reports.pop(number), left()
+            if most is None or report.cases <= most:
+                yield from self._counted(report)
+
+    def _counted(self, report: RoundReport) -> Iterator[RoundReport]:
+        """Have a report counted, and note that."""
+        yield report
+        number, state = report.number, self._state
+        state.parts[number] = report.skip + report.cases
+        if report.complete:
+            del self._given[number], state.parts[number]
+            self._deaths.pop(number, None)
+            state.whole.append(number)
+        while state.rounds in state.whole:
+            state.whole.remove(state.rounds)
+            state.rounds += 1
+
+    def _give_again(self, job: RoundJob, limit: int | None, settled: frozenset[str]) -> None:
+        skip = self._state.parts.get(job.number, 0)
+        self._given[job.number] = replace(job, skip=skip, limit=limit, settled=settled)
+        self._again.append(job.number)

@@ -109,10 +109,7 @@ _FLAG_BYTES = 8
 
 
 class Heartbeats:
-    """The rows of all workers, and a flag that asks them to come to an end.
-
-    `descriptor` is of the memory of another process; None: make it.
-    """
+    """The rows of all workers, and a flag that asks them to come to an end."""
 
     def __init__(self, count: int, descriptor: int | None = None) -> None:
         size = _FLAG_BYTES + count * _ROW.itemsize

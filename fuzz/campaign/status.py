@@ -104,10 +104,7 @@ def fleet_row(hosts: Sequence[HostStatus]) -> dict[str, int]:
 
 
 def missing_words(hosts: Sequence[HostStatus], *, named: bool = True) -> str:
-    """Return what is missing, where and, if `named`, which nodes since when.
-
-    As in "1 node and 2 actors are missing (host7: 616d854d since 06:23:41 UTC)".
-    """
+    """Return what is missing, where and, if `named`, which nodes since when."""
     row = fleet_row(hosts)
     counts = {name: row.get(f"{name}s_missing", 0) for name in ("node", "actor")}
     if not any(counts.values()):

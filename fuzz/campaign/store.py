@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import socket
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +24,7 @@ from msgspec import Meta, Struct, field
 from corpus import Identity, Kind, durable
 from corpus.durable import open_plain, read_plain
 from fuzz.output import counted
-from oracle.errors import InfrastructureError
+from oracle.errors import InfrastructureError, UsageError
 from runners.protocol import ClosedAtTheEnd
 from strategies.coverage import LONGEST_EPOCH
 
@@ -38,6 +39,29 @@ _MOST_WHOLE = 2 * LONGEST_EPOCH  # rounds that are given at once at most
 FOLDER = "campaign"
 STATE, PREVIOUS, ABANDONED = "state.json", "state.previous.json", "state.abandoned.json"
 STATISTICS, SUMMARY, LOCK = "statistics.jsonl", "summary.json", "lock"
+
+
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_MOST_SECONDS = 1e12  # above a million weeks; longer times overflow what the system waits for
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds that a text such as "90", "10m", "1.5h" or "2w" means.
+
+    Raises UsageError if it means no duration above zero.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw]?)", text.strip())
+    if match is None or float(match[1]) == 0:
+        raise UsageError(
+            f"{text!r} is not a duration; write seconds, or a number with s, m, h, d or w, "
+            'such as "60", "10m" or "2w"'
+        )
+    seconds = float(match[1]) * _SECONDS[match[2]]
+    if seconds > _MOST_SECONDS:
+        raise UsageError(
+            f"{text!r} is longer than can be waited for; at most 1000000w can be asked"
+        )
+    return seconds
 
 
 class FamilyRecord(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -62,10 +62,7 @@ class Triage:
         return [one for one in self.members.values() if one.confirmed and not one.finished]
 
     def turned_out(self, key: str) -> str | None:
-        """Return what the family of a key turned out to be, in words; "" where it is gone.
-
-        None where it is what it was.
-        """
+        """Return what the family of a key turned out to be, in words; "" where it is gone."""
         last = key
         while last in self.turned and last not in self.members:
             last = self.turned[last]
@@ -179,11 +176,7 @@ class Triage:
         return member
 
     def next_job(self, seconds: float, *, shrinking: bool = True) -> Examination | None:
-        """Return what is to be examined next: replays before shrinking, the oldest first.
-
-        Of several at once half are made smaller, so that there is an end where new ones keep
-        coming up.
-        """
+        """Return what is to be examined next: replays before shrinking, the oldest first."""
         busy = [one.confirmed for key in self._examined.values() if (one := self.members.get(key))]
         first = shrinking and busy.count(True) < busy.count(False)
         free = [
@@ -324,10 +317,7 @@ class Triage:
             self._finish(member)
 
     def end(self) -> None:
-        """Announce what happened twice and was not examined to its end.
-
-        What was not compiled was compiled again by itself before it was stored (`Rounds`).
-        """
+        """Announce what happened twice and was not examined to its end."""
         self.announced += [one for one in self.suspects if one.kind is Kind.COMPILE_FAILURE]
         there = {id(one) for one in self.announced}
         self.announced += [one for one in self.confirmed if id(one) not in there]
@@ -344,10 +334,7 @@ class Triage:
         ]
 
     def restore(self, records: list[FamilyRecord]) -> None:
-        """Take families up where a campaign left them.
-
-        A finding that is no longer in the corpus is found again, like one that was never there.
-        """
+        """Take families up where a campaign left them."""
         for record in records:
             with suppress(UsageError, BrokenEntryError):
                 entry = self.corpus.smaller_form(self.corpus.get(record.id))

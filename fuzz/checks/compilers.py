@@ -40,23 +40,21 @@ from fuzz.checks.protocol import (
     Stored,
 )
 from fuzz.checks.rounds import Rounds, Work
-from fuzz.compilers.matrix import (
+from fuzz.compilers.members import (
+    NOWHERE,
     BuildMatrix,
     Built,
     BuiltVariant,
-    listings,
-    notes_of,
-    survey_programs,
-)
-from fuzz.compilers.members import (
-    NOWHERE,
     Fitting,
     Member,
     MemberRunner,
     RunPlace,
     fitting,
     given,
+    listings,
+    notes_of,
     placed,
+    survey_programs,
     with_outcomes,
 )
 from fuzz.findings import families
@@ -164,8 +162,7 @@ class MatrixRounds(Rounds):
     def _build(
         self, modules: Sequence[KernelModule], members: Sequence[Member] | None = None
     ) -> Sequence[Built]:
-        building = [self._matrix.start(one, members) for one in modules]
-        return [one.wait(self._heartbeat.beat) for one in building]
+        return self._matrix.build(*modules, members=members, beat=self._heartbeat.beat)
 
     def _variants(self, built: Built, entry: str) -> Sequence[BuiltVariant]:
         return self._matrix.variants(built, entry)
@@ -414,7 +411,7 @@ class MatrixRounds(Rounds):
         built = self._built(entries)
         try:
             made = {
-                version: listings(self._matrix, one, self._disassembler.expansions)
+                version: listings(one, self._disassembler.expansions)
                 for version, one in {one.module.version: one for one in built.values()}.items()
             }
         except InfrastructureError as error:

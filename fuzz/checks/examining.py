@@ -20,8 +20,7 @@ from corpus.programs import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_rounds import CompiledOnce, nothing_compiles
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
-from fuzz.compilers.matrix import BuildMatrix
-from fuzz.compilers.members import Member, MemberRunner, with_outcomes
+from fuzz.compilers.members import BuildMatrix, Member, MemberRunner, with_outcomes
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.diagnosis.lane_code import refused_code
@@ -116,10 +115,7 @@ class Parties:
 
 
 class Examiner:
-    """Examines findings on one runner; what is replayed is compiled each time.
-
-    With `parties` that is the runner of one member, beside those that do as the oracle says.
-    """
+    """Examines findings on one runner; what is replayed is compiled each time."""
 
     def __init__(
         self, ready: OpenRunner, heartbeat: Heartbeat, parties: Parties | None = None
@@ -176,11 +172,7 @@ class Examiner:
 
     @cached_property
     def _same_code(self) -> OpenRunner | None:
-        """The simulated device, given the PTX that a GPU is given; None if it is warpfuzz's own.
-
-        It says where lanes are apart that have to be together. What a GPU does there is undefined:
-        it hangs, or gives any values, and names nothing. In a matrix that is a finding of its own.
-        """
+        """The simulated device, given the PTX that a GPU is given; None if it is warpfuzz's own."""
         ready = self._ready
         if self._parties or ready.choice.name != "cuda" or not ready.choice.changes_ptx:
             return None
@@ -264,7 +256,7 @@ class Examiner:
 
     def _now(self, matrix: BuildMatrix, subject: Subject) -> Mapping[Member, str]:
         """Compile a subject with every member, and run what is distinct."""
-        built = matrix.start(subject.module).wait(self._heartbeat.beat)
+        (built,) = matrix.build(subject.module, beat=self._heartbeat.beat)
         found = dict.fromkeys(built.failed, Kind.COMPILE_FAILURE.value)
         for variant in matrix.variants(built, subject.module.kernels[0].entry):
             runner = MemberRunner(matrix.device, variant.members[0])
@@ -323,10 +315,7 @@ class Examiner:
         return evidence if in_company(culprit) else self._named(evidence, culprit)
 
     def _refused(self, subject: Subject, failure: Failure) -> Evidence | None:
-        """Return scalar code at which a compiler dies without a word.
-
-        None where it does not die of code alone: the name is the matrix instruction then.
-        """
+        """Return scalar code at which a compiler dies without a word."""
         module = Module.named(subject.module.target, subject.module.version)
         kind, said = Kind.COMPILE_FAILURE, families.what_was_said(failure)
 
@@ -371,10 +360,7 @@ class Examiner:
     def _replayed(
         self, entry: Entry, subject: Subject
     ) -> tuple[Kind | None, Subject, Sequence[Attempt]]:
-        """Run a finding again; return what it is now called, what ran, and the runs.
-
-        Of a matrix, it is None where it is gone in every replay: one launch shows little there.
-        """
+        """Run a finding again; return what it is now called, what ran, and the runs."""
         stored, attempts = entry.finding.kind, self._repeated(subject, entry.finding.kind)
         if self._parties is None and not any(one.failed for one in attempts):
             # What fails only in some places of the device, or of a block, needs warps in many.
@@ -392,10 +378,7 @@ class Examiner:
     def _measured(
         self, entry: Entry, subject: Subject, before: Sequence[Attempt]
     ) -> tuple[Subject, Sequence[Attempt]]:
-        """Run what does not fail always until its rate is known; return what ran, and the runs.
-
-        The first run is part of the evidence where no other one failed.
-        """
+        """Run what does not fail always until its rate is known; return what ran, and the runs."""
         wide = replace(subject, copies=min(COPIES, most_copies(subject.program)))
         attempts: list[Attempt] = []
         end = time.monotonic() + _RATE_SECONDS
@@ -435,11 +418,7 @@ class Examiner:
         return families.beside_other_kernels(bucket) if subject.others else bucket
 
     def _named(self, evidence: Evidence, culprit: Culprit | None) -> Evidence:
-        """Name a finding after what is wrong, and after the members that alone have it.
-
-        What all have is no compiler's own: its name is that which a campaign with one compiler
-        gives it.
-        """
+        """Name a finding after what is wrong, and after the members that alone have it."""
         parties = self._parties
         alone = who_alone(evidence.kind, parties.wrong, parties.asked) if parties else ""
         return evidence.named(culprit, builds=alone)

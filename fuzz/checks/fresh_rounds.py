@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fuzz.checks.program_rounds import ImageLaunch, ProgramRounds
 from fuzz.checks.protocol import REFERENCE, Stage
-from fuzz.compilers.matrix import Built
+from fuzz.compilers.members import Built
 from fuzz.runner import kind_of_failure
 from oracle.errors import UsageError
 from oracle.execution.execution import execute
@@ -158,10 +158,7 @@ class FreshRounds(ProgramRounds):
             self._came_out_wrong(launch, ran.after, ran.sms, again.wrong, unseen)
 
     def _try_again(self, one: _Started, number: int, images: int) -> None:
-        """Count images about which the reference was wrong; if it is so again, leave a form out.
-
-        `number` is that of the first of them.
-        """
+        """Count images about which the reference was wrong; if it is so again, leave a form out."""
         work = replace(one.work, first=number, count=1, sampled=(number,))
         ran = self._device.fresh(one.compiled, work, entry=one.batch.entry).collect()
         if isinstance(ran, Failure):

@@ -89,11 +89,7 @@ _REPLAYS = 2  # times that a disagreement is assembled again before it is called
 
 
 class InstructionCoverage(Coverage):
-    """Counts of the instructions that were asked.
-
-    Counted are documented forms, targets, PTX ISA versions, what the oracle says, what assemblers
-    do, and likenesses (see `likeness`) for which an assembler needed a process of its own.
-    """
+    """Counts of the instructions that were asked."""
 
     NAMES = ("forms", "targets", "versions", "verdicts", "outcomes", "costly")
 
@@ -192,11 +188,7 @@ def stored(
     identity: Identity | None = None,
     status: ShrinkStatus = ShrinkStatus.RAW,
 ) -> tuple[Case, Mapping[str, bytes]]:
-    """Return a disagreement as the corpus takes it, with the module that shows it.
-
-    The first of the assemblers is compared with the ISA; the others with the first. `identity` is
-    what it is named after, if not after itself.
-    """
+    """Return a disagreement as the corpus takes it, with the module that shows it."""
     explanation, judgement = one.explanation, one.judgements[0]
     case = Case(
         kind=one.kind,
@@ -254,10 +246,7 @@ class InstructionExaminer:
             self._heartbeat.enter(Stage.WAIT)
 
     def _read(self, entry: Entry) -> Disagreement | None:
-        """Return a stored disagreement, whose instruction is drawn again for its parts.
-
-        None if no round of this campaign has it: one of another version or selection stored it.
-        """
+        """Return a stored disagreement, whose instruction is drawn again for its parts."""
         case, draft = entry.finding, self._drafts.get(entry.id)
         if draft is None and case.origin is not None:
             drawn = round_drafts(
@@ -382,11 +371,7 @@ class InstructionExaminer:
 
 
 class InstructionRounds:
-    """Carries out rounds of instructions.
-
-    The work of one is its target and PTX ISA version, and by likeness how often it needed a process
-    of its own so far.
-    """
+    """Carries out rounds of instructions."""
 
     def __init__(self, check: Instructions, heartbeat: Heartbeat) -> None:
         self._check, self._heartbeat = check, heartbeat
@@ -423,10 +408,7 @@ class InstructionRounds:
         return report
 
     def _judge_batch(self, drafts: Sequence[Draft], report: RoundReport, job: RoundJob) -> int:
-        """Judge instructions and compare; return how many hung.
-
-        What is left out depends on the round alone, not on how it is cut into batches.
-        """
+        """Judge instructions and compare; return how many hung."""
         target, version, costly = job.plan.work
         heartbeat, documented = self._heartbeat, forms_by_opcode()
         asked = {

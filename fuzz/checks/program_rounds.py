@@ -25,8 +25,7 @@ from fuzz.checks.protocol import (
     Stored,
 )
 from fuzz.checks.rounds import Rounds
-from fuzz.compilers.matrix import Built, BuiltVariant
-from fuzz.compilers.members import Member
+from fuzz.compilers.members import Built, BuiltVariant, Member
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.diagnosis.shared_registers import shared_register_culprits
 from fuzz.findings import families
@@ -82,11 +81,7 @@ def nothing_compiles(runner: Runner, module: Module) -> bool:
 
 
 class CompiledOnce(ForwardingRunner):
-    """A runner that compiles a module once, unless that fails.
-
-    Experiments and shrinking come back to the same modules again and again: to 182 of 778
-    compilations of 8 findings in code of lanes (simulated device, 2026-11).
-    """
+    """A runner that compiles a module once, unless that fails."""
 
     def __init__(self, runner: Runner) -> None:
         super().__init__(runner)
@@ -115,18 +110,6 @@ class ImageLaunch:
     images: Images  # before the program
     numbers: NDArray[np.intp] | NDArray[np.uint64]
     """The number of each of them among those of the program, (count,)."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Shown:
-    """A case of a family, as it was seen."""
-
-    batch: Batch
-    image: NDArray[np.uint8]
-    number: int  # of the image, among those of the program
-    bucket: Bucket
-    attempt: Attempt
-    module: KernelModule | None = None  # None: the program by itself
 
 
 _Group = tuple[Found, list[int]]
@@ -349,13 +332,8 @@ class ProgramRounds(Rounds):
                 failed=1,
                 compiled=code,
             )
-            self._seen(
-                _Shown(
-                    batch=batch, image=images[place], number=int(launch.numbers[some[place]]),
-                    bucket=bucket, attempt=seen_in, module=module,
-                ),
-                found.cases,
-            )  # fmt: skip
+            number = int(launch.numbers[some[place]])
+            self._seen(batch, images[place], number, seen_in, bucket, found.cases, module)
 
     def _isolated(self, launch: ImageLaunch, failure: Failure) -> Isolation | None:
         """Run images at which the runner failed again, in parts; None if the device is lost."""
@@ -415,34 +393,35 @@ class ProgramRounds(Rounds):
         alone = kind is Kind.COMPILE_FAILURE and self._nothing_compiles
         bucket = families.bucket_of_failure(kind, None if alone else batch.form, failure)
         seen_in = Attempt(kind=kind, failure=failure, failed=1)
-        shown = _Shown(batch=batch, image=image, number=number, bucket=bucket, attempt=seen_in)
-        self._seen(shown, 1)
+        self._seen(batch, image, number, seen_in, bucket)
 
-    def _seen(self, shown: _Shown, cases: int) -> None:
-        """Add cases of a family to the report, the first of the round with all that it takes."""
-        self._odd.add(shown.batch.entry)
-        self._suspect(shown.bucket, partial(self._stored, shown), cases)
+    def _seen(
+        self, batch: Batch, image: NDArray[np.uint8], number: int, seen_in: Attempt, bucket: Bucket,
+        cases: int = 1, module: KernelModule | None = None,
+    ) -> None:  # fmt: skip
+        """Add cases of a family to the report, the first of the round with all that it takes.
 
-    def _stored(self, shown: _Shown, **details: str) -> Stored:
-        module = shown.module or self._emitted(shown.batch)
-        subject = Subject(module=module, program=shown.batch.program, image=shown.image.copy())
-        evidence = Evidence(
-            kind=shown.attempt.kind or Kind.FLAKY,
-            bucket=shown.bucket,
-            subject=subject,
-            attempts=[shown.attempt],
-        )
-        origin = self._origin(shown.number)
+        Without a `module`, the program ran by itself.
+        """
+        self._odd.add(batch.entry)
+        store = partial(self._stored, batch, image, number, seen_in, bucket, module)
+        self._suspect(bucket, store, cases)
+
+    def _stored(
+        self, batch: Batch, image: NDArray[np.uint8], number: int, seen_in: Attempt, bucket: Bucket,
+        module: KernelModule | None = None, **details: str,
+    ) -> Stored:  # fmt: skip
+        module = module or self._emitted(batch)
+        subject = Subject(module=module, program=batch.program, image=image.copy())
+        kind = seen_in.kind or Kind.FLAKY
+        evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=[seen_in])
+        origin = self._origin(number)
         case = case_of(evidence, self._ready, origin=origin, status=ShrinkStatus.RAW)
         case = msgspec.structs.replace(case, details={**case.details, **details})
         return case, files_of(evidence)
 
     def _compare_devices(self, launch: ImageLaunch, actual: Images | None) -> None:
-        """Add sums of images to the report, and compare them with another device's.
-
-        `actual` are the images after it; None where some did not run: then the round has no
-        outcomes.
-        """
+        """Add sums of images to the report, and compare them with another device's."""
         job, report, ready = self._job, self._report, self._ready
         if not (job.summed or job.against is not None):
             return
@@ -464,19 +443,14 @@ class ProgramRounds(Rounds):
         image, own = launch.images[index], actual[index].copy()
         expected = execute(launch.batch.program, image[None], target=ready.target).images[0]
         agrees = "agrees" if np.array_equal(own, expected) else "does not agree"
-        shown = _Shown(
-            batch=launch.batch,
-            image=image,
-            number=int(launch.numbers[index]),
-            bucket=Bucket.of(Kind.FLAKY, f"{min(its, name)} and {max(its, name)} disagree"),
-            attempt=Attempt(kind=Kind.FLAKY, actual=own[None], expected=expected, failed=1),
-        )
+        bucket = Bucket.of(Kind.FLAKY, f"{min(its, name)} and {max(its, name)} disagree")
+        seen_in = Attempt(kind=Kind.FLAKY, actual=own[None], expected=expected, failed=1)
+        number = int(launch.numbers[index])
         said = f"{name} {agrees} with the oracle; {its} gave something else"
-        case, files = self._stored(shown, devices=said)
+        case, files = self._stored(launch.batch, image, number, seen_in, bucket, devices=said)
         report.disagreement = Found(
-            bucket=shown.bucket, case=case, files=files, cases=len(differ),
-            state=FoundState.REPLAYED,
-        )  # fmt: skip
+            bucket=bucket, case=case, files=files, cases=len(differ), state=FoundState.REPLAYED
+        )
 
 
 def _by_themselves(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 from fuzz.campaign.heartbeat import BeatingRunner, health_of
 from fuzz.checks.examining import Examiner
@@ -133,7 +133,8 @@ class Programs:
     seed: int
     selection: Selection = field(default_factory=Selection)
     undefined: bool = False  # whether undefined programs are run beside the rounds, and counted
-    idle: bool = False  # whether verified programs are screened in the idle time of the device
+    idle: Callable[[OpenRunner], Any] | None = None
+    """Makes what uses the idle time of a runner's device (`fuzz.screening.examining`)."""
     reference: bool = False
     """Whether programs that are verified go on with images which the device makes, and compares
     with its reference."""
@@ -187,11 +188,8 @@ class Programs:
             heartbeat=heartbeat,
         )
         undefined = UndefinedPrograms(ready, self.seed, forms, heartbeat, stack)
-        idle = None
-        if self.idle:
-            from fuzz.screening.idle_time import IdleScreening
-
-            idle = IdleScreening(ready, seed=self.seed)
+        idle = None if self.idle is None else self.idle(ready)
+        if idle is not None:
             stack.callback(idle.close)
         examiner = Examiner(ready, heartbeat)
         stack.callback(examiner.close)

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,15 @@ from corpus.known import known_with
 from corpus.opening import MANIFEST
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
 from fuzz.campaign.pool import ProcessPool
-from fuzz.campaign.rounds import parse_duration
 from fuzz.campaign.status import CampaignStatus, check_tested, summary
-from fuzz.campaign.store import ABANDONED, Budget, CampaignStore, State, holds_campaign
+from fuzz.campaign.store import (
+    ABANDONED,
+    Budget,
+    CampaignStore,
+    State,
+    holds_campaign,
+    parse_duration,
+)
 from fuzz.checks.protocol import Check, Facts, Shard
 from fuzz.compilers.members import Member, members_of
 from fuzz.console import Several, ended_by_signals, serving, watching
@@ -244,6 +251,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
             wanted=options.chosen,
         )
     from fuzz.checks.programs import Programs
+    from fuzz.screening.examining import IdleScreening
 
     assembler = None
     if options.assemblers:
@@ -260,7 +268,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
         seed=seed,
         selection=selection,
         undefined=options.include_undefined,
-        idle=idles,
+        idle=partial(IdleScreening, seed=seed) if idles else None,
         reference=options.device_reference,
     )
 

@@ -23,7 +23,7 @@ from rich.progress import Progress
 
 from corpus import Corpus, create_corpus
 from corpus.known import Known, known_with
-from fuzz.campaign.rounds import parse_duration
+from fuzz.campaign.store import parse_duration
 from fuzz.console import ended_by_signals, serving
 from fuzz.console.dashboard import readings
 from fuzz.console.screening import (

@@ -126,10 +126,7 @@ class FleetPool(WorkerPool):
     # Jobs
 
     def places_for_rounds(self) -> int:
-        """Return how many rounds can be given: twice as many as there are processes.
-
-        While an actor's news is on its way, its processes have something to do.
-        """
+        """Return how many rounds can be given: twice as many as there are processes."""
         ready = [] if self._interrupted else self._ready()
         # First everybody gets something to do, then something to do next.
         self._free = [

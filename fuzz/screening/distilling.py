@@ -1,10 +1,4 @@
-"""Making a set: the programs and images that reach most, in few bytes.
-
-Programs are drawn as a campaign draws them. They are chosen one by one: each time the one that
-reaches most of what no other one does, for its bytes. Every program has its images by the classes
-of its recipe; and where no image shows a planted fault that touches the program, more are looked
-at, and the one that does is taken in. Programs of a preflight are drawn about each form in turn.
-"""
+"""Making a set: the programs and images that reach most, in few bytes."""
 
 from __future__ import annotations
 
@@ -130,11 +124,7 @@ def chosen(pool: Sequence[Batch], most: int) -> list[Batch]:
 def set_program(
     batch: Batch, number: int, count: int, module: Module, *, target: str | None = None
 ) -> SetProgram:
-    """Return a program with its first images, and what the oracle says of them.
-
-    `target` is the oracle's, with the compiler whose code runs; None: that of the module, with the
-    newest.
-    """
+    """Return a program with its first images, and what the oracle says of them."""
     return SetProgram(
         entry=f"program_{number}",
         program=batch.program,
@@ -221,10 +211,7 @@ def _forms(some: Sequence[Batch]) -> set[str]:
 def _show_faults(
     batches: Sequence[Batch], programs: list[SetProgram], module: Module, watcher: Watcher
 ) -> tuple[list[str], set[str]]:
-    """Add an image to a program for each planted fault that none shows and more images do.
-
-    Returns the names of the faults that touch a program, and of those that are shown.
-    """
+    """Add an image to a program for each planted fault that none shows and more images do."""
     touching, shown = list[str](), set[str]()
     smallest = sorted(range(len(programs)), key=lambda at: programs[at].program.image_bytes)
     emitted = cache(lambda place: Emitted(emit(programs[place].program, module=module)))
@@ -288,11 +275,7 @@ def listed_devices() -> list[tuple[str, str]]:
 
 
 def devices_in(listing: str) -> list[tuple[str, str]]:
-    """Return what `nvidia-smi -L` lists: GPUs, the slices in place of one that has any.
-
-    Each with its name, such as "GPU 0" or "GPU 0 MIG 1g.18gb device 2", and with its UUID as
-    CUDA_VISIBLE_DEVICES takes it: "GPU-…" or "MIG-…".
-    """
+    """Return what `nvidia-smi -L` lists: GPUs, the slices in place of one that has any."""
     found: list[tuple[str, str]] = []
     gpu = ""
     for line in _DEVICE.finditer(listing):
@@ -333,10 +316,7 @@ class SetScope:
 
 
 def scope_of(module: Module, oracle_target: str) -> SetScope:
-    """Return what a module can have.
-
-    `oracle_target` has the compiler whose code runs: its figures may not be known.
-    """
+    """Return what a module can have."""
     model = model_for(oracle_target)
     there: dict[str, list[Form]] = {}
     known = []
@@ -364,10 +344,7 @@ def batches(scope: SetScope, module: Module, seed: int) -> Iterator[list[Batch]]
 def coverage(
     scope: SetScope, programs: Mapping[str, Program], tally: Tally
 ) -> dict[str, dict[str, int]]:
-    """Return by group how many forms there are, are known, and ran, and what came of the images.
-
-    An image counts in each group of which its program has an instruction.
-    """
+    """Return by group how many forms there are, are known, and ran, and what came of the images."""
     known = scope.known_groups
     rows = {
         group: {"forms": len(forms), "known": len(known.get(group, ())), "ran": 0,

@@ -364,11 +364,7 @@ class ScreenRun:
     # Whose fault it is
 
     def _is_miscompiled(self, item: ScreenItem, ledger: Ledger) -> bool:
-        """Give a program up whose scalar code is wrong wherever it runs; tell whether it was.
-
-        Compilers often get such code wrong: five of 256 programs (driver of CUDA 13.0, H100,
-        2026-11-27).
-        """
+        """Give a program up whose scalar code is wrong wherever it runs; tell whether it was."""
         few = np.count_nonzero(ledger.wrong) <= MOST_FAULTY or not ledger.differing
         if few or not item.source.has_scalar_code:
             return False
@@ -417,10 +413,7 @@ class ScreenRun:
     # Images that the device makes
 
     def _alone(self, item: ScreenItem, work: FreshWork, number: int) -> FreshRan | None:
-        """Run an image of a program again, by itself; it comes back even if it is right.
-
-        None if that fails, which is held against the program as the failure of a launch is.
-        """
+        """Run an image of a program again, by itself; it comes back even if it is right."""
         assert self.device is not None
         assert item.plain is not None
         one = replace(work, first=number, count=1, sampled=(number,))
@@ -456,10 +449,7 @@ class ScreenRun:
     def _judged(
         self, item: ScreenItem, work: FreshWork, ran: FreshRan
     ) -> tuple[NDArray[np.intp], tuple[Differing, ...]]:
-        """Return the places of what is wrong by the oracle, and the images that are kept of it.
-
-        Nothing is where the program's code is at fault.
-        """
+        """Return the places of what is wrong by the oracle, and the images that are kept of it."""
         source, before = item.source, item.source.references
         assert source.recipe is not None
         judged = partial(

@@ -30,7 +30,6 @@ from fuzz.commands.run import _resolved, resumed
 from fuzz.console.dashboard import reference_lines
 from fuzz.options.testing import Run
 from fuzz.runner import RunnerChoice, opened
-from fuzz.screening import idle_time
 from oracle.errors import InfrastructureError
 from runners import simulated_runner
 from runners.protocol import Compiled, Failure, Images, Ran, Trouble
@@ -166,12 +165,9 @@ class Watched:
 
 
 @pytest.mark.parametrize("reference", [True, False])
-def test_what_the_device_has_compared_is_not_screened(
-    reference: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_device_has_compared_is_not_screened(reference: bool) -> None:
     idle = Watched()
-    monkeypatch.setattr(idle_time, "IdleScreening", lambda ready, *, seed: idle)
-    check = replace(check_of(sound), idle=True, reference=reference)
+    check = replace(check_of(sound), idle=lambda ready: idle, reference=reference)
     with check.opened(Silence()) as opened_check:
         plan = check.plan(opened_check.facts).round(0, ProgramCoverage())
         report = opened_check.round(RoundJob(number=0, plan=plan))

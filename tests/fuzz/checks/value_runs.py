@@ -21,10 +21,9 @@ from corpus.known import Known
 from fuzz.campaign import campaign as coordinator
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.heartbeat import Broken, Heartbeats, WorkerHeartbeat
-from fuzz.campaign.pool import Event, RoundEnd, WorkerPool
+from fuzz.campaign.pool import Event, RoundEnd, WorkerPool, carry_out
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import Budget, CampaignStore
-from fuzz.campaign.worker import carry_out
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Found, Job
 from fuzz.findings.families import Bucket

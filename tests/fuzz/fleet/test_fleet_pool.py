@@ -236,6 +236,7 @@ class Recording:
         self.gone: list[dict[str, Any]] = []
 
     def update(self, status: CampaignStatus) -> None:
+        assert status.cases or not status.recent_rate, "a rate of nothing"
         self.lines.update(status)
         missing = sum(one.nodes_missing for one in status.hosts)
         if self.step == 0 and status.rounds >= 10:
