@@ -13,6 +13,7 @@ import argparse
 import os
 import tempfile
 from contextlib import chdir
+from functools import partial
 from pathlib import Path
 from typing import Self
 
