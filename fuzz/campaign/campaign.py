@@ -53,16 +53,10 @@ SHRINK_SECONDS = 20.0  # for making one finding smaller
 _TICK = 0.2  # longest wait for news, in seconds: a signal is heard after it at the latest
 _SAVE_SECONDS = 2.0  # between two savings: what a kill costs in work that is done again
 _STATISTICS_SECONDS = 10.0  # between two lines of statistics: 60,000 lines a week
-_INTERRUPTED_SECONDS = 10.0
-"""How long rounds may take to come to an end when they are interrupted; what takes longer is left
-to a resumption. A batch on a GPU may take 10 s."""
+_INTERRUPTED_SECONDS = 10.0  # for rounds to come to an end: a batch on a GPU may take 10 s
 _STOP_SECONDS = 3.0  # the same after Ctrl-C or SIGTERM
-_STOP_REPLAYS = 20.0
-"""How long suspects are replayed after that: schedulers kill 30 s after SIGTERM (Kubernetes,
-terminationGracePeriodSeconds; Slurm, KillWait)."""
-_GRACE = 20.0
-"""Seconds after the last round of a campaign with `--time` in which findings are made smaller; what
-was not replayed by then is replayed."""
+_STOP_REPLAYS = 20.0  # for replays then: schedulers kill 30 s after SIGTERM (Kubernetes, Slurm)
+_GRACE = 20.0  # after the last round of a campaign with `--time`, for making findings smaller
 _RECENT_SECONDS = 10.0  # what a rate is an average over: a round on a GPU takes some seconds
 _COUNTED = ("cases", "compared", "answered", "failed", "unasked")
 """What a report, a state and a status have of cases, under the same names."""

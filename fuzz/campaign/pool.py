@@ -57,8 +57,7 @@ _START_SECONDS = 120.0  # until a worker is ready: a device may take 60 s for it
 _DEATHS_AT_START = 3  # in a row, before it is ready; then a worker is not started again
 _KILLS_AT_START = 20  # of these from outside, by a person or for want of memory
 _WORKERS_OF_AN_EXAMINER = 4
-"""15 workers on an H200 met wrong programs of the driver's compiler of CUDA 13.0 faster than one
-examiner took them, 3 s each: some twenty waited all the time (2026-11-23)."""
+"""Of 15 on an H200 one took 3 s for each, and twenty waited (2026-11-23)."""
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Environment that limits NumPy to one thread: there is a process for every core already."""
 
@@ -387,20 +386,15 @@ class ProcessPool(WorkerPool):
 
 
 _GARBAGE = 100_000
-"""New objects after which a worker looks for cycles of them: with Python's own 700 that is a sixth
-of the time of judging instructions, and an eighth of that of drawing programs (2026-11), for a
-worker remembers much. They take some 20 MB."""
+"""New objects after which a worker looks for cycles: with Python's own 700 that is an eighth of the
+time of drawing programs (2026-11). They take some 20 MB."""
 _HEALTH_SECONDS = 10.0  # between two looks at the device's temperature, clock and error counters
 _PARENT_CHECK = 0.2  # seconds between looks at whether the coordinator still lives
 _GRACE = 5.0  # seconds that a worker takes to end its runner and its tools before it ends at once
-_EXAMINER_NICENESS = 5
-"""Niceness of the process that replays and shrinks: it gets a third of a core beside a worker
-(sched(7): each step is a factor of 1.25)."""
+_EXAMINER_NICENESS = 5  # of the examiner: a third of a core beside a worker (sched(7): 1.25 a step)
 _MALLOPT = {-3: 32 << 20, -1: 128 << 20}
-"""M_MMAP_THRESHOLD and M_TRIM_THRESHOLD (malloc.h), in bytes: from which size on memory comes from
-the system and goes back at once (this is glibc's maximum), and how much free memory is kept. By
-default glibc gets every array of 128 KiB and more from the system and gives it back, page by page:
-a quarter of a worker's time (129,000 to 167,000 images/s, 2026-11-21)."""
+"""M_MMAP_THRESHOLD and M_TRIM_THRESHOLD (malloc.h), in bytes: by default glibc gets every array of
+128 KiB from the system and gives it back, a quarter of a worker's time (2026-11-21)."""
 
 
 def carry_out(check: OpenCheck, job: Job) -> Report:

@@ -39,8 +39,7 @@ _ID = 8  # digits of a node's id that are shown; two of 1,000 share them once in
 _MOST_NAMED = 8  # nodes of a host that are missing and named in a sentence; the rest is counted
 _MOST_NEWS = 2_000  # latest events that watchers are told of: more than happen between two looks
 _SILENT_SECONDS = 60.0
-"""Since figures were written last, after which a campaign is taken for dead: it writes them every
-10 s, and another host's clock, or a file system that is shared, may be late."""
+"""Since figures were written, then a campaign is taken for dead: they come every 10 s."""
 _SUMMARY_BYTES = 256 << 20  # most of a summary: as of a state, whose families it lists
 _TAIL_BYTES = 1 << 20  # at the end of the statistics that are read: 2,000 lines of 0.5 KB
 Seconds = Annotated[float, Meta(ge=0, le=1e10)]

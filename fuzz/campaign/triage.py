@@ -19,8 +19,7 @@ from oracle.errors import UsageError
 _FOR_GOOD = 64  # Confirmations after which a family is only counted: none is met twice as often
 _NOTHING = ""  # key in place of a family's: the suspect did not differ when it was replayed
 _WAITING_ALIKE = 32
-"""Findings of one kind and instruction that wait to be examined at most: most are of one cause, and
-each is some 40 KiB on the disk until then (a fault of wmma.mma on the simulated device)."""
+"""Findings alike that wait at most: most are of one cause, 40 KiB each on the disk."""
 _EXAMINATIONS = 2  # workers that may die over a finding before it is left as it is
 
 

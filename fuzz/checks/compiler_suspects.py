@@ -43,8 +43,7 @@ from runners.emission import emit
 from runners.kernels import KernelModule
 
 _REFUSAL_SECONDS, _LAST_SECONDS = 120.0, 15.0
-"""Time for making a module smaller that is not compiled, and for the rest of it at the end of a
-campaign: 200 runs of ptxas take 5 s on a free core, and 30 s beside workers (2026-11-28)."""
+"""For making a module smaller; 200 runs of ptxas take 5 to 30 s (2026-11-28)."""
 REFUSED_BY = "refused by"  # detail of a case: compilers
 _MATRIX = tuple(f"{name}." for name in INSTRUCTIONS)
 

@@ -78,19 +78,12 @@ from strategies.programs import GENERATOR_VERSION
 from strategies.rounds import PtxVersions, programs_of_round, selected_forms
 
 ROUNDS_OF_A_MODULE = {"cuda": 4, "sim": 1, NOWHERE: 4}
-"""Draws whose programs share a module, by the runner: 32 programs, for which ptxas takes below a
-second, and fewer where running them takes longest."""
-_FORMS_OF_A_ROUND = 16
-"""Forms whose expansions are looked at beside a round: at most 32 programs, as many as it has."""
+"""Draws whose programs share a module, by the runner: 32 programs take ptxas below a second."""
+_FORMS_OF_A_ROUND = 16  # forms whose expansions are looked at beside a round: at most 32 programs
 _IMAGES = {"cuda": 256, "sim": 32, NOWHERE: 1}
-"""Images of each program: what a runner does in the time of compiling it."""
-_WRITTEN_IMAGES = 8
-"""Images of each program that front ends write, on the simulated device: one of each of the
-classes of values that reveal most, in a tenth of a second."""
-_STALL_SECONDS = 900.0
-"""How long a worker may stay silent before it is killed: bringing a GPU back takes four starts of
-60 s and a module that takes 120 s to load (the deadlines of `runners`); compilers are waited for
-with a sign of life every second."""
+"""Of each program: as long as compiling it."""
+_WRITTEN_IMAGES = 8  # of each program that front ends write: one of each class that reveals most
+_STALL_SECONDS = 900.0  # of silence, then a worker is killed: a GPU takes four starts of 60 s
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -49,13 +49,10 @@ from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_text import without_kernel
 from strategies.features import main_form
 
-_LEVELS = (0, 3)
-"""-O levels of which the one is tried that was not used: without optimisation, and the default."""
-_RATE_FAILURES = 10
-"""Failures after which a rate is known: to a third (one standard deviation, Poisson)."""
+_LEVELS = (0, 3)  # of which that is tried that was not used
+_RATE_FAILURES = 10  # after which a rate is known: to a third (one standard deviation, Poisson)
 _RATE_EXECUTIONS, _RATE_SECONDS = 10_000, 5.0  # after which it is told as it is by then
-CODE_SECONDS = 15.0
-"""Time for making scalar code that crashes a compiler smaller: a run of one takes 0.1 s."""
+CODE_SECONDS = 15.0  # for scalar code that crashes a compiler: a run of one takes 0.1 s
 ON_A_GPU = "on a GPU"
 """Detail of a case that the simulated device tells: what a GPU did with the same PTX."""
 BROKEN = "not examined for a defect of warpfuzz"

@@ -35,10 +35,8 @@ from strategies.features import main_form
 from strategies.rounds import LANES_TAKE
 
 SAMPLED = 99_991
-"""One image in so many is judged by the oracle even if it agrees: a prime, so that no class of
-contents, which come in turn, is left out."""
-_TOGETHER = 1 << 18
-"""Images of one comparison: a campaign that is ended waits for one (10^8 a second, H100)."""
+"""One image in so many is judged even if it agrees: a prime, for classes come in turn."""
+_TOGETHER = 1 << 18  # images of one comparison: an end waits for one (10^8 a second, H100)
 _ISOLATED = 4096  # images of which those are looked for at which a comparison failed
 _GROWTH = 8  # so many times more images than before are run where those before ran
 

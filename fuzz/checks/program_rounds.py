@@ -51,26 +51,17 @@ from strategies.draws import Selection
 from strategies.rounds import PtxVersions, selected_forms
 
 _BYTES_AT_ONCE = 64 << 20
-"""Most bytes of images that are filled, run and compared together: a worker holds them twice."""
+"""Of images that are filled, run and compared together: a worker holds them twice."""
 _TRIED_COPIES = 32  # images that are run in company of their copies, until a run fails
-_FAILED_RUNS = 12
-"""Failed runs after which the search for the images of a failure ends: one culprit among 4096
-takes 13, and a runner may need seconds to recover from each."""
+_FAILED_RUNS = 12  # failed runs that end a search: one culprit among 4096 images takes 13
 _COSTLY = Trouble.STICKY_ERROR
-"""For this and worse a runner has to start anew, in a second or two on a GPU: once its images were
-looked for in one program of a round, other programs that fail so are counted, and not taken
-apart."""
-_HANGING_RUNS = 1
-"""Most runs in which the images that hang are looked for: each costs a deadline, and one image
-is shown."""
+"""From this on a runner starts anew, in a second or two: the next that fails so is counted."""
+_HANGING_RUNS = 1  # runs in which images that hang are looked for: each costs a deadline
 _JUDGED = 8
-"""Differing images of one batch that are looked at, as many of each class of values as can be; the
-rest counts with the first. The bounds of 32 took four times as long as those of 8, and with a fault
-in every sixth image a tenth of a worker's time (2026-11-23)."""
-_TRIED_ALONE = 4
-"""Images that came out wrong in one way and are run by themselves, until one is wrong again."""
-_MODULES_KEPT = 64
-"""Most modules of one examination that are not compiled again: those of the last few steps."""
+"""Differing images of a batch that are looked at: the bounds of 32 took four times as long, a
+tenth of a worker's time with a fault in every sixth image (2026-11-23)."""
+_TRIED_ALONE = 4  # wrong images that are run by themselves, until one is wrong again
+_MODULES_KEPT = 64  # of one examination that are not compiled again
 
 
 def nothing_compiles(runner: Runner, module: Module) -> bool:

@@ -61,14 +61,11 @@ from strategies.rounds import (
 _IMAGES = 8  # of each undefined program; 64 take 0.3 s on a simulated device (2026-11)
 _DEADLINE = 2.0  # seconds that one may take on a GPU: eight images are done in milliseconds
 _OUTCOMES = {Trouble.COMPILE_FAILURE: "refused by the compiler", Trouble.STICKY_ERROR: "trap"}
-"""Names of runner errors that differ from the runner's own."""
+"""That differ from the runner's names."""
 _STALL_SECONDS = {"sim": 300.0, "cuda": 900.0}
-"""By runner: how long a worker may stay silent before it is killed, in seconds. A PTX pass may
-take 60 s for a module, and the simulated device runs a batch within a few seconds. On a GPU one
-batch may take 10 s, and bringing the device back after it four starts of 60 s and a module that
-takes 120 s to load (the deadlines of `runners`)."""
-_NOTHING_COMPILES = 16
-"""Programs after which, if none of them was compiled, the compiler itself is called broken."""
+"""Seconds of silence, by runner, then a worker is killed: a PTX pass may take 60 s for a module,
+and bringing a GPU back four starts of 60 s and a module that takes 120 s to load."""
+_NOTHING_COMPILES = 16  # programs after which, if none was compiled, the compiler is called broken
 
 
 class UndefinedPrograms:

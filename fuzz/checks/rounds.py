@@ -34,8 +34,7 @@ from strategies.features import Focus
 from strategies.rounds import MOST_OF_FORMS, PtxVersions, round_batches, round_key, up_to
 
 _BYTES_COMPARED_AT_ONCE = 4 << 20
-"""Most bytes of images that the oracle is asked for together: they are compared while they are in
-the cache."""
+"""Of images that the oracle is asked for together, and the cache holds."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,16 +43,11 @@ _POLL_SECONDS = 0.2
 _POLL_OF_AN_ACTOR = 1e-3
 """How long an exchange gathers news, in all, or for each actor there is if that is more: it costs
 the driver 1 ms (benchmarks/fleet_driver.py)."""
-_DEAF_SECONDS = 300.0
-"""Silence after which an actor is given up that has a place: its Python may come over a network's
-file system. Ray notices a host that is gone within 10 s by itself."""
-_PLACE_SECONDS = 120.0
-"""How long the first actor may wait for a place: so long an autoscaler takes for a node."""
+_DEAF_SECONDS = 300.0  # of silence, then an actor is given up: its Python may come over a network
+_PLACE_SECONDS = 120.0  # for the first actor to get a place: an autoscaler takes so long for a node
 _NO_GPU = "no GPU that Ray sees; `--runner sim` takes processors and the simulated device"
 _BEGIN_DEATHS = 10  # actors in a row that may die as they begin; then none is started any more
-_JOB_DEATHS = 10
-"""Actors that may die with the same round; then it counts as one over which a worker died. A node
-that dies for another reason may have had the round by chance."""
+_JOB_DEATHS = 10  # actors that may die over a round: a node that dies may have it by chance
 _MOST_GIVEN = 256
 """Rounds that are given before news is heard again: drawing what one is about takes 1 to 2 ms."""
 _MOST_REPEATS = 64  # rounds that wait to be repeated; their sums have 256 KB each (65,536 images)

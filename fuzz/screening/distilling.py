@@ -43,18 +43,12 @@ LEFT_OUT = frozenset(
 whose D has registers of A or B, or whose C has D's in another order, a wrong expansion
 (docs/findings.md), on every multiprocessor."""
 _MOST_BYTES = 16 << 10
-"""Most bytes of an image and of a warp's shared memory together: three warps of a multiprocessor
-still fit beside each other in a block's shared memory."""
-_ROUNDS = 40
-"""Rounds from which programs are chosen: 320 programs, twice as many as there are forms."""
-_TRIES = 8
-"""Programs that are drawn about a form until one can be in a set, or screened: 4 of 10 cannot
-(2026-11-23)."""
+"""Of an image and shared memory: three warps still fit beside each other in a block."""
+_ROUNDS = 40  # rounds from which programs are chosen: 320, twice as many as there are forms
+_TRIES = 8  # programs drawn about a form until one can be in a set: 4 of 10 cannot (2026-11-23)
 _LEAST_IMAGES = 4  # images of a program at least
-_SEARCHED = 64
-"""Images beyond a program's own that are looked at for a fault that none of these shows."""
-_SEARCHED_PROGRAMS = 16
-"""Programs, the ones with the smallest images, in which a fault is looked for."""
+_SEARCHED = 64  # images beyond a program's own that are looked at for a fault
+_SEARCHED_PROGRAMS = 16  # programs, with the smallest images, in which a fault is looked for
 
 Watcher = Callable[[str, int, int], None]
 """Callback that takes what is being done, how much of it is done, and how much there is."""

@@ -43,9 +43,7 @@ from strategies.features import main_form
 _HOT_SECONDS = 0.5  # time of the replay right after the launch, while the device is hot
 _PAUSE_SECONDS = 1.0  # time that the device has nothing to do before the replay after a pause
 _COOL_SECONDS = 0.05  # time of that replay: so short that it stays cool
-_MOST_EXAMINED = 8
-"""Programs of which an image is replayed; what others get wrong is only counted, because a device
-that is wrong in all of them has to be screened on."""
+_MOST_EXAMINED = 8  # programs of which an image is replayed; the rest is only counted
 _MOST_NAMED = 1024  # programs that a finding names: a bound for campaigns of weeks
 _COPIES = 256  # warps of a stored case: more than a device has multiprocessors (132 on an H200)
 _INSTRUCTIONS = "instructions"
@@ -245,9 +243,7 @@ def _words(replay: _Again, sm: int) -> str:
 _IMAGES = 128  # images of a program: several of every class of values that a recipe has
 _PROGRAMS = 64  # programs that take turns; a new one takes the place of the oldest
 _WAITING = 16  # programs that may wait until they are taken in; the oldest of more are dropped
-_NEW_SECONDS = 2.0
-"""Least time between two new programs: compiling one takes a core 42 ms (H200, 2026-11-22), which
-cases do not get."""
+_NEW_SECONDS = 2.0  # between two new programs: compiling one takes 42 ms (H200, 2026-11-22)
 _END_SECONDS = 3.0  # how long the last launches may take when the worker ends
 
 

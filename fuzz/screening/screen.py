@@ -48,9 +48,7 @@ from runners.screening import References, Screened, Screener
 from strategies.contents.device import device_contents
 from strategies.features import main_form
 
-MOST_FAULTY = 4
-"""Multiprocessors of a device of which each has a finding of its own. Where more are wrong, the
-device is, or what runs on it."""
+MOST_FAULTY = 4  # with a finding each; where more are wrong, the device is, or what runs on it
 _SECONDS_OF_A_KIBIBYTE = 0.06
 _LAUNCH_SECONDS = (0.05, 0.5)
 """Time of a launch, for each KiB of an image and within bounds: large images need more power (below
@@ -66,12 +64,9 @@ _LEAST_AGAIN = 8  # times that an image is run again on each multiprocessor at l
 _LOST_RETRIES = 1  # launches of a program that may fail before it is left out
 _MOST_IMAGES = 1 << 22  # of a fresh launch: 40 ms (10^8 a second, H100, prototype, 2026-11)
 _FIRST_IMAGES = 1 << 16
-"""Images of a program's first fresh launch, 9 ms at the mean rate of a campaign (7.2 million a
-second, H100, 2026-11-27): one that takes seconds is waited for at the end."""
+"""Of a program's first fresh launch: 9 ms (7.2 million a second, H100, 2026-11-27)."""
 _MOST_KEPT = 128  # images of a program from which on those that are wrong are only counted
-_MOST_REPEATED = 4
-"""Images, each of another multiprocessor, that are run again by themselves: another one than before
-tells whose fault a wrong image is."""
+_MOST_REPEATED = 4  # wrong images, of other multiprocessors, that are run again by themselves
 
 
 @dataclass(kw_only=True, eq=False)
