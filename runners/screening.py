@@ -28,8 +28,7 @@ class References:
 
     images: Images  # uint8 (count, image_bytes), before the program
     expected: Images  # uint8 (count, image_bytes), after it
-    drawn: tuple[int, ...] = ()
-    """Numbers of the images in their recipe; empty: as they lie here."""
+    drawn: tuple[int, ...] = ()  # numbers of the images in their recipe; empty: as they lie here
     number: int = field(default_factory=_NUMBERS.__next__)
     """Tells these from all others of this process."""
 

@@ -36,18 +36,7 @@ from fuzz.campaign.heartbeat import (
     WorkerHeartbeat,
 )
 from fuzz.campaign.status import Changed, WorkerStatus
-from fuzz.checks.protocol import (
-    Check,
-    Facts,
-    Found,
-    FoundState,
-    Job,
-    OpenCheck,
-    Report,
-    RoundJob,
-    RoundReport,
-    Stage,
-)
+from fuzz.checks import protocol
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.processes import describe_status, helper, helper_environment, tail
 from runners.protocol import ClosedAtTheEnd
@@ -62,7 +51,7 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 """Environment that limits NumPy to one thread: there is a process for every core already."""
 
 
-def pickled(check: Check) -> bytes:
+def pickled(check: protocol.Check) -> bytes:
     """Return a check as bytes.
 
     Raises UsageError if it, or the runner that it names, cannot be made again in another process.
@@ -76,10 +65,10 @@ def pickled(check: Check) -> bytes:
     return zlib.compress(data, 1)
 
 
-def unpickled(data: bytes) -> Check:
+def unpickled(data: bytes) -> protocol.Check:
     """Return a check that was sent. Raises UsageError if what it names is not there."""
     try:
-        check: Check = pickle.loads(zlib.decompress(data))
+        check: protocol.Check = pickle.loads(zlib.decompress(data))
     except (ImportError, AttributeError) as error:
         raise _not_made_again(error) from None
     return check
@@ -97,20 +86,20 @@ def _not_made_again(why: Exception) -> UsageError:
 class RoundEnd:
     """A job is done."""
 
-    job: Job
-    report: Report
+    job: protocol.Job
+    report: protocol.Report
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lost:
     """A job is not done, because its worker is gone."""
 
-    job: Job
+    job: protocol.Job
     how: str  # it ended, as the end of a sentence
     guilty: bool  # whether the job may have to do with it
 
 
-Event = Facts | RoundEnd | Lost | Broken | Found | Changed
+Event = protocol.Facts | RoundEnd | Lost | Broken | protocol.Found | Changed
 """Facts: somebody is ready. Broken: somebody cannot go on, and no other takes the place. Found: two
 devices disagree about an image of a round that both carried out."""
 
@@ -122,7 +111,7 @@ class WorkerPool(ClosedAtTheEnd):
         self._events: list[Event] = []
         self._remarks: dict[str, None] = {}
 
-    def facts(self) -> Facts:
+    def facts(self) -> protocol.Facts:
         """Wait until somebody is ready; return what they say of their runner.
 
         Raises UsageError, DeviceLostError or InfrastructureError if somebody cannot open a runner;
@@ -132,7 +121,7 @@ class WorkerPool(ClosedAtTheEnd):
         while True:
             for event in self.poll(1.0):
                 earlier.append(event)
-                if isinstance(event, Facts):
+                if isinstance(event, protocol.Facts):
                     self._events = earlier + self._events
                     return event
                 lost = isinstance(event, Broken) and event.cause is DeviceLostError
@@ -157,7 +146,7 @@ class WorkerPool(ClosedAtTheEnd):
         """Return how many more examinations can be given; to `everybody`, or examiners alone."""
 
     @abstractmethod
-    def give(self, job: Job) -> None:
+    def give(self, job: protocol.Job) -> None:
         """Give a job to somebody who has a place for it."""
 
     @abstractmethod
@@ -176,8 +165,8 @@ class WorkerPool(ClosedAtTheEnd):
 class _Member:
     def __init__(self, row: int, check: bytes, device: int, heartbeats: Heartbeats) -> None:
         self.row, self.device = row, device
-        self.job: Job | None = None
-        self.facts: Facts | None = None
+        self.job: protocol.Job | None = None
+        self.facts: protocol.Facts | None = None
         self.given = time.monotonic()  # when it was started, or given its job
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the member)
         ours, theirs = socket.socketpair()
@@ -222,7 +211,9 @@ class ProcessPool(WorkerPool):
     the `devices` are dealt out to them in turn.
     """
 
-    def __init__(self, check: Check, *, workers: int, devices: Sequence[int] = (0,)) -> None:
+    def __init__(
+        self, check: protocol.Check, *, workers: int, devices: Sequence[int] = (0,)
+    ) -> None:
         super().__init__()
         self._check, self._devices, self._pickled = check, devices, pickled(check)
         rows = workers + 1 + workers // _WORKERS_OF_AN_EXAMINER
@@ -271,10 +262,10 @@ class ProcessPool(WorkerPool):
                 self._start(row)
         return free
 
-    def give(self, job: Job) -> None:
+    def give(self, job: protocol.Job) -> None:
         """Give a job to an idle worker; examinations to an examiner if one is idle."""
         everybody = range(self._examiners.stop - 1, -1, -1)
-        member = self._free(self._rounds if isinstance(job, RoundJob) else everybody)[0]
+        member = self._free(self._rounds if isinstance(job, protocol.RoundJob) else everybody)[0]
         member.job, member.given = job, time.monotonic()
         try:
             member.line.send(job)
@@ -297,7 +288,7 @@ class ProcessPool(WorkerPool):
         except (EOFError, OSError):
             self._bury(member)
             return
-        if isinstance(message, Facts):
+        if isinstance(message, protocol.Facts):
             member.facts = message
             self._deaths[member.row] = 0
             self._events.append(message)
@@ -363,7 +354,7 @@ class ProcessPool(WorkerPool):
             number=member.row,
             device=f"{member.device}: {device}" if len(self._devices) > 1 else device,
             round=int(row["round"]),
-            stage=STAGES[row["stage"]] if member.facts else Stage.WAIT,
+            stage=STAGES[row["stage"]] if member.facts else protocol.Stage.WAIT,
             seconds=silence,
             cases=int(row["cases"]),
             stalled=silence > min(SHOWN_STALLED_SECONDS, self._check.patience),
@@ -397,15 +388,15 @@ _MALLOPT = {-3: 32 << 20, -1: 128 << 20}
 128 KiB from the system and gives it back, a quarter of a worker's time (2026-11-21)."""
 
 
-def carry_out(check: OpenCheck, job: Job) -> Report:
+def carry_out(check: protocol.OpenCheck, job: protocol.Job) -> protocol.Report:
     """Carry out a job of any sort."""
-    if isinstance(job, RoundJob):
+    if isinstance(job, protocol.RoundJob):
         return check.round(job)
     try:
         return check.examine(job)
     except (UsageError, BrokenEntryError):
         # A corpus is open to everybody: the finding may have been pruned in the meantime.
-        return Found(bucket=job.bucket, state=FoundState.LEFT)
+        return protocol.Found(bucket=job.bucket, state=protocol.FoundState.LEFT)
 
 
 def serve(line: Connection[Any, Any], heartbeat: WorkerHeartbeat) -> None:
@@ -421,7 +412,7 @@ def serve(line: Connection[Any, Any], heartbeat: WorkerHeartbeat) -> None:
                 line.send(check.facts)
                 while True:
                     report = carry_out(check, line.recv())
-                    if isinstance(report, RoundReport):
+                    if isinstance(report, protocol.RoundReport):
                         report.device = device
                         if time.monotonic() - asked >= _HEALTH_SECONDS and not report.lost:
                             asked, report.health = time.monotonic(), check.health()

@@ -19,16 +19,7 @@ from msgspec import Meta, Struct, field
 from corpus import durable
 from fuzz.campaign import store
 from fuzz.campaign.store import Count, HostRecord, State
-from fuzz.checks.protocol import (
-    REFERENCE,
-    CheckWords,
-    Counts,
-    DeviceStatus,
-    ScreeningReport,
-    Stage,
-    flattened,
-    nested,
-)
+from fuzz.checks import protocol
 from fuzz.findings.families import FamilyState, FindingGroup, finding_groups, finding_rows
 from fuzz.findings.replay import Basis
 from fuzz.output import counted, duration, harmless
@@ -218,11 +209,11 @@ class WorkerStatus:
     number: int
     device: str
     round: int  # that it works on; -1 before its first
-    stage: Stage
+    stage: protocol.Stage
     seconds: float  # since it was last heard of
     cases: int  # that it has compared
     stalled: bool  # whether it has not been heard of for longer than any batch may take
-    shares: Mapping[Stage, float]  # fraction of its time that each stage took, 0 to 1
+    shares: Mapping[protocol.Stage, float]  # fraction of its time that each stage took, 0 to 1
     examiner: bool = False  # whether it replays and shrinks findings, and carries out no rounds
     host: str = ""
 
@@ -243,7 +234,7 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     told apart as in `RoundReport`.
     """
 
-    words: CheckWords
+    words: protocol.CheckWords
     seed: int
     seconds: Seconds  # since the campaign began, over all resumptions
     cases: Count  # that are committed: compared, only answered, or not asked
@@ -253,7 +244,7 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     answered: Count = field(default=0, name="accepted_or_rejected")
     failed: Count = 0
     unasked: Count = field(default=0, name="not_asked")
-    counts: Counts = field(default_factory=Counts)
+    counts: protocol.Counts = field(default_factory=protocol.Counts)
     seconds_limit: float | None = None
     cases_limit: int | None = None
     skipped: Mapping[int, str] = field(default_factory=dict, name="skipped_rounds")
@@ -264,7 +255,7 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     workers: Sequence[WorkerStatus] = field(default=(), name="processes")
     carrying_out: Count = field(default=0, name="workers")  # rounds; they examine no findings
     stalled: Count = 0
-    devices: Sequence[DeviceStatus] = ()
+    devices: Sequence[protocol.DeviceStatus] = ()
     coverage: Sequence[CoverageLine] = ()
     families: Sequence[FamilyState] = field(default=(), name="states")
     rows: list[FoundRow] = field(default_factory=list, name="findings")
@@ -298,7 +289,7 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     event_count: int = 0  # since this process began
     notes: Sequence[Mapping[str, Any]] = ()
     summary: Mapping[str, Any] = field(default_factory=dict)  # of this check alone
-    screening: ScreeningReport | None = None  # in idle time; None where there was none
+    screening: protocol.ScreeningReport | None = None  # in idle time; None where there was none
 
     def events_since(self, count: int) -> Sequence[Event]:
         """Return the events that came after so many, as far as they are kept."""
@@ -352,12 +343,12 @@ def check_tested(untested: str | None) -> None:
         )
 
 
-def stage_shares(workers: Sequence[WorkerStatus]) -> dict[Stage, float]:
+def stage_shares(workers: Sequence[WorkerStatus]) -> dict[protocol.Stage, float]:
     """Return the fraction of their time that each stage took those who carry out rounds, 0 to 1."""
     rounds = [worker for worker in workers if not worker.examiner]
     return {
         stage: sum(one.shares.get(stage, 0.0) for one in rounds) / max(1, len(rounds))
-        for stage in Stage
+        for stage in protocol.Stage
     }
 
 
@@ -396,7 +387,7 @@ def figures(status: CampaignStatus, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _both(status: CampaignStatus, **more_of_fleet: object) -> dict[str, Any]:
-    row = {**figures(status, _BOTH), **nested(status.counts)}
+    row = {**figures(status, _BOTH), **protocol.nested(status.counts)}
     if (told := status.screening) is not None:
         row["screening"] = {"comparisons": told.comparisons, "wrong": told.wrong}
         row["screening"] |= {"ended": told.trouble} if told.trouble else {}
@@ -519,7 +510,7 @@ def _status_of(summary: Mapping[str, Any], line: Mapping[str, Any]) -> CampaignS
         _FIELDS[name].name: msgspec.convert(value, _FIELDS[name].type, str_keys=True)
         for name, value in row.items()
     }
-    counts = flattened({REFERENCE: summary.get(REFERENCE) or {}})
+    counts = protocol.flattened({protocol.REFERENCE: summary.get(protocol.REFERENCE) or {}})
     return CampaignStatus(**values, counts=counts)
 
 

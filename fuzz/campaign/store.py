@@ -149,8 +149,7 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     hosts: dict[str, HostRecord] = field(default_factory=dict)
     events: Annotated[list[dict[str, str | int]], Meta(max_length=MOST_EVENTS)] = field(
         default_factory=list
-    )
-    """The latest nodes and actors of a fleet that went or came, as JSON objects."""
+    )  # the latest nodes and actors of a fleet that went or came, as JSON objects
     turned: dict[str, str] = field(default_factory=dict)
     """From the key of a family that was not confirmed to the key of the family as which it was
     identified."""

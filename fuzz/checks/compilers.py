@@ -17,6 +17,7 @@ from corpus.entry import MODULE, PROGRAM
 from corpus.finding import BESIDE
 from corpus.programs import encode_program
 from fuzz.campaign.heartbeat import health_of
+from fuzz.checks import protocol
 from fuzz.checks.compiler_suspects import (
     REFUSED_BY,
     BuildRefusal,
@@ -25,20 +26,6 @@ from fuzz.checks.compiler_suspects import (
     verdicts_on,
 )
 from fuzz.checks.examining import bucket_of_builds
-from fuzz.checks.protocol import (
-    BY_MEMBER,
-    CheckWords,
-    Facts,
-    Heartbeat,
-    Note,
-    OpenCheck,
-    Options,
-    Plan,
-    RoundPlan,
-    ShownCounter,
-    Stage,
-    Stored,
-)
 from fuzz.checks.rounds import Rounds, Work
 from fuzz.compilers.members import (
     NOWHERE,
@@ -80,8 +67,7 @@ from strategies.rounds import PtxVersions, programs_of_round, selected_forms
 ROUNDS_OF_A_MODULE = {"cuda": 4, "sim": 1, NOWHERE: 4}
 """Draws whose programs share a module, by the runner: 32 programs take ptxas below a second."""
 _FORMS_OF_A_ROUND = 16  # forms whose expansions are looked at beside a round: at most 32 programs
-_IMAGES = {"cuda": 256, "sim": 32, NOWHERE: 1}
-"""Of each program: as long as compiling it."""
+_IMAGES = {"cuda": 256, "sim": 32, NOWHERE: 1}  # of each program: as long as compiling it
 _WRITTEN_IMAGES = 8  # of each program that front ends write: one of each class that reveals most
 _STALL_SECONDS = 900.0  # of silence, then a worker is killed: a GPU takes four starts of 60 s
 
@@ -127,7 +113,7 @@ class MatrixRounds(Rounds):
         versions: PtxVersions,
         seed: int,
         disassembler: Disassembler | None,
-        heartbeat: Heartbeat,
+        heartbeat: protocol.Heartbeat,
     ) -> None:
         self._matrix, self._place, self._disassembler = matrix, place, disassembler
         self._failed_alone: set[tuple[str, Member]] = set()
@@ -181,7 +167,7 @@ class MatrixRounds(Rounds):
         counts, readers = self._report.counts, set(self._matrix.readers(batch.version))
         counts["programs",] += 1
         for member in self._matrix.members:
-            own = BY_MEMBER, member.name
+            own = protocol.BY_MEMBER, member.name
             compiled = isinstance(built.made.get(member), Compiled)
             counts[*own, "compiled"] += compiled
             counts[*own, "not compiled"] += member in readers and not compiled
@@ -239,9 +225,9 @@ class MatrixRounds(Rounds):
         report, counts = self._report, self._report.counts
         for variant in variants:
             self._place.check_runs(variant.compiled)
-        self._heartbeat.enter(Stage.EXPAND)
+        self._heartbeat.enter(protocol.Stage.EXPAND)
         images = batch.images(count, first=first)
-        self._heartbeat.enter(Stage.RUN)
+        self._heartbeat.enter(protocol.Stage.RUN)
         start = partial(self._matrix.device.submit, images=images, entry=batch.entry)
         pending = [start(variant.compiled) for variant in variants]
         expected: dict[tuple[str, ...], list[Images]] = {}
@@ -277,8 +263,8 @@ class MatrixRounds(Rounds):
                 right.extend(variant.members)
             ran += 1
             for member in variant.members:
-                counts[BY_MEMBER, member.name, "compared"] += first == 0
-                counts[BY_MEMBER, member.name, "images"] += count
+                counts[protocol.BY_MEMBER, member.name, "compared"] += first == 0
+                counts[protocol.BY_MEMBER, member.name, "images"] += count
         report.compared += count if ran else 0
         report.failed += count if failed and not ran else 0
         report.unasked += 0 if ran or failed else count
@@ -324,7 +310,7 @@ class MatrixRounds(Rounds):
         if self._told(bucket) or opened is None:
             self._suspect(bucket, lambda: (None, {}))
             return
-        self._heartbeat.enter(Stage.RUN)
+        self._heartbeat.enter(protocol.Stage.RUN)
         runner = MemberRunner(self._matrix.device, guilty[0])
         there = None if guilty[0].toolchain.writes_ptx else seen.built
         subject, shown = self._by_itself(runner, batch, seen.image, there)
@@ -340,7 +326,7 @@ class MatrixRounds(Rounds):
             kind = shown.kind
             bucket = bucket_of_builds(kind, name, guilty, asked, condition=BESIDE)
 
-        def stored() -> Stored:
+        def stored() -> protocol.Stored:
             evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=[shown])
             ready = replace(opened, choice=guilty[0].choice(opened.choice))
             origin = self._origin(seen.first + seen.index)
@@ -368,7 +354,7 @@ class MatrixRounds(Rounds):
         name = "a whole module" if batch is None else families.form_name(batch.form)
         bucket = bucket_of_builds(kind, name, refusal.refusing, list(refusal.verdicts))
 
-        def stored() -> Stored:
+        def stored() -> protocol.Stored:
             files = {MODULE: built.module.ptx.encode()}
             files |= {} if batch is None else {PROGRAM: encode_program(batch.program)}
             return refusal.case(kind, bucket.identity, self._origin()), files
@@ -419,7 +405,7 @@ class MatrixRounds(Rounds):
             for note in notes_of(form, program, seen):
                 case, files = note_case(note, target=target, version=version)
                 report.counts["notes",] += 1
-                report.notes.append(Note(case=case, files=files, row=note.row))
+                report.notes.append(protocol.Note(case=case, files=files, row=note.row))
 
 
 _COUNTERS = (
@@ -457,13 +443,13 @@ class Compilers:
         return replace(self, choice=replace(self.choice, device=device))
 
     @contextmanager
-    def opened(self, heartbeat: Heartbeat) -> Iterator[OpenCheck]:
+    def opened(self, heartbeat: protocol.Heartbeat) -> Iterator[protocol.OpenCheck]:
         """Open the device and the compilers."""
         with placed(self.choice) as place:
             fit = fitting(self.members, place, read_by_all=self.read_by_all)
             opened, newest = place.opened, fit.versions.newest
             forms = selected_forms(self.selection, target=place.target, version=newest)
-            facts = Facts(
+            facts = protocol.Facts(
                 target=place.target,
                 ptx_version=newest,
                 drawn=fit.versions if place.drawn else None,
@@ -483,14 +469,14 @@ class Compilers:
                     disassembler=self.disassembler,
                     heartbeat=heartbeat,
                 )
-                yield OpenCheck(
+                yield protocol.OpenCheck(
                     facts=facts,
                     round=rounds.report,
                     examine=MatrixExaminer(matrix, place, heartbeat).examine,
                     health=lambda: None if opened is None else health_of(opened),
                 )
 
-    def plan(self, facts: Facts) -> Plan:
+    def plan(self, facts: protocol.Facts) -> protocol.Plan:
         name = self.choice.name
         nowhere = name == NOWHERE
         members = [one for one in self.members if one.name in facts.members]
@@ -499,7 +485,7 @@ class Compilers:
         images = self.images or (_WRITTEN_IMAGES if written else _IMAGES[name])
         zeros = ("programs", "binaries", "distinct", "differences", "wrong", "uncompiled",
                  "expansions", "notes")  # fmt: skip
-        words = CheckWords(
+        words = protocol.CheckWords(
             subject=described(members, members) + ("" if nowhere else f" on {facts.device}"),
             where=f"{facts.target} · PTX ISA {facts.versions}",
             case="program" if nowhere else "image",
@@ -508,17 +494,17 @@ class Compilers:
             else "all binaries that ran give what the oracle says",
             nothing_compared=self._nothing_compared(nowhere=nowhere),
             runner="the compilers" if nowhere else "compilers and device",
-            answered="compiled, none executed" if nowhere else CheckWords.answered,
+            answered="compiled, none executed" if nowhere else protocol.CheckWords.answered,
             unasked="that no compiler reads or that the device does not run",
             counters=tuple(
-                ShownCounter(words=(word,), one=one, many=many, odd=odd)
+                protocol.ShownCounter(words=(word,), one=one, many=many, odd=odd)
                 for word, one, many, odd in _COUNTERS
             ),
         )
         # Its number and the seed say all of a round.
         cases = ROUNDS_OF_A_MODULE[name] * programs_of_round(forms, 0) * images
-        drawn = RoundPlan(work=Work(count=images), cases=cases)
-        return Plan(
+        drawn = protocol.RoundPlan(work=Work(count=images), cases=cases)
+        return protocol.Plan(
             words=words,
             forms=frozenset(form.opcode for form in forms),
             coverage=ProgramCoverage,
@@ -549,7 +535,7 @@ class Compilers:
             "accepts, and no more"
         )
 
-    def options(self, facts: Facts) -> Options:
+    def options(self, facts: protocol.Facts) -> protocol.Options:
         return {
             "--runner": self.choice.name,
             "--seed": self.seed,

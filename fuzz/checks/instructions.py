@@ -21,23 +21,7 @@ from corpus import (
     open_corpus,
 )
 from corpus.entry import MODULE
-from fuzz.checks.protocol import (
-    CheckWords,
-    Examination,
-    Facts,
-    Found,
-    FoundState,
-    Heartbeat,
-    OpenCheck,
-    Options,
-    Plan,
-    RoundJob,
-    RoundPlan,
-    RoundReport,
-    ShownCounter,
-    Stage,
-    Stored,
-)
+from fuzz.checks import protocol
 from fuzz.findings.case import made_by
 from fuzz.findings.families import Bucket, bucket_of, core_of, rules_of
 from fuzz.findings.verdicts import expectation_of, kind_of
@@ -173,7 +157,7 @@ class Disagreement:
     def stored(
         self, assemblers: Sequence[Assembler], origin: Origin, identity: Identity | None = None,
         status: ShrinkStatus = ShrinkStatus.RAW,
-    ) -> Stored:  # fmt: skip
+    ) -> protocol.Stored:  # fmt: skip
         """Return it as the corpus takes it, with the module that shows it.
 
         `identity` is what it is named after, if not after itself.
@@ -210,19 +194,19 @@ class Disagreement:
 class InstructionExaminer:
     """Replays disagreements and makes them plainer."""
 
-    def __init__(self, check: Instructions, heartbeat: Heartbeat) -> None:
+    def __init__(self, check: Instructions, heartbeat: protocol.Heartbeat) -> None:
         self._check, self._heartbeat = check, heartbeat
         self._drafts: dict[str, Draft] = {}
         """By the id of a finding that was replayed: it is shrunk later."""
 
-    def examine(self, job: Examination) -> Found:
+    def examine(self, job: protocol.Examination) -> protocol.Found:
         """Replay a disagreement, or make it plainer; one of another campaign stays as it is."""
         entry = open_corpus(job.corpus).get(job.id)
-        self._heartbeat.enter(Stage.RUN)
+        self._heartbeat.enter(protocol.Stage.RUN)
         try:
             one = self._read(entry)
             if one is None:
-                return Found(bucket=job.bucket, state=FoundState.LEFT)
+                return protocol.Found(bucket=job.bucket, state=protocol.FoundState.LEFT)
             bucket, status = job.bucket, ShrinkStatus.RAW
             identity: Identity | None = entry.finding.identity
             if job.seconds is not None:
@@ -231,16 +215,16 @@ class InstructionExaminer:
             else:
                 times = 1 if Response.HUNG in one.outcomes else _REPLAYS
                 if not all(self._replays(one) for _ in range(times)):
-                    return Found(bucket=bucket, state=FoundState.GONE)
+                    return protocol.Found(bucket=bucket, state=protocol.FoundState.GONE)
             origin, check = entry.finding.origin, self._check
             own = Origin(seed=check.seed, round=origin.round if origin is not None else 0)
             case, files = one.stored(check.assemblers, own, identity, status)
-            return Found(
-                bucket=bucket, case=case, files=files, state=FoundState.REPLAYED,
+            return protocol.Found(
+                bucket=bucket, case=case, files=files, state=protocol.FoundState.REPLAYED,
                 settles=job.seconds is not None,
             )  # fmt: skip
         finally:
-            self._heartbeat.enter(Stage.WAIT)
+            self._heartbeat.enter(protocol.Stage.WAIT)
 
     def _read(self, entry: Entry) -> Disagreement | None:
         """Return a stored disagreement, whose instruction is drawn again for its parts.
@@ -349,19 +333,19 @@ class InstructionExaminer:
 class InstructionRounds:
     """Carries out rounds of instructions."""
 
-    def __init__(self, check: Instructions, heartbeat: Heartbeat) -> None:
+    def __init__(self, check: Instructions, heartbeat: protocol.Heartbeat) -> None:
         self._check, self._heartbeat = check, heartbeat
         self._forms = check.selection.forms()
         self._judge = cache(partial(ToolJudge, deadline=HANG_SECONDS))
         self._batch = _FIRST_BATCH
         self._failed: set[str] = set()  # likenesses with which the assembler failed, for any target
 
-    def report(self, job: RoundJob) -> RoundReport:
+    def report(self, job: protocol.RoundJob) -> protocol.RoundReport:
         """Carry out a round, up to its limit or until the coordinator wants an end."""
         target, version, _ = job.plan.work
         heartbeat, coverage = self._heartbeat, InstructionCoverage()
-        report = RoundReport(number=job.number, skip=job.skip, coverage=coverage)
-        heartbeat.enter(Stage.DRAW, round=job.round)
+        report = protocol.RoundReport(number=job.number, skip=job.skip, coverage=coverage)
+        heartbeat.enter(protocol.Stage.DRAW, round=job.round)
         drafts = round_drafts(
             self._forms,
             parse_target(target),
@@ -380,10 +364,12 @@ class InstructionRounds:
             elif hung > _HANGS:
                 self._batch = max(self._batch // _GROWTH, _FIRST_BATCH)
         report.complete = at >= len(drafts)
-        heartbeat.enter(Stage.WAIT)
+        heartbeat.enter(protocol.Stage.WAIT)
         return report
 
-    def _judge_batch(self, drafts: Sequence[Draft], report: RoundReport, job: RoundJob) -> int:
+    def _judge_batch(
+        self, drafts: Sequence[Draft], report: protocol.RoundReport, job: protocol.RoundJob
+    ) -> int:
         """Judge instructions and compare; return how many hung."""
         target, version, costly = job.plan.work
         heartbeat, documented = self._heartbeat, forms_by_opcode()
@@ -394,7 +380,7 @@ class InstructionRounds:
             or draft.opcode in documented
             or costly.get(likeness(draft), 0) < _COSTLY_ENOUGH
         }
-        heartbeat.enter(Stage.ORACLE)
+        heartbeat.enter(protocol.Stage.ORACLE)
         verdicts = {text: verdict_of(text, target=target, ptx_version=version) for text in asked}
 
         def doubt(text: str) -> Doubt:
@@ -402,14 +388,14 @@ class InstructionRounds:
                 return Doubt.NONE
             return Doubt.STRONG if likeness(asked[text]) in self._failed else Doubt.SOME
 
-        heartbeat.enter(Stage.RUN)
+        heartbeat.enter(protocol.Stage.RUN)
         texts = list(asked)
         judged = {
             which: self._judge(assembler, target=target, version=version).judge(texts, doubt)
             for which, assembler in enumerate(self._check.assemblers)
             if not which or assembler.accepts(version, target)
         }
-        heartbeat.enter(Stage.ORACLE)
+        heartbeat.enter(protocol.Stage.ORACLE)
         report.cases += len(drafts)
         report.unasked += len(drafts) - len(asked)
         report.coverage.programs += len(asked)
@@ -472,9 +458,9 @@ class Instructions:
         return self
 
     @contextmanager
-    def opened(self, heartbeat: Heartbeat) -> Iterator[OpenCheck]:
-        yield OpenCheck(
-            facts=Facts(
+    def opened(self, heartbeat: protocol.Heartbeat) -> Iterator[protocol.OpenCheck]:
+        yield protocol.OpenCheck(
+            facts=protocol.Facts(
                 target=self.target or "",
                 ptx_version=self.ptx_version or "",
                 version=self.assemblers[0].label,
@@ -484,7 +470,7 @@ class Instructions:
             examine=InstructionExaminer(self, heartbeat).examine,
         )
 
-    def plan(self, facts: Facts) -> Plan:
+    def plan(self, facts: protocol.Facts) -> protocol.Plan:
         forms = self.selection.forms()
         if not forms:
             raise UsageError(
@@ -498,7 +484,7 @@ class Instructions:
         where = targets[0] if len(targets) == 1 else f"{len(targets)} targets"
         to = f" to {versions[-1]}" if len(versions) > 1 else ""
 
-        def round_of(number: int, known: Coverage) -> RoundPlan:
+        def round_of(number: int, known: Coverage) -> protocol.RoundPlan:
             target, version = pair_of_round(first, pairs, seed=self.seed, number=number)
             start = f"{target.name} {version} "
             costly = {
@@ -506,10 +492,10 @@ class Instructions:
                 for name, count in known.counts["costly"].items()
                 if name.startswith(start)
             }
-            return RoundPlan(work=(target.name, str(version), costly), cases=ROUND_CASES)
+            return protocol.RoundPlan(work=(target.name, str(version), costly), cases=ROUND_CASES)
 
-        return Plan(
-            words=CheckWords(
+        return protocol.Plan(
+            words=protocol.CheckWords(
                 subject=_subject(self.assemblers),
                 where=f"{where} · PTX ISA {versions[0]}{to}",
                 case="instruction",
@@ -521,7 +507,7 @@ class Instructions:
                 runner="the assembler",
                 answered="not compared (undefined, or no matrix instruction)",
                 counters=tuple(
-                    ShownCounter(
+                    protocol.ShownCounter(
                         words=("oracle", verdict.value), one=verdict.value, many=verdict.value
                     )
                     for verdict in (Verdict.LEGAL, Verdict.ILLEGAL)
@@ -537,7 +523,7 @@ class Instructions:
             },
         )
 
-    def options(self, facts: Facts) -> Options:
+    def options(self, facts: protocol.Facts) -> protocol.Options:
         return {
             "--runner": "ptxas",
             "--seed": self.seed,

@@ -13,17 +13,7 @@ from numpy.typing import NDArray
 
 from corpus import Kind, ShrinkStatus
 from fuzz.campaign.heartbeat import BeatingRunner
-from fuzz.checks.protocol import (
-    FAULTS,
-    Found,
-    FoundState,
-    Heartbeat,
-    Outcomes,
-    RoundJob,
-    RoundReport,
-    Stage,
-    Stored,
-)
+from fuzz.checks import protocol
 from fuzz.checks.rounds import Rounds
 from fuzz.compilers.members import Built, BuiltVariant, Member
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
@@ -103,7 +93,7 @@ class ImageLaunch:
     """The number of each of them among those of the program, (count,)."""
 
 
-_Group = tuple[Found, list[int]]
+_Group = tuple[protocol.Found, list[int]]
 """Wrong images of one bucket, and the places of those of them that were judged."""
 
 
@@ -117,7 +107,7 @@ class ProgramRounds(Rounds):
         versions: PtxVersions,
         seed: int,
         selection: Selection,
-        heartbeat: Heartbeat,
+        heartbeat: protocol.Heartbeat,
     ) -> None:
         choice = ready.choice
         self._ready = ready
@@ -141,7 +131,7 @@ class ProgramRounds(Rounds):
             toolchains=(choice.toolchain,),
         )
 
-    def report(self, job: RoundJob) -> RoundReport:
+    def report(self, job: protocol.RoundJob) -> protocol.RoundReport:
         """Carry out a round, up to its limit or until the coordinator wants an end."""
         self.verified, self._odd, self._looked_at = [], set(), {}
         return super().report(job)
@@ -172,7 +162,7 @@ class ProgramRounds(Rounds):
         self._report.counts["programs", "compiled"] += bool(variants)
         for fault in self._faults if variants else ():
             applies = fault.applies(entry_text(built.module.ptx, batch.entry))
-            self._report.counts[FAULTS, fault.name] += applies
+            self._report.counts[protocol.FAULTS, fault.name] += applies
 
     def _work_on(self, batch: Batch, built: Built, place: int, end: int) -> None:
         done = self._report.compared
@@ -202,11 +192,11 @@ class ProgramRounds(Rounds):
 
     def _run(self, batch: Batch, built: Built, compiled: Compiled, first: int, count: int) -> None:
         report, target = self._report, compiled.oracle_target
-        self._heartbeat.enter(Stage.EXPAND)
+        self._heartbeat.enter(protocol.Stage.EXPAND)
         # What the oracle works on together is of one kind: special values slow down their company.
         images = self._runner.lease(count, batch.program.image_bytes)
         numbers = expand_by_class(batch.recipe, batch.program, images, first=first)
-        self._heartbeat.enter(Stage.RUN)
+        self._heartbeat.enter(protocol.Stage.RUN)
         pending = self._runner.submit(compiled, images, entry=batch.entry)
         wrong = self._wrong(batch, target, images, pending.collect)
         ran = pending.collect()
@@ -293,7 +283,7 @@ class ProgramRounds(Rounds):
             culprit = culprits[chosen[0]]
             self._report.counts["verdicts", kind.value] += count
             own = looks[kind] if culprit is None else families.bucket_of_culprit(kind, culprit)
-            groups.append((Found(bucket=own, cases=count), chosen))
+            groups.append((protocol.Found(bucket=own, cases=count), chosen))
         runner = CompiledOnce(self._runner)
 
         def fails(place: int) -> bool:
@@ -401,7 +391,7 @@ class ProgramRounds(Rounds):
     def _stored(
         self, batch: Batch, image: NDArray[np.uint8], number: int, seen_in: Attempt, bucket: Bucket,
         module: KernelModule | None = None, **details: str,
-    ) -> Stored:  # fmt: skip
+    ) -> protocol.Stored:  # fmt: skip
         module = module or self._emitted(batch)
         subject = Subject(module=module, program=batch.program, image=image.copy())
         kind = seen_in.kind or Kind.FLAKY
@@ -423,7 +413,7 @@ class ProgramRounds(Rounds):
         sums = np.fromiter((zlib.crc32(image) for image in actual), np.uint32, len(actual))
         whole = sums if before is None else np.concatenate((before.sums, sums))
         name = f"{ready.uuid} ({job.device})" if ready.uuid else job.device
-        report.outcomes = Outcomes(device=name, sums=whole)
+        report.outcomes = protocol.Outcomes(device=name, sums=whole)
         if job.against is None or report.disagreement is not None:
             return
         other = job.against.sums[place : place + len(sums)]
@@ -439,8 +429,12 @@ class ProgramRounds(Rounds):
         number = int(launch.numbers[index])
         said = f"{name} {agrees} with the oracle; {its} gave something else"
         case, files = self._stored(launch.batch, image, number, seen_in, bucket, devices=said)
-        report.disagreement = Found(
-            bucket=bucket, case=case, files=files, cases=len(differ), state=FoundState.REPLAYED
+        report.disagreement = protocol.Found(
+            bucket=bucket,
+            case=case,
+            files=files,
+            cases=len(differ),
+            state=protocol.FoundState.REPLAYED,
         )
 
 

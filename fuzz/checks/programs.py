@@ -10,23 +10,10 @@ from functools import cached_property
 from typing import Any, cast
 
 from fuzz.campaign.heartbeat import BeatingRunner, health_of
+from fuzz.checks import protocol
 from fuzz.checks.examining import Examiner
 from fuzz.checks.fresh_rounds import FreshRounds
 from fuzz.checks.program_rounds import ProgramRounds
-from fuzz.checks.protocol import (
-    CheckWords,
-    Counts,
-    Facts,
-    Heartbeat,
-    OpenCheck,
-    Options,
-    Plan,
-    RoundJob,
-    RoundPlan,
-    RoundReport,
-    ShownCounter,
-    Stage,
-)
 from fuzz.checks.rounds import Work
 from fuzz.kinds import KINDS
 from fuzz.runner import (
@@ -78,7 +65,7 @@ class UndefinedPrograms:
     """
 
     def __init__(
-        self, ready: OpenRunner, seed: int, forms: Sequence[Form], heartbeat: Heartbeat,
+        self, ready: OpenRunner, seed: int, forms: Sequence[Form], heartbeat: protocol.Heartbeat,
         stack: ExitStack,
     ) -> None:  # fmt: skip
         self._ready, self._seed, self._forms = ready, seed, forms
@@ -91,15 +78,15 @@ class UndefinedPrograms:
         runner = BeatingRunner(open_runner(choice).runner, self._heartbeat)
         return self._stack.enter_context(runner)
 
-    def counts(self, number: int) -> Counts | None:
+    def counts(self, number: int) -> protocol.Counts | None:
         """Run the programs that belong to a round, in one of 16; None if that was interrupted.
 
         Raises WarpfuzzError if no second runner can be opened.
         """
-        counts: Counts = Counter()
+        counts: protocol.Counts = Counter()
         if number % EPOCH:
             return counts
-        self._heartbeat.enter(Stage.DRAW, round=number)
+        self._heartbeat.enter(protocol.Stage.DRAW, round=number)
         drawn = [
             (program, expand(recipe, program, _IMAGES))
             for program, recipe in undefined_of_round(
@@ -110,7 +97,7 @@ class UndefinedPrograms:
             if self._heartbeat.interrupted:
                 return None
             if reasons := undefined(program, target=self._ready.target):
-                self._heartbeat.enter(Stage.RUN)
+                self._heartbeat.enter(protocol.Stage.RUN)
                 made = self._runner.compile(emit(program, module=self._module))
                 ran = made if isinstance(made, Failure) else self._runner.run(made, images)
                 outcome = "ran"
@@ -118,7 +105,7 @@ class UndefinedPrograms:
                     named = ran.trouble.name.lower().replace("_", " ")
                     outcome = _OUTCOMES.get(ran.trouble, named)
                 counts["undefined", reasons[0].cause.value, outcome] += 1
-        self._heartbeat.enter(Stage.WAIT)
+        self._heartbeat.enter(protocol.Stage.WAIT)
         return counts
 
 
@@ -147,12 +134,14 @@ class Programs:
         return replace(self, choice=replace(self.choice, device=device))
 
     @contextmanager
-    def opened(self, heartbeat: Heartbeat) -> Iterator[OpenCheck]:
+    def opened(self, heartbeat: protocol.Heartbeat) -> Iterator[protocol.OpenCheck]:
         """Open the runner. Raises as `fuzz.runner.opened` does."""
         with opened(self.choice) as ready, ExitStack() as stack:
             yield self.on_runner(ready, heartbeat, stack)
 
-    def on_runner(self, ready: OpenRunner, heartbeat: Heartbeat, stack: ExitStack) -> OpenCheck:
+    def on_runner(
+        self, ready: OpenRunner, heartbeat: protocol.Heartbeat, stack: ExitStack
+    ) -> protocol.OpenCheck:
         """Return what runs programs and examines findings on a runner."""
         versions = drawn_versions(ready)
         # What is not drawn by rounds is written in the version that has all their forms.
@@ -169,7 +158,7 @@ class Programs:
                 f"{len(unjudged)} of the forms that multiply: the model {model} has no figures of "
                 "them, so that any result that the ISA permits counts as right",
             )
-        facts = Facts(
+        facts = protocol.Facts(
             target=ready.target,
             ptx_version=versions.newest,
             drawn=versions if len(versions.every) > 1 else None,
@@ -191,7 +180,7 @@ class Programs:
         examiner = Examiner(ready, heartbeat)
         stack.callback(examiner.close)
 
-        def carry_out(job: RoundJob) -> RoundReport:
+        def carry_out(job: protocol.RoundJob) -> protocol.RoundReport:
             report = rounds.report(job)
             if self.undefined and report.complete:
                 counts = undefined.counts(job.round)
@@ -202,21 +191,21 @@ class Programs:
                 idle.after(job.round, report, rounds.verified)
             return report
 
-        return OpenCheck(
+        return protocol.OpenCheck(
             facts=facts,
             round=carry_out,
             examine=examiner.examine,
             health=lambda: health_of(ready),
         )
 
-    def plan(self, facts: Facts) -> Plan:
+    def plan(self, facts: protocol.Facts) -> protocol.Plan:
         choice = self.choice
         device = Speed.NATIVE if choice.name == "cuda" else Speed.INTERPRETED
         # Beside a reference the oracle vouches for the program: a few images do.
         speed = Speed.INTERPRETED if self.reference else device
         forms = selected_forms(self.selection, target=facts.target, version=facts.ptx_version)
 
-        def round_of(number: int, known: Coverage) -> RoundPlan:
+        def round_of(number: int, known: Coverage) -> protocol.RoundPlan:
             reached = cast(ProgramCoverage, known)
             focuses = round_focuses(forms, seed=self.seed, number=number, reached=reached)
             count = self.images or images_per_program(number, speed)
@@ -227,17 +216,17 @@ class Programs:
                 most_of_forms=self.images or MOST_OF_FORMS,
                 fresh=fresh,
             )
-            return RoundPlan(work=work, cases=len(focuses) * count)
+            return protocol.RoundPlan(work=work, cases=len(focuses) * count)
 
-        def trouble(counts: Counts, said: str) -> str:
+        def trouble(counts: protocol.Counts, said: str) -> str:
             failed = counts["programs", "failed"] + counts["programs", "unsupported"]
             if counts["programs", "compiled"] or failed < _NOTHING_COMPILES:
                 return ""
             none = f"none of {failed} programs was compiled, so nothing can be run"
             return f"{none}; the last failed so: {said}"
 
-        return Plan(
-            words=CheckWords(
+        return protocol.Plan(
+            words=protocol.CheckWords(
                 subject=", with ".join(filter(None, (facts.device, choice.options))),
                 where=f"{facts.target} · PTX ISA {facts.versions}",
                 case="image",
@@ -245,7 +234,9 @@ class Programs:
                 nothing_compared="no program ran to its end",
                 unasked="not run, because their program had failed already or is not supported",
                 counters=tuple(
-                    ShownCounter(words=("programs", word), one=one, many=many, odd=word == "failed")
+                    protocol.ShownCounter(
+                        words=("programs", word), one=one, many=many, odd=word == "failed"
+                    )
                     for word, one, many in (
                         ("compiled", "program", ""),
                         ("failed", "not compiled", "not compiled"),
@@ -272,7 +263,7 @@ class Programs:
             },
         )
 
-    def options(self, facts: Facts) -> Options:
+    def options(self, facts: protocol.Facts) -> protocol.Options:
         choice = self.choice
         return {
             "--runner": choice.name,

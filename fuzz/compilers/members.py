@@ -38,6 +38,7 @@ from oracle.isa.targets import (
     parse_version,
 )
 from oracle.program.program import Program, requirements
+from runners import protocol
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.disassembly import WHEEL, Disassembler
 from runners.assemblers.machine_code import is_cubin, kernel_digests
@@ -45,16 +46,6 @@ from runners.compilers import Selected, as_assembler, as_front_end
 from runners.cuda.compilation import Compiler
 from runners.emission import emit
 from runners.kernels import KernelModule
-from runners.protocol import (
-    ClosedAtTheEnd,
-    Collected,
-    Compiled,
-    Failure,
-    ForwardingRunner,
-    Pending,
-    Runner,
-    Trouble,
-)
 from runners.ptx_text import is_ptx, ptx_digests, with_header
 from runners.toolchains import DRIVER, Toolchain
 from runners.variants import PLAIN, Variant
@@ -63,22 +54,22 @@ from strategies.features import FEATURES, Feature, Focus
 from strategies.programs import programs
 from strategies.rounds import PtxVersions, versions_up_to
 
-NOWHERE = "ptxas"
-"""Name of the runner that runs nothing: compilers alone."""
-COMPILE_SECONDS = 60.0
-"""Time for a module; one of 60 programs takes ptxas 13.5 about 1 s (2026-11)."""
+NOWHERE = "ptxas"  # name of the runner that runs nothing: compilers alone
+COMPILE_SECONDS = 60.0  # time for a module; one of 60 programs takes ptxas 13.5 about 1 s (2026-11)
 
 _MEMORY_BYTES = 4 << 20
 """Machine code that one member remembers, of 68 and more: a module of 60 programs has 0.4 MB."""
 
 
-class Device(Runner, Protocol):
+class Device(protocol.Runner, Protocol):
     """A runner that takes code of any compiler."""
 
-    def compile_with(self, compiler: Compiler, module: KernelModule) -> Compiled | Failure:
+    def compile_with(
+        self, compiler: Compiler, module: KernelModule
+    ) -> protocol.Compiled | protocol.Failure:
         """Compile a module without loading it; several threads may do so."""
 
-    def architecture(self, target: str) -> str | Failure:
+    def architecture(self, target: str) -> str | protocol.Failure:
         """Return the architecture for which modules of a target are compiled."""
 
 
@@ -187,21 +178,23 @@ def with_outcomes(case: Case, outcomes: Mapping[Member, str]) -> Case:
     return msgspec.structs.replace(case, runners=(*others, own), details=details)
 
 
-class NoDevice(ClosedAtTheEnd):
+class NoDevice(protocol.ClosedAtTheEnd):
     """A device for compilers alone, which compile modules for their own targets."""
 
-    def capabilities(self, *_: object, **__: object) -> Failure:
+    def capabilities(self, *_: object, **__: object) -> protocol.Failure:
         """Say that nothing runs here."""
         said = "compilers alone run nothing; choose --runner cuda or sim"
-        return Failure(trouble=Trouble.UNSUPPORTED, message=said)
+        return protocol.Failure(trouble=protocol.Trouble.UNSUPPORTED, message=said)
 
     compile = run = capabilities
 
-    def submit(self, *_: object, **__: object) -> Pending:
+    def submit(self, *_: object, **__: object) -> protocol.Pending:
         """Say that nothing runs here."""
-        return Collected(outcome=self.capabilities())
+        return protocol.Collected(outcome=self.capabilities())
 
-    def compile_with(self, compiler: Compiler, module: KernelModule) -> Compiled | Failure:
+    def compile_with(
+        self, compiler: Compiler, module: KernelModule
+    ) -> protocol.Compiled | protocol.Failure:
         """Compile a module for its own target."""
         return compiler.compile(module, module.target)
 
@@ -213,14 +206,14 @@ class NoDevice(ClosedAtTheEnd):
         """Nothing is held open."""
 
 
-class MemberRunner(ForwardingRunner):
+class MemberRunner(protocol.ForwardingRunner):
     """A device whose modules one member compiles; closing it leaves the device open."""
 
     def __init__(self, device: Device, member: Member) -> None:
         super().__init__(device)
         self._device, self._compiler = device, member.compiler
 
-    def compile(self, module: KernelModule) -> Compiled | Failure:
+    def compile(self, module: KernelModule) -> protocol.Compiled | protocol.Failure:
         """Compile a module; the first batch loads it."""
         return self._device.compile_with(self._compiler, module)
 
@@ -259,7 +252,7 @@ class RunPlace:
     drawn: bool = False
     """Whether nobody asked for a version, so that rounds draw it from what members read."""
 
-    def check_runs(self, compiled: Compiled) -> None:
+    def check_runs(self, compiled: protocol.Compiled) -> None:
         """Raise UsageError if the device cannot show what a compiler made of a module."""
         simulated = self.opened is not None and self.opened.choice.name == "sim"
         if simulated and not is_ptx(compiled.code):
@@ -283,7 +276,7 @@ def placed(choice: RunnerChoice) -> Iterator[RunPlace]:
             found = stack.enter_context(opened(choice))
             device, target, ptx_version = device_of(found), found.target, found.ptx_version
         architecture = device.architecture(target)
-        if isinstance(architecture, Failure):
+        if isinstance(architecture, protocol.Failure):
             raise InfrastructureError(f"{architecture}")
         yield RunPlace(
             device=device, opened=found, target=target, ptx_version=ptx_version,
@@ -354,12 +347,12 @@ class Built:
     """One module as every member compiled it."""
 
     module: KernelModule
-    made: Mapping[Member, Compiled | Failure]  # in the order of the members
+    made: Mapping[Member, protocol.Compiled | protocol.Failure]  # in the order of the members
 
     @property
-    def failed(self) -> Mapping[Member, Failure]:
+    def failed(self) -> Mapping[Member, protocol.Failure]:
         """The members that did not compile it."""
-        return {one: made for one, made in self.made.items() if isinstance(made, Failure)}
+        return {one: made for one, made in self.made.items() if isinstance(made, protocol.Failure)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -367,7 +360,7 @@ class BuiltVariant:
     """One binary of a kernel, and who made it."""
 
     members: tuple[Member, ...]
-    compiled: Compiled  # code of the first member
+    compiled: protocol.Compiled  # code of the first member
 
 
 class BuildMatrix:
@@ -423,9 +416,9 @@ class BuildMatrix:
 
     def variants(self, built: Built, entry: str) -> Sequence[BuiltVariant]:
         """Return the distinct binaries of a kernel: identical machine code is run once."""
-        groups: dict[str, tuple[Compiled, list[Member]]] = {}
+        groups: dict[str, tuple[protocol.Compiled, list[Member]]] = {}
         for member, compiled in built.made.items():
-            if isinstance(compiled, Compiled):
+            if isinstance(compiled, protocol.Compiled):
                 key = self._identity(compiled, entry)
                 groups.setdefault(key, (compiled, []))[1].append(member)
         return [
@@ -437,7 +430,7 @@ class BuildMatrix:
         """Forget the machine code of modules that are over."""
         self._codes.clear()
 
-    def _identity(self, compiled: Compiled, entry: str) -> str:
+    def _identity(self, compiled: protocol.Compiled, entry: str) -> str:
         """Return what is equal for code that does the same on this device."""
         if compiled.key not in self._codes:
             digests: dict[str, str] = {}
@@ -482,7 +475,7 @@ def expansion_asker(
                 f"{member.version} takes no module with .version {version} and .target {target}"
             )
         compiled = member.compiler.compile(module, target)
-        if isinstance(compiled, Failure):
+        if isinstance(compiled, protocol.Failure):
             return Rerun(label="not compiled", kind=None, way=Basis.JUDGED)
         found = disassembler.expansions(compiled.code).get(kernel.entry)
         # No expansion is against the ISA.
@@ -559,7 +552,7 @@ def listings(
     alike: dict[object, Mapping[str, Counter[str]]] = {}
     found = {}
     for member, made in built.made.items():
-        if isinstance(made, Compiled) and is_cubin(made.code):
+        if isinstance(made, protocol.Compiled) and is_cubin(made.code):
             kernels: object = made.code
             with suppress(ValueError):
                 kernels = tuple(sorted(kernel_digests(made.code).items())) or made.code

@@ -13,16 +13,7 @@ from corpus import BrokenEntryError, open_corpus
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken
 from fuzz.campaign.pool import Event, Lost, RoundEnd, WorkerPool, pickled
 from fuzz.campaign.status import ACTOR, GONE, JOINED, NODE, THERE, Changed, WorkerStatus
-from fuzz.checks.protocol import (
-    Check,
-    Facts,
-    Found,
-    FoundState,
-    Job,
-    Outcomes,
-    RoundJob,
-    RoundReport,
-)
+from fuzz.checks import protocol
 from fuzz.fleet.host import (
     ActorGoneError,
     Begun,
@@ -63,12 +54,13 @@ class _Actor:
     step: str = "begin"  # the method that was called last
     called: float = 0.0
     begun: Begun | None = None
-    facts: Facts | None = None
+    facts: protocol.Facts | None = None
     progress: WorkerStatus = field(default_factory=lambda: together(()))
-    left_out: str = ""
-    """Why it gets no jobs; it keeps its GPU, so that no other actor comes to it."""
-    jobs: dict[int, Job] = field(default_factory=dict)  # by ticket: what it has not done yet
-    outgoing: list[tuple[int, RoundJob | Parcel]] = field(default_factory=list)
+    left_out: str = ""  # why it gets no jobs; it keeps its GPU, so that no other actor comes to it
+    jobs: dict[int, protocol.Job] = field(
+        default_factory=dict
+    )  # by ticket: what it has not done yet
+    outgoing: list[tuple[int, protocol.RoundJob | Parcel]] = field(default_factory=list)
     rounds: int = 0  # how many of the jobs are rounds
 
     @property
@@ -83,12 +75,14 @@ class FleetPool(WorkerPool):
     same device, 0 to 1.
     """
 
-    def __init__(self, check: Check, cluster: Cluster, *, repeat: float = 0.0) -> None:
+    def __init__(self, check: protocol.Check, cluster: Cluster, *, repeat: float = 0.0) -> None:
         super().__init__()
         self._check, self._cluster, self._workers = check, cluster, cluster.workers
         self._repeat, self._pickled = repeat, pickled(check)
         self._repeats: set[int] = set()  # tickets of rounds that are carried out once more
-        self._to_repeat: deque[tuple[_Actor, RoundJob, Outcomes]] = deque(maxlen=_MOST_REPEATS)
+        self._to_repeat: deque[tuple[_Actor, protocol.RoundJob, protocol.Outcomes]] = deque(
+            maxlen=_MOST_REPEATS
+        )
         """Rounds for another device of the same kind, with what the first one made of them."""
         self._actors: dict[int, _Actor] = {}  # by slot
         self._tickets = 0
@@ -96,7 +90,7 @@ class FleetPool(WorkerPool):
         """By the number of a round: actors that died while they had it."""
         self._begin_deaths, self._begin_died, self._why = 0, 0.0, ""
         self._interrupted = self._closed = False
-        self._first: Facts | None = None
+        self._first: protocol.Facts | None = None
         self._cases: Counter[int] = Counter()  # by slot: those of the actors that had it before
         self._free: list[_Actor] = []
         self._wanted = 0  # actors that there should be
@@ -139,8 +133,8 @@ class FleetPool(WorkerPool):
             places = (self._workers + 1) * len(ready)
         return max(0, places - sum(len(one.jobs) - one.rounds for one in ready))
 
-    def give(self, job: Job) -> None:
-        if isinstance(job, RoundJob):
+    def give(self, job: protocol.Job) -> None:
+        if isinstance(job, protocol.RoundJob):
             actor = self._free.pop()
             # Always the same ones are carried out once more.
             chance = derived_seed(self._check.seed, "repeat", job.number) / 2**64
@@ -154,7 +148,7 @@ class FleetPool(WorkerPool):
             parcel = job, entry.finding, entry.files()
         except (UsageError, BrokenEntryError):
             # A corpus is open to everybody: the finding may have been pruned in the meantime.
-            left = Found(bucket=job.bucket, state=FoundState.LEFT)
+            left = protocol.Found(bucket=job.bucket, state=protocol.FoundState.LEFT)
             self._events.append(RoundEnd(job=job, report=left))
             return
         self._send(min(self._ready(), key=lambda one: len(one.jobs) - one.rounds), job, parcel)
@@ -176,10 +170,10 @@ class FleetPool(WorkerPool):
             else:
                 self._to_repeat.append((first, job, outcomes))
 
-    def _send(self, actor: _Actor, job: Job, given: RoundJob | Parcel) -> None:
+    def _send(self, actor: _Actor, job: protocol.Job, given: protocol.RoundJob | Parcel) -> None:
         self._tickets += 1
         actor.jobs[self._tickets] = job
-        actor.rounds += isinstance(job, RoundJob)
+        actor.rounds += isinstance(job, protocol.RoundJob)
         actor.outgoing.append((self._tickets, given))
 
     def interrupt(self) -> None:
@@ -249,17 +243,17 @@ class FleetPool(WorkerPool):
             self._call(actor, "open", self._pickled, self._workers)
 
     def _news(
-        self, actor: _Actor, messages: Sequence[Facts | Ended | Broken],
+        self, actor: _Actor, messages: Sequence[protocol.Facts | Ended | Broken],
         progress: WorkerStatus, alive: bool,
     ) -> None:  # fmt: skip
         actor.progress = progress
         for message in messages:
             match message:
-                case Facts() if actor.facts is None:
+                case protocol.Facts() if actor.facts is None:
                     self._opened(actor, message)
                 case Ended() if message.ticket in actor.jobs:
                     job = actor.jobs.pop(message.ticket)
-                    actor.rounds -= isinstance(job, RoundJob)
+                    actor.rounds -= isinstance(job, protocol.RoundJob)
                     self._ended(actor, job, message)
                 case Broken() if message.cause is UsageError or not alive:
                     self._leave_out(actor, message)
@@ -267,17 +261,17 @@ class FleetPool(WorkerPool):
             nobody = "it has no worker process any more"
             self._leave_out(actor, Broken(cause=InfrastructureError, message=nobody))
 
-    def _ended(self, actor: _Actor, job: Job, ended: Ended) -> None:
+    def _ended(self, actor: _Actor, job: protocol.Job, ended: Ended) -> None:
         report = ended.report
         if ended.ticket in self._repeats:
             self._repeats.discard(ended.ticket)
-            if isinstance(report, RoundReport) and report.disagreement is not None:
+            if isinstance(report, protocol.RoundReport) and report.disagreement is not None:
                 self._events.append(report.disagreement)
             return
         if report is None:
             self._events.append(Lost(job=job, how=ended.how, guilty=ended.guilty))
             return
-        if isinstance(report, RoundReport) and isinstance(job, RoundJob):
+        if isinstance(report, protocol.RoundReport) and isinstance(job, protocol.RoundJob):
             self._deaths.pop(report.number, None)
             # To compare them with another device.
             outcomes, report.outcomes = report.outcomes, None
@@ -288,7 +282,7 @@ class FleetPool(WorkerPool):
                 report.health = replace(report.health, host=actor.begun.host)
         self._events.append(RoundEnd(job=job, report=report))
 
-    def _opened(self, actor: _Actor, facts: Facts) -> None:
+    def _opened(self, actor: _Actor, facts: protocol.Facts) -> None:
         first = self._first = self._first or facts
         mine = (facts.target, facts.versions, facts.members)
         if mine != (first.target, first.versions, first.members):
@@ -340,7 +334,7 @@ class FleetPool(WorkerPool):
                 self._repeats.discard(ticket)
                 continue
             to_blame = False
-            if guilty and isinstance(job, RoundJob):
+            if guilty and isinstance(job, protocol.RoundJob):
                 self._deaths[job.number] += 1
                 to_blame = self._deaths[job.number] >= _JOB_DEATHS
             self._events.append(Lost(job=job, how=how, guilty=to_blame))

@@ -252,8 +252,7 @@ _DEVICE = re.compile(
     r"^(?:GPU (?P<gpu>\d+): .*|\s+(?P<slice>MIG \S+)\s+Device\s+(?P<place>\d+): )"
     r"\(UUID: (?P<uuid>[\w-]+)\)$",
     re.MULTILINE,
-)
-"""A line of `nvidia-smi -L` (MIG User Guide, Device Enumeration)."""
+)  # a line of `nvidia-smi -L` (MIG User Guide, Device Enumeration)
 
 
 def listed_devices() -> list[tuple[str, str]]:
