@@ -149,7 +149,7 @@ class OpenRunner:
     uuid: str = ""  # what tells a GPU from all others; empty where nothing does
     cuda: str = ""  # highest version that the driver supports, such as "13.0"; empty without
     release: str = ""
-    """Of CUDA whose compiler makes its code, "12.4" or "unknown"; empty where PTX is run as it is."""
+    """Of CUDA whose compiler makes its code, "12.4" or "unknown"; empty where PTX is run itself."""
 
     @property
     def oracle_target(self) -> str:
@@ -197,7 +197,7 @@ def best_runner(*, planted: bool, device_faults: bool, has_assembler: Callable[[
 
 def hardware_runner(asked: str | None) -> str:
     """Return the runner of a command about hardware: a GPU, unless another one is asked for."""
-    return asked or "cuda"
+    return asked or "cuda"  # never simulated: a broken host would pass for a sound one
 
 
 def has_device_fault(names: tuple[str, ...]) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -88,8 +89,8 @@ class ImageLaunch:
     batch: Batch
     built: Built
     compiled: Compiled
-    images: Images  # before the program
-    numbers: NDArray[np.intp] | NDArray[np.uint64]
+    images: Images = field(default_factory=lambda: np.zeros((0, 0), np.uint8))  # before it
+    numbers: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.intp))
     """The number of each of them among those of the program, (count,)."""
 
 

@@ -35,17 +35,6 @@ def test_a_time_that_nobody_can_wait_for_is_refused():
 amounts = st.none() | st.integers(0, 100)
 
 
-@given(amounts, amounts, st.integers(0, 100), st.integers(0, 100))
-def test_a_budget_is_spent_when_one_of_its_limits_is_reached(most, cases, seconds, done):
-    spent = Budget(seconds=most, cases=cases).reason(seconds, done)
-    reached = [
-        limit
-        for limit, now in ((most, seconds), (cases, done))
-        if limit is not None and now >= limit
-    ]
-    assert bool(spent) == bool(reached)
-
-
 limits = st.none() | st.integers(1, 10**12)
 
 

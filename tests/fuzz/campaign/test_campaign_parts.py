@@ -217,16 +217,6 @@ def test_a_provisional_family_is_confirmed_ever_more_rarely_and_never_for_the_la
     assert confirmed == [1, 2, 4, 8, 16, 32, 64]
 
 
-def test_what_a_family_turned_out_to_be_is_found_through_every_name_it_had(tmp_path: Path) -> None:
-    triage = Triage(
-        corpus=create_corpus(tmp_path / "found", generator="test"),
-        known=Known(entries=()),
-        shrinks=lambda _: False,
-    )
-    triage.turned.update({"looks": "beside others", "beside others": "store", "once": ""})
-    assert [triage.turned_out(key) for key in ("looks", "once", "new")] == ["", "", None]
-
-
 def test_of_what_looks_alike_some_wait_on_the_disk_and_the_others_are_met_again(
     tmp_path: Path,
 ) -> None:
