@@ -18,7 +18,7 @@ from corpus.entry import EXPECTED, KERNEL
 from corpus.finding import BESIDE, DIVERGED, WRONG_STEP
 from corpus.programs import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
-from fuzz.checks.program_rounds import CompiledOnce, nothing_compiles
+from fuzz.checks.program_rounds import nothing_compiles
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
 from fuzz.compilers.members import BuildMatrix, Member, MemberRunner, with_outcomes
 from fuzz.diagnosis.culprit import culprit_of, in_company
@@ -119,7 +119,7 @@ class Examiner:
     ) -> None:
         self._heartbeat, self._parties = heartbeat, parties
         self._ready = replace(ready, runner=BeatingRunner(ready.runner, heartbeat))
-        self._once = CompiledOnce(self._ready.runner)
+        self._once = BeatingRunner(ready.runner, heartbeat, keeps=True)
         self._alike: dict[tuple[str, str, Module], tuple[str, ...]] = {}
         self._others: dict[RunnerChoice, Runner | None] = {}
         """Other runners than the one that found something, opened when they are needed."""

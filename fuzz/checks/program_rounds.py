@@ -34,7 +34,7 @@ from runners.emission import emit
 from runners.faults import by_name
 from runners.isolation import FailingImage, Isolation, isolate
 from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Ran, Runner, Trouble
+from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
 from runners.ptx_text import entry_text
 from strategies.contents import expand_by_class
 from strategies.coverage import Batch
@@ -52,7 +52,6 @@ _JUDGED = 8
 """Differing images of a batch that are looked at: the bounds of 32 took four times as long, a
 tenth of a worker's time with a fault in every sixth image (2026-11-23)."""
 _TRIED_ALONE = 4  # wrong images that are run by themselves, until one is wrong again
-_MODULES_KEPT = 64  # of one examination that are not compiled again
 
 
 def nothing_compiles(runner: Runner, module: Module) -> bool:
@@ -60,26 +59,6 @@ def nothing_compiles(runner: Runner, module: Module) -> bool:
     word = Buffer(name="word", space="global", size=4)
     least = Program(buffers=(word,), steps=(Barrier(),))
     return isinstance(runner.compile(emit(least, module=module)), Failure)
-
-
-class CompiledOnce(ForwardingRunner):
-    """A runner that compiles a module once, unless that fails."""
-
-    def __init__(self, runner: Runner) -> None:
-        super().__init__(runner)
-        self.kept: dict[KernelModule, Compiled] = {}
-
-    def compile(self, module: KernelModule) -> Compiled | Failure:
-        """Translate a module, or return the result of an earlier translation."""
-        known = self.kept.get(module)
-        if known is not None:
-            return known
-        compiled = self._runner.compile(module)
-        if isinstance(compiled, Compiled):
-            if len(self.kept) >= _MODULES_KEPT:
-                del self.kept[next(iter(self.kept))]
-            self.kept[module] = compiled
-        return compiled
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -285,7 +264,7 @@ class ProgramRounds(Rounds):
             self._report.counts["verdicts", kind.value] += count
             own = looks[kind] if culprit is None else families.bucket_of_culprit(kind, culprit)
             groups.append((protocol.Found(bucket=own, cases=count), chosen))
-        runner = CompiledOnce(self._runner)
+        runner = BeatingRunner(self._ready.runner, self._heartbeat, keeps=True)
 
         def fails(place: int) -> bool:
             subject = Subject(module=emitted(), program=program, image=images[place])
