@@ -31,7 +31,7 @@ from strategies.draws import derived_seed
 
 _TEND_SECONDS = 2.0  # between two looks at which nodes and actors there are
 _POLL_SECONDS = 0.2
-_POLL_OF_AN_ACTOR = 1e-3
+_POLL_OF_AN_ACTOR = 2e-3
 """How long an exchange gathers news, in all, or for each actor there is if that is more: it costs
 the driver 1 ms (benchmarks/fleet_driver.py)."""
 _DEAF_SECONDS = 300.0  # of silence, then an actor is given up: its Python may come over a network

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -270,4 +271,6 @@ def _gone(error: Exception | str) -> InfrastructureError:
 
 
 def _said(error: Exception | str) -> str:
-    return " ".join(str(error).split())[:_SHOWN]
+    # Without what Ray (2.60) says of an actor before it says why the actor is gone.
+    text = re.sub(r"(?m)^\s*(class_name|actor_id|pid|name|namespace|ip):.*$", "", str(error))
+    return " ".join(text.split())[:_SHOWN]
