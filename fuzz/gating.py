@@ -10,7 +10,8 @@ from typing import Any
 
 from markupsafe import escape
 
-from corpus.entry import MODULE, Entry
+from corpus.finding import MODULE
+from corpus.store import Entry
 from fuzz.campaign.status import TOLD_APART, CampaignStatus, figures
 from fuzz.checks.protocol import BY_MEMBER
 from fuzz.compilers.members import NOWHERE

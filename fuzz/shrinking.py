@@ -20,8 +20,7 @@ from itertools import accumulate, islice
 import numpy as np
 
 from corpus import Kind, ShrinkStatus
-from fuzz.findings.replay import Subject, replays_of
-from fuzz.findings.verdicts import judge, worst_of
+from fuzz.findings.verdicts import Subject, judge, replays_of, worst_of
 from fuzz.kinds import KINDS
 from fuzz.reducer import OutOfTimeError
 from fuzz.runner import OpenRunner, kind_of_failure

@@ -47,8 +47,7 @@ LONGEST_EPOCH = 16384
 """Rounds of an epoch late in a campaign: at least so many rounds can be run at once, one for
 each worker of 1,000 GPUs with 15 cores. By then, everything that is drawn was reached many
 times."""
-_SHOWN_MISSING = 8
-"""Names of what is missing that a line shows."""
+_SHOWN_MISSING = 8  # Names of what is missing that a line shows
 _DETAIL = re.compile(r"\.(?:sync|aligned|row|col|x[124]|shared(?:::cta)?|m\d+n\d+k\d+)(?=\.|$)")
 _MOST_WISHES = 3
 """Most features that one program is asked for; none in a quarter of them, so that what nobody
@@ -71,13 +70,10 @@ def epoch_known(number: int) -> int:
 class CoverageLine:
     """One dimension of what was reached."""
 
-    name: str
-    """Name of the dimension: "forms", "stride classes", "value classes"."""
+    name: str  # Name of the dimension: "forms", "stride classes", "value classes"
     reached: int
-    total: int | None
-    """How many there are; None where nobody has counted them."""
-    missing: Sequence[str] = ()
-    """Some of what was not reached."""
+    total: int | None  # How many there are; None where nobody has counted them
+    missing: Sequence[str] = ()  # Some of what was not reached
 
     @classmethod
     def of(cls, name: str, counts: Mapping[str, int]) -> Self:
@@ -94,8 +90,7 @@ class Coverage(ABC):
     """Dimensions that are counted; the first has the forms that cases were about."""
 
     def __init__(self) -> None:
-        self.programs = 0
-        """Programs, or other things that were looked at."""
+        self.programs = 0  # Programs, or other things that were looked at
         self.counts: dict[str, Counter[str]] = {name: Counter() for name in self.NAMES}
 
     @abstractmethod
@@ -144,11 +139,9 @@ class Reached:
 
     def __init__(self, kind: type[Coverage]) -> None:
         self._kind = kind
-        self.total = kind()
-        """All of it."""
+        self.total = kind()  # All of it
         self._base = kind()
-        self._first = 0
-        """Rounds before this one, a multiple of EPOCH, are in the base."""
+        self._first = 0  # Rounds before this one, a multiple of EPOCH, are in the base
         self._epochs: dict[int, Coverage] = {}
         """By the first round of a part of the campaign; no round knows less than all of one."""
         self._known: tuple[int, Coverage] = (-1, kind())
@@ -175,7 +168,6 @@ class Reached:
         return self._known[1]
 
     def _before(self, number: int) -> list[int]:
-        """Return the epochs that a round takes into account and that are not in the base."""
         return sorted(earlier for earlier in self._epochs if earlier < epoch_known(number))
 
     def settle(self, following: int) -> None:
@@ -208,16 +200,12 @@ class Reached:
 class Batch:
     """One program of a round and what fills its images."""
 
-    entry: str
-    """Name of its kernel in the round's module."""
+    entry: str  # Name of its kernel in the round's module
     program: Program
     recipe: Recipe
-    focus: Focus
-    """What was asked of the program."""
-    count: int
-    """Images that the round runs it on."""
-    version: str
-    """PTX ISA version of its module."""
+    focus: Focus  # What was asked of the program
+    count: int  # Images that the round runs it on
+    version: str  # PTX ISA version of its module
 
     @property
     def form(self) -> Form | None:
@@ -322,7 +310,6 @@ class ProgramCoverage(Coverage):
         return frozenset(wishes)
 
     def _least(self, family: str, features: Sequence[Feature]) -> Feature:
-        """Return the first of those that a family had and was asked for least."""
         counts = self.counts["pairs"], self.counts["asked"]
         return min(features, key=lambda one: sum(c.get(_pair(family, one), 0) for c in counts))
 
@@ -342,7 +329,6 @@ class ProgramCoverage(Coverage):
 
 @cache
 def _possible(mnemonic: str) -> Mapping[Dimension, tuple[Feature, ...]]:
-    """Return what programs about a form of an instruction can be asked for, by dimension."""
     possible = possible_features(next(form for form in FORMS if form.mnemonic == mnemonic))
     return {one: tuple(each for each in possible if each.dimension is one) for one in WISHED}
 

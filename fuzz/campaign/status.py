@@ -21,7 +21,7 @@ from fuzz.campaign import store
 from fuzz.campaign.store import Count, HostRecord, State
 from fuzz.checks import protocol
 from fuzz.findings.families import FamilyState, FindingGroup, finding_groups, finding_rows
-from fuzz.findings.replay import Basis
+from fuzz.findings.verdicts import Basis
 from fuzz.output import counted, duration, harmless
 from oracle.errors import InfrastructureError, UsageError
 from strategies.coverage import CoverageLine

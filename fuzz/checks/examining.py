@@ -14,8 +14,7 @@ import msgspec
 import numpy as np
 
 from corpus import Case, Entry, Kind, ShrinkStatus, open_corpus
-from corpus.entry import EXPECTED, KERNEL
-from corpus.finding import BESIDE, DIVERGED, WRONG_STEP
+from corpus.finding import BESIDE, DIVERGED, EXPECTED, KERNEL, WRONG_STEP
 from corpus.programs import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_rounds import nothing_compiles
@@ -27,7 +26,7 @@ from fuzz.diagnosis.lane_code import refused_code
 from fuzz.findings import families
 from fuzz.findings.case import ACTUAL, Evidence, case_of, files_of, subject_of
 from fuzz.findings.families import Bucket
-from fuzz.findings.replay import (
+from fuzz.findings.verdicts import (
     COPIES,
     KERNEL_SECONDS,
     Attempt,

@@ -20,7 +20,7 @@ from corpus import (
     ShrinkStatus,
     open_corpus,
 )
-from corpus.entry import MODULE
+from corpus.finding import MODULE
 from fuzz.checks import protocol
 from fuzz.findings.case import made_by
 from fuzz.findings.families import Bucket, bucket_of, core_of, rules_of
@@ -38,13 +38,11 @@ from oracle.isa.targets import (
     parse_version,
 )
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.assembling import Doubt
 from runners.assemblers.judgements import Judgement, Response
-from runners.assemblers.judging import DEADLINE_SECONDS, ToolJudge, judge_module
+from runners.assemblers.judging import DEADLINE_SECONDS, Doubt, ToolJudge, judge_module
 from strategies.coverage import Coverage, CoverageLine
-from strategies.drafts import Draft
 from strategies.draws import Selection, derived_seed
-from strategies.instructions import GENERATOR_VERSION, ROUND_CASES, round_drafts
+from strategies.instructions import GENERATOR_VERSION, ROUND_CASES, Draft, round_drafts
 from strategies.simplification.instructions import plainest, plainest_module
 
 _STALL_SECONDS = 900.0  # of silence, then a worker is killed: it judges some hundred instructions

@@ -16,7 +16,8 @@ from rich.text import Text
 
 from corpus import Entry, open_corpus
 from corpus.finding import RunnerVerdict
-from corpus.opening import MANIFEST, named_entry
+from corpus.known import named_entry
+from corpus.store import MANIFEST
 from fuzz import kinds
 from fuzz.compilers.bisection import (
     Conclusion,
@@ -30,8 +31,8 @@ from fuzz.compilers.bisection import (
 from fuzz.compilers.members import Member, MemberRunner, device_of, expansion_asker
 from fuzz.findings.case import subject_for
 from fuzz.findings.making import ReplayOptions, is_by_hand, is_runnable, replay_options
-from fuzz.findings.replay import Answer, Basis, CannotBeAskedError, Rerun, asked, by_way, probe
-from fuzz.findings.stored import ModuleProbe, is_expansion, words_of
+from fuzz.findings.replay import ModuleProbe, is_expansion, words_of
+from fuzz.findings.verdicts import Answer, Basis, CannotBeAskedError, Rerun, asked, by_way, probe
 from fuzz.kinds import compiler_words
 from fuzz.options.testing import Bisect
 from fuzz.output import counted, fetcher
@@ -84,7 +85,8 @@ def bisect_case(options: Bisect) -> bool:
 
         def sample(index: int, level: int, most: int) -> Counter[Rerun]:
             one = candidates[index] = fetched(candidates[index], fetch_one)
-            member = Member(toolchain=one.toolchain, level=level)
+            assert one.here is not None
+            member = Member(toolchain=one.here, level=level)
             if not member.has_level:
                 raise CannotBeAskedError(f"{one.name} has no -O{level}")
             try:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind, durable
-from corpus.entry import EXPECTED, INPUT, MODULE
+from corpus.finding import EXPECTED, INPUT, MODULE
 from corpus.programs import pack
 from fuzz.campaign.status import check_tested, untested_words
 from fuzz.findings.case import ACTUAL
@@ -55,7 +55,7 @@ from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.measuring.units import module_of_all
-from oracle.program.image import locate
+from oracle.program.program import locate
 from runners import emission
 from runners.faults import by_name
 from runners.kernels import KernelModule

@@ -12,9 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from corpus import Case, Kind, create_corpus
-from corpus.entry import Entry, read_entry
-from corpus.known import Known, known_with, load_known
-from corpus.opening import RECORD, named_corpus
+from corpus.known import RECORD, Known, known_with, load_known, named_corpus
+from corpus.store import Entry, read_entry
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.store import Budget, CampaignStore, parse_duration
@@ -32,7 +31,7 @@ from fuzz.compilers.members import (
 from fuzz.console import ended_by_signals, watching
 from fuzz.findings.families import FamilyState, asked_of
 from fuzz.findings.making import ReplayOptions, is_runnable
-from fuzz.findings.stored import Replayed, Replays, is_expansion
+from fuzz.findings.replay import Replayed, Replays, is_expansion
 from fuzz.gating import (
     SOURCES,
     GateItem,

@@ -12,7 +12,7 @@ from typing import Any
 
 from corpus import Corpus, create_corpus
 from corpus.known import known_with
-from corpus.opening import MANIFEST
+from corpus.store import MANIFEST
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.status import CampaignStatus, check_tested, summary
@@ -26,7 +26,8 @@ from fuzz.campaign.store import (
 )
 from fuzz.checks.protocol import Check, Facts, Shard
 from fuzz.compilers.members import Member, members_of
-from fuzz.console import Several, ended_by_signals, serving, watching
+from fuzz.console import ended_by_signals, watching
+from fuzz.console.metrics import campaign_figures, serving
 from fuzz.console.report import campaign_report, write_report
 from fuzz.findings.making import check_trusted
 from fuzz.fleet.pool import FleetPool, cluster_at
@@ -148,8 +149,9 @@ def _run(options: Run, stack: ExitStack) -> bool:
         corpus, store = _opened(options.corpus, stack)
     if state is None:
         _make_room(store)
-    metrics = stack.enter_context(serving(options.metrics, "CampaignMetrics"))
-    with watching(budget, json=options.json) as watcher:
+    watcher = watching(budget, json=options.json)
+    stack.enter_context(serving(options.metrics, lambda: campaign_figures(watcher.status)))
+    with watcher:
         campaign = Campaign(
             pool,
             facts,
@@ -157,7 +159,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
             budget=budget,
             corpus=corpus,
             known=known,
-            observer=Several(watcher, *metrics),
+            observer=watcher,
             store=store,
             state=state,
             shard=shard,

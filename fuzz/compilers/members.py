@@ -19,10 +19,10 @@ from typing import NamedTuple, Protocol, Self, cast
 import msgspec
 
 from corpus import Case, Entry, RunnerVerdict
-from corpus.entry import MODULE, PROGRAM
+from corpus.finding import MODULE, PROGRAM
 from corpus.programs import decode_program
-from fuzz.findings.replay import Basis, CannotBeAskedError, Rerun
-from fuzz.findings.stored import EXPANSION
+from fuzz.findings.replay import EXPANSION
+from fuzz.findings.verdicts import Basis, CannotBeAskedError, Rerun
 from fuzz.kinds import described
 from fuzz.runner import BUILT_IN, OpenRunner, RunnerChoice, opened, version_for
 from oracle.errors import InfrastructureError, UsageError
@@ -40,13 +40,13 @@ from oracle.isa.targets import (
 from oracle.program.program import Program, requirements
 from runners import protocol
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.disassembly import WHEEL, Disassembler
-from runners.assemblers.machine_code import is_cubin, kernel_digests
-from runners.compilers import Selected, as_assembler, as_front_end
+from runners.assemblers.disassembly import WHEEL, Disassembler, kernel_digests
+from runners.compilers import Selected
 from runners.cuda.compilation import Compiler
 from runners.emission import emit
+from runners.front_ends.protocol import FrontEndToolchain
 from runners.kernels import KernelModule
-from runners.ptx_text import is_ptx, ptx_digests, with_header
+from runners.ptx_text import is_cubin, is_ptx, ptx_digests, with_header
 from runners.toolchains import DRIVER, Toolchain
 from runners.variants import PLAIN, Variant
 from strategies.draws import derived_seed, draw
@@ -83,7 +83,7 @@ class Member:
     @property
     def assembler(self) -> Assembler | None:
         """The ptxas, if it is one."""
-        return as_assembler(self.toolchain)
+        return self.toolchain if isinstance(self.toolchain, Assembler) else None
 
     @property
     def has_level(self) -> bool:
@@ -130,7 +130,7 @@ class Member:
 
     def choice(self, choice: RunnerChoice) -> RunnerChoice:
         """Return what a person would ask for to run with this member alone."""
-        front_end = as_front_end(self.toolchain)
+        front_end = self.toolchain if isinstance(self.toolchain, FrontEndToolchain) else None
         return replace(choice, assembler=self.assembler, front_end=front_end, level=self.level)
 
     def close(self) -> None:

@@ -30,21 +30,21 @@ from fuzz.diagnosis.single_step import (
 )
 from oracle.errors import WarpfuzzError
 from oracle.execution.tracing import Event, Trace, trace
+from oracle.isa.forms import Matrix
 from oracle.isa.lookup import MMA_FORMS
-from oracle.isa.matrices import Matrix
 from oracle.program.lane_code import Repeat
-from oracle.program.operands import Fragment
-from oracle.program.operations import Operation
-from oracle.program.ops import (
+from oracle.program.operands import Fragment, Operation, Place
+from oracle.program.program import Program, walk
+from oracle.program.steps import (
     Op,
+    Step,
+    changes_elements,
+    is_lane_code,
     loads_fragment,
     multiplies_fragments,
     multiplies_registers,
     stores_fragment,
 )
-from oracle.program.places import Place
-from oracle.program.program import Program, walk
-from oracle.program.steps import Step, changes_elements, is_lane_code
 from strategies.programs.single_instruction import (
     Access,
     Content,

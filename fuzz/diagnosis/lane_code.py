@@ -52,12 +52,21 @@ from fuzz.diagnosis.lane_trials import (
 )
 from oracle.errors import UsageError
 from oracle.execution.tracing import Trace
-from oracle.isa.matrices import LANES
-from oracle.program.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat, every
-from oracle.program.lane_execution import Taken, taken
-from oracle.program.ops import accesses_rows
+from oracle.isa.forms import LANES
+from oracle.program.lane_code import (
+    LANE,
+    ZERO,
+    Assign,
+    If,
+    LaneCode,
+    Leave,
+    Repeat,
+    Taken,
+    every,
+    taken,
+)
 from oracle.program.program import Program, walk
-from oracle.program.steps import is_lane_code
+from oracle.program.steps import accesses_rows, is_lane_code
 from oracle.scalar import SCALARS, ScalarInstruction
 from strategies.simplification.examples import Example
 from strategies.simplification.lane_code import alone, smaller_code

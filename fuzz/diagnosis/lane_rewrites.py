@@ -18,7 +18,7 @@ from fuzz.diagnosis.lane_trials import (
     words_of,
 )
 from oracle.errors import UsageError
-from oracle.isa.matrices import LANES
+from oracle.isa.forms import LANES
 from oracle.program.lane_code import (
     ZERO,
     Assign,
@@ -27,6 +27,7 @@ from oracle.program.lane_code import (
     Leave,
     Repeat,
     Statement,
+    Taken,
     class_of,
     every,
     inside,
@@ -34,8 +35,7 @@ from oracle.program.lane_code import (
     with_another,
     written_by,
 )
-from oracle.program.lane_execution import Taken
-from oracle.program.registers import MOST_LISTED
+from oracle.program.operands import MOST_LISTED
 from oracle.scalar import SCALARS
 from strategies.simplification.examples import Example, Site, edited, visit
 from strategies.simplification.lane_code import alone

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import ExperimentDevice, Witness
 from oracle.errors import UsageError
-from oracle.isa.matrices import LANES
-from oracle.program.lane_code import ZERO, Assign, LaneCode, Statement, most_of
-from oracle.program.lane_execution import Taken
+from oracle.isa.forms import LANES
+from oracle.program.lane_code import ZERO, Assign, LaneCode, Statement, Taken, most_of
 from oracle.scalar import CLASSES, ScalarInstruction
 from strategies.programs.scalar_rows import settled
 from strategies.simplification.examples import Example

@@ -21,10 +21,9 @@ from fuzz.diagnosis.experiments import IN_PLACE, Culprit, ExperimentDevice, name
 from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.single_step import wrong_multiplication
 from oracle.isa.forms import Form
-from oracle.program.ops import multiplies
-from oracle.program.program import Program, fresh_bank
-from oracle.program.sharing import way_of
-from oracle.program.steps import Step, copied
+from oracle.program.operations import copied
+from oracle.program.program import Program, fresh_bank, way_of
+from oracle.program.steps import Step, multiplies
 from runners.protocol import Images
 from strategies.programs.single_instruction import single_product
 from strategies.simplification.examples import Site, edited, visit

@@ -28,16 +28,10 @@ from fuzz.diagnosis.experiments import (
     name_of_form,
 )
 from oracle.execution.tracing import Event, Trace
-from oracle.isa.formats import Format
-from oracle.isa.forms import Form
+from oracle.isa.forms import LANES, Form, Format
 from oracle.isa.lookup import chunks_of
-from oracle.isa.matrices import LANES
-from oracle.program.image import position
-from oracle.program.operands import Registers, Use
-from oracle.program.ops import accesses_rows, multiplies, multiplies_registers, product_of
-from oracle.program.places import Buffer, Place
-from oracle.program.program import Program, walk
-from oracle.program.registers import listed, text_of
+from oracle.program.operands import Buffer, Place, Registers, Use, listed, text_of
+from oracle.program.program import Program, position, walk
 from oracle.program.steps import (
     Barrier,
     Copy,
@@ -45,8 +39,12 @@ from oracle.program.steps import (
     PlainAccess,
     Step,
     Straight,
+    accesses_rows,
     copies_bytes,
     is_plain_load,
+    multiplies,
+    multiplies_registers,
+    product_of,
 )
 from runners.protocol import Images
 from strategies.contents.plans import metadata_bytes

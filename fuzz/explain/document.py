@@ -15,7 +15,7 @@ from rich.text import Text
 from fuzz.explain.values import NOT_A_NUMBER, level, level_words
 from fuzz.findings.verdicts import Difference
 from fuzz.output import harmless, in_ascii, plain, table
-from oracle.isa.formats import Format
+from oracle.isa.forms import Format
 from strategies.matrices import Result
 
 EQUAL = "·"

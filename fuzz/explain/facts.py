@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Entry, Finding
-from corpus.entry import EXPECTED
+from corpus.finding import EXPECTED
 from fuzz.findings.case import ACTUAL, JUDGED, REWRITTEN, image_of, subject_of
-from fuzz.findings.replay import Subject
-from fuzz.findings.verdicts import Difference, differences
+from fuzz.findings.verdicts import Difference, Subject, differences
 from oracle.bounds.permission import Bound, permitted
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution.tracing import Trace, Written, trace
-from oracle.isa.formats import FORMATS, Format
+from oracle.isa.forms import FORMATS, Format
 from oracle.isa.targets import parse_target, split_compiler
 from oracle.program.program import Program
 from runners.front_ends.sources import Source, source_of

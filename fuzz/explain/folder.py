@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Entry, Kind, durable
-from corpus.entry import EXPECTED, KERNEL, MODULE
+from corpus.finding import EXPECTED, KERNEL, MODULE
 from corpus.programs import unpack
 from fuzz.explain.document import Block, FactTable, Paragraph
 from fuzz.explain.facts import ValueFacts

@@ -8,9 +8,8 @@ from itertools import groupby
 from typing import Any
 
 from corpus import Entry, Finding, Kind, ShrinkStatus
-from corpus.entry import KERNEL, MODULE
-from corpus.finding import RIGHT
-from corpus.opening import read_answers
+from corpus.finding import KERNEL, MODULE, RIGHT
+from corpus.known import read_answers
 from fuzz.explain.document import (
     Block,
     CodeBlock,
@@ -30,12 +29,11 @@ from fuzz.findings.making import SINCE, commands_of, is_runnable, is_value_findi
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import KINDS, described, sentence
 from fuzz.output import counted, typed
-from oracle.execution.slicing import Link
-from oracle.execution.tracing import TermSum, operands_of, sums_of
-from oracle.isa.formats import FORMATS, Format
+from oracle.execution.tracing import Link, TermSum, operands_of, sums_of
+from oracle.isa.forms import FORMATS, Format
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.program.lane_code import Assign
-from oracle.program.ops import multiplies
+from oracle.program.steps import multiplies
 
 ISA = "PTX ISA 9.0"
 """Whose sections are cited (`oracle.scalar.row`)."""

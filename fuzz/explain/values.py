@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from fuzz.findings.verdicts import Difference
 from oracle.arithmetic.dots import unpacked
-from oracle.arithmetic.multiplicands import element_values
-from oracle.isa.formats import FORMATS, Format
+from oracle.arithmetic.truncated import element_values
+from oracle.isa.forms import FORMATS, Format
 
 NOT_A_NUMBER = "N"
 NAMED = 3

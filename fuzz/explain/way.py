@@ -26,18 +26,22 @@ from fuzz.explain.values import (
 )
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import is_provisional
-from oracle.execution.slicing import Link, around, slice_of
-from oracle.execution.tracing import Event
-from oracle.isa.matrices import LANES
-from oracle.layouts.matrix_moves import moves
+from oracle.execution.tracing import Event, Link, around, slice_of
+from oracle.isa.forms import LANES
+from oracle.layouts.storage import moves
 from oracle.program.lane_code import LANE, ZERO, Assign, If, Leave, Repeat, class_of, read_by
-from oracle.program.operands import Use
-from oracle.program.ops import accesses_rows, is_instruction, loads_rows, multiplies
-from oracle.program.program import walk
-from oracle.program.registers import Register
-from oracle.program.sharing import overlaps
-from oracle.program.steps import Scalar, accesses_registers, is_lane_code
-from runners.emission.registers import OperandRegisters, operand_registers
+from oracle.program.operands import Register, Use
+from oracle.program.operations import Scalar
+from oracle.program.program import overlaps, walk
+from oracle.program.steps import (
+    accesses_registers,
+    accesses_rows,
+    is_instruction,
+    is_lane_code,
+    loads_rows,
+    multiplies,
+)
+from runners.emission.body import OperandRegisters, operand_registers
 
 _TOP = 11
 """Lines of a listing that is shown before everything else: with those around them, the first 15

@@ -13,23 +13,22 @@ from corpus import (
     Case,
     Entry,
     Kind,
+    Making,
     OracleVerdict,
     Origin,
     RunnerVerdict,
     ShrinkStatus,
     Versions,
 )
-from corpus.entry import EXPECTED, INPUT, MODULE, PROGRAM
-from corpus.finding import WRONG_STEP
+from corpus.finding import EXPECTED, INPUT, MODULE, PROGRAM, WRONG_STEP
 from corpus.programs import decode_program, encode_program, pack, unpack
 from fuzz import warpfuzz_version
 from fuzz.diagnosis.experiments import CODE, Culprit
 from fuzz.findings.families import Bucket, bucket_of_culprit
 from fuzz.findings.launches import Setup, parse_launch, setup_of
-from fuzz.findings.making import is_by_hand, making_of
-from fuzz.findings.replay import NO_PROGRAM, Attempt, Subject, most_copies
-from fuzz.findings.verdicts import Difference, differences
-from fuzz.runner import OpenRunner
+from fuzz.findings.making import is_by_hand
+from fuzz.findings.verdicts import NO_PROGRAM, Attempt, Subject, differences, most_copies
+from fuzz.runner import OpenRunner, RunnerChoice
 from oracle.errors import InfrastructureError, UndefinedProgramError, UsageError
 from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module
@@ -45,8 +44,7 @@ from strategies.matrices import complexity
 from strategies.programs import GENERATOR_VERSION
 
 REWRITTEN = "rewritten.ptx"
-ORIGINAL = "original.ptx"
-"""A judged kernel before it was made smaller."""
+ORIGINAL = "original.ptx"  # a judged kernel before it was made smaller
 ACTUAL = "actual.npy"
 LAUNCH = "launch.toml"
 """How a kernel with parameters of its own is launched (`fuzz.findings.launches`)."""
@@ -55,8 +53,7 @@ OTHER_KERNELS = "other kernels"
 JUDGED = "judged as"
 """Detail of a case: the target with its compiler (`oracle.isa.targets.split_compiler`)."""
 _SHOWN_DIFFERENCES = 8
-TEXT_CHARACTERS = 4000
-"""Characters that are kept of a tool's output; the rest rarely helps."""
+TEXT_CHARACTERS = 4000  # characters that are kept of a tool's output; the rest rarely helps
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,10 +63,8 @@ class Evidence:
     kind: Kind
     bucket: Bucket
     subject: Subject
-    attempts: Sequence[Attempt]
-    """Runs of the subject, the one that shows it best first."""
-    culprit: str = ""
-    """The step that experiments show to be wrong, in words; "" where none tells."""
+    attempts: Sequence[Attempt]  # of the subject, the one that shows it best first
+    culprit: str = ""  # the step that experiments show to be wrong; "" where none tells
 
     @property
     def results(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
@@ -117,10 +112,9 @@ def case_of(
         details[WRONG_STEP] = evidence.culprit
     if compiled is not None:
         details["compiler"] = compiled.compiler
-    results, differing = evidence.results, list[Difference]()
-    if results is not None:
+    message = ""
+    if (results := evidence.results) is not None:
         found = differences(program, *results)
-        differing = [*found[:_SHOWN_DIFFERENCES]]
         details["differing elements"] = len(found)
         judged = architecture if compiled is None else compiled.oracle_target
         if judged != architecture:
@@ -131,9 +125,9 @@ def case_of(
         details["model"] = model.name
         if model.file:
             details["model file"] = Path(model.file).name
-    for number, difference in enumerate(differing, start=1):
-        details[f"difference {number}"] = str(difference)
-    message = "\n".join(map(str, differing))
+        told = [*map(str, found[:_SHOWN_DIFFERENCES])]
+        details |= {f"difference {number}": said for number, said in enumerate(told, 1)}
+        message = "\n".join(told)
     if shown.failure is not None:
         message = f"{shown.failure}\n{shown.failure.detail}".strip()[:TEXT_CHARACTERS]
     return Case(
@@ -193,10 +187,7 @@ def instructions_of(program: Program) -> tuple[str, ...]:
 
 
 def image_of(entry: Entry, name: str, size: int | None = None) -> NDArray[np.uint8]:
-    """Return an image of a stored finding, (bytes,), of so many bytes if they are given.
-
-    Raises InfrastructureError if it is another's.
-    """
+    """Return a stored image, (bytes,), of a given size; InfrastructureError if it is not."""
     images = unpack(entry, name)
     size = (images.shape or (0,))[-1] if size is None else size
     if images.dtype != np.uint8 or images.shape != (1, size):
@@ -211,8 +202,7 @@ def image_of(entry: Entry, name: str, size: int | None = None) -> NDArray[np.uin
 def subject_of(entry: Entry) -> Subject:
     """Return what a stored finding of a program runs, with the module that was stored.
 
-    Raises UsageError if its program cannot be emitted any more, and InfrastructureError if a file
-    is broken, or does not fit the others.
+    UsageError: its program cannot be emitted any more. InfrastructureError: a file is broken.
     """
     finding = entry.finding
     program = decode_program(entry.read(PROGRAM), str(entry.path / PROGRAM))
@@ -258,12 +248,9 @@ def subject_for(entry: Entry, *, target: str, version: str) -> Subject:
 def by_hand(entry: Entry) -> tuple[Subject, Setup | None]:
     """Return what a case runs that a person wrote, and its launch where it has one of its own.
 
-    A folder for `warpfuzz corpus import` with `case.json`, `module.ptx`, `input.npy` and
-    `expected.npy`, both uint8 of shape (1, bytes). The module's first entry keeps the convention
-    of `runners.kernels`, and one warp runs; or there is a `launch.toml`. A difference is of the
-    case's own kind: what the ISA says of it, the person knows.
-
-    Raises UsageError if the module has no entry, and InfrastructureError if the images are none.
+    Its images are uint8 (1, bytes). The module's first entry keeps the convention of
+    `runners.kernels`, and one warp runs; or there is a `launch.toml`. A difference is of the case's
+    own kind: what the ISA says of it, the person knows. UsageError: it has no entry.
     """
     finding = entry.finding
     ptx = entry.read(MODULE).decode(errors="replace")
@@ -286,3 +273,16 @@ def by_hand(entry: Entry) -> tuple[Subject, Setup | None]:
         ptx=ptx, target=finding.target, version=finding.ptx_version, kernels=(kernel,)
     )
     return Subject(module=module, program=NO_PROGRAM, image=image, told=told), setup
+
+
+def making_of(choice: RunnerChoice) -> Making:
+    """Return what a finding has to remember of a runner."""
+    return Making(
+        runner=choice.name,
+        layout=choice.layout,
+        level=choice.level,
+        assembler="" if choice.assembler is None else choice.assembler.spelled,
+        faults=tuple(choice.faults),
+        ptx_pass=choice.ptx_pass or "",
+        front_end="" if choice.front_end is None else choice.front_end.spelled,
+    )

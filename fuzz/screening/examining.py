@@ -25,8 +25,7 @@ from fuzz.findings.families import (
     bucket_of_flaky,
     form_name,
 )
-from fuzz.findings.replay import Attempt, Subject
-from fuzz.findings.verdicts import differences, judge
+from fuzz.findings.verdicts import Attempt, Subject, differences, judge
 from fuzz.kinds import sentence
 from fuzz.runner import OpenRunner, kind_of_failure, opened
 from fuzz.screening.distilling import describe, fits, set_program

@@ -12,31 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic.scratch import in_order
-from oracle.execution.lane_products import multiply_lanes
-from oracle.execution.multiply import multiply
-from oracle.isa.matrices import LANES, Matrix
+from oracle.execution.products import multiply, multiply_lanes
+from oracle.isa.forms import LANES, Matrix
 from oracle.isa.targets import DEFAULT_TARGET
-from oracle.layouts.matrix_moves import load_rows, moved, store_rows
-from oracle.layouts.storage import Tile, read, write
+from oracle.layouts.storage import Tile, load_rows, moved, read, store_rows, write
 from oracle.models import NO_FIGURES, Confidence, Model, model_for, model_of, weakest
 from oracle.program.definedness import check_defined
-from oracle.program.image import check_images, position
-from oracle.program.lane_code import LaneCode
-from oracle.program.lane_execution import run_lanes
-from oracle.program.operands import Fragment, Use
-from oracle.program.operations import apply
-from oracle.program.ops import AnyOp, MatrixAccess, Product, RowAccess
-from oracle.program.places import Place, Word
-from oracle.program.program import Program, requirements
-from oracle.program.registers import Register
+from oracle.program.lane_code import LaneCode, run_lanes
+from oracle.program.operands import Fragment, Place, Register, Use, Word
+from oracle.program.operations import Elementwise, Scalar, apply
+from oracle.program.program import Program, check_images, position, requirements
 from oracle.program.steps import (
+    AnyOp,
     Barrier,
     Branch,
     Copy,
-    Elementwise,
     Loop,
+    MatrixAccess,
     PlainAccess,
-    Scalar,
+    Product,
+    RowAccess,
     Step,
     Straight,
 )

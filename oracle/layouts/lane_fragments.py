@@ -1,18 +1,6 @@
 """Which lane of a product of registers holds which element (PTX ISA 9.7.14.5.1 to .13, .6.2).
 
-Lane = 4 g + t, with g of 0 to 7 and t of 0 to 3. An element narrower than a register shares it
-with its neighbours along K (A, B) or N (C, D), the first in the lowest bits; p is their number.
-
-==========  ========================================  ===========================
-operand     register r, element j of it: row          column
-==========  ========================================  ===========================
-A (m x k)   g + 8 (r mod (m / 8))                     4 p (r div (m / 8)) + p t + j
-B (k x n)   4 p r + p t + j                           g
-C, D        g + 8 (i div 2), element i of the lane    2 t + (i mod 2)
-==========  ========================================  ===========================
-
-m8n8k4 of f16 is four multiplications, one for each group of eight lanes (4 q ... 4 q + 3 and
-16 more), with a table of its own. All of it was compared with an H200 (2026-11-22): tests/data.
+`docs/oracle.md`, "Fragments", has the tables; compared with an H200 (2026-11-22): tests/data.
 """
 
 from __future__ import annotations
@@ -24,20 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic.scratch import Scratch
-from oracle.isa.formats import Format, FormatKind
-from oracle.isa.forms import Form
-from oracle.isa.lookup import metadata_of
-from oracle.isa.matrices import LANES
+from oracle.isa.forms import LANES, Form, Format, FormatKind
+from oracle.isa.lookup import chunks_of, index_bit, unit_bits
 
 
 @cache
 def index_bits(form: Form, selector: int) -> NDArray[np.int64]:
     """Return 32 times the lane of each index, and its lowest bit in the lane, (m, units)."""
-    row = metadata_of(form)
-    units = form.matrix("a").columns * form.a_type.bits // row.unit_bits(form)
+    units = form.matrix("a").columns * form.a_type.bits // unit_bits(form)
     return np.array(
         [
-            [row.index_bit(form, selector, line, unit) for unit in range(units)]
+            [index_bit(form, selector, line, unit) for unit in range(units)]
             for line in range(form.shape.m)
         ]
     )
@@ -59,7 +44,7 @@ def defined_rows(form: Form, metadata: NDArray[np.uint32], selector: int) -> NDA
     """Return whether the ISA gives all metadata of a row of A a meaning, bool (tiles, m)."""
     found = indices(form, metadata, selector)
     pairs = found[0::2] | found[1::2] << np.uint8(2)
-    defined = np.isin(pairs, metadata_of(form).pairs(form))
+    defined = np.isin(pairs, chunks_of(form))
     return np.asarray(defined.all(axis=0)).T
 
 

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from oracle.arithmetic.conversions import FLOATS
 from oracle.arithmetic.scratch import own_scratch
 from oracle.errors import UsageError
-from oracle.execution.multiply import multiply, product
-from oracle.isa.formats import Format
-from oracle.isa.forms import Form
+from oracle.execution.products import multiply, product
+from oracle.isa.forms import Form, Format
 from oracle.isa.lookup import FORMS, figures_of, is_available
 from oracle.isa.targets import VERSIONS, Module, PtxVersion
 from oracle.models import Model
@@ -27,23 +26,18 @@ Floats = NDArray[np.float64]
 
 
 _FORMS = tuple(form for form in FORMS if form.is_product)
-OVERFLOWS = ("wrap", "clamp")
 _EXACT_SEED = 0x696E_7473
-_TOGETHER = 1024
-"""Matrices that the oracle multiplies in one go: bounds its working memory."""
-_KINDS = 6
-"""Kinds of random images (`random_tiles`)."""
+_TOGETHER = 1024  # Matrices that the oracle multiplies in one go: bounds its working memory
+_KINDS = 6  # Kinds of random images (`random_tiles`)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredUnit:
     """What one set of figures is for: forms of the same types; of registers, of one shape."""
 
-    name: str
-    """As it is shown: "wmma.mma f32.f16.f16.f32", "mma m16n8k8 f32.f16.f16.f32"."""
+    name: str  # As it is shown: "wmma.mma f32.f16.f16.f32", "mma m16n8k8 f32.f16.f16.f32"
     types: str
-    forms: tuple[Form, ...]
-    """The first is the one that the probes use."""
+    forms: tuple[Form, ...]  # The first is the one that the probes use
 
     @property
     def first(self) -> Form:
@@ -203,7 +197,6 @@ def _bits(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...]) -> Arra
 def _center(
     rng: np.random.Generator, fmt: Format, count: int, *, low: bool, anywhere: bool
 ) -> NDArray[np.int64]:
-    """Return an exponent field for each image."""
     if anywhere:
         return rng.integers(0, 2 * fmt.bias - 12, count)
     if low:
@@ -226,12 +219,9 @@ def _window(
 
 
 def _cancelling(form: Form, a: Array, b: Array) -> Array:
-    """Return minus the product, rounded."""
-    left, right = (_values(x, fmt) for x, fmt in ((a, form.a_type), (b, form.b_type)))
     with np.errstate(all="ignore"):
-        product = -np.matmul(left, right)
-        floats = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[form.c_type.name]
-        patterns: Array = product.astype(floats).view(form.c_type.raw)
+        product = -np.matmul(_values(a, form.a_type), _values(b, form.b_type))
+        patterns: Array = product.astype(f"f{form.c_type.bits // 8}").view(form.c_type.raw)
     return patterns
 
 

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import flushed, integral
-from oracle.arithmetic.fma import odd_sum, rounded_sum, two_sum
-from oracle.isa.formats import FORMATS, Format
+from oracle.arithmetic.conversions import flushed, integral, odd_sum, rounded_sum, two_sum
+from oracle.isa.forms import FORMATS, Format
 from oracle.scalar.floats import (
     CLAMPS,
     NANS,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, assert_never
 
-from oracle.isa.formats import Format
-from oracle.isa.matrices import LANES, replicated
+from oracle.isa.forms import LANES, Format, replicated
 from oracle.program.lane_code import (
     LANE,
     ZERO,
@@ -18,14 +17,24 @@ from oracle.program.lane_code import (
     Statement,
     class_of,
 )
-from oracle.program.operands import Use
-from oracle.program.operations import Operation
-from oracle.program.ops import AnyOp, Op, RowAccess, accesses_matrix, accesses_rows, multiplies
-from oracle.program.places import Place, Uniform, Word
+from oracle.program.operands import Operation, Place, Uniform, Use, Word
+from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program
-from oracle.program.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
-from runners.emission.body import Body, braced, displaced
-from runners.emission.registers import operand_registers
+from oracle.program.steps import (
+    AnyOp,
+    Barrier,
+    Branch,
+    Copy,
+    Loop,
+    Op,
+    PlainAccess,
+    RowAccess,
+    Step,
+    accesses_matrix,
+    accesses_rows,
+    multiplies,
+)
+from runners.emission.body import Body, braced, displaced, operand_registers
 
 _WIDEST = 16
 """Bytes that one lane can load or store at a time: `.v4.b32` or `.v2.b64`."""

@@ -13,20 +13,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from oracle.isa.targets import Module
-from oracle.program.operands import Fragment, Use
-from oracle.program.operations import Operation
-from oracle.program.ops import (
+from oracle.program.operands import IMAGE_ALIGNMENT, Fragment, Operation, Place, Uniform, Use, Word
+from oracle.program.operations import Elementwise, Scalar
+from oracle.program.program import Program, walk
+from oracle.program.steps import (
     AnyOp,
+    Branch,
+    Copy,
+    Loop,
     MatrixAccess,
+    PlainAccess,
     Product,
     RowAccess,
+    Step,
     accesses_matrix,
     accesses_rows,
     multiplies,
 )
-from oracle.program.places import IMAGE_ALIGNMENT, Place, Uniform, Word
-from oracle.program.program import Program, walk
-from oracle.program.steps import Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
 from runners.emission.steps import pieces, progression
 from runners.front_ends import cuda_cpp_words as words
 from runners.front_ends.protocol import NamedStepWriter, check_named

@@ -12,20 +12,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oracle.isa.matrices import replicated
+from oracle.isa.forms import replicated
 from oracle.isa.targets import Module
-from oracle.program.operations import Operation
-from oracle.program.ops import (
+from oracle.program.operands import IMAGE_ALIGNMENT, Operation, Place, Uniform, Word
+from oracle.program.operations import Elementwise, Scalar
+from oracle.program.steps import (
     AnyOp,
+    Branch,
+    Copy,
+    Loop,
     MatrixAccess,
+    PlainAccess,
     Product,
     RowAccess,
     accesses_matrix,
     accesses_rows,
     multiplies,
 )
-from oracle.program.places import IMAGE_ALIGNMENT, Place, Uniform, Word
-from oracle.program.steps import Branch, Copy, Elementwise, Loop, PlainAccess, Scalar
 from runners.emission.steps import Piece, pieces, progression, signs
 from runners.front_ends.llvm_text import (
     SCALED,

@@ -17,16 +17,16 @@ from typing import Any, ClassVar, Unpack
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import VERSIONS, PtxVersion, parse_target
-from oracle.program.ops import AnyOp, Op
+from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program, by_register, walk
 from oracle.program.steps import (
+    AnyOp,
     Barrier,
     Branch,
     Copy,
-    Elementwise,
     Loop,
+    Op,
     PlainAccess,
-    Scalar,
     Step,
     is_lane_code,
 )

@@ -12,11 +12,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS
 
 Words = NDArray[np.uint64]
-_SMALL = 16
-"""Numbers from 0 up to this are small: what counts, shifts and indices usually are."""
+_SMALL = 16  # Numbers from 0 up to this are small: what counts, shifts and indices usually are
 _FLOATS = {16: ("f16", "bf16"), 32: ("f32",), 64: ("f64",)}
 """Floating-point formats by their bits; `tf32` is f32 in memory."""
 
@@ -92,7 +91,6 @@ def edges_of(kind: str, bits: int) -> Words:
 
 
 def _float_edges(name: str) -> list[int]:
-    """Return zeros, subnormals, ends of binades, infinities and NaN of a format, of both signs."""
     form = FORMATS[name]
     fraction, bias = form.fraction_bits, form.bias
     one = bias << fraction

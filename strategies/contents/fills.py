@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache, partial, reduce
 from operator import or_
 
-from oracle.isa.formats import FormatKind
+from oracle.isa.forms import FormatKind
 from strategies.contents import float_fills as floats
 from strategies.contents.buffers import edges_of
 from strategies.contents.expressions import (
@@ -35,13 +35,13 @@ from strategies.contents.expressions import (
     select,
     wide,
 )
-from strategies.contents.float_fills import ZERO
-from strategies.contents.operands import (
+from strategies.contents.float_fills import (
     DEPTH,
     EXPONENT,
     OFFSET,
     SPOTS,
     VARIANT,
+    ZERO,
     FillOperand,
     FillTypes,
 )
@@ -112,7 +112,6 @@ _BIT_SUMS: _Sums = {
 
 
 def _bounds(x: FillOperand) -> tuple[int, int, int]:
-    """Return the patterns of the largest and the least number, and of all ones."""
     bits, signed = x.type.bits, x.type.kind is FormatKind.SIGNED
     lowest = 1 << (bits - 1) if signed else 0
     return (1 << (bits - signed)) - 1, lowest, (1 << bits) - 1
@@ -160,14 +159,12 @@ def integers(class_: V, x: FillOperand) -> Fill:
 
 
 def _end(x: FillOperand, spot: int) -> Overlay:
-    """Place an end of the range anywhere."""
     line, position = x.place(below(spot, x.count))
     high, low, _ = _bounds(x)
     return Overlay(position, pattern((high, low), draw(spot) & 1), line)
 
 
 def _zeros(x: FillOperand) -> Fill:
-    """Make A or B zero."""
     return Fill(NOISE & select(equal(below(VARIANT, 2), int(x.name == "a")), 0, 0xFF))
 
 
@@ -202,7 +199,6 @@ def _code(x: FillOperand) -> Fill:
 
 
 def _spread_bit(bytes_: Node, bit: int) -> Node:
-    """Return bytes all set where one bit is, and all clear elsewhere."""
     return (bytes_ >> bit & 1) * 0xFF
 
 
@@ -252,7 +248,6 @@ def single_bits(class_: V, x: FillOperand) -> Fill:
 
 
 def _first_bits(count: Node) -> Node:
-    """Return bytes of lines whose first bits are set, and no others."""
     return (narrow(1) << narrow(clip(count - POSITION * 8, 0, 8))) - 1
 
 
@@ -271,12 +266,10 @@ _Make = Callable[[FillOperand], Fill]
 
 
 def _reaches_down(types: FillTypes) -> bool:
-    """Whether products come far below D's least subnormal."""
     return 2 * types.fields("a").grid <= types.fields("d").grid - 20
 
 
 def _reaches_up(types: FillTypes) -> bool:
-    """Whether products come up to half of the last place of D's largest number."""
     result = types.fields("d")
     return 2 * types.fields("a").greatest >= result.greatest - result.format.fraction_bits - 1
 

@@ -6,20 +6,26 @@ reach the ends of the range.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from oracle.isa.forms import Format
 from strategies.contents.expressions import (
     LINE,
     NOISE,
     POSITION,
     Code,
     Fill,
+    FloatFields,
     Node,
     Overlay,
+    Sum,
     Value,
     at,
     below,
     constant,
     draw,
     equal,
+    fields_of,
     less,
     narrow,
     node,
@@ -28,18 +34,82 @@ from strategies.contents.expressions import (
     select,
     wide,
 )
-from strategies.contents.floats import FloatFields
-from strategies.contents.operands import (
-    DEPTH,
-    EACH_K,
-    EXPONENT,
-    OFFSET,
-    PARTNER,
-    PLACE,
-    SPOTS,
-    VARIANT,
-    FillOperand,
-)
+
+# Numbers of draws; those from EACH_K on are one for each k.
+PLACE, PARTNER, VARIANT, EXPONENT, DEPTH, OFFSET, SPOTS, EACH_K = 0, 1, 2, 3, 4, 5, 6, 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class FillTypes:
+    """The formats of a multiplication, and how many products it sums."""
+
+    a: Format
+    b: Format
+    c: Format
+    d: Format
+    depth: int  # K: products of each sum; a power of two
+    operation: str | None = None  # `.op` of single bits
+
+    def fields(self, operand: str) -> FloatFields:
+        """Return the fields of "a", "b", "c" or "d"."""
+        return fields_of(getattr(self, operand).name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FillOperand:
+    """A, B or C of a multiplication.
+
+    Lines are the rows of A and C and the columns of B; positions are k of A and B, columns of C.
+    Single bits are eight to a position.
+    """
+
+    name: str  # "a", "b" or "c"
+    types: FillTypes
+    lines: int
+    positions: int
+    is_of_sum: bool
+    """Whether it is a C that belongs to just one product of an A and a B that are known."""
+    run: int = 0
+    """How many elements of B metadata choose together; 0 without metadata. B is filled as one of K
+    positions, and each run of them twice, one behind the other."""
+
+    @property
+    def type(self) -> Format:
+        """Format of an element."""
+        type_: Format = getattr(self.types, self.name)
+        return type_
+
+    @property
+    def fields(self) -> FloatFields:
+        """Fields of the operand's floating-point format."""
+        return fields_of(self.type.name)
+
+    @property
+    def depth(self) -> int:
+        """K."""
+        return self.types.depth
+
+    @property
+    def count(self) -> int:
+        """How many elements there are, or bytes of single bits; a power of two."""
+        return self.lines * self.positions
+
+    @property
+    def sum(self) -> Sum:
+        """What C's products are summed to."""
+        types = self.types
+        rounded = types.c if types.a.is_float else None
+        return Sum(types.a, types.b, types.operation, rounded, types.depth, self.run)
+
+    def pair(self) -> tuple[Node, Node]:
+        """Return two different places k of each image, one as likely as the other."""
+        first = below(PLACE, self.depth)
+        return first, first ^ (below(PARTNER, self.depth - 1) + 1)
+
+    def place(self, number: Node) -> tuple[Node, Node]:
+        """Return line and position of an element by its number."""
+        return number >> (self.positions.bit_length() - 1), number & (self.positions - 1)
+
 
 ZERO = constant(0)
 
@@ -125,7 +195,6 @@ def _around(fields: FloatFields, exponent: int) -> tuple[int, int]:
 
 
 def _spread_by(windows: list[tuple[int, int]], which: Node) -> Fill:
-    """Keep some bits of a pattern and add others, of a window for each line or image."""
     keep, add = zip(*windows, strict=True)
     return Fill((NOISE & pattern(keep, which)) + pattern(add, which))
 
@@ -196,7 +265,6 @@ def special(x: FillOperand) -> Fill:
 
 
 def _reach(x: FillOperand) -> int:
-    """Return the largest exponent of D, or of products where they do not come so far."""
     fields = x.types.fields
     return min(fields("d").greatest, fields("a").greatest + fields("b").greatest)
 
@@ -273,12 +341,10 @@ def pairs(x: FillOperand, *, ladder: bool = False) -> Fill:
 
 
 def _with_sign(x: FillOperand, value: Value, noise: Node) -> Node:
-    """Return a pattern with the sign of another one."""
     return (noise & x.fields.sign) | value
 
 
-_CODE_BITS = 7
-"""Bits of the fraction in which elements are numbered: those of bf16."""
+_CODE_BITS = 7  # Bits of the fraction in which elements are numbered: those of bf16
 
 
 def coded(x: FillOperand, *, numbered: str) -> Fill:

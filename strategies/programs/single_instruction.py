@@ -14,22 +14,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import Format, FormatKind
-from oracle.isa.forms import Form
-from oracle.isa.matrices import Matrix
+from oracle.isa.forms import Form, Format, FormatKind, Matrix
 from oracle.layouts.storage import read, write
-from oracle.program.image import position
-from oracle.program.operands import Registers, Use
-from oracle.program.operations import Operation
-from oracle.program.ops import MatrixAccess, Op, Product, loads_fragment, product_of
-from oracle.program.places import Buffer, Place, Span
-from oracle.program.program import Program
-from oracle.program.steps import Elementwise, PlainAccess, Step
+from oracle.program.operands import Buffer, Operation, Place, Registers, Span, Use
+from oracle.program.operations import Elementwise
+from oracle.program.program import Program, position
+from oracle.program.steps import (
+    MatrixAccess,
+    Op,
+    PlainAccess,
+    Product,
+    Step,
+    loads_fragment,
+    product_of,
+)
 from strategies.matrices import Image
-from strategies.programs.forms import ACCESS_FORMS
+from strategies.programs.builder import ACCESS_FORMS
 
-Values = NDArray[Any]
-"""Raw elements of a matrix, (rows, columns)."""
+Values = NDArray[Any]  # Raw elements of a matrix, (rows, columns)
 
 _ALIGNMENT = 256
 """Addresses are moved by multiples of this many bytes only, so that their alignment stays."""
@@ -46,8 +48,7 @@ _ADDEND = 1000
 """Largest addend of a sum of integers; either sign, so that carries run through the whole word."""
 
 
-Access = MatrixAccess | PlainAccess
-"""A plain load or store of the registers of an operand."""
+Access = MatrixAccess | PlainAccess  # A plain load or store of the registers of an operand
 
 
 def plain_access(use: Use, place: Place, *, store: bool = False) -> MatrixAccess | PlainAccess:
@@ -191,7 +192,6 @@ class SingleProduct:
 
 
 def _like(load: MatrixAccess, model: MatrixAccess) -> MatrixAccess:
-    """Return a load that is as unusual as another one."""
     usual = load.form.matrix().default_stride(load.form.layout)
     memory = model.memory
     return load.changed(
@@ -291,7 +291,6 @@ def exact_elements(
 
 
 def _encoded(type_: Format, numbers: NDArray[np.int64]) -> Values:
-    """Return the raw bits of integers that a format has."""
     magnitude = np.abs(numbers)
     exponent = np.maximum(np.frexp(magnitude)[1].astype(np.int64) - 1, 0)
     up = type_.fraction_bits - exponent

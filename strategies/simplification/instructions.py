@@ -8,7 +8,7 @@ from functools import cache
 
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.targets import TARGETS, VERSIONS, Module, Target
-from strategies.drafts import Draft, as_operands, described, vector
+from strategies.instructions import Draft, as_operands, described, vector
 
 _PLAIN = {
     "sync": "sync", "aligned": "aligned", "layout": "row", "alayout": "row",

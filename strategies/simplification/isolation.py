@@ -15,13 +15,17 @@ from numpy.typing import NDArray
 
 from oracle.execution.tracing import trace
 from oracle.layouts.storage import Tile, write
-from oracle.program.image import position
-from oracle.program.operands import Registers
-from oracle.program.ops import Product, multiplies, multiplies_fragments, product_of, stores_rows
-from oracle.program.places import Buffer, Place
-from oracle.program.program import Program
-from oracle.program.registers import listed
-from oracle.program.steps import accesses_registers, is_plain_load
+from oracle.program.operands import Buffer, Place, Registers, listed
+from oracle.program.program import Program, position
+from oracle.program.steps import (
+    Product,
+    accesses_registers,
+    is_plain_load,
+    multiplies,
+    multiplies_fragments,
+    product_of,
+    stores_rows,
+)
 from strategies.programs.builder import GUARD_BYTES
 from strategies.programs.single_instruction import buffers_of, plain_access, single_instruction
 from strategies.simplification.examples import Example, Site, Steps, new_buffer, room_for, visit

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from oracle.execution.tracing import trace
-from oracle.isa.matrices import LANES
+from oracle.isa.forms import LANES
 from oracle.program.lane_code import (
     Assign,
     If,
@@ -24,14 +24,13 @@ from oracle.program.lane_code import (
     class_of,
     every,
     inside,
+    may_be_open,
     most_of,
     read_by,
     with_another,
     written_by,
 )
-from oracle.program.lane_execution import may_be_open
-from oracle.program.ops import COUNTS
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import COUNTS, Buffer, Place
 from oracle.program.program import Program, walk
 from oracle.program.steps import Step, accesses_registers, is_lane_code, plain_load, plain_store
 from strategies.programs.builder import GUARD_BYTES

@@ -15,37 +15,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.forms import ROW_BYTES
+from oracle.isa.forms import LANES, ROW_BYTES
 from oracle.isa.lookup import FORMS
-from oracle.isa.matrices import LANES
 from oracle.layouts.storage import Tile
-from oracle.program.image import position
-from oracle.program.operands import first_registers
-from oracle.program.ops import (
+from oracle.program.operands import (
     COUNTS,
-    MatrixAccess,
-    RowAccess,
-    Rows,
-    accesses_matrix,
-    accesses_rows,
-    memory_of,
-    multiplies,
+    WORD_BYTES,
+    Buffer,
+    Place,
+    Uniform,
+    Word,
+    first_registers,
+    listed,
 )
-from oracle.program.places import WORD_BYTES, Buffer, Place, Uniform, Word
-from oracle.program.program import Program, fresh_bank, walk
-from oracle.program.registers import listed
+from oracle.program.operations import set_registers
+from oracle.program.program import Program, fresh_bank, position, walk
 from oracle.program.steps import (
     Branch,
     Copy,
     Loop,
+    MatrixAccess,
+    RowAccess,
+    Rows,
     Step,
+    accesses_matrix,
     accesses_registers,
+    accesses_rows,
     copies_bytes,
-    set_registers,
+    memory_of,
+    multiplies,
 )
 from strategies.matrices import Image, places_of
-from strategies.programs.builder import GUARD_BYTES
-from strategies.programs.forms import ACCESS_FORMS
+from strategies.programs.builder import ACCESS_FORMS, GUARD_BYTES
 from strategies.simplification.examples import (
     Edits,
     Example,

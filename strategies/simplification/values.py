@@ -18,10 +18,9 @@ from random import Random
 
 import numpy as np
 
-from oracle.isa.formats import Format, FormatKind
-from oracle.isa.forms import Form
-from oracle.program.ops import loads_fragment, multiplies_fragments
-from oracle.program.registers import Register
+from oracle.isa.forms import Form, Format, FormatKind
+from oracle.program.operands import Register
+from oracle.program.steps import loads_fragment, multiplies_fragments
 from strategies.matrices import Cells, Ids, Image, Placed, places_of
 from strategies.programs.single_instruction import one
 from strategies.simplification.examples import visit

@@ -17,27 +17,24 @@ from draft_strategies import any_drafts, legal
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from oracle.isa.forms import Form, kind_of
+from oracle.isa.forms import Form, Matrix, kind_of
 from oracle.isa.legality import Verdict, verdict_of
 from oracle.isa.lookup import FORMS, form_of, is_available, spellings
-from oracle.isa.matrices import Matrix
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.targets import Module, parse_target, parse_version
 from runners.instruction_modules import checked
-from strategies.drafts import (
+from strategies.draws import Selection, draw
+from strategies.instructions import (
     Draft,
+    Neighbourhood,
     as_operands,
     canonical,
+    damaged_drafts,
     dealt_once,
     described,
     documented,
     fits_declarations,
     foreign,
-)
-from strategies.draws import Selection, draw
-from strategies.instructions import (
-    Neighbourhood,
-    damaged_drafts,
     legal_drafts,
     neighbourhoods,
     round_drafts,

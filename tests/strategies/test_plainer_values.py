@@ -13,17 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracle.isa import lookup as isa
-from oracle.isa.formats import FORMATS, Format, FormatKind
-from oracle.isa.forms import Form
+from oracle.isa.forms import FORMATS, Form, Format, FormatKind
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.program.definedness import undefined
-from oracle.program.image import position
-from oracle.program.ops import Op, Rows, memory_of
-from oracle.program.places import Buffer, Place
-from oracle.program.program import Program
-from oracle.program.steps import Barrier, Copy, plain_load, plain_store
+from oracle.program.operands import Buffer, Place
+from oracle.program.program import Program, position
+from oracle.program.steps import Barrier, Copy, Op, Rows, memory_of, plain_load, plain_store
 from strategies.matrices import cells_of
-from strategies.programs.forms import ACCESS_FORMS
+from strategies.programs.builder import ACCESS_FORMS
 from strategies.programs.single_instruction import _uniform, exact_elements, single_product
 from strategies.simplification.examples import Example
 from strategies.simplification.steps import plainer_accesses

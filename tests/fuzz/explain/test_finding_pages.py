@@ -14,9 +14,9 @@ from command_line import warpfuzz
 from repro_cases import half, multiplication, row_load, stored
 
 from corpus import Case, Entry, Identity, Kind, RunnerVerdict, SaidReason, create_corpus
-from corpus.entry import EXPECTED, read_entry
-from corpus.finding import WRONG_STEP, OracleVerdict
+from corpus.finding import EXPECTED, WRONG_STEP, OracleVerdict
 from corpus.programs import unpack
+from corpus.store import read_entry
 from fuzz.explain.document import (
     CodeLine,
     CodeListing,
@@ -37,7 +37,7 @@ from fuzz.kinds import what_is_wrong
 from fuzz.output import console
 from oracle.errors import UsageError
 from oracle.isa.lookup import ldmatrix_form, mma_form
-from oracle.program.operations import Operation
+from oracle.program.operands import Operation
 
 RECORD = sorted((Path(__file__).parents[3] / "corpus/record/findings").iterdir())
 VALUED = [path for path in RECORD if (path / "program.json").exists()]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fuzz.explain.document import EQUAL, Map
 from fuzz.explain.values import apart, decimal, float_of, level, notation, spans, units
 from fuzz.findings.verdicts import Difference
-from oracle.isa.formats import FORMATS, format_named
+from oracle.isa.forms import FORMATS, format_named
 from strategies.matrices import Result
 
 FLOATS: dict[str, Any] = {

@@ -22,8 +22,8 @@ from fuzz.findings.making import (
     check_trusted,
     commands_of,
 )
-from fuzz.findings.replay import Basis, CannotBeAskedError
-from fuzz.findings.stored import ModuleProbe, Replays
+from fuzz.findings.replay import ModuleProbe, Replays
+from fuzz.findings.verdicts import Basis, CannotBeAskedError
 from oracle.errors import UsageError
 from runners.assemblers.assembler import identify
 from runners.compilers import named_assembler

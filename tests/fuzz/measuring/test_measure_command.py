@@ -11,12 +11,11 @@ from fuzz.commands import measure
 from fuzz.measuring import MeasuredResult
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
-from oracle.measuring.doubles import double_probes
 from oracle.measuring.inference import MeasuredFigure, _joined
+from oracle.measuring.probes import double_probes
 from oracle.measuring.units import MeasuredUnit
 from oracle.models import forget_models, model_for
-from oracle.models.exports import EXPORTS
-from oracle.models.files import model_text, read_model
+from oracle.models.files import EXPORTS, model_text, read_model
 
 ONLY = ("--only", "*s32.s?.s?.s32*", "--images", "64")
 

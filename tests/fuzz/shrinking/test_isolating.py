@@ -8,21 +8,23 @@ import numpy as np
 from hypothesis import Phase, assume, given, settings
 from shrinking_cases import LANE_PROGRAMS, TARGET, WANTED, subjects, verdicts_of
 
-from fuzz.findings.replay import Subject
+from fuzz.findings.verdicts import Subject
 from fuzz.shrinking import shrink
 from oracle.execution.execution import execute
 from oracle.execution.tracing import trace
 from oracle.layouts.storage import Tile, read
 from oracle.program.definedness import undefined
-from oracle.program.ops import (
+from oracle.program.program import walk
+from oracle.program.steps import (
     Op,
+    PlainAccess,
+    Step,
+    is_plain_load,
     multiplies_fragments,
     multiplies_registers,
     stores_fragment,
     stores_rows,
 )
-from oracle.program.program import walk
-from oracle.program.steps import PlainAccess, Step, is_plain_load
 from strategies.simplification.examples import Example
 from strategies.simplification.isolation import isolated, loaded
 

@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from shrinking_cases import WANTED, subjects, verdicts_of
 
 from corpus import Kind, ShrinkStatus
-from fuzz.findings.replay import Subject
+from fuzz.findings.verdicts import Subject
 from fuzz.shrinking import RunnerVerdicts, Trials, shrink
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module

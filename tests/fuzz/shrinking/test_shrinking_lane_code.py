@@ -14,16 +14,15 @@ from corpus import Kind
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import ExperimentDevice
 from fuzz.findings.families import WrongImages
-from fuzz.findings.replay import Subject, attempt
+from fuzz.findings.verdicts import Subject, attempt
 from fuzz.shrinking import RunnerVerdicts, shrink
 from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every
-from oracle.program.ops import product_of
-from oracle.program.places import Place
+from oracle.program.operands import Place
 from oracle.program.program import Program, walk
-from oracle.program.steps import Barrier, Branch, Loop
+from oracle.program.steps import Barrier, Branch, Loop, product_of
 from runners.emission import emit
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, ForwardingRunner, Ran

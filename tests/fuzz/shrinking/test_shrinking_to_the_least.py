@@ -19,15 +19,13 @@ from shrinking_cases import (
 )
 
 from corpus import ShrinkStatus
-from fuzz.findings.replay import Subject
+from fuzz.findings.verdicts import Subject
 from fuzz.shrinking import shrink
-from oracle.isa.formats import FormatKind
-from oracle.isa.forms import Form
+from oracle.isa.forms import Form, FormatKind
 from oracle.isa.lookup import FORMS
 from oracle.program.definedness import undefined
-from oracle.program.ops import accesses_matrix, product_of
 from oracle.program.program import Program, walk
-from oracle.program.steps import Step
+from oracle.program.steps import Step, accesses_matrix, product_of
 from strategies.matrices import complexity
 from strategies.programs.single_instruction import buffers_of, single_instruction
 from strategies.simplification.steps import is_costly, metadata_words

@@ -13,7 +13,7 @@ from planted_ptxas import planted_ptxas
 from corpus import Kind
 from fuzz.checks import compilers
 from fuzz.compilers.members import Member, words
-from fuzz.findings.replay import Subject, attempt
+from fuzz.findings.verdicts import Subject, attempt
 from fuzz.runner import without_figures
 from oracle.isa.targets import Module
 from oracle.models import Model, forget_models, model_for, use_model

@@ -33,7 +33,7 @@ from cuda_fakes import (
 from single_multiplies import VARIANTS, Access, program
 
 from oracle.execution.execution import execute
-from runners import children
+from runners import children, processes
 from runners.cuda import self_check, supervisor
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit_screening
@@ -89,6 +89,7 @@ def shared() -> Iterator[CudaRunner]:
     One for all tests: each start takes two seconds, for an interpreter, NumPy and the self-check.
     """
     gc.collect()  # What an earlier test left open is not this runner's.
+    processes._reaper.tell("-0")  # It has a pipe, and stays.
     descriptors = _descriptors()
     with fake_runner(deadline=_PATIENCE) as made:
         yield made

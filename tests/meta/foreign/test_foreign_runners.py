@@ -133,7 +133,7 @@ COMMANDS = {
     "not-implemented": ("not implemented", "this is not-implemented"),
     "hangs": ("hang", "did not end within 0.5 s"),
     "crashes": ("crash", "was killed by SIGSEGV"),
-    "noise": ("unreadable output", f"printed {OUTPUT_LIMIT >> 20} MiB and more"),
+    "noise": ("unreadable output", f"wrote {OUTPUT_LIMIT >> 20} MiB and more"),
     "dies": ("crash", "was killed by SIGKILL: this is dies"),
     "too-few": ("unreadable output", "gave back 100 bytes, and"),
     "too-many": ("unreadable output", "are due: 38 images of"),

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from single_multiplies import Access, program
 
-from oracle.isa.formats import Format
-from oracle.isa.forms import Form
+from oracle.isa.forms import Form, Format
 from oracle.program.program import Program
 from runners.protocol import Images
 

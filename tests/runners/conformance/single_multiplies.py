@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from oracle.isa.forms import Form
+from oracle.isa.forms import Form, Matrix
 from oracle.isa.lookup import LOAD_FORMS, MMA_FORMS, STORE_FORMS
-from oracle.isa.matrices import Matrix
-from oracle.program.ops import Op
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
-from oracle.program.steps import Barrier, Copy, Step
+from oracle.program.steps import Barrier, Copy, Op, Step
 
 SPACES = ("global", "", "shared", "shared::cta", "generic shared")
 """Where the matrices lie and how they are addressed: "" is global memory through generic

@@ -11,8 +11,7 @@ import pytest
 
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
-from oracle.program.lane_code import Assign, LaneCode, every, statements_taken
-from oracle.program.lane_execution import may_be_open
+from oracle.program.lane_code import Assign, LaneCode, every, may_be_open, statements_taken
 from oracle.program.program import walk
 from strategies.draws import draw_one
 from strategies.features import Focus, Has

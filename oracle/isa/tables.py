@@ -1,24 +1,33 @@
-"""What a row about an instruction has: its operands, its qualifiers, its forms, its notes."""
+"""The warp-level matrix instructions: a row of `instructions.toml` each, and what a row has.
+
+Forms, legality, availability, drafts and explanations are derived from these rows. A new
+instruction is
+
+- a row there, and in `sentences.toml` what the ISA says that it does;
+- what it does: its layout in registers (`oracle.layouts.lane_fragments`), where metadata lie
+  (`oracle.isa.lookup`), or what it moves (`oracle.layouts.storage`);
+- the same once more, independently, in a file of `runners.simulated` and a row of its decoder;
+- rows of planted faults (`runners.faults`);
+- the name of its intrinsic (`runners.front_ends.llvm_text`), where LLVM has one;
+- what it may follow in a program (`strategies.programs`).
+"""
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from oracle.isa.forms import Form, Slot, kind_of
 from oracle.isa.targets import Module, PtxVersion
 
-LAYOUTS = "row|col"
-STATE_SPACES = "|global|shared|shared::cta"
-"""Spellings of `{.ss}` of wmma.load and wmma.store; "" is generic addressing."""
-SHARED_SPACES = "|shared|shared::cta"
-"""Spellings of `{.ss}` of instructions that access shared memory alone."""
-ROUNDINGS = "|rn|rz|rm|rp"
-"""Spellings of `{.rnd}` of the f64 forms."""
-SATURATIONS = "|satfinite"
+FRAGMENTS, STORAGE = "9.7.14.4.1", "9.7.14.4.2"
+"""Sections of PTX ISA 9.0 on the registers of fragments, and on matrices in memory."""
 
 
 @cache
@@ -45,13 +54,12 @@ def describes(where: str, form: Form) -> bool:
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class IsaNote:
     """One note of a page: what it says, and which versions and targets it asks for."""
 
     text: str
     """The page's own words."""
-    _: KW_ONLY
     where: str = ""
     """To which forms it applies (`describes`)."""
     since: PtxVersion | None = None
@@ -79,19 +87,6 @@ class IsaNote:
         return None
 
 
-def introduced(what: str, version: tuple[int, int], where: str = "") -> IsaNote:
-    """Return the note that something is there since a version; "": the instruction."""
-    since = PtxVersion(*version)
-    subject = f"{what} introduced" if what else "Introduced"
-    return IsaNote(f"{subject} in PTX ISA version {since}.", since=since, where=where)
-
-
-def required(what: str, target: int, where: str = "") -> IsaNote:
-    """Return the note that something needs a target; "": the instruction."""
-    subject = f"{what} requires" if what else "Requires"
-    return IsaNote(f"{subject} sm_{target} or higher.", target=target, where=where)
-
-
 def _has_specific_shapes(module: Module) -> bool:
     """Tell whether the target has the shapes, types and formats that ldmatrix got in 8.6.
 
@@ -106,35 +101,7 @@ def _has_specific_shapes(module: Module) -> bool:
     return (oldest and target.suffix == "a") or version >= PtxVersion(8, 8)
 
 
-SPECIFIC_TARGETS = (
-    "are supported on sm_100a, sm_101a (renamed to sm_110a from PTX ISA version 9.0), sm_120a and, "
-    "from PTX ISA version 8.8, on sm_100f, sm_101f (renamed to sm_110f from 9.0), sm_120f or "
-    "higher in the same family."
-)
-"""How the pages list the targets of a note that is `specific`."""
-EXPLICIT_CTA = introduced("Support for ::cta sub-qualifier", (7, 8), "space: shared::cta")
-
-
-@dataclass(frozen=True, eq=False)
-class Quote:
-    """What the page says that an instruction does."""
-
-    text: str
-    _: KW_ONLY
-    section: str = ""
-    """Where it stands, if not in the instruction's own section."""
-    where: str = ""
-
-
-PRODUCT = Quote(
-    "Perform a MxNxK matrix multiply and accumulate operation, D = A*B+C, where the A matrix is "
-    "MxK, the B matrix is KxN, and the C and D matrices are MxN."
-)
-"""Of mma.sync and of its like with metadata."""
-
-
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """Forms under one heading of the page: every combination of what may stand in the slots."""
 
     heading: str
@@ -154,26 +121,6 @@ class Block:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Metadata:
-    """What the register "e" and the constant "selector" of a form mean, of whose A half is stored.
-
-    A stored row is cut into units, each with an index of 2 bits: two units come from each chunk of
-    four, and an index says which of them it is (`oracle.layouts.lane_fragments`).
-    """
-
-    section: str = ""
-    """Section that says what they may be; "" of instructions without them."""
-    selectors: Callable[[Form], Sequence[int]] = lambda form: ()
-    """What the selector may be."""
-    pairs: Callable[[Form], tuple[int, ...]] = lambda form: ()
-    """What 4 bits of the register, two indices, may be."""
-    unit_bits: Callable[[Form], int] = lambda form: form.a_type.bits
-    """Bits of a unit: of an element, of several, or of a part of one."""
-    index_bit: Callable[[Form, int, int, int], int] = lambda form, selector, row, unit: 0
-    """Of form, selector, row, unit: 32 times the lane, plus the lowest bit in its register."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Instruction:
     """One instruction of the PTX ISA: all that its forms have in common, and which they are."""
 
@@ -186,7 +133,6 @@ class Instruction:
     operands: tuple[str, ...]
     """Kinds in the order of the syntax: "p" an address, "stride" optional, "to", "from", "e" a
     register, "selector" a constant; every other is a vector of registers. The first is written."""
-    metadata: Metadata = Metadata()
     function: str = ""
     """Name of the function of the package `oracle` that computes it; "" if none does."""
     figures: str = ""
@@ -199,7 +145,6 @@ class Instruction:
     """First PTX ISA version in which `.aligned` has to be written; None: it always has to be."""
     blocks: tuple[Block, ...]
     notes: tuple[IsaNote, ...]
-    quotes: tuple[Quote, ...] = ()
     fertile: tuple[tuple[str, ...], ...]
     """Sets of slots whose combinations are tried: shapes and types, where a compiler's tables have
     most room for holes. Several slots in one text ("atype btype") get the same qualifier."""
@@ -254,9 +199,46 @@ class Instruction:
 
     def quotes_of(self, form: Form) -> tuple[tuple[str, str], ...]:
         """Return (section, text) of what the ISA says that a form does."""
-        known = (quote for quote in self.quotes if describes(quote.where, form))
-        return tuple((quote.section or self.section, quote.text) for quote in known)
+        return tuple(
+            (quote.get("section", self.section), quote["text"])
+            for quote in sentences()["matrix"].get(self.mnemonic, ())
+            if describes(quote.get("where", ""), form)
+        )
 
 
 def _counted(slots: Iterable[str]) -> dict[str, int]:
     return {**Counter(map(kind_of, slots))}
+
+
+@cache
+def sentences() -> dict[str, Any]:
+    """Return what the ISA says that instructions do; read when a page asks for the first.
+
+    "matrix": by mnemonic, a list of "text", "where" (as of `describes`) and "section"; "scalar": by
+    the first words of an opcode; "modifiers": by its further words.
+    """
+    return _read("sentences.toml")
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+
+
+def _typed(row: dict[str, Any]) -> dict[str, Any]:
+    versions = {"since", "until", "deprecated", "aligned_since"}
+    lists = {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
+    return row | lists | {name: PtxVersion(*row[name]) for name in versions & row.keys()}
+
+
+def _instruction(row: dict[str, Any]) -> Instruction:
+    nested: dict[str, Any] = {
+        "blocks": tuple(Block(*block) for block in row["blocks"]),
+        "notes": tuple(IsaNote(**_typed(note)) for note in row["notes"]),
+        "fertile": tuple(map(tuple, row["fertile"])),
+    }
+    return Instruction(**_typed(row) | nested)
+
+
+_ROWS = map(_instruction, _read("instructions.toml")["instructions"])
+INSTRUCTIONS: dict[str, Instruction] = {row.mnemonic: row for row in _ROWS}
+"""Rows by mnemonic, in the order in which they are listed to a user."""

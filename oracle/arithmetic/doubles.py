@@ -1,30 +1,18 @@
-"""Matrix products of f64: a chain of fused multiply-adds for each element of the result.
+"""Matrix products of f64: chains of fused multiply-adds in four roundings, exact in NumPy.
 
-Elements go a quick way (`_Steps`). Where a tile has unusual operands, so that something may
-overflow or a product be so small that its error is no double, each step is checked, and elements
-that it may get wrong take it in the way of `oracle.arithmetic.fma` (`_Checks`).
-
-The quick way, for one step: x y = p + e exactly (Dekker's product), p + c = s + t exactly (Knuth's
-sum), v = t + e rounded to nearest, and the result is s + v rounded. That is the sum of all three
-rounded once, unless v is inexact and s + v lies on a boundary of the rounding: midway between two
-doubles for .rn, on a double for the directed modes. (Subnormal sums are exact.) Why: where v is
-inexact t is not 0, so that p and c do not nearly cancel (Sterbenz), |s| >= |p| / 2 and
-|e| <= ulp(p) / 2 <= ulp(s). Boundaries as near as t + e are then s + h with h a multiple of
-ulp(s) / 4 and not above 2 ulp(s): a double with a significand of 4 bits. Rounding is monotonous, so
-v is on the same side of h as t + e, or is h. Where that is not excluded, t + e is rounded to odd
-instead (Boldo and Melquiond 2008).
+`docs/oracle.md`, "Chains of f64", says how and why it is right.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import flushed
-from oracle.arithmetic.fma import (
-    QUIET,
-    Decoded,
-    fma,
+from oracle.arithmetic.conversions import (
+    flushed,
     odd_sum,
     product_error,
     rounded_sum,
@@ -32,21 +20,34 @@ from oracle.arithmetic.fma import (
     two_sum,
 )
 from oracle.arithmetic.scratch import Scratch, small_buffer
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS
 from oracle.models import DoubleChain, NanRule
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.uint64]
 Bools = NDArray[np.bool_]
-Parts = tuple[Floats, Floats, Floats]
-"""Elements, their upper and their lower parts."""
+Ints = NDArray[np.int32]
+Index = tuple[NDArray[np.intp], ...]
+"""Indices along each axis, as of np.nonzero."""
 Places = NDArray[np.intp]
 """Indices of elements in the order of memory."""
 
+QUIET = 0x0008_0000_0000_0000
+"""Quiet bit of a binary64 NaN (IEEE 754-2019, 6.2.1)."""
 _SIGN = np.uint64(1 << 63)
-_EXPONENT = np.uint64(0x7FF << 52)
+_SIGN_AND_FRACTION = -(1 << 63) | (1 << 52) - 1
 _ONE = 0x3FF0_0000_0000_0000
-
+_HALF = 1022 << 52
+"""Exponent field of numbers in [0.5, 1)."""
+_LARGEST_FINITE = np.uint64(0x7FEF_FFFF_FFFF_FFFF)
+_ABSENT = -10_000
+"""Exponent of zero: below that of every product and addend."""
+_LEAST_FRAME = -1300
+"""Frames below this are raised to it, so that 2^-1074 is representable inside the frame. A term
+then lies at most at 2^-1300, far below half of the least subnormal, where only its sign counts."""
+_SPAN = 200
+"""A term whose exponent is this far from the other's only counts by its sign: 53-bit addend,
+106-bit product, one bit to tell a tie; 160 would do."""
 _ORDINARY = 480
 """Exponents of ordinary multiplicands lie between -480 and 480: a product is then a multiple of
 2^-1064 or zero, so that its error is a double, and is below 2^960."""
@@ -55,6 +56,8 @@ _ORDINARY_ADDEND = 900
 _BLOCK = 1 << 16
 """Elements of C that take a step together: five arrays of 512 KiB, and so long that NumPy's calls
 cost little. 2^14 took a fifth longer, 2^15 a tenth, 2^17 as long (2026-11-22)."""
+_SLOW_BLOCK = 1 << 14
+"""Elements of C that take a step together in a slow way, whose arrays are more."""
 _TINY = 2.0**-968
 """The error of a product that is at least so large is a multiple of 2^-1074, and so a double."""
 _BESIDE_TINY = 2.0**-900
@@ -62,14 +65,191 @@ _BESIDE_TINY = 2.0**-900
 _FEW = 1 << 13
 """Unusual elements of C that are fewer go wholly the slow way: looking for what the quick one gets
 wrong takes as many calls again (2026-11-28)."""
-_LEAST_NORMAL = 2.0**-1022
-_GRID = 2.0**-1074
-"""Subnormal doubles, and normal ones below 2^-1021, are its multiples."""
-_UP = 2.0**600
-"""Factors of a subnormal product stay finite times this (the other one is at least 2^-1074), and
-its error becomes a double."""
-_SLOW_BLOCK = 1 << 14
-"""Elements of C that take a step together in a slow way, whose arrays are more."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """Doubles split once, so that they can take part in many multiplications."""
+
+    bits: Bits
+    significand: Floats
+    """Significand with the sign, of a magnitude in [0.5, 1)."""
+    high: Floats
+    """Upper 26 bits of the significand, which high + low is exactly."""
+    low: Floats
+    exponent: Ints
+    """value = significand * 2^exponent; _ABSENT for zero."""
+    special: Bools | None
+    """None if there is none."""
+
+    @classmethod
+    def of(cls, bits: Bits) -> Decoded:
+        """Split raw bit patterns."""
+        significand, exponent, special = _normalise(bits)
+        return cls(bits, significand, *split(significand), exponent, special)
+
+    def at(self, index: Any) -> Decoded:
+        """Return the elements at a NumPy index."""
+        return Decoded(
+            self.bits[index], self.significand[index], self.high[index], self.low[index],
+            self.exponent[index], None if self.special is None else self.special[index],
+        )  # fmt: skip
+
+
+def _normalise(bits: Bits) -> tuple[Floats, Ints, Bools | None]:
+    """Return significands in [0.5, 1) with sign, exponents, and which are special, if any are."""
+    pattern = bits.view(np.int64)
+    exponent = (pattern >> 52).astype(np.int32)
+    exponent &= 0x7FF
+    significand = pattern & _SIGN_AND_FRACTION
+    significand |= _HALF
+    special = exponent == 0x7FF if exponent.max(initial=0) == 0x7FF else None
+    least = int(exponent.min(initial=1))
+    exponent -= 1022
+    values = significand.view(np.float64)
+    if least == 0:
+        small = exponent == -1022
+        subnormal = bits[small].view(np.float64)
+        values[small], exponents = np.frexp(subnormal)
+        exponents[subnormal == 0.0] = _ABSENT
+        exponent[small] = exponents
+    # Special elements go another way; here they count as [0.5, 1) * 2^1025.
+    return values, exponent, special
+
+
+def _power(exponents: Ints) -> Floats:
+    """Return 2^exponents, from -1022 to 1023."""
+    pattern = exponents.astype(np.int64)
+    pattern += 1023
+    pattern <<= 52
+    return pattern.view(np.float64)
+
+
+def fma(a: Decoded, b: Decoded, c: Bits, *, rounding: str, nan: NanRule) -> Bits:
+    """Return a * b + c, rounded once ("rn", "rz", "rm" or "rp"), as bit patterns.
+
+    `a`, `b`: Of shapes that broadcast to that of the patterns `c`.
+    `nan`: Which NaN is returned where the result is one.
+    """
+    with np.errstate(all="ignore"):
+        addend, addend_exponent, special = _normalise(c)
+        result = _finite(a, b, addend, addend_exponent, c, rounding)
+        masks = [mask for mask in (a.special, b.special, special) if mask is not None]
+        if masks:
+            chosen = np.zeros(c.shape, np.bool_)
+            for mask in masks:
+                chosen |= mask
+            _overwrite_special(result, np.nonzero(chosen), a.bits, b.bits, c, nan)
+    return result
+
+
+def two_product(a: Decoded, b: Decoded) -> tuple[Floats, Floats]:
+    """Return the rounded product of significands and its exact error."""
+    product = a.significand * b.significand
+    return product, product_error(product, (a.high, a.low), (b.high, b.low))
+
+
+def _finite(
+    a: Decoded, b: Decoded, addend: Floats, addend_exponent: Ints, c: Bits, rounding: str
+) -> Bits:
+    exponent = a.exponent + b.exponent
+    frame = np.maximum(exponent, addend_exponent - _SPAN)
+    np.maximum(frame, _LEAST_FRAME, out=frame)
+    product, error = two_product(a, b)
+    exponent -= frame
+    if exponent.any():
+        scale = _power(np.maximum(exponent, -_SPAN - 100, out=exponent))
+        product *= scale
+        error *= scale
+    np.subtract(addend_exponent, frame, out=exponent)
+    scaled = _power(np.maximum(exponent, -_SPAN, out=exponent))
+    scaled *= addend
+    # Two doubles whose rounded sum is that of all three (Boldo, Melquiond 2008, fig. 3).
+    upper, lower = two_sum(scaled, error)
+    head, rest = two_sum(product, upper)
+    tail = odd_sum(lower, rest)
+    total = rounded_sum(head, tail, rounding)
+    result = _scaled_up(total, frame)
+    # Within one step of the least normal number, one rounding to 53 bits may be one too many.
+    out: Bits = result.view(np.uint64)
+    small = np.abs(result) <= 2.0**-1022
+    if small.any():
+        at = np.nonzero(small)
+        out[at] = _subnormal(head[at], tail[at], frame[at], rounding)
+        at = np.nonzero((head == 0.0) & (tail == 0.0))
+        _sign_zeros(out, at, a.bits, b.bits, c, rounding)
+    if rounding != "rn":
+        over = np.isinf(result)
+        if over.any():
+            kept = over & ~_away(np.signbit(total), rounding)
+            out[kept] = (out[kept] & _SIGN) | _LARGEST_FINITE
+    return out
+
+
+def _scaled_up(total: Floats, frame: Ints) -> Floats:
+    """Return total * 2^frame where that is normal; what is subnormal is computed again."""
+    near = np.minimum(frame, 1000)
+    np.maximum(near, -1000, out=near)
+    result = _power(near)
+    result *= total
+    np.subtract(frame, near, out=near)
+    if near.any():
+        # Frames reach from -1300 to 2250; beyond 2000 anything but 0 overflows.
+        result *= _power(np.minimum(near, 1000, out=near))
+    return result
+
+
+def _away(negative: NDArray[np.bool_], rounding: str) -> NDArray[np.bool_]:
+    """Return whether a directed mode rounds numbers of this sign away from zero."""
+    if rounding == "rz":
+        return np.zeros_like(negative)
+    return negative if rounding == "rm" else ~negative
+
+
+def _subnormal(head: Floats, tail: Floats, frame: Ints, rounding: str) -> Bits:
+    """Round head + tail, times 2^frame and at most 2^-1022, on the grid of 2^-1074."""
+    value = head + tail
+    negative = np.signbit(value)
+    sign = np.where(negative, -1.0, 1.0)
+    # Doubles from `anchor` to 2 * anchor lie exactly 2^(-1074 - frame) apart.
+    anchor = _power(-1022 - frame)
+    upper, lower = two_sum(anchor, head * sign)
+    rest = odd_sum(lower, tail * sign)
+    total, residue = two_sum(upper, rest)
+    steps = total.view(np.int64) - anchor.view(np.int64)
+    if rounding == "rn":
+        return steps.view(np.uint64) | np.where(negative, _SIGN, np.uint64(0))
+    away = _away(negative, rounding)
+    steps += away & (residue > 0.0)
+    steps -= ~away & (residue < 0.0)
+    return steps.view(np.uint64) | np.where(negative, _SIGN, np.uint64(0))
+
+
+def _sign_zeros(out: Bits, at: Index, a: Bits, b: Bits, c: Bits, rounding: str) -> None:
+    """Give exact zeros the sign of IEEE 754-2019, 6.3."""
+    a, b, c = (pattern[at] for pattern in np.broadcast_arrays(a, b, c))
+    product_sign = (a ^ b) & _SIGN
+    addend_sign = c & _SIGN
+    otherwise = _SIGN if rounding == "rm" else np.uint64(0)
+    out[at] = np.where(product_sign == addend_sign, addend_sign, otherwise)
+
+
+def _overwrite_special(out: Bits, at: Index, a: Bits, b: Bits, c: Bits, nan: NanRule) -> None:
+    operands = zip("abc", np.broadcast_arrays(a, b, c), strict=True)
+    picked = {name: pattern[at] for name, pattern in operands}
+    values = {name: pattern.view(np.float64) for name, pattern in picked.items()}
+    # No finite overflow may meet an infinite addend: with finite a and b, c alone decides.
+    product = np.where(
+        np.isfinite(values["a"]) & np.isfinite(values["b"]), 0.0, values["a"] * values["b"]
+    )
+    total = product + values["c"]
+    result = total.view(np.uint64)
+    result[np.isnan(total)] = nan.invalid
+    for name in reversed(nan.order or "abc"):
+        is_nan = np.isnan(values[name])
+        given = picked[name][is_nan] | np.uint64(QUIET)
+        result[is_nan] = given if nan.order else nan.canonical
+    out[at] = result
 
 
 def chain(
@@ -127,7 +307,10 @@ def _chain(
             operands = (left.take(tiles, -1), right.take(tiles, -1), total.take(tiles, -1))
         sums = operands[2]
         if nan is not None and sums.size < _FEW:
-            sums[...] = _any_chain(*operands, rounding, nan)
+            rows, columns = Decoded.of(operands[0]), Decoded.of(operands[1])
+            for k in range(len(left)):
+                multiplicand = rows.at((k, slice(None), None))
+                sums[...] = fma(multiplicand, columns.at(k), sums, rounding=rounding, nan=nan)
         else:
             _fused_chain(*operands, rounding, nan, scratch)
         if sums is not total:
@@ -155,17 +338,6 @@ def _are_ordinary(left: Bits, right: Bits, total: Bits, scratch: Scratch) -> Boo
     return ordinary
 
 
-def _parts(name: str, values: Floats, scratch: Scratch) -> Parts:
-    """Return elements of A or B with the parts of at most 26 bits that they are sums of."""
-    high, low = (scratch.array(f"f64 {name} {part}", values.shape, np.float64) for part in "hl")
-    return values, *split(values, out=(high, low))
-
-
-def _at(parts: Parts, index: tuple[int | slice | None, ...]) -> Parts:
-    values, high, low = parts
-    return values[index], high[index], low[index]
-
-
 def _fused_chain(
     left: Bits, right: Bits, total: Bits, rounding: str, nan: NanRule | None, scratch: Scratch
 ) -> None:
@@ -174,7 +346,13 @@ def _fused_chain(
     if rounding == "rm":  # -(-a b - c), rounded upward
         mode, a = "rp", np.negative(a, out=scratch.array("f64 -a", a.shape, np.float64))
         total ^= _SIGN
-    rows, columns = _parts("a", a, scratch), _parts("b", right.view(np.float64), scratch)
+    # The elements, and the parts of at most 26 bits that they are sums of.
+    rows, columns = (
+        (values, *split(values, out=[
+            scratch.array(f"f64 {name} {part}", values.shape, np.float64) for part in "hl"
+        ]))
+        for name, values in (("a", a), ("b", right.view(np.float64)))
+    )  # fmt: skip
     depth, m, tiles = left.shape
     size = max(1, min(m, _BLOCK // (right.shape[1] * tiles)))
     for row in range(0, m, size):
@@ -182,7 +360,8 @@ def _fused_chain(
         steps = _Steps(c[block], mode, scratch)
         checks = nan and _Checks(left[:, block], right, total[block], rounding, nan, scratch)
         for k in range(depth):
-            steps.multiply(_at(rows, (k, block, None)), _at(columns, (k, None)))
+            x, y = (part[k, block, None] for part in rows), (part[k, None] for part in columns)
+            steps.multiply(*x, *y)
             if checks:
                 checks.before(k, steps)
             steps.add()
@@ -207,11 +386,14 @@ class _Steps:
         self._flags = [scratch.array(f"f64 flags {i}", start.shape, np.bool_) for i in range(3)]
         self.product, self.error, *_ = self._arrays
 
-    def multiply(self, x: Parts, y: Parts) -> None:
+    def multiply(
+        self, x: Floats, x_high: Floats, x_low: Floats, y: Floats, y_high: Floats, y_low: Floats
+    ) -> None:
         self.product, self.error, spare, *_ = self._arrays
         with small_buffer():
-            np.multiply(x[0], y[0], out=self.product)
-            product_error(self.product, x[1:], y[1:], out=(self.error, spare))
+            np.multiply(x, y, out=self.product)
+            parts = (x_high, x_low), (y_high, y_low)
+            product_error(self.product, *parts, out=(self.error, spare))
 
     def add(self) -> None:
         c, (p, e, s, free, rest) = self.total, self._arrays
@@ -307,7 +489,7 @@ class _Checks:
         np.copyto(self._addend, steps.total.view(np.uint64))
         # That of a special factor is not, nor of a product that overflows.
         np.isfinite(steps.error, out=self._finite)
-        self._small = self._subnormal = np.empty(0, np.intp)
+        self._small = np.empty(0, np.intp)
         if not self._any_tiny:
             return
         tiny = np.less(steps.product, _TINY, out=self._below)
@@ -319,37 +501,21 @@ class _Checks:
         # A product that is rounded to zero, too, has its sign.
         steps.product.put(at, np.copysign(_TINY, product))
         steps.error.put(at, 0.0)
-        magnitude = np.abs(addend)
-        subnormal = np.maximum(magnitude, np.abs(product)) < _LEAST_NORMAL
-        self._subnormal = at[subnormal]
-        self._small = at[(magnitude < _BESIDE_TINY) & ~subnormal]
+        self._small = at[np.abs(addend) < _BESIDE_TINY]
 
     def after(self, k: int, steps: _Steps) -> None:
         at, finite = self._small, self._finite
         finite &= np.isfinite(steps.total, out=self._below)
         if not finite.all():
             at = np.concatenate([at, np.flatnonzero(~finite)])
-        for step, places in ((self._step_slowly, at), (self._step_below_normal, self._subnormal)):
-            for first in range(0, places.size, _SLOW_BLOCK):
-                step(k, steps.total.view(np.uint64), places[first : first + _SLOW_BLOCK])
+        for first in range(0, at.size, _SLOW_BLOCK):
+            self._step_slowly(k, steps.total.view(np.uint64), at[first : first + _SLOW_BLOCK])
 
-    def _factors(self, k: int, at: Places) -> tuple[Bits, Bits]:
+    def _step_slowly(self, k: int, total: Bits, at: Places) -> None:
         _, columns, tiles = self._addend.shape
         row, tile = at // (columns * tiles), at - at // tiles * tiles
         x = self._left[k].take(row * tiles + tile)
-        return x, self._right[k].take(at - row * (columns * tiles))
-
-    def _step_below_normal(self, k: int, total: Bits, at: Places) -> None:
-        """Take a step where product and addend are subnormal: their sum is exact."""
-        x, y = self._factors(k, at)
-        x ^= self._sign
-        c = self._addend.view(np.float64).take(at)
-        mode = "rp" if self._rounding == "rm" else self._rounding
-        sums = _sum_below_normal(x.view(np.float64), y.view(np.float64), c, mode)
-        total.put(at, sums.view(np.uint64))
-
-    def _step_slowly(self, k: int, total: Bits, at: Places) -> None:
-        x, y = self._factors(k, at)
+        y = self._right[k].take(at - row * (columns * tiles))
         apart, addend, kept = (
             array.take(at) for array in (self._is_apart, self._addend, self._apart)
         )
@@ -366,40 +532,6 @@ class _Checks:
         total.reshape(-1)[at] = np.where(finite, sums, np.uint64(_ONE))
         self._apart.reshape(-1)[at] = sums
         self._is_apart.reshape(-1)[at] = ~finite
-
-
-def _sum_below_normal(x: Floats, y: Floats, c: Floats, mode: str) -> Floats:
-    """Return x y + c, rounded once ("rn", "rz" or "rp"); x y is not 0, and both are subnormal.
-
-    The rounded product is a multiple of 2^-1074, and then the sum is exact: what is left is what
-    the product lacks, at most half of that, which decides ties and directed roundings.
-    """
-    product = x * y
-    start = product + c
-    x, y = x * _UP, y * _UP
-    upper = x * y
-    rest = upper - product * _UP * _UP
-    error = product_error(upper, split(x), split(y))
-    lacking = rest + error
-    if mode == "rn":
-        tie = (np.abs(rest) == _GRID * _UP * _UP / 2) & (error == 0.0)
-        moved = tie & (start.view(np.uint64) & np.uint64(1) != 0)
-    elif mode == "rp":
-        moved = lacking > 0.0
-    else:
-        moved = lacking * (start * _UP * _UP) < 0.0
-    total = start + np.copysign(_GRID, lacking) * moved
-    # The sign of a zero is that of the exact sum.
-    signed: Floats = np.copysign(total, np.where((start == 0.0) & (lacking != 0.0), lacking, start))
-    return signed
-
-
-def _any_chain(left: Bits, right: Bits, total: Bits, rounding: str, nan: NanRule) -> Bits:
-    rows, columns = Decoded.of(left), Decoded.of(right)
-    for k in range(len(left)):
-        multiplicand = rows.at((k, slice(None), None))
-        total = fma(multiplicand, columns.at(k), total, rounding=rounding, nan=nan)
-    return total
 
 
 def _separate_chain(left: Bits, right: Bits, total: Bits, rounding: str, nan: NanRule) -> Bits:
