@@ -367,7 +367,6 @@ class Campaign:
             families=list(self.triage.announced),
             waiting=self.triage.waiting,
             shrinking=self.triage.shrinking,
-            turned_out=self.triage.turned_out,
             suspects=self.triage.suspects,
             unreplayed=len(finding_groups(self.triage.suspects)),
             gone=self.triage.gone,

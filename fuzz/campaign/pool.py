@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 import weakref
 import zlib
 from abc import abstractmethod
@@ -27,7 +28,6 @@ from multiprocessing.connection import Connection, wait
 from types import FrameType
 from typing import Any
 
-from corpus import BrokenEntryError
 from fuzz.campaign.heartbeat import (
     SHOWN_STALLED_SECONDS,
     STAGES,
@@ -44,7 +44,6 @@ from runners.protocol import ClosedAtTheEnd
 _END_SECONDS = 8.0  # before workers that were told to end are killed: they give themselves less
 _START_SECONDS = 120.0  # until a worker is ready: a device may take 60 s for its self-check
 _DEATHS_AT_START = 3  # in a row, before it is ready; then a worker is not started again
-_KILLS_AT_START = 20  # of these from outside, by a person or for want of memory
 _WORKERS_OF_AN_EXAMINER = 4
 """Of 15 on an H200 one took 3 s for each, and twenty waited (2026-11-23)."""
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -314,8 +313,7 @@ class ProcessPool(WorkerPool):
         """Put another worker in the place of one that is gone."""
         row, how = member.row, self._end(member, why, guilty=True)
         self._deaths[row] += member.facts is None
-        killed = not why and member.process.returncode == -signal.SIGKILL
-        if self._deaths[row] < (_KILLS_AT_START if killed else _DEATHS_AT_START):
+        if self._deaths[row] < _DEATHS_AT_START:
             self._start(row)
             return
         message = f"worker processes cannot be kept alive: the last one {how}"
@@ -389,13 +387,17 @@ _MALLOPT = {-3: 32 << 20, -1: 128 << 20}
 
 
 def carry_out(check: protocol.OpenCheck, job: protocol.Job) -> protocol.Report:
-    """Carry out a job of any sort."""
+    """Carry out a job of any sort; a finding that cannot be examined is left as it is."""
     if isinstance(job, protocol.RoundJob):
         return check.round(job)
     try:
         return check.examine(job)
-    except (UsageError, BrokenEntryError):
-        # A corpus is open to everybody: the finding may have been pruned in the meantime.
+    except (DeviceLostError, InfrastructureError, OSError, MemoryError):
+        raise
+    except Exception:
+        # A corpus is open to everybody, and the finding may have been pruned; or warpfuzz has a
+        # defect, of which its log tells.
+        traceback.print_exc()
         return protocol.Found(bucket=job.bucket, state=protocol.FoundState.LEFT)
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -270,9 +270,6 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     unstored: int = 0  # families that look like many that wait, of which no case was stored
     shrinking: Sequence[FamilyState] = ()
     """Families of which a case was replayed and is being made smaller: named after it."""
-    turned_out: Callable[[str], str | None] = lambda key: None
-    """From the key of a family to the title of the family as which it was identified later
-    (`Triage.turned_out`)."""
     finishing: bool = False
     """Whether no new round begins, and what was found is replayed and made smaller."""
     said: str = ""  # of the last program that did not compile or run; empty where all did
@@ -471,8 +468,6 @@ def read_figures(corpus: Path) -> Figures:
     Raises UsageError if there is no campaign, and InfrastructureError if its files cannot be read.
     """
     path = corpus / store.FOLDER / store.SUMMARY
-    # Before its files are read: it may end meanwhile.
-    killed = store.was_killed(corpus)
     if not os.path.lexists(path):
         begun = ", or it began this second" if store.holds_campaign(corpus) else ""
         raise UsageError(
@@ -492,8 +487,8 @@ def read_figures(corpus: Path) -> Figures:
         raise InfrastructureError(
             f"{path} cannot be used: {error!s:.300}; it is written anew while a campaign runs"
         ) from None
-    silent = killed or silence > _SILENT_SECONDS
-    life = Life.ENDED if status.stopped else Life.SILENT if silent else Life.RUNNING
+    life = Life.SILENT if silence > _SILENT_SECONDS else Life.RUNNING
+    life = Life.ENDED if status.stopped else life
     return Figures(corpus=corpus, life=life, silence=silence, status=status, rows=rows)
 
 

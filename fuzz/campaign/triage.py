@@ -13,7 +13,6 @@ from corpus.known import Known
 from fuzz.campaign.store import FamilyRecord
 from fuzz.checks.protocol import Examination, Found, FoundState
 from fuzz.findings.families import Bucket, FamilyState
-from fuzz.kinds import sentence
 from oracle.errors import UsageError
 
 _FOR_GOOD = 64  # Confirmations after which a family is only counted: none is met twice as often
@@ -59,14 +58,6 @@ class Triage:
     def shrinking(self) -> list[FamilyState]:
         """Families of which a case was replayed and is still to be made smaller."""
         return [one for one in self.members.values() if one.confirmed and not one.finished]
-
-    def turned_out(self, key: str) -> str | None:
-        """Return what the family of a key turned out to be, in words; "" where it is gone."""
-        last = key
-        while last in self.turned and last not in self.members:
-            last = self.turned[last]
-        there = self.members.get(last)
-        return None if last == key else "" if there is None else sentence(there.case)
 
     @property
     def settled(self) -> frozenset[str]:

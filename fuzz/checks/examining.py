@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from corpus import Case, Entry, Kind, ShrinkStatus, open_corpus
-from corpus.finding import BESIDE, DIVERGED, EXPECTED, KERNEL, WRONG_STEP
+from corpus.finding import BESIDE, DIVERGED, EXPECTED, KERNEL
 from corpus.programs import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_rounds import nothing_compiles
@@ -54,8 +52,6 @@ _RATE_EXECUTIONS, _RATE_SECONDS = 10_000, 5.0  # after which it is told as it is
 CODE_SECONDS = 15.0  # for scalar code that crashes a compiler: a run of one takes 0.1 s
 ON_A_GPU = "on a GPU"
 """Detail of a case that the simulated device tells: what a GPU did with the same PTX."""
-BROKEN = "not examined for a defect of warpfuzz"
-"""Detail of a case that keeps the name that it had: the exception that ended its examination."""
 
 
 def who_alone(kind: Kind, members: Sequence[Named], among: Sequence[Named]) -> str:
@@ -144,27 +140,13 @@ class Examiner:
             self._heartbeat.enter(Stage.WAIT)
 
     def _examine(self, entry: Entry, subject: Subject, job: Examination) -> Found:
-        kept = {}
-        try:
-            if job.seconds is None:
-                found, status = self._confirmed(entry, subject, job.bucket), ShrinkStatus.RAW
-            else:
-                found, status = self._shrunk(entry, subject, job.bucket, job.seconds)
-        except (WarpfuzzError, OSError, MemoryError):
-            raise
-        except Exception as error:  # a finding is worth more than what can be told of it
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            place = f"{Path(where.filename).name}, line {where.lineno}"
-            kept = {BROKEN: f"{type(error).__name__} in {place}: {error}"}
-            kind, subject, attempts = self._replayed(entry, subject)
-            found, status = None, entry.finding.shrink
-            if kind is not None:
-                found = self._seen(kind, entry, subject, job.bucket, attempts)
-                told = str(entry.finding.details.get(WRONG_STEP, ""))
-                found = replace(found, culprit=told)
+        if job.seconds is None:
+            found, status = self._confirmed(entry, subject, job.bucket), ShrinkStatus.RAW
+        else:
+            found, status = self._shrunk(entry, subject, job.bucket, job.seconds)
         if found is None:
             return Found(bucket=job.bucket, state=FoundState.GONE)
-        return _with_details(self._examined(entry, found, status), kept)
+        return self._examined(entry, found, status)
 
     @cached_property
     def _same_code(self) -> OpenRunner | None:
@@ -190,7 +172,10 @@ class Examiner:
             examined = examiner.examine(job)
         first = entry.finding
         said = f"{self._ready.device}: {first.runners[-1].message or first.kind}"
-        return _with_details(examined, {ON_A_GPU: first.details.get(ON_A_GPU, said)})
+        if examined.case is None:
+            return examined
+        told = {**examined.case.details, ON_A_GPU: first.details.get(ON_A_GPU, said)}
+        return replace(examined, case=msgspec.structs.replace(examined.case, details=told))
 
     def _examined(
         self, entry: Entry, evidence: Evidence, status: ShrinkStatus, lost: str = ""
@@ -293,7 +278,10 @@ class Examiner:
         kind, subject, attempts = self._replayed(entry, subject)
         if kind is None:
             return None
-        evidence, shown = self._seen(kind, entry, subject, bucket, attempts), attempts[0].failure
+        if kind is not entry.finding.kind:
+            bucket = self._bucket(kind, subject, attempts)
+        evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=attempts)
+        shown = attempts[0].failure
         # What an assembler of a matrix refuses is no finding of values.
         if kind is Kind.COMPILE_FAILURE and shown is not None and self._parties is None:
             module = Module.named(subject.module.target, subject.module.version)
@@ -343,15 +331,6 @@ class Examiner:
             attempts=attempts,
             culprit=found.name,
         )
-
-    def _seen(
-        self, kind: Kind, entry: Entry, subject: Subject, bucket: Bucket,
-        attempts: Sequence[Attempt],
-    ) -> Evidence:  # fmt: skip
-        """Return what replays showed; of another kind than before it has another name."""
-        if kind is not entry.finding.kind:
-            bucket = self._bucket(kind, subject, attempts)
-        return Evidence(kind=kind, bucket=bucket, subject=subject, attempts=attempts)
 
     def _replayed(
         self, entry: Entry, subject: Subject
@@ -499,13 +478,6 @@ class Examiner:
             None if there is not None else here
             for here, there in zip(bad(subjects), good(subjects), strict=True)
         ]
-
-
-def _with_details(found: Found, more: Mapping[str, str | int | float]) -> Found:
-    if found.case is None or not more:
-        return found
-    details = {**found.case.details, **more}
-    return replace(found, case=msgspec.structs.replace(found.case, details=details))
 
 
 def _first(entry: Entry, subject: Subject) -> Attempt:

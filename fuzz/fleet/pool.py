@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -41,7 +41,6 @@ _BEGIN_DEATHS = 10  # actors in a row that may die as they begin; then none is s
 _JOB_DEATHS = 10  # actors that may die over a round: a node that dies may have it by chance
 _MOST_GIVEN = 256
 """Rounds that are given before news is heard again: drawing what one is about takes 1 to 2 ms."""
-_MOST_REPEATS = 64  # rounds that wait to be repeated; their sums have 256 KB each (65,536 images)
 _SHOWN = 160  # characters of why an actor is gone that a line shows
 _ACTORS_OF_AN_EXAMINATION = 8  # examinations at once: one for so many actors while rounds go on
 
@@ -80,10 +79,6 @@ class FleetPool(WorkerPool):
         self._check, self._cluster, self._workers = check, cluster, cluster.workers
         self._repeat, self._pickled = repeat, pickled(check)
         self._repeats: set[int] = set()  # tickets of rounds that are carried out once more
-        self._to_repeat: deque[tuple[_Actor, protocol.RoundJob, protocol.Outcomes]] = deque(
-            maxlen=_MOST_REPEATS
-        )
-        """Rounds for another device of the same kind, with what the first one made of them."""
         self._actors: dict[int, _Actor] = {}  # by slot
         self._tickets = 0
         self._deaths: Counter[int] = Counter()
@@ -153,23 +148,6 @@ class FleetPool(WorkerPool):
             return
         self._send(min(self._ready(), key=lambda one: len(one.jobs) - one.rounds), job, parcel)
 
-    def _give_repeats(self) -> None:
-        """Give rounds that are to be repeated to other actors with the same device."""
-        for _ in range(len(self._to_repeat)):
-            first, job, outcomes = self._to_repeat.popleft()
-            others = [
-                one
-                for one in self._ready()
-                if one.facts and first.facts and one.facts.device == first.facts.device
-                and one.rounds < 2 * self._workers and one.slot != first.slot
-            ]  # fmt: skip
-            if others:
-                actor = min(others, key=lambda one: one.rounds)
-                self._send(actor, job, replace(job, against=outcomes, device=actor.name))
-                self._repeats.add(self._tickets)
-            else:
-                self._to_repeat.append((first, job, outcomes))
-
     def _send(self, actor: _Actor, job: protocol.Job, given: protocol.RoundJob | Parcel) -> None:
         self._tickets += 1
         actor.jobs[self._tickets] = job
@@ -199,8 +177,6 @@ class FleetPool(WorkerPool):
 
     def _exchange(self) -> None:
         """Send what there is to be sent to everybody who listens."""
-        if not self._interrupted:
-            self._give_repeats()
         now, gather = time.monotonic(), _POLL_OF_AN_ACTOR * len(self._actors)
         for actor in list(self._actors.values()):
             if actor.call is None:
@@ -275,8 +251,17 @@ class FleetPool(WorkerPool):
             self._deaths.pop(report.number, None)
             # To compare them with another device.
             outcomes, report.outcomes = report.outcomes, None
-            if outcomes is not None and report.complete:
-                self._to_repeat.append((actor, job, outcomes))
+            mine = actor.facts.device if actor.facts else ""
+            others = [
+                one
+                for one in self._ready()
+                if one.facts and one.facts.device == mine and one is not actor
+            ]
+            if outcomes is not None and report.complete and others and not self._interrupted:
+                other = min(others, key=lambda one: one.rounds)
+                again = replace(job, against=outcomes, device=other.name)
+                self._send(other, job, again)
+                self._repeats.add(self._tickets)
             report.device = actor.slot
             if report.health is not None and actor.begun is not None:
                 report.health = replace(report.health, host=actor.begun.host)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
@@ -49,9 +49,6 @@ _TRIES = 8  # programs drawn about a form until one can be in a set: 4 of 10 can
 _LEAST_IMAGES = 4  # images of a program at least
 _SEARCHED = 64  # images beyond a program's own that are looked at for a fault
 _SEARCHED_PROGRAMS = 16  # programs, with the smallest images, in which a fault is looked for
-
-Watcher = Callable[[str, int, int], None]
-"""Callback that takes what is being done, how much of it is done, and how much there is."""
 
 
 def candidates(forms: Sequence[Form], module: Module, seed: int) -> Iterator[list[Batch]]:
@@ -140,29 +137,25 @@ def distill(
     *,
     seed: int,
     images: int,
-    watcher: Watcher,
 ) -> ScreeningSet:
     """Make a set of about so many images."""
     if images < _LEAST_IMAGES:
         raise UsageError(f"a set has at least {_LEAST_IMAGES} images, and {images} were asked for")
     pool: list[Batch] = []
-    for number, batches in enumerate(islice(candidates(forms, module, seed), _ROUNDS)):
+    for batches in islice(candidates(forms, module, seed), _ROUNDS):
         pool += batches
-        watcher("drawing", number, _ROUNDS)
     for number in range(_TRIES):
         there = {batch.form for batch in pool}
         missing = [form for form in forms if form not in there]
         if not missing:
             break
-        watcher("drawing what is missing", number, _TRIES)
         pool += about(missing, missing, module, derived_seed(seed, "distill", number))
     batches = chosen(pool, images // _LEAST_IMAGES)
     count = images // len(batches)
     programs = []
     for number, batch in enumerate(batches):
-        watcher("computing", number, len(batches))
         programs.append(set_program(batch, number, count, module))
-    touching, shown = _show_faults(batches, programs, module, watcher)
+    touching, shown = _show_faults(batches, programs, module)
     covers = {
         "forms": _covered([form.opcode for form in forms], {batch.about for batch in batches}),
         "forms with loads and stores": _covered(sorted(_forms(pool)), _forms(batches)),
@@ -203,15 +196,14 @@ def _forms(some: Sequence[Batch]) -> set[str]:
 
 
 def _show_faults(
-    batches: Sequence[Batch], programs: list[SetProgram], module: Module, watcher: Watcher
+    batches: Sequence[Batch], programs: list[SetProgram], module: Module
 ) -> tuple[list[str], set[str]]:
     """Add an image to a program for each planted fault that none shows and more images do."""
     touching, shown = list[str](), set[str]()
     smallest = sorted(range(len(programs)), key=lambda at: programs[at].program.image_bytes)
     emitted = cache(lambda place: Emitted(emit(programs[place].program, module=module)))
 
-    for number, fault in enumerate(CATALOGUE):
-        watcher("planting", number, len(CATALOGUE))
+    for fault in CATALOGUE:
         if fault.rare:
             continue
         mutant = Mutant(fault, target=module.target.name, layout=0)

@@ -39,9 +39,7 @@ from runners.screening import Screened
 from strategies.coverage import Batch
 from strategies.features import main_form
 
-_HOT_SECONDS = 0.5  # time of the replay right after the launch, while the device is hot
-_PAUSE_SECONDS = 1.0  # time that the device has nothing to do before the replay after a pause
-_COOL_SECONDS = 0.05  # time of that replay: so short that it stays cool
+_AGAIN_SECONDS = 0.5  # time of the replay right after the launch
 _MOST_EXAMINED = 8  # programs of which an image is replayed; the rest is only counted
 _MOST_NAMED = 1024  # programs that a finding names: a bound for campaigns of weeks
 _COPIES = 256  # warps of a stored case: more than a device has multiprocessors (132 on an H200)
@@ -142,9 +140,7 @@ class ScreenExaminer:
         if source.entry in self._examined or len(self._examined) >= _MOST_EXAMINED:
             return None
         self._examined.add(source.entry)
-        hot = self._replay(item, one, _HOT_SECONDS)
-        time.sleep(_PAUSE_SECONDS)
-        cool = self._replay(item, one, _COOL_SECONDS)
+        replay = self._replay(item, one)
         image = np.array(source.references.images[one.image])
         expected = np.array(source.references.expected[one.image])
         (verdict,) = judge(
@@ -154,7 +150,7 @@ class ScreenExaminer:
         if verdict is None:
             return None  # by the bounds alone: the model has no figures of the compiler
         form = main_form(source.program)
-        again = [replay for replay in (hot, cool) if not isinstance(replay, Failure)]
+        again = [] if isinstance(replay, Failure) else [replay]
         steady = bool(again) and all(here.wrong == here.cases for here, _ in again)
         kind = verdict if steady else Kind.FLAKY
         if self._is_local(item) and not any(others.wrong for _, others in again):
@@ -173,8 +169,7 @@ class ScreenExaminer:
             "warp slot": one.warp,
             "clock of the device": None if one.nanoseconds is None else f"{one.nanoseconds} ns",
             "while screening": f"{rate} on multiprocessor {one.sm}",
-            "again at once": _words(hot, one.sm),
-            "again after a pause": _words(cool, one.sm),
+            "again at once": _words(replay, one.sm),
             _INSTRUCTIONS: name,
             "set": Path(self.screen.set_name).name or None,
             "model": self.screen.description.model or None,
@@ -182,8 +177,8 @@ class ScreenExaminer:
         told = {name: word for name, word in words.items() if word is not None}
         return self._found(item, bucket, attempt, one.image, told)
 
-    def _replay(self, item: ScreenItem, one: Differing, seconds: float) -> _Again:
-        outcome = self.screen.again(item, one.image, seconds)
+    def _replay(self, item: ScreenItem, one: Differing) -> _Again:
+        outcome = self.screen.again(item, one.image, _AGAIN_SECONDS)
         if not isinstance(outcome, Screened):
             kind_of_failure(outcome)
             return outcome
