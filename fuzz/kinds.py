@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
@@ -201,35 +201,25 @@ class Named(Protocol):
         """As in -O."""
 
 
-def versions_described(members: Sequence[Named], among: Sequence[Named]) -> str:
-    """Name the versions of members, whatever their levels, neighbours together."""
-    return ", ".join(span for span, _ in _spans({one.version: (0,) for one in members}, among))
+def described(members: Sequence[Named], among: Sequence[Named], *, levels: bool = True) -> str:
+    """Name members, those of neighbouring versions `among` all, oldest first, together.
 
-
-def described(members: Sequence[Named], among: Sequence[Named]) -> str:
-    """Name members, those of neighbouring versions `among` all, oldest first, together."""
-    levels: dict[str, tuple[int, ...]] = {}
+    Without `levels`, all levels of a version are one.
+    """
+    own: dict[str, tuple[int, ...]] = {}
     for member in members:
-        levels[member.version] = (*levels.get(member.version, ()), member.level)
-    return ", ".join(
-        f"{span} {' '.join(f'-O{level}' for level in sorted(own))}"
-        for ptxas in (True, False)  # what is no ptxas is nobody's neighbour
-        for span, own in _spans(
-            levels, [one for one in among if one.version.startswith("V") is ptxas]
-        )
-    )
-
-
-def _spans(
-    levels: Mapping[str, tuple[int, ...]], among: Sequence[Named]
-) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield neighbouring versions with the same levels and options, and the levels."""
+        own[member.version] = (*own.get(member.version, ()), member.level) if levels else (0,)
 
     def alike(version: str) -> tuple[tuple[int, ...], Variant]:
-        return levels.get(version, ()), split_variant(version)[1]
+        return own.get(version, ()), split_variant(version)[1]
 
-    for (own, _), group in groupby(dict.fromkeys(one.version for one in among), alike):
-        versions = [*group]
-        span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
-        if own:
-            yield span, own
+    words = []
+    for ptxas in (True, False):  # what is no ptxas is nobody's neighbour
+        every = (member.version for member in among)
+        versions = dict.fromkeys(name for name in every if name.startswith("V") is ptxas)
+        for (found, _), group in groupby(versions, alike):
+            first, *others = group
+            span = [f"{first} to {others[-1]}" if others else first]
+            span += [f"-O{level}" for level in sorted(found) if levels]
+            words += [" ".join(span)] if found else []
+    return ", ".join(words)

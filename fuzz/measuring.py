@@ -145,10 +145,8 @@ class ProbedDevice:
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
     def dots(self, form: Form, dots: Dots) -> Array:
-        """Return what the device makes of dot products, patterns (count,).
-
-        They lie on the diagonals of matrices, each with a row and a column of its own.
-        """
+        """Return what the device makes of dot products, patterns (count,)."""
+        # They lie on the diagonals of matrices, each with a row and a column of its own.
         shape, size = form.stored.shape, min(form.shape.m, form.shape.n)
         count = -(-len(dots) // size)
         a = np.zeros((count, shape.m, shape.k), dots.a.dtype)

@@ -26,17 +26,14 @@ from runners.processes import Tool, describe_status, tail
 from runners.protocol import Trouble
 
 _MOST_BYTES = 256 << 20
-"""Longest answer, in bytes: a thousand images of 128 KiB, before and after, or the PTX of thousands
-of programs."""
+"""Longest answer, in bytes: a thousand images of 128 KiB, before and after."""
 _AT_ONCE_BYTES = 64 << 10
-"""Longest request that is sent at once. A line that takes anything has room for three quarters of
-what it holds (Linux, unix_writable): of 208 KiB, its net.core.wmem_default."""
+"""Longest request that is sent at once: a line that takes anything has room for three quarters of
+208 KiB (Linux, unix_writable, net.core.wmem_default)."""
 _REST_SECONDS = 10
 """How long the next part of an answer may take, on a machine that is busy."""
 _DYING_SECONDS = 10.0
 """How long a child that has closed its end of the line may take to be found dead."""
-_STOP_SECONDS = 2.0
-"""How long a child that may end in good order may take before it is killed."""
 
 HELD = "cannot be killed: the driver holds it"
 """How a child ended that has not."""
@@ -53,7 +50,7 @@ class NoAnswerError(Exception):
         self.trouble = trouble
         """HANG, CRASH or CORRUPTED_REPLY."""
         self.how = how
-        """How the child ended, as the end of a sentence; of a corrupted answer, what is wrong."""
+        """How the child ended, or what it answered, as the end of a sentence."""
         self.log = log
         """What it printed last."""
 
@@ -138,36 +135,31 @@ class SupervisedChild:
             data = self._line.recv_bytes(_MOST_BYTES)
         except (EOFError, OSError) as error:
             # A part of an answer, too, is all that comes of a process that died meanwhile.
-            alive = isinstance(error, BlockingIOError) or "length" in str(error)
-            gone = not alive and self._ends_within(_DYING_SECONDS)
-            ending = self.end()
+            if not isinstance(error, BlockingIOError) and "length" not in str(error):
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(_DYING_SECONDS)
+            gone, ending = self.process.poll() is not None, self.end()
             if gone or isinstance(error, EOFError):
                 raise NoAnswerError(Trouble.CRASH, ending, self.log()) from error
-            raise NoAnswerError(Trouble.CORRUPTED_REPLY, str(error), self.log()) from error
+            raise self._garbage(error) from error
         try:
             return pickle.loads(data)
         except Exception as error:
             self.end()
-            said = f"{type(error).__name__}: {error}"
-            raise NoAnswerError(Trouble.CORRUPTED_REPLY, said, self.log()) from error
+            raise self._garbage(error) from error
 
-    def _ends_within(self, seconds: float) -> bool:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(seconds)
-        return self.process.poll() is not None
+    def _garbage(self, error: Exception) -> NoAnswerError:
+        how = f"answered garbage ({type(error).__name__}: {error})"
+        return NoAnswerError(Trouble.CORRUPTED_REPLY, how, self.log())
 
-    def end(self, *, politely: bool = False) -> str:
+    def end(self) -> str:
         """End the process and its group; return how it ended, as the end of a sentence.
 
-        It may have been ended already. Politely: it may first end by itself, having answered all.
+        It may have been ended already.
         """
         if not self._kill.alive:
             # Its number may be another process's by now.
             return describe_status(self.process.returncode)
-        if politely:
-            with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_WR)
-            self._ends_within(_STOP_SECONDS)
         gone_before = self.process.poll()
         gone = self._tool.kill()
         with contextlib.suppress(OSError):

@@ -34,6 +34,7 @@ from runners.kernels import Kernel, KernelModule
 from runners.processes import (
     OUTPUT_LIMIT,
     check_program,
+    describe_status,
     helper,
     helper_environment,
     quoted,
@@ -181,19 +182,19 @@ class ForeignRunner(RunnerAtOnce):
     def _part(self, folder: Path, ptx: str, kernel: Kernel, images: Images) -> Images | Failure:
         names = ("module.ptx", "images", "results", "launch.json")
         module, given, made, launch = (folder / name for name in names)
+        full = Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(folder)))
         try:
             module.write_text(ptx, encoding="utf-8")
             images.tofile(given)
             if kernel.launch is not None:
                 launch.write_text(json.dumps(asdict(kernel.launch), default=bytes.hex))
         except OSError:
-            return Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(folder)))
+            return full
         arguments = str(module), kernel.entry, len(images), str(given), str(made)
         failure = self._way.run(arguments, str(launch) if kernel.launch else None)
         if failure is not None:
-            if failure.trouble is not Trouble.UNSUPPORTED and is_full(folder):
-                return Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(folder)))
-            return failure
+            hidden = failure.trouble is not Trouble.UNSUPPORTED and is_full(folder)
+            return full if hidden else failure
         size = made.stat().st_size if made.is_file() else 0
         found = np.fromfile(made, np.uint8, images.size) if size == images.size else images[:0]
         if found.size != images.size:
@@ -233,20 +234,16 @@ class _Command:
         self._errors = finished.errors
         if finished.overflowed:
             return self.failed(Trouble.CORRUPTED_REPLY, finished.ending)
-        match finished.status:
-            case 0:
-                return None
-            case None:
-                return self.hung(self._deadline)
-            case status if status == NOT_IMPLEMENTED:
-                return self.failed(Trouble.UNSUPPORTED, "does not implement it")
-            case status:
-                trouble = Trouble.CRASH if status < 0 else Trouble.LAUNCH_FAILURE
-                return self.failed(trouble, finished.ending)
+        return self.ended(finished.status, self._deadline)
 
-    def hung(self, seconds: float) -> Failure:
-        """Return the failure of what did not end in time."""
-        return self.failed(Trouble.HANG, f"did not end within {seconds:g} s")
+    def ended(self, status: int | None, seconds: float = 0.0) -> Failure | None:
+        """Return what a status says that a process has ended with; None of success."""
+        if status is None:
+            return self.failed(Trouble.HANG, f"did not end within {seconds:g} s")
+        if status == NOT_IMPLEMENTED:
+            return self.failed(Trouble.UNSUPPORTED, "does not implement it")
+        trouble = Trouble.CRASH if status < 0 else Trouble.LAUNCH_FAILURE
+        return self.failed(trouble, describe_status(status)) if status else None
 
     def failed(self, trouble: Trouble, what: str) -> Failure:
         """Return a failure that quotes what was said on standard error."""
@@ -257,8 +254,6 @@ class _Command:
 
 
 class _Function(_Command):
-    """A Python function in a process of its own (`main`)."""
-
     def __init__(self, name: str, deadline: float) -> None:
         self._name, self._deadline = name, deadline
         self.who, self._errors = f"the runner {name}", ""
@@ -290,23 +285,18 @@ class _Function(_Command):
         return self._answer(self._child, self._deadline)
 
     def _answer(self, child: SupervisedChild, seconds: float) -> Failure | None:
-        """Wait for an answer; without one, the process has ended."""
         try:
             trouble, what = child.receive(deadline=time.monotonic() + seconds)
             self._errors = child.log()
             return None if trouble is None else self.failed(Trouble(trouble), what)
         except NoAnswerError as error:
             self._child, self._errors = None, error.log
-            if error.trouble is Trouble.HANG:
-                return self.hung(seconds)
-            status = child.process.returncode
-            if error.trouble is Trouble.CORRUPTED_REPLY:
-                return self.failed(error.trouble, "answered garbage")
-            if status == NOT_IMPLEMENTED:
-                return self.failed(Trouble.UNSUPPORTED, "does not implement it")
-            # A function that ends the process with success has given nothing back.
-            how = error.how if status else "ended its process in the middle"
-            return self.failed(Trouble.LAUNCH_FAILURE if status > 0 else Trouble.CRASH, how)
+            if error.trouble is Trouble.CRASH:
+                # A function that ends the process with success has given nothing back.
+                middle = self.failed(Trouble.CRASH, "ended its process in the middle")
+                return self.ended(child.process.returncode) or middle
+            late = error.trouble is Trouble.HANG
+            return self.ended(None, seconds) if late else self.failed(error.trouble, error.how)
         except (ValueError, TypeError):
             # It found the way out and wrote there itself.
             self.close()
@@ -356,10 +346,9 @@ def _answer(
         sys.stdout.flush()
     if found is NotImplemented:
         return Trouble.UNSUPPORTED, "does not implement it"
-    if not isinstance(found, np.ndarray) or found.dtype != np.uint8 or found.shape != shape:
-        what = type(found).__name__
-        if isinstance(found, np.ndarray):
-            what = f"{found.dtype} of shape {found.shape}"
+    is_array = isinstance(found, np.ndarray)
+    if not is_array or found.dtype != np.uint8 or found.shape != shape:
+        what = f"{found.dtype} of shape {found.shape}" if is_array else type(found).__name__
         return Trouble.CORRUPTED_REPLY, f"gave back {what}, and uint8 of shape {shape} is due"
     found.tofile(results)
     return None, ""

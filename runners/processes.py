@@ -23,8 +23,7 @@ from typing import IO
 from oracle.errors import UsageError
 
 OUTPUT_LIMIT = 64 << 20
-"""Most bytes of a tool's standard output, and of any other file that it writes: a module has below
-1 MiB, and its machine code below 10 (2026-11)."""
+"""Most bytes of a file that a tool writes, and of its output: machine code has below 10 MiB."""
 WRITTEN_LIMIT = 512 << 20
 """Most bytes that a tool and what it starts write in all, to whatever files."""
 _WATCH_SECONDS = 0.1
@@ -136,10 +135,7 @@ class Tool:
         _reaper.tell(f"+{self.process.pid}")
 
     def _own(self) -> tuple[list[int], bool]:
-        """Return the processes that are the tool's, or were started by it, wherever they are.
-
-        And whether there are others of which it cannot be said yet.
-        """
+        """Return the tool's processes, wherever they are, and whether some are unclear yet."""
         found, unclear, mark = [], False, f"{_MARK}={self._mark}".encode()
         for pid in _since(self.process.pid):
             # Those that are gone, and those of others.

@@ -54,11 +54,10 @@ _PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
 _RAW_PROGRESS = (24, 1)
 _PIP_VERSION = re.compile(r"pip (\d+)\.(\d+)")
 _OFFERED = re.compile(r"\(from versions: ([^)]*)\)")
-_OFFERED_RELEASE = re.compile(r"(?<![\w.])[1-9]\d*\.\d+(?=(?:\.\d+)*(?:,|$))")
+_COMPLAINT = re.compile(r"^(?:ERROR|WARNING).*", re.MULTILINE)
 _MEMBER_BYTES = 256 << 20
 """Most bytes of a file of a wheel; a ptxas of CUDA 13 has 51 MB, the library of llvmlite 0.43
 134 MB (2026-11)."""
-_PART_BYTES = 1 << 20
 
 Progress = Callable[[int, int], None]
 """Told the bytes that are there and the bytes that there will be."""
@@ -96,28 +95,21 @@ class Wheels:
         """Return what pip is asked for; UsageError if there is no wheel of a version."""
         match = _VERSION.fullmatch(version)
         release = f"{match[1]}.{match[2]}" if match else version
+        none = f"there is no wheel of {self.title} {version or 'without a version'}; "
         if self.unlisted and match is None:
             raise UsageError(
                 f'{version!r} is not a version; they are written like "13.5" or "12.4.131"'
             )
         if self.unlisted and int(version.partition(".")[0]) < min(self.distributions):
-            raise UsageError(
-                f"there is no wheel of {self.title} {version}; the oldest are "
-                f"{' and '.join(self.releases[:2])}"
-            )
+            raise UsageError(f"{none}the oldest are {' and '.join(self.releases[:2])}")
         if not self.unlisted and release not in self.releases:
-            raise UsageError(
-                f"there is no wheel of {self.title} {version or 'without a version'}; there are "
-                f"{', '.join(self.spelled + one for one in self.releases)}{self.more}"
-            )
+            there = ", ".join(self.spelled + one for one in self.releases)
+            raise UsageError(f"{none}there are {there}{self.more}")
         major, _, minor = release.partition(".")
-        values = {
-            "exact": f"=={version}" if match and match[3] else f"=={release}.*",
-            "release": release,
-            "next": int(minor or 0) + 1,
-        }
+        exact = f"=={version}" if match and match[3] else f"=={release}.*"
+        following = int(minor or 0) + 1
         own = self.distributions[min(int(major), max(self.distributions))]
-        return [one.format(**values) for one in own]
+        return [one.format(exact=exact, release=release, next=following) for one in own]
 
 
 WHEELS = {
@@ -224,9 +216,8 @@ def unpacked(
             # The name of a wheel has its version behind the first dash.
             version = version_of(fresh) if version_of else last.name.split("-")[1]
         except UsageError as error:
-            raise InfrastructureError(
-                f"{last.name} holds no working {row.title}: {error}"
-            ) from None
+            said = f"{last.name} holds no working {row.title}: {error}"
+            raise InfrastructureError(said) from None
         final = target / f"{row.prefix}{version}"
         with contextlib.suppress(UsageError, InfrastructureError):
             if version_of is not None and final.is_dir() and version_of(final):
@@ -263,9 +254,13 @@ def _extract(wheel: Path, row: Wheels, folder: Path) -> list[str]:
                 found = wanted.fullmatch(name)
                 if found is None or member.is_dir() or ".." in Path(name).parts:
                     continue
+                if member.file_size > _MEMBER_BYTES:  # no more is read, whatever is packed
+                    most = f"{name} has more than {_MEMBER_BYTES >> 20} MiB"
+                    raise zipfile.BadZipFile(most)
                 path = folder / (found[1] or found[2])
                 path.parent.mkdir(parents=True, exist_ok=True)
-                _unpack_member(archive, name, path)
+                with archive.open(name) as source, path.open("wb") as sink:
+                    shutil.copyfileobj(source, sink)
                 if found[1]:
                     kept.append(name)
                 if "bin" in Path(name).parts:
@@ -328,18 +323,11 @@ def _pip_error(told: str, wanted: str, what: str, folder: Path) -> Exception:
         return disk_full(folder)
     offered = _OFFERED.search(told)
     if offered and offered[1].strip() not in ("", "none"):
-        releases = sorted(
-            {found[0] for found in _OFFERED_RELEASE.finditer(offered[1])},
-            key=lambda one: tuple(map(int, one.split("."))),
-        )
         return UsageError(
             f"there is no wheel of {what} for this machine; the package that would have it has "
-            f"{', '.join(releases) or 'none'}"
+            f"{offered[1]}"
         )
-    reason = next(
-        (line for line in reversed(told.splitlines()) if line.startswith(("ERROR", "WARNING"))),
-        told.splitlines()[-1] if told else "nothing",
-    )
+    reason = (_COMPLAINT.findall(told) or told.splitlines() or ["nothing"])[-1]
     return InfrastructureError(
         f"pip could not download {wanted}: it said {reason!r}; check the network and pip's index "
         f"settings (`pip config list`), or try `pip download {wanted}`"
@@ -352,14 +340,3 @@ def _pip_version() -> tuple[int, int]:
     ).stdout
     match = _PIP_VERSION.search(told)
     return (int(match[1]), int(match[2])) if match else (0, 0)
-
-
-def _unpack_member(archive: zipfile.ZipFile, name: str, path: Path) -> None:
-    """Unpack a file of a wheel; BadZipFile if it is larger than any that there is."""
-    room = _MEMBER_BYTES
-    with archive.open(name) as source, path.open("wb") as sink:
-        while part := source.read(_PART_BYTES):
-            room -= len(part)
-            if room < 0:
-                raise zipfile.BadZipFile(f"{name} has more than {_MEMBER_BYTES >> 20} MiB")
-            sink.write(part)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Self, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -58,8 +59,7 @@ _VALUE_CLASS = "value class"
 def epoch_known(number: int) -> int:
     """Return how many rounds (0 to that, exclusive) a round takes into account.
 
-    All of the epochs before the last. As many rounds as lie between can be run at once, so epochs
-    grow with the number of the round.
+    Those of all epochs before the last: epochs grow, so that more rounds can be run at once.
     """
     quarter = (1 << number.bit_length()) // 4  # of the next power of two
     epoch = max(EPOCH, min(quarter, LONGEST_EPOCH))
@@ -116,17 +116,13 @@ class Coverage(ABC):
     @classmethod
     def from_state(cls, state: object) -> Self:
         """Return the counts that `state` gave; an InfrastructureError says that it is none."""
-        made = cls()
+        made, counts = cls(), dict[str, int]
         try:
-            if not isinstance(state, Mapping):
-                raise TypeError("they are no object")
-            made.programs = int(str(state["programs"]))
+            told = msgspec.convert(state, dict[str, Any])
+            made.programs = msgspec.convert(told["programs"], int)
             for name, counter in made.counts.items():
-                counts = state[name]
-                if not isinstance(counts, Mapping):
-                    raise TypeError(f"{name} is no object")
-                counter.update({str(key): int(count) for key, count in counts.items()})
-        except (KeyError, TypeError, ValueError) as error:
+                counter.update(msgspec.convert(told[name], counts))
+        except (KeyError, msgspec.ValidationError) as error:
             raise InfrastructureError(
                 f"the counts of what was reached cannot be read ({error!r}); delete the campaign's "
                 "state and start it anew"
@@ -141,7 +137,6 @@ class Reached:
         self._kind = kind
         self.total = kind()  # All of it
         self._base = kind()
-        self._first = 0  # Rounds before this one, a multiple of EPOCH, are in the base
         self._epochs: dict[int, Coverage] = {}
         """By the first round of a part of the campaign; no round knows less than all of one."""
         self._known: tuple[int, Coverage] = (-1, kind())
@@ -174,23 +169,21 @@ class Reached:
         """Put together what every round from `following` on takes into account."""
         for earlier in self._before(following):
             self._base.merge(self._epochs.pop(earlier))
-        self._first = max(self._first, epoch_known(following))
 
     def state(self) -> dict[str, Any]:
         """Return all of it as JSON takes it."""
         epochs = {str(number): one.state() for number, one in self._epochs.items()}
-        return {"base": self._base.state(), "first": self._first, "epochs": epochs}
+        return {"base": self._base.state(), "epochs": epochs}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take up what `state` was called of.
 
         It raises KeyError, TypeError, ValueError or InfrastructureError if it is something else.
         """
-        base, first, epochs = state["base"], state["first"], state["epochs"]
-        if not (isinstance(base, dict) and isinstance(first, int) and isinstance(epochs, dict)):
-            raise TypeError("coverage has the fields base, first and epochs")
-        self._base, self._first = self._kind.from_state(base), first
-        self._known = -1, self._kind()
+        base, epochs = state["base"], state["epochs"]
+        if not isinstance(epochs, dict):
+            raise TypeError("the epochs of coverage are no object")
+        self._base, self._known = self._kind.from_state(base), (-1, self._kind())
         self._epochs = {int(name): self._kind.from_state(one) for name, one in epochs.items()}
         for part in (self._base, *self._epochs.values()):
             self.total.merge(part)

@@ -371,31 +371,14 @@ def damaged_drafts(draw: st.DrawFn, forms: Sequence[Form]) -> Draft:
     return _one_of(draw, _DAMAGES)(draw, draft)
 
 
-def _swap(draw: st.DrawFn, draft: Draft) -> Draft:
-    return replace(draft, qualifiers=tuple(draw(st.permutations(draft.qualifiers))))
-
-
 def _double(draw: st.DrawFn, draft: Draft) -> Draft:
     pair = draw(st.sampled_from([pair for pair in draft.qualifiers if pair[1]]))
     at = draw(st.integers(0, len(draft.qualifiers)))
     return replace(draft, qualifiers=(*draft.qualifiers[:at], pair, *draft.qualifiers[at:]))
 
 
-def _swap_operands(draw: st.DrawFn, draft: Draft) -> Draft:
-    return replace(draft, operands=tuple(draw(st.permutations(draft.operands))))
-
-
 def _with_operand(draft: Draft, at: int, *texts: str) -> Draft:
     return replace(draft, operands=(*draft.operands[:at], *texts, *draft.operands[at + 1 :]))
-
-
-def _drop_operand(draw: st.DrawFn, draft: Draft) -> Draft:
-    return _with_operand(draft, draw(st.integers(0, len(draft.operands) - 1)))
-
-
-def _add_operand(draw: st.DrawFn, draft: Draft) -> Draft:
-    extra = draw(st.sampled_from(("%r0", "16", "{%r0}", "[%addr]", "%stride")))
-    return replace(draft, operands=(*draft.operands, extra))
 
 
 def _change_vector(draw: st.DrawFn, draft: Draft) -> Draft:
@@ -429,10 +412,6 @@ _WILD_ADDRESSES = (
 )  # fmt: skip
 
 
-def _wild_stride(draw: st.DrawFn, draft: Draft) -> Draft:
-    return replace(draft, operands=(*draft.operands[:2], _one_of(draw, _WILD_STRIDES)))
-
-
 def _wild_address(draw: st.DrawFn, draft: Draft) -> Draft:
     addresses = [i for i, operand in enumerate(draft.operands) if operand.startswith("[")]
     if not addresses:
@@ -440,14 +419,23 @@ def _wild_address(draw: st.DrawFn, draft: Draft) -> Draft:
     return _with_operand(draft, addresses[0], _one_of(draw, _WILD_ADDRESSES))
 
 
-def _predicate(draw: st.DrawFn, draft: Draft) -> Draft:
-    return replace(draft, predicate=draw(st.sampled_from(("%p0", "!%p0", "%r0", "p", "!!%p0"))))
+def _swap_operands(draw: st.DrawFn, draft: Draft) -> Draft:
+    return replace(draft, operands=tuple(draw(st.permutations(draft.operands))))
 
 
+_EXTRA = st.sampled_from(("%r0", "16", "{%r0}", "[%addr]", "%stride"))
+_PREDICATES = st.sampled_from(("%p0", "!%p0", "%r0", "p", "!!%p0"))
 _DAMAGES: tuple[Callable[[st.DrawFn, Draft], Draft], ...] = (
-    _swap, _double, _drop_operand, _add_operand, _swap_operands, _change_vector, _wild_stride,
-    _wild_address, _predicate,
-)  # fmt: skip
+    lambda draw, x: replace(x, qualifiers=tuple(draw(st.permutations(x.qualifiers)))),
+    _double,
+    lambda draw, x: _with_operand(x, draw(st.integers(0, len(x.operands) - 1))),
+    lambda draw, x: replace(x, operands=(*x.operands, draw(_EXTRA))),
+    _swap_operands,
+    _change_vector,
+    lambda draw, x: replace(x, operands=(*x.operands[:2], _one_of(draw, _WILD_STRIDES))),
+    _wild_address,
+    lambda draw, x: replace(x, predicate=draw(_PREDICATES)),
+)
 
 
 @st.composite

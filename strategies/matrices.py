@@ -59,7 +59,7 @@ def inputs(program: Program) -> tuple[Placed, ...]:
         Placed(operand=step.form.matrix().operand, place=place, tile=step.tile)
         for step in walk(program.steps)
         if loads_fragment(step)
-        for place in _ends(program, step.memory.place, step.tile.extent, backwards=True)
+        for place in _ends(program, step.memory.place, step.tile.extent, stored=False)
     )
 
 
@@ -69,28 +69,28 @@ def outputs(program: Program) -> tuple[Placed, ...]:
         Placed(operand="d", place=place, tile=step.tile)
         for step in walk(program.steps)
         if stores_fragment(step)
-        for place in _ends(program, step.memory.place, step.tile.extent, backwards=False)
+        for place in _ends(program, step.memory.place, step.tile.extent, stored=True)
     )
 
 
-def _ends(program: Program, place: Place, size: int, *, backwards: bool) -> Iterator[Place]:
+def _ends(program: Program, place: Place, size: int, *, stored: bool) -> Iterator[Place]:
     """Find the places of the image from or to which copies take some bytes; where they are, too."""
-    copies = [step for step in walk(program.steps) if copies_bytes(step)]
-    seen, open_ = {place}, [place]
-    while open_:
-        here = open_.pop(0)
+    seen = [place]
+    for here in seen:
         if program.buffer(here.buffer).space == "global":
             yield here
-        for copy in copies:
-            near, far = copy.source, copy.destination
-            if backwards:
-                near, far = far, near
-            start = here.offset - near.offset
-            if near.buffer == here.buffer and 0 <= start <= copy.size - size:
-                there = replace(far, offset=far.offset + start)
-                if there not in seen:
-                    seen.add(there)
-                    open_.append(there)
+        seen += [one for one in _copied(program, here, size, stored=stored) if one not in seen]
+
+
+def _copied(program: Program, place: Place, size: int, *, stored: bool) -> Iterator[Place]:
+    """Find where copies take bytes at a place from, or (`stored`) to, all of them together."""
+    for copy in walk(program.steps):
+        if copies_bytes(copy):
+            ends = copy.destination, copy.source
+            here, there = ends[::-1] if stored else ends
+            moved = place.offset - here.offset
+            if here.buffer == place.buffer and 0 <= moved <= copy.size - size:
+                yield replace(there, offset=there.offset + moved)
 
 
 def places_of(
@@ -104,19 +104,9 @@ def places_of(
     if program.buffer(place.buffer).space == "global":
         yield place
         return
-    for copy in walk(program.steps):
-        if not copies_bytes(copy):
-            continue
-        here, there = copy.destination, copy.source
-        if stored:
-            here, there = there, here
-        moved = place.offset - here.offset
-        if (
-            here.buffer == place.buffer
-            and 0 <= moved <= copy.size - size
-            and program.buffer(there.buffer).space == "global"
-        ):
-            yield replace(there, offset=there.offset + moved)
+    for there in _copied(program, place, size, stored=stored):
+        if program.buffer(there.buffer).space == "global":
+            yield there
 
 
 @dataclass(frozen=True, kw_only=True)

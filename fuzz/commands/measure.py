@@ -133,10 +133,8 @@ def _measure(assembler: Assembler | None, options: Measure, measured: list[_Meas
 def _end(
     measured: Sequence[_Measured], options: Measure, seconds: float, *, stopped: bool = False
 ) -> bool:
-    """Print the sum, and write the file; tell whether something is another than known.
-
-    `stopped`: whether a signal ended it before all units were measured.
-    """
+    """Print the sum, and write the file; tell whether something is another than known."""
+    # `stopped`: whether a signal ended it before all units were measured.
     ready, known = measured[-1].ready, measured[-1].known
     results = [result for one in measured for result in one.results]
     refused = sum(result.contradiction is not None for result in results)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from corpus import (
     Case,
     Entry,
+    Identity,
     Kind,
     Making,
     OracleVerdict,
@@ -129,31 +131,52 @@ def case_of(
         details |= {f"difference {number}": said for number, said in enumerate(told, 1)}
         message = "\n".join(told)
     if shown.failure is not None:
-        message = f"{shown.failure}\n{shown.failure.detail}".strip()[:TEXT_CHARACTERS]
-    return Case(
-        kind=evidence.kind,
-        identity=evidence.bucket.identity,
+        message = f"{shown.failure}\n{shown.failure.detail}".strip()
+    return case_by(
+        opened,
+        choice,
+        evidence.kind,
+        evidence.bucket.identity,
+        message,
         instructions=instructions_of(program),
         target=opened.target,
         ptx_version=subject.module.version,
         oracle=OracleVerdict(verdict="legal"),
-        runners=(
-            RunnerVerdict(
-                runner=choice.label,
-                version=opened.version,
-                options=choice.options,
-                outcome=evidence.kind.value,
-                message=message,
-                device=opened.device,
-            ),
-        ),
         versions=made_by(),
         origin=origin,
-        made=making_of(choice),
         shrink=status,
         complexity=complexity(program, subject.image),
         details=details,
     )
+
+
+def case_by(
+    opened: OpenRunner,
+    choice: RunnerChoice,
+    kind: Kind,
+    identity: Identity,
+    message: str,
+    **rest: Any,
+) -> Case:
+    """Return the case that a runner shows, with other fields of it, and how it was made."""
+    verdict = RunnerVerdict(
+        runner=choice.label,
+        version=opened.version,
+        options=choice.options,
+        outcome=kind.value,
+        message=message[:TEXT_CHARACTERS],
+        device=opened.device,
+    )
+    made = Making(
+        runner=choice.name,
+        layout=choice.layout,
+        level=choice.level,
+        assembler="" if choice.assembler is None else choice.assembler.spelled,
+        faults=tuple(choice.faults),
+        ptx_pass=choice.ptx_pass or "",
+        front_end="" if choice.front_end is None else choice.front_end.spelled,
+    )
+    return Case(kind=kind, identity=identity, runners=(verdict,), made=made, **rest)
 
 
 def made_by() -> Versions:
@@ -273,16 +296,3 @@ def by_hand(entry: Entry) -> tuple[Subject, Setup | None]:
         ptx=ptx, target=finding.target, version=finding.ptx_version, kernels=(kernel,)
     )
     return Subject(module=module, program=NO_PROGRAM, image=image, told=told), setup
-
-
-def making_of(choice: RunnerChoice) -> Making:
-    """Return what a finding has to remember of a runner."""
-    return Making(
-        runner=choice.name,
-        layout=choice.layout,
-        level=choice.level,
-        assembler="" if choice.assembler is None else choice.assembler.spelled,
-        faults=tuple(choice.faults),
-        ptx_pass=choice.ptx_pass or "",
-        front_end="" if choice.front_end is None else choice.front_end.spelled,
-    )

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain
 
 import msgspec
@@ -26,14 +26,7 @@ from corpus.finding import BESIDE, DIVERGED, RIGHT
 from corpus.known import Row
 from fuzz.diagnosis.experiments import Culprit, unit_of
 from fuzz.findings.verdicts import differences
-from fuzz.kinds import (
-    KINDS,
-    described,
-    is_provisional,
-    sentence,
-    versions_described,
-    what_is_wrong,
-)
+from fuzz.kinds import KINDS, described, is_provisional, sentence, what_is_wrong
 from oracle.bounds.permission import contradicting
 from oracle.execution.tracing import trace
 from oracle.isa.forms import Form
@@ -165,8 +158,9 @@ class WrongImages:
         wrong[contradicting(program, self.images, actual, target=target, expected=expected)] = True
         return wrong
 
+    @cached_property
     def _first(self) -> tuple[str, Form | None, bool]:
-        """Return what made the first element that differs.
+        """What made the first element that differs.
 
         By the first word the scalar instruction that did, "" if none; the last multiplication or
         ldmatrix behind it, None if it was only loaded and stored; and whether lanes have computed
@@ -192,7 +186,7 @@ class WrongImages:
 
     def bucket(self, kind: Kind, form: Form | None) -> Bucket:
         """Return the bucket: what made the first element that differs, or else `form`."""
-        scalar, producer, behind_code = self._first()
+        scalar, producer, behind_code = self._first
         form = producer or form
         outside = any(
             differences(self.program, expected, actual).outside
@@ -369,8 +363,8 @@ def who_has(found: Iterable[Case]) -> str:
         return "every compiler" if everybody else ""
     # A divergence is one pass's, which other levels have as well.
     diverged = all(case.kind is Kind.DIVERGENCE for case in cases)
-    named = versions_described if diverged else described
-    return f"only {named([one for one in everybody if one in wrong], everybody)}"
+    members = [one for one in everybody if one in wrong]
+    return f"only {described(members, everybody, levels=not diverged)}"
 
 
 @dataclass(kw_only=True)

@@ -27,7 +27,6 @@ from fuzz.findings.verdicts import (
     Answer,
     Basis,
     CannotBeAskedError,
-    ExpectedImages,
     Rerun,
     asked,
     kind_of,
@@ -157,16 +156,15 @@ class ModuleProbe:
             "another --target"
         )
 
-    def _expected(self, target: str, version: PtxVersion) -> ExpectedImages:
-        """Return what the ISA, as the oracle knows it now, lets one expect of the instructions."""
+    def _expected(self, target: str, version: PtxVersion) -> bool | None:
+        """Return whether the ISA, as the oracle knows it now, has the instructions; None: open."""
         verdicts = {
             explain(text, target=target, ptx_version=str(version)).verdict
             for text in self._finding.instructions
         }
         if Verdict.ILLEGAL in verdicts:
-            return ExpectedImages.REJECT
-        is_open = verdicts & {Verdict.UNDEFINED, Verdict.NOT_JUDGED}
-        return ExpectedImages.OPEN if is_open else ExpectedImages.ACCEPT
+            return False
+        return None if verdicts & {Verdict.UNDEFINED, Verdict.NOT_JUDGED} else True
 
     def ask(self, askers: Sequence[Asker], *, among: Sequence[Assembler] = ()) -> Rerun:
         """Assemble once with each assembler at a level; CannotBeAskedError if one cannot be asked.

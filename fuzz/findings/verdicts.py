@@ -61,35 +61,25 @@ NO_PROGRAM = Program(buffers=(Buffer(name="image", space="global", size=16),), s
 """Stands for the program of a kernel that a person wrote."""
 
 
-class ExpectedImages(StrEnum):
-    """What the ISA lets one expect of an assembler."""
+def expectation_of(draft: Draft, explanation: Explanation) -> bool | None:
+    """Return whether an assembler has to accept a draft that the oracle explains so.
 
-    ACCEPT = "accept"
-    REJECT = "reject"
-    OPEN = "open"
-    """Either: undefined behaviour, or registers whose declared types the oracle cannot judge."""
-
-
-def expectation_of(draft: Draft, explanation: Explanation) -> ExpectedImages:
-    """Return what an assembler has to do with a draft that the oracle explains so."""
+    None: either will do. It is undefined, or of registers whose types the oracle cannot judge.
+    """
     if explanation.verdict is Legality.ILLEGAL:
-        return ExpectedImages.REJECT
+        return False
     if explanation.verdict is Legality.UNDEFINED or explanation.form is None:
-        return ExpectedImages.OPEN
-    if fits_declarations(draft, explanation.form):
-        return ExpectedImages.ACCEPT
-    return ExpectedImages.OPEN
+        return None
+    return fits_declarations(draft, explanation.form) or None
 
 
-def kind_of(expectation: ExpectedImages, outcome: Response) -> Kind | None:
+def kind_of(expected: bool | None, outcome: Response) -> Kind | None:
     """Return the kind of disagreement, None where assembler and ISA agree."""
-    if outcome in BY_OUTCOME:
-        return BY_OUTCOME[outcome]
-    if outcome is Response.ACCEPTED and expectation is ExpectedImages.REJECT:
+    if outcome is Response.ACCEPTED and expected is False:
         return Kind.ACCEPTED
-    if outcome is Response.REJECTED and expectation is ExpectedImages.ACCEPT:
+    if outcome is Response.REJECTED and expected is True:
         return Kind.REJECTED
-    return None
+    return BY_OUTCOME.get(outcome)
 
 
 def worst_of(kinds: Iterable[Kind | None]) -> Kind | None:

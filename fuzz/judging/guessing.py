@@ -99,19 +99,17 @@ def guess(ptx: str, rows: LaunchRows, device: SimulatedDevice) -> tuple[Setup, t
         except _RefusedError as error:
             refused.setdefault(shape, error)
             kind = error.kind
-        else:
-            # Whoever meant another block learns why it is not that one: a race, perhaps.
-            others = (
-                f"; a block of {other} is refused: {words}"
-                for other, words in refused.items()
-                if other != shape
-            )
-            said = f"block = {[*shape_of(shape)]} ({why}){''.join(others)}"
-            return setup, ((said, *guessed) if why else tuple(guessed))
-    (shape, first), *more = refused.items()
-    guessed_block = f"guessed: block = {[*shape_of(shape)]} ({why}); " if why else ""
-    too = f"; refused, too: blocks of {', '.join(f'{other}' for other, _ in more)}" if more else ""
-    raise UsageError(f"{first}; {guessed_block}override with --launch FILE{too}")
+            continue
+        # Whoever meant another block learns why it is not that one: a race, perhaps.
+        others = [f"; {said}" for other, said in _said(refused).items() if other != shape]
+        block = [f"block = {[*shape_of(shape)]} ({why}){''.join(others)}"] if why else []
+        return setup, (*block, *guessed)
+    said = "; ".join(_said(refused).values())
+    raise UsageError(f"{said}{f' (guessed: {why})' if why else ''}; override with --launch FILE")
+
+
+def _said(refused: Mapping[int | tuple[int, ...], _RefusedError]) -> dict[Any, str]:
+    return {shape: f"a block of {shape} is refused: {words}" for shape, words in refused.items()}
 
 
 def _guess(

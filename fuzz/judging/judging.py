@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus import Case, Corpus, Identity, Kind, OracleVerdict, RunnerVerdict, Versions
+from corpus import Case, Corpus, Identity, Kind, Versions
 from corpus.finding import EXPECTED, INPUT, MODULE, WRONG_STEP
 from corpus.known import Known
 from corpus.programs import pack
 from fuzz import warpfuzz_version
 from fuzz.compilers.members import with_outcomes
-from fuzz.findings.case import ACTUAL, LAUNCH, ORIGINAL, REWRITTEN, TEXT_CHARACTERS, making_of
+from fuzz.findings.case import ACTUAL, LAUNCH, ORIGINAL, REWRITTEN, TEXT_CHARACTERS, case_by
 from fuzz.findings.launches import Setup, parameters_of
 from fuzz.findings.verdicts import REPLAYS
 from fuzz.judging.bringing import Answerer, Brought
@@ -411,24 +411,16 @@ def _stored(
         if image is not None:
             files[name] = pack(image[None])
     target, version = header(ptx)
-    said = RunnerVerdict(
-        runner=first.choice.label,
-        version=who.ready.version,
-        options=first.choice.options,
-        outcome=verdict.kind.value,
-        message=verdict.difference[:TEXT_CHARACTERS],
-        device=who.ready.device,
-    )
-    case = Case(
-        kind=verdict.kind,
-        identity=Identity.of(verdict.kind, *about),
+    case = case_by(
+        who.ready,
+        first.choice,
+        verdict.kind,
+        Identity.of(verdict.kind, *about),
+        verdict.difference,
         instructions=tuple(instructions) or (MODULE,),
         target=target,
         ptx_version=version,
-        oracle=OracleVerdict(verdict="not asked"),
-        runners=(said,),
         versions=Versions(warpfuzz=warpfuzz_version()),
-        made=making_of(first.choice),
         shrink=reduced.status,
         complexity=int(np.count_nonzero(reduced.image)),
         details={

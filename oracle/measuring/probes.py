@@ -143,11 +143,9 @@ def float_probes(types: str, depth: int) -> Dots:
 
 
 def _scales(sheet: Sheet) -> list[tuple[int, int, bool]]:
-    """Return exponents of a large and a small term, and whether C can hold the large one.
-
-    More than 2^30 apart, so that the small one is lost beside the large one whatever number of
-    bits is kept; and as large as possible, so that a zero's exponent does not matter.
-    """
+    """Return exponents of a large and a small term, and whether C can hold the large one."""
+    # More than 2^30 apart, so that the small one is lost beside the large one whatever number of
+    # bits is kept; and as large as possible, so that a zero's exponent does not matter.
     if sheet.is_wide:
         return [(100, 60, True)]
     if not sheet.is_narrow:

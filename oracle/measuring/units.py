@@ -76,11 +76,9 @@ def module_of_all(target: str, most: PtxVersion | None = None) -> Module:
 
 
 def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
-    """Return the units that a module's multiplications of a pattern "wmma.mma.*bf16*" reach.
-
-    How many products a multiplication of registers adds up at once depends on the shape (measured
-    on H200, 2026-11-22), so each shape of floats is a unit of its own there.
-    """
+    """Return the units that a module's multiplications of a pattern "wmma.mma.*bf16*" reach."""
+    # How many products a multiplication of registers adds up at once depends on the shape (measured
+    # on H200, 2026-11-22), so each shape of floats is a unit of its own there.
     grouped: dict[tuple[str, str], list[Form]] = {}
     for form in _FORMS:
         if form.opaque and form.satfinite and form.a_type.is_float:
@@ -122,10 +120,8 @@ def multiplied(form: Form, a: Array, b: Array, c: Array, model: Model) -> Array:
 
 
 def exact_tiles(form: Form, count: int, seed: int = _EXACT_SEED) -> tuple[Array, Array, Array]:
-    """Return matrices of any elements; half of the C lie where sums leave 32 bits.
-
-    Of an A that metadata place they are what is stored of it, and the B that this meets.
-    """
+    """Return matrices of any elements; half of the C lie where sums leave 32 bits."""
+    # Of an A that metadata place they are what is stored of it, and the B that this meets.
     rng = np.random.default_rng(seed)
     made = []
     for operand in "abc":
@@ -144,11 +140,9 @@ def exact_tiles(form: Form, count: int, seed: int = _EXACT_SEED) -> tuple[Array,
 
 
 def random_tiles(form: Form, count: int, seed: int) -> tuple[Array, Array, Array]:
-    """Return A, B and C of `count` images, (count, rows, columns), as bit patterns.
-
-    In turn: any bits; exponents in a window somewhere; exponents near one; products in pairs of
-    both signs; C near minus the sum; small and zero elements. Of sparse forms as `exact_tiles`.
-    """
+    """Return A, B and C of `count` images, (count, rows, columns), as bit patterns."""
+    # In turn: any bits; exponents in a window somewhere; exponents near one; products in pairs of
+    # both signs; C near minus the sum; small and zero elements. Of sparse forms as `exact_tiles`.
     if not form.a_type.is_float:
         return exact_tiles(form, count, seed)
     rng = np.random.default_rng(seed)
@@ -226,9 +220,5 @@ def _cancelling(form: Form, a: Array, b: Array) -> Array:
 
 
 def _values(bits: Array, fmt: Format) -> Array:
-    if fmt.name == "f64":
-        return bits.view(np.float64)
-    if fmt.bits <= 16 and fmt.name != "bf16":
-        return np.asarray(bits.view(FLOATS[fmt.name]).astype(np.float32))
-    words = bits.astype(np.uint32)
-    return (words << 16 if fmt.name == "bf16" else words).view(np.float32)
+    numbers: Array = bits.view(FLOATS[fmt.name])
+    return numbers if fmt.name == "f64" else numbers.astype(np.float32)

@@ -6,22 +6,21 @@ ends the parsing of its file; so the instructions are spread over many files of 
 given to one process. A crash ends the process; so each file ends with a marker, a line that is
 always rejected, and the first file without its marker in the output is the one that did it. An
 error in text that ptxas brings along spoils its checks of what comes behind. So what comes behind a
-crash or such an error is given to the next process. (ptxas 13.5, 2026-11: 18,800 different
-near-legal instructions, of which 3% are syntax errors and 5 crash it, took 16 processes and one
-second.)
+crash or such an error is given to the next process: 18,800 near-legal instructions took 16
+processes and one second (ptxas 13.5, 2026-11).
 
 The marker also keeps every module from the later phases. So what is not rejected is assembled, in
 groups that are halved where they fail, apart from all that is rejected. Of a group that does not
 assemble, the lines that the assembler names are judged alone, or else its halves are tried. What is
-likely to fail is told by whoever asks (`Doubt`), and kept apart from the rest. An instruction takes
-1.8 ms with an entry of its own, 0.8 with eight in an entry (13.5, sm_90). The results are stored,
-at the default level, because that is what programs do.
+likely to fail is told by whoever asks (`Doubt`), and kept apart from the rest. The results are
+stored, at the default level, because that is what programs do.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
@@ -48,7 +47,6 @@ from runners.instruction_modules import (
 )
 from runners.processes import Finished
 from runners.ptx_text import header
-from runners.variants import PLAIN, Variant
 
 DEADLINE_SECONDS = 5.0
 """Time for one instruction on its own; ptxas 13.5 takes 0.02 s (2026-11)."""
@@ -62,16 +60,14 @@ _FILES_AT_ONCE = 2048
 _PER_FILE, _MOST_PER_FILE = 16, 32
 """Instructions of a file, where sifting starts from, and at most."""
 _OFTEN, _SELDOM = 0.25, 0.05
-"""Where more than this share of the instructions has to be parsed again, files get shorter; below
-the second, longer. (Measured: 3% of syntax errors and 8 a file give 10%.)"""
+"""Shares of instructions to be parsed again from which on files get shorter, and longer below."""
 _STALL_SECONDS = 2.0
 """2,048 files of 32 instructions take ptxas 13.5 a second; it prints all the while."""
 _ENDING = "exit code 255"
 """What ptxas alone would end with (11.7 to 13.5, 2026-11)."""
 _PER_ENTRY = 8
 _SECONDS_FOR_EACH, _LEAST_SECONDS = 0.02, 1.0
-"""An instruction takes below 2 ms. A group that is stopped early is halved, so that the limit
-decides only how long a hang takes to isolate."""
+"""An instruction takes below 2 ms; a group that is stopped early is halved."""
 _TARGET = re.compile(r"sm_\d{2,4}[a-z]?")
 _VERSION = re.compile(r"\d+\.\d+")
 _ACCEPTED_SAMPLES = ("mov.b32 %r0, %r1;", "add.s32 %r0, %r1, %r2;")
@@ -124,59 +120,60 @@ class _File:
         ]
 
 
-@dataclass(kw_only=True)
 class _ToolSession:
-    """Work with one assembler, for one target and version, in one folder; of one thread."""
+    """Work with one assembler, for one target and version; of one thread."""
 
-    path: Path
-    target: str
-    version: str
-    folder: Path
-    """Private folder for modules and cubins."""
-    deadline: float
-    """Seconds that an instruction on its own may take."""
-    files_at_once: int = 1
-    """Modules that one process is given to reject."""
-    options: tuple[str, ...] = ()
-    """Further options, such as "-O1"."""
-    variant: Variant = PLAIN
-    memory_bytes: int = _MEMORY_BYTES
-    per_file: int = 1
-    """Instructions in each of those modules: adapted to how often one ends its module's parsing."""
-    processes: int = 0
-    """Processes run so far."""
-    rejected: dict[str, ToolVerdict] = field(default_factory=dict)
-    """Sifted instructions with ordinary error messages."""
-    survivors: list[str] = field(default_factory=list)
-    """Those that the parser does not reject."""
-    suspects: list[str] = field(default_factory=list)
-    """Those to be assembled alone: they stopped the process, or had an internal error."""
+    def __init__(
+        self, assembler: Assembler, target: str, version: str, *, deadline: float,
+        options: tuple[str, ...] = (), memory_bytes: int = _MEMORY_BYTES,
+    ) -> None:  # fmt: skip
+        self.assembler, self.target, self.version = assembler, target, version
+        self._deadline, self._options, self._memory_bytes = deadline, options, memory_bytes
+        self._folder = Path()
+        self.processes = 0
+        """Processes run so far."""
+        self._files_at_once, self._per_file = _FILES_AT_ONCE, _PER_FILE
+        """Modules that one process is given to reject, and instructions in each of them: adapted to
+        how often one ends its module's parsing."""
+        self._rejected: dict[str, ToolVerdict] = {}
+        """Sifted instructions with ordinary error messages."""
+        self._survivors: list[str] = []
+        """Those that the parser does not reject."""
+        self._suspects: list[str] = []
+        """Those to be assembled alone: they stopped the process, or had an internal error."""
+
+    @contextmanager
+    def within(self) -> Iterator[None]:
+        """Work in a private folder, with nothing sifted yet."""
+        with temporary_folder() as self._folder:
+            self._rejected, self._survivors, self._suspects = {}, [], []
+            yield
 
     def _run(
         self, arguments: Sequence[str], deadline: float, stall: float | None = None
     ) -> Finished:
         self.processes += 1
-        options = *self.options, *self.variant.command(self.target)
+        options = *self._options, *self.assembler.variant.command(self.target)
         return asked(
-            self.path, *options, *arguments, folder=self.folder, deadline=deadline, stall=stall,
-            memory_bytes=self.memory_bytes,
+            self.assembler.path, *options, *arguments, folder=self._folder, deadline=deadline,
+            stall=stall, memory_bytes=self._memory_bytes,
         )  # fmt: skip
 
     def _write(self, name: str, module: str) -> None:
-        with writing(self.folder):
-            (self.folder / name).write_text(module, encoding="utf-8")
+        with writing(self._folder):
+            (self._folder / name).write_text(module, encoding="utf-8")
 
     def assembled(self, module: str, deadline: float) -> tuple[ToolVerdict, str]:
         """Assemble one module; return what became of it, and all that was printed."""
-        cubin = self.folder / "a.cubin"
+        cubin = self._folder / "a.cubin"
         cubin.unlink(missing_ok=True)
-        files = self.variant.files("a.ptx", module)
+        files = self.assembler.variant.files("a.ptx", module)
         for name, text in files.items():
             self._write(name, text)
         finished = self._run([*files, "-o", "a.cubin"], deadline)
         verdict = verdict_of(finished, cubin, module)
         if verdict.outcome not in (Response.ACCEPTED, Response.REJECTED):
-            check_space(self.folder)
+            check_space(self._folder)
         return verdict, finished.text
 
     def judge_alone(self, instruction: str) -> Judgement:
@@ -185,7 +182,7 @@ class _ToolSession:
             module = minimal_module(
                 instruction, target=self.target, version=self.version, results_stored=stored
             )
-            verdict, _ = self.assembled(module, self.deadline)
+            verdict, _ = self.assembled(module, self._deadline)
             if verdict.outcome is not Response.ACCEPTED:
                 return self.judgement(instruction, verdict, results_stored=stored)
         return self.judgement(instruction, verdict)
@@ -208,7 +205,7 @@ class _ToolSession:
 
     def assemble(self, doubt: Callable[[str], Doubt]) -> Iterator[Judgement]:
         """Judge instructions that sifting did not reject; they come in no particular order."""
-        doubted = {text: doubt(text) for text in self.survivors}
+        doubted = {text: doubt(text) for text in self._survivors}
         for level, size in _GROUPS.items():
             # Those that are alike stand together, where a group holds what fails or what does not.
             alike = sorted(text for text, its in doubted.items() if its is level)
@@ -225,7 +222,7 @@ class _ToolSession:
             listing = assembly_module(
                 group, per_entry=_PER_ENTRY, target=self.target, version=self.version
             )
-            seconds = min(self.deadline, _LEAST_SECONDS + _SECONDS_FOR_EACH * len(group))
+            seconds = min(self._deadline, _LEAST_SECONDS + _SECONDS_FOR_EACH * len(group))
             verdict, output = self.assembled(listing.text, seconds)
             told: dict[int, list[str]] = {}
             for message in parse(output).messages:
@@ -254,14 +251,14 @@ class _ToolSession:
         """Sort different instructions into rejected ones, survivors and suspects."""
         contained = [text for text in instructions if is_contained(text)]
         others = [text for text in instructions if not is_contained(text)]
-        left, per_file = contained, self.per_file
+        left, per_file = contained, self._per_file
         while left:
             again, singles = self._pass(left, per_file)
             others += singles
             if left is contained and len(again) > _OFTEN * len(left):
-                self.per_file = max(1, self.per_file // 2)
+                self._per_file = max(1, self._per_file // 2)
             elif left is contained and len(again) < _SELDOM * len(left):
-                self.per_file = min(_MOST_PER_FILE, self.per_file * 2)
+                self._per_file = min(_MOST_PER_FILE, self._per_file * 2)
             left, per_file = again, max(1, per_file // 2)
         left = others
         while left:
@@ -271,7 +268,7 @@ class _ToolSession:
         """Sift once; return what was not reached, and what needs a file of its own."""
         again: list[str] = []
         singles: list[str] = []
-        size = per_file * self.files_at_once
+        size = per_file * self._files_at_once
         for start in range(0, len(instructions), size):
             part = instructions[start : start + size]
             files: list[_File] = []
@@ -294,8 +291,8 @@ class _ToolSession:
     def _given(self, files: Sequence[_File], first: int) -> int:
         """Give files, from one on, to one process; return the index behind those it got to."""
         names = {f"{index}.ptx": index for index in range(first, len(files))}
-        stall = min(_STALL_SECONDS, self.deadline)
-        finished = self._run([*names], self.deadline + 0.01 * len(names), stall)
+        stall = min(_STALL_SECONDS, self._deadline)
+        finished = self._run([*names], self._deadline + 0.01 * len(names), stall)
         read = first - 1  # the last file that was read to its end, or to its syntax error
         last = first - 1  # the last file that anything was printed about
         for error in parse(finished.text).errors:
@@ -312,13 +309,12 @@ class _ToolSession:
                 if error.line == files[last].marker or error.severity == "fatal":
                     read = last
         if last + 1 < len(files):
-            check_space(self.folder)
+            check_space(self._folder)
             # The next one printed nothing, not even for its marker: the process ended there.
             last += 1
         return last + 1
 
     def _read(self, file: _File, again: list[str], singles: list[str]) -> None:
-        """Sort what was printed of a file."""
         stray, reached = file.stray, file.parsed_to
         if stray or not reached:
             # A file of its own tells what cannot be told here, or else a process of its own.
@@ -326,7 +322,7 @@ class _ToolSession:
                 singles.extend(file.instructions)
                 return
             if not reached:
-                self.suspects.extend(file.instructions)
+                self._suspects.extend(file.instructions)
                 return
         # What is not contained has a file of its own.
         contained = len(file.instructions) > 1 or is_contained(file.instructions[0])
@@ -336,7 +332,7 @@ class _ToolSession:
             if index >= reached:
                 again.append(text)
             elif not errors:
-                self.survivors.append(text)
+                self._survivors.append(text)
             elif any(
                 comes_from_inside(
                     error, instruction=text, contained=contained, at=line, lines=file.marker
@@ -346,14 +342,14 @@ class _ToolSession:
                 text_comes_from_inside(error.text, instruction=text, contained=contained)
                 for error in errors
             ):
-                self.suspects.append(text)
+                self._suspects.append(text)
             else:
-                self.rejected[text] = ToolVerdict(
+                self._rejected[text] = ToolVerdict(
                     outcome=Response.REJECTED, messages=tuple(map(str, errors)), ending=_ENDING
                 )
 
 
-class ToolJudge:
+class ToolJudge(_ToolSession):
     """Says what an assembler does with instructions, for one target and PTX ISA version.
 
     Every verdict but accepted and ordinarily rejected is that of the instruction alone, in a
@@ -381,11 +377,7 @@ class ToolJudge:
             )
         if not deadline > 0:
             raise UsageError(f"a deadline of {deadline} s was given; give one above 0")
-        self.assembler, self.target, self.version = assembler, target, version
-        self.processes = 0
-        """Processes run so far."""
-        self._deadline = deadline
-        self._files_at_once, self._per_file = _FILES_AT_ONCE, _PER_FILE
+        super().__init__(assembler, target, version, deadline=deadline)
         self._known: dict[str, Judgement] = {}
         self._check_itself()
 
@@ -412,35 +404,20 @@ class ToolJudge:
         return [judgements[text] for text in texts]
 
     def _work(self, texts: Sequence[str], doubt: Callable[[str], Doubt]) -> list[Judgement]:
-        with temporary_folder() as folder:
-            session = self._session(folder, self._files_at_once, self._per_file)
-            session.sift(texts)
-            judged = [session.judgement(*pair) for pair in session.rejected.items()]
-            judged += map(session.judge_alone, session.suspects)
-            judged += session.assemble(doubt)
-            self.processes += session.processes
-            self._per_file = session.per_file
-        return judged
-
-    def _session(self, folder: Path, files_at_once: int, per_file: int) -> _ToolSession:
-        return _ToolSession(
-            path=self.assembler.path,
-            variant=self.assembler.variant,
-            target=self.target,
-            version=self.version,
-            folder=folder,
-            deadline=self._deadline,
-            files_at_once=files_at_once,
-            per_file=per_file,
-        )
+        with self.within():
+            self.sift(texts)
+            return [
+                *(self.judgement(*pair) for pair in self._rejected.items()),
+                *map(self.judge_alone, self._suspects),
+                *self.assemble(doubt),
+            ]
 
     def _check_itself(self) -> None:
         good, bad = _ACCEPTED_SAMPLES, _REJECTED_SAMPLES
-        with temporary_folder() as folder:
-            # A program around an assembler may take one file only.
-            for files_at_once in (_FILES_AT_ONCE, 1):
-                session = self._session(folder, files_at_once, 2)
-                first = session.judge_alone(good[0])
+        # A program around an assembler may take one file only.
+        for self._files_at_once in (_FILES_AT_ONCE, 1):
+            with self.within():
+                first = self.judge_alone(good[0])
                 if first.outcome in (Response.REJECTED, Response.INTERNAL):
                     raise UsageError(
                         f"{self.assembler} does not take .target {self.target} with .version "
@@ -448,10 +425,10 @@ class ToolJudge:
                     )
                 if first.outcome is not Response.ACCEPTED:
                     break
-                self._files_at_once = files_at_once
-                session.sift([good[0], bad[0], good[1], bad[1]])
-                self.processes += session.processes
-                if {*session.survivors} == {*good} and {*session.rejected} == {*bad}:
+                self._per_file = 2
+                self.sift([good[0], bad[0], good[1], bad[1]])
+                self._per_file = _PER_FILE
+                if {*self._survivors} == {*good} and {*self._rejected} == {*bad}:
                     return
         raise InfrastructureError(
             f"{self.assembler.path} does not work as an assembler does: {good[0]!r} was "
@@ -480,15 +457,9 @@ def judge_module(
     target = target or header(module)[0]
     if not target:
         raise UsageError("the module has no .target directive; name the target to assemble it for")
-    with temporary_folder() as folder:
-        session = _ToolSession(
-            path=assembler.path,
-            variant=assembler.variant,
-            target=target,
-            version="",
-            folder=folder,
-            deadline=deadline,
-            options=() if level is None else (f"-O{level}",),
-            memory_bytes=memory_bytes,
-        )
+    session = _ToolSession(
+        assembler, target, "", deadline=deadline, memory_bytes=memory_bytes,
+        options=() if level is None else (f"-O{level}",),
+    )  # fmt: skip
+    with session.within():
         return session.assembled(module, deadline)[0]

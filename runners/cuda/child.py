@@ -68,7 +68,6 @@ def _result(work: Callable[[], Any]) -> Any:
 
 
 def _answer(line: Connection[Any, Any], token: int | None, result: Any) -> bool:
-    """Answer, if that is asked for; return whether the context can still be used."""
     if token is not None:
         line.send_bytes(pickle.dumps((token, result)))  # 10 µs less than `send`
     return not (isinstance(result, Failure) and result.trouble is Trouble.STICKY_ERROR)

@@ -32,9 +32,8 @@ _FILL = "fill", "PQQIPPP"
 _LEVEL = 3
 """-O level of the driver's compiler; at -O0 the reference would be the slower of the two."""
 _COMPARING, _MAKING = 16, 20
-"""Warps of a multiprocessor that its registers have room for: 128 and 96 for each thread, as the
-bounds of the kernels say (interpreter.cu). With 20 and 16 of them comparing made 179.1 and 191.2
-million images a second, making 256.0 and 251.8 (H100, 2026-11-27)."""
+"""Warps of a multiprocessor that its registers have room for, as the bounds of the kernels say
+(interpreter.cu); 20 and 16 instead made 7 % fewer and 2 % more images (H100, 2026-11-27)."""
 _WAVES = 16
 """Blocks of a comparison for each that is resident: all are busy until the last ones."""
 _PARTS = 8
@@ -46,21 +45,17 @@ _SHARED_BYTES = 48 << 10
 """Most shared memory of a warp; images that need more are made and compared in global memory."""
 _CODE_BYTES = 4 << 10
 """Most bytes of a program that blocks copy to shared memory, where its words are read in 30 cycles
-and not, where the first-level cache has lost them, in 300 (H100, 2026-11-27); of longer programs
-that would leave room for fewer warps."""
+and not in 300 (H100, 2026-11-27); longer programs would leave room for fewer warps."""
 _GLOBAL_BYTES = 1 << 28
 """Most memory for warps whose images are too large for shared memory."""
 _SHARES = 512
-"""A device's memory has room for so many of what a worker holds at most: six, and there are dozens
-of workers."""
+"""A device's memory has room for so many of what a worker holds, of dozens: six at most."""
 _CHUNK_BYTES = 256 << 20
 """Most bytes of the images of one launch: 3 % more images a second than with a quarter of it, and
 2.5 times as many as with 4 MiB (H200, 2026-11-23)."""
 _TURNS = 2
-"""Processes that compare at once: with one, nobody uses the GPU while that launches, or waits for
-its last results. In turns of ten seconds of a campaign with 15 workers, without those in which
-programs hung, one made 11.2 and two 11.8 million images a second, the GPU 89 and 93 % busy (H200,
-2026-11-28)."""
+"""Processes that compare at once: with one, nobody uses the GPU while that launches. Of 15 workers,
+one at once made 11.2 and two 11.8 million images a second (H200, 2026-11-28)."""
 _PATIENCE, _PAUSE = 1.0, 0.0005
 """Seconds after which a process no longer waits for its turn, and between two looks."""
 _IMAGES = "images", "copies"
@@ -69,7 +64,6 @@ _Row = tuple[int, NDArray[np.uint8], NDArray[np.uint8], int]
 
 
 def _share(driver: Any, most: int) -> int:
-    """Return how many bytes of the present device one allocation of a worker may have."""
     return min(most, int(driver.Context.get_device().total_memory()) // _SHARES)
 
 
@@ -210,8 +204,6 @@ class DeviceReference:
 
 
 class _Buffers:
-    """Memory of one launch, here and on the device, which grows."""
-
     def __init__(self, driver: Any) -> None:
         self.memory = GrowingMemory(driver.mem_alloc)
         """Of the device."""
@@ -347,7 +339,6 @@ class FreshImages:
         return buffers
 
     def _look_at(self, buffers: _Buffers, result: _Comparison) -> None:
-        """Wait for a launch, and add what it found."""
         buffers.copied.synchronize()
         first, count, work = buffers.first, buffers.count, result.work
         images, copies = (int(buffers.memory(name, 0)) for name in _IMAGES)

@@ -32,15 +32,14 @@ from runners.screening import References, Screening, screening_kernel
 
 _EXAMINE_SECONDS = 20.0
 _REFERENCE_SECONDS = 60.0
-"""What a child's first comparison may take longer: the driver compiles the reference, and the
-oracle tries it on its fixed set (2 s on a core, 2026-11-23), while other children do the same."""
+"""What a child's first comparison may take longer: the reference is compiled and tried, for 2 s on
+a core (2026-11-23), while other children do the same."""
 _WARPS = 64
 """Most warps of a multiprocessor on any target (CUDA C++ Programming Guide, Technical
 Specifications). Blocks that find no room start when others have ended, and end at once."""
 _SCRATCH_BYTES = 8 << 20
-"""Scratch memory of a launch, in bytes: what lies beside the images in the second-level cache. Of
-8 to 96 MiB, 8 was the fastest for the smallest program of f16: 755 million images a second
-against 467 to 490 (H200, 2026-11-22)."""
+"""Scratch memory of a launch, in bytes, beside the images in the second-level cache: of 8 to 96
+MiB, 8 was the fastest, 755 million images a second against 467 to 490 (H200, 2026-11-22)."""
 
 
 class CudaRunner(ClosedAtTheEnd):

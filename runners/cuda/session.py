@@ -75,8 +75,6 @@ def import_driver() -> Any:
 
 @dataclass(kw_only=True)
 class _Channel:
-    """A stream with buffers of its own."""
-
     stream: Any
     memory: GrowingMemory
     """Device memory for the images of one chunk, and their multiprocessors."""
@@ -225,7 +223,6 @@ class Session:
         images: int,
         arrays: tuple[Bytes, Bytes, Bytes],
     ) -> None:
-        """Queue the copies and the launch of one chunk on a channel's stream."""
         driver, stream = self._driver, channel.stream
         source, destination, sms = arrays
         image_bytes, sms_bytes = batch.chunk_images * batch.image_bytes, 4 * batch.chunk_images
@@ -359,13 +356,11 @@ class Session:
 
     @cached_property
     def _blank(self) -> Bytes:
-        """What a ledger holds before a launch, in pinned host memory."""
         blank: Bytes = self._driver.pagelocked_empty(ledger.IMAGES_AT, np.uint8)
         blank[:] = 0
         return blank
 
     def _upload(self, launch: ScreenRequest, slot: int) -> None:
-        """Copy images and expected images from a slot into device memory of their own."""
         self.forget_references(launch.references)
         stream, size = self._channels[1].stream, launch.count * launch.image_bytes
         memory = self._slots[slot][0]

@@ -257,7 +257,7 @@ class Supervisor:
         """End the child; what is still on its way fails."""
         self._closed = True
         if self._child:
-            self._child.end(politely=not self._queue)
+            self._child.end()
             self._child = None
         for task in self._queue:
             task.result = Failure(
@@ -269,7 +269,6 @@ class Supervisor:
     # The child
 
     def _ensure_child(self) -> Failure | None:
-        """Start a child unless there is one; return why there is none."""
         check_open(self._closed)
         if self._child is None and self._lost is None:
             for attempt in range(_RESTARTS if self.starts else 1):
@@ -281,7 +280,6 @@ class Supervisor:
         return self._lost
 
     def _start(self) -> Failure | None:
-        """Start a child and wait until it is ready; return why it is not."""
         deadline = time.monotonic() + self._start_allowance
         # So that no stale machine code hides a change of the driver's compiler
         # (CUDA C++ Programming Guide, CUDA Environment Variables).
@@ -300,11 +298,9 @@ class Supervisor:
         try:
             facts = child.receive(deadline=deadline)
         except NoAnswerError as error:
-            text = {
-                Trouble.HANG: f"the device was not ready within {self._start_allowance:g} s",
-                Trouble.CRASH: f"the process for the device {error.how} before it was ready",
-                Trouble.CORRUPTED_REPLY: f"the process for the device answered garbage ({error})",
-            }[error.trouble]
+            text = f"the process for the device {error.how} before it was ready"
+            if error.trouble is Trouble.HANG:
+                text += f", which may take {self._start_allowance:g} s"
             return Failure(trouble=Trouble.DEVICE_LOST, message=text, detail=error.log)
         except BaseException:
             child.end()
@@ -321,7 +317,6 @@ class Supervisor:
     # The queue
 
     def _enqueue(self, task: Task[Any]) -> None:
-        """Send a task to a child that is there, and put it into the queue."""
         if task.runs is not None:
             task.load = self._loaded.get(task.runs.key)
             if task.load is None:
@@ -387,21 +382,16 @@ class Supervisor:
             child.end()
             text = "brought the answer to another question"
         except NoAnswerError as error:
-            trouble, held = error.trouble, "" if error.how != HELD else f"; its process {HELD}"
-            text, detail = {
-                Trouble.HANG: (f"did not end within {head.allowance:g} s and was killed{held}", ""),
-                Trouble.CRASH: (
-                    f"ended the process that drives the device: it {error.how}",
-                    error.log,
-                ),
-                Trouble.CORRUPTED_REPLY: ("brought an answer that cannot be trusted", error.how),
-            }[error.trouble]
+            trouble, detail = error.trouble, error.log
+            text = f"ended the process that drives the device: it {error.how}"
+            if trouble is Trouble.HANG:
+                held = f"; its process {HELD}" if error.how == HELD else ""
+                text, detail = f"did not end within {head.allowance:g} s and was killed{held}", ""
         head.result = Failure(trouble=trouble, message=f"{head.title} {text}", detail=detail)
         self._queue.popleft()
         self._start_anew()
 
     def _take(self, child: SupervisedChild, head: Task[Any], value: Any) -> None:
-        """Give the head of the queue its result."""
         self._queue.popleft()
         self._turn = time.monotonic()
         if not isinstance(value, Failure):
@@ -421,7 +411,6 @@ class Supervisor:
             self._start_anew()
 
     def _start_anew(self) -> None:
-        """Go on with what waits in a new child."""
         self._child = None
         waiting = list(self._queue)
         self._queue.clear()

@@ -202,7 +202,6 @@ def _narrowed(line: _Line, read: set[str]) -> _Line:
 
 
 def _written(code: list[_Line]) -> dict[str, list[int]]:
-    """Return the lines that write each register."""
     places: dict[str, list[int]] = {}
     for index, line in enumerate(code):
         for name in line.writes:

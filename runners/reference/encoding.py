@@ -113,7 +113,6 @@ class LaneWriter(ScalarWriter):
         return [self.register(name).at & ~15 for name in names]
 
     def _here(self, place: int) -> None:
-        """Let a jump go to what is written next."""
         self._words[place] = len(self._words)
 
     def _jump(self, predicate: str, *, when: bool) -> int:
@@ -205,8 +204,6 @@ class LaneWriter(ScalarWriter):
 
 
 class _Writer(MemoryWriter):
-    """Writes the steps of a program."""
-
     @property
     def encoded(self) -> Encoded:
         """The program, once all of it is written, with its tables behind it."""
@@ -260,7 +257,6 @@ class _Writer(MemoryWriter):
             self._scratch = scratch
 
     def _inner_block(self, steps: tuple[Step, ...]) -> None:
-        """Write steps that are executed sometimes, or repeatedly."""
         self.block(steps)
         self._load_all()
 

@@ -32,14 +32,12 @@ NANOSECONDS = {
     "image": 13.0, "byte": 0.0041, "output": 0.13, "quick product": 0.1, "product": 0.05,
     "fused": 0.91, "integers": 0.033, "move": 0.22, "lane": 0.066, "together": 0.61,
 }  # fmt: skip
-"""What an image takes on an H100, by what is done for it: fitted to 241 programs of a campaign
-(benchmarks/program_costs.py, 2026-11-27). Nine in ten are foretold within 0.53 and 1.64 times what
-they took. "product" was in none, and is guessed."""
+"""What an image takes on an H100, by what is done for it: fitted to 241 programs, nine in ten in
+0.53 to 1.64 times (benchmarks/program_costs.py, 2026-11-27); "product" is guessed."""
 _QUICK, _ELEMENT_BITS = 33, 7
 """Places among the words of a DOT and of INTEGERS."""
 _UNIT = 10.0
-"""Nanoseconds that count as one image. The smallest program takes so long where 65,536 of its
-images are launched at once (benchmarks/fresh_speed.py); the weights above say 40."""
+"""Nanoseconds that count as one image: of the smallest program (benchmarks/fresh_speed.py)."""
 _LEAST = 16
 """Images that a program has in any case: of a simulated device there are few."""
 _TURNS = 4.0
@@ -148,10 +146,7 @@ def fresh_runner(runner: Runner) -> FreshRunner:
 
 
 def nanoseconds(encoded: Encoded) -> float:
-    """Return how long an H100 takes to make an image of a program, to run and to compare it.
-
-    About: of one program in ten it is less than half as long, or more than 1.6 times.
-    """
+    """Return about how long an H100 takes to make an image of a program, run and compare it."""
     return sum(NANOSECONDS[what] * count for what, count in counted(encoded).items())
 
 

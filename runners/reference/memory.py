@@ -158,14 +158,12 @@ class MemoryWriter:
         self._tables.append((word, table.astype(np.int64).ravel()))
 
     def _take(self, size: int) -> int:
-        """Return working memory, free until the step ends."""
         start = self._scratch
         self._scratch += -(-size // 16) * 16
         self._end = max(self._end, self._scratch)
         return start
 
     def _bases(self, use: Use) -> list[int]:
-        """Return where the registers of an operand begin."""
         if use.written and len(set(use.registers)) < len(use.registers):
             raise NotEncodedError(f"{use.name} is written and lists a register twice")
         return [self._registers[register] for register in use.registers]
@@ -186,7 +184,6 @@ class MemoryWriter:
         return (bases + 4 * np.arange(LANES)[:, None, None] + np.arange(4)).ravel()
 
     def _fragment(self, use: Use) -> Addresses:
-        """Return where the bytes of a fragment's matrix lie."""
         assert isinstance(use.holds, Fragment)
         area = LANES * use.holds.bits // 8
         byte = np.arange(matrix_bytes(use.holds.matrix))
@@ -297,14 +294,12 @@ def _check_once(destination: Addresses) -> None:
 
 
 def _meet(one: Addresses, other: Addresses) -> bool:
-    """Whether both have an address in common."""
     if one.max() < other.min() or other.max() < one.min():
         return False
     return bool(np.isin(one, other).any())
 
 
 def _unit(source: Addresses, destination: Addresses) -> int:
-    """Return how many bytes can be moved at once."""
     for unit in (16, 8, 4, 2):
         if len(source) % unit == 0:
             starts = [one.reshape(-1, unit) for one in (source, destination)]

@@ -50,7 +50,6 @@ def _compared(name: str, x: Value, y: Value, *, unsigned: bool = False) -> Made:
 
 
 def _elements(name: str) -> tuple[str, int]:
-    """Return the type of an element, and how many a register holds."""
     return (name[:-2], 2) if name.endswith("x2") else (name, 1)
 
 
@@ -134,14 +133,12 @@ class ScalarWriter:
         return [self.made(Do.FLUSHED, format_word(fmt), one) for one in values]
 
     def _finished(self, fmt: Format, words: Words, made: Made) -> Made:
-        """Return a result as `.ftz`, `.sat` and `.relu` have it."""
         for word, what in (("ftz", Do.FLUSHED), ("sat", Do.SATURATED), ("relu", Do.RECTIFIED)):
             if word in words:
                 made = what, format_word(fmt), self.made(*made)
         return made
 
     def _joined(self, size: int, made: Sequence[Made]) -> Made:
-        """Return elements of a register, the first lowest."""
         parts = [self.made(*one).of(size) for one in made]
         result: Value = parts[0]
         for index, part in enumerate(parts[1:-1], 1):
@@ -151,7 +148,6 @@ class ScalarWriter:
     def _each(
         self, count: int, size: int, sources: Sequence[Part], function: Callable[..., Made]
     ) -> Made:
-        """Do something with each element of registers."""
         if count == 1:
             return function(*sources)
         return self._joined(size, [

@@ -194,7 +194,6 @@ def _lanes() -> Program:
 
 
 def _assign(text: str) -> Assign:
-    """Return an instruction, from its opcode, its destinations, and its sources."""
     opcode, destinations, *sources = text.split()
     return Assign(
         opcode=opcode,
@@ -204,15 +203,13 @@ def _assign(text: str) -> Assign:
 
 
 def _access(form: Form, operand: str) -> Form:
-    """Return the wmma.load or wmma.store of an operand."""
     layout = {"a": form.a_layout, "b": form.b_layout}.get(operand, "row")
     mnemonic = "wmma.store" if operand == "d" else "wmma.load"
-    wanted = form.matrix(operand)
+    wanted = form.matrix(operand), layout, "global"
     return next(
         one
         for one in FORMS
-        if one.mnemonic == mnemonic
-        and (one.matrix(), one.layout, one.space) == (wanted, layout, "global")
+        if one.mnemonic == mnemonic and (one.matrix(), one.layout, one.space) == wanted
     )
 
 

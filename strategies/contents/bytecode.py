@@ -339,10 +339,8 @@ Name = tuple[int, int, Symbol]
 def packed(
     fields: Sequence[int | Symbol], place: int, names: list[Name], *, names_start: bool = False
 ) -> int:
-    """Return the word of a place, of numbers of 16 bits, low ones first, and note its `names`.
-
-    Where it names the start of a table, that is not marked as a constant.
-    """
+    """Return the word of a place, of numbers of 16 bits, low ones first, and note its `names`."""
+    # Where it names the start of a table, that is not marked as a constant.
     word = 0
     for number, one in enumerate(fields):
         if not isinstance(one, int):

@@ -10,7 +10,7 @@ bits), and wrap. An operation of a pattern and a number is one of patterns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache, cached_property, lru_cache, partial
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.arithmetic.conversions import FLOATS
 from oracle.isa.forms import FORMATS, Format, FormatKind
 
 Ints = NDArray[np.int64]
@@ -58,6 +59,10 @@ class FloatFields:
         subnormal = (self.unit << i for i in range(format.fraction_bits))
         self.powers = (0, *subnormal, *self.fields)
         """0, and powers of two from the least subnormal on."""
+        self.window_bits = _WINDOW_BITS.get(format.fraction_bits, 0)
+        """How many exponents A and B of a cancelled product have, as a power of two."""
+        self.window_least = -(1 << self.window_bits >> 1)  # The least exponent of these
+        self.window_field = self.window_least + format.bias  # and its exponent field
 
     def kept(self, window_bits: int) -> int:
         """All ones in sign, fraction and the lowest bits of the exponent field."""
@@ -75,21 +80,9 @@ class FloatFields:
 
     def values(self, raw: Raw) -> NDArray[np.float64]:
         """Return the numbers, exactly; of tf32 those of the bits that count."""
-        raw = np.ascontiguousarray(raw)
-        match self.format.name:
-            case "f64":
-                return raw.view(np.float64)
-            case "f16":
-                return raw.view(np.float16).astype(np.float64)
-            case "e5m2":
-                return (raw.astype(np.uint16) << np.uint16(8)).view(np.float16).astype(np.float64)
-            case "e4m3":
-                return _e4m3_numbers().take(raw)
-            case "bf16":
-                raw = raw.astype(np.uint32) << np.uint32(16)
-            case "tf32":
-                raw = raw & np.uint32((1 << 32) - self.unit)
-        return raw.view(np.float32).astype(np.float64)
+        name, kept = self.format.name, raw.dtype.type(-self.unit % (1 << 8 * raw.itemsize))
+        numbers: NDArray[np.float64] = np.ascontiguousarray(raw & kept).view(FLOATS[name])
+        return numbers.astype(np.float64)
 
     def nearest(self, values: NDArray[np.float64]) -> Raw:
         """Round numbers to f16, f32 or f64, ties to even."""
@@ -122,21 +115,6 @@ class FloatFields:
         )  # fmt: skip
         return (*positive, *(pattern | self.sign for pattern in positive))
 
-    @property
-    def window_bits(self) -> int:
-        """How many exponents A and B of a cancelled product have, as a power of two."""
-        return _WINDOW_BITS[self.format.fraction_bits]
-
-    @property
-    def window_least(self) -> int:
-        """The least exponent of these."""
-        return -(1 << self.window_bits >> 1)
-
-    @property
-    def window_field(self) -> int:
-        """The exponent field of the least exponent of these."""
-        return self.window_least + self.format.bias
-
     def inside(self, raw: Raw) -> Raw:
         """Return patterns with exponents in the window."""
         base = raw.dtype.type(self.window_field << self.shift)
@@ -150,19 +128,13 @@ def fields_of(name: str) -> FloatFields:
     return FloatFields(FORMATS[name])
 
 
-@cache
-def _e4m3_numbers() -> NDArray[np.float64]:
-    """Return the number of each pattern of e4m3, which has no infinity and one NaN."""
-    pattern = np.arange(256)
-    field, fraction = pattern >> 3 & 15, pattern & 7
-    size = np.where(field > 0, np.ldexp(8.0 + fraction, field - 10), np.ldexp(1.0 * fraction, -9))
-    size = np.where(pattern & 0x7F == 0x7F, np.nan, size)
-    return np.where(pattern & 0x80, -size, size)
-
-
 @dataclass(frozen=True)
 class Sum:
-    """What the products of one row of A and one column of B are summed to."""
+    """What the products of one row of A and one column of B are summed to, exactly.
+
+    Of floats the pattern of C is wanted that is nearest to minus it. Exponents outside of a window
+    count as what they are modulo its width, so that a sum is defined for all patterns.
+    """
 
     a: Format
     b: Format
@@ -318,6 +290,10 @@ _SELF = {Code.NOISE: 1, Code.AT: 2, Code.SUM: 2}
 """Reads of the unit's own memory: what has one, once, may be computed in place."""
 
 
+def _operator(code: Code) -> Callable[[Node, Value], Node]:
+    return lambda first, second: node(code, first, second)
+
+
 @dataclass(frozen=True, eq=False)
 class Node:
     """A value of each element, line or image."""
@@ -362,29 +338,10 @@ class Node:
     def _made(self) -> dict[np.dtype[Any], Any]:
         return {}
 
-    def __add__(self, other: Value) -> Node:
-        return node(Code.ADD, self, other)
-
-    def __sub__(self, other: Value) -> Node:
-        return node(Code.SUBTRACT, self, other)
-
-    def __mul__(self, other: Value) -> Node:
-        return node(Code.MULTIPLY, self, other)
-
-    def __and__(self, other: Value) -> Node:
-        return node(Code.AND, self, other)
-
-    def __or__(self, other: Value) -> Node:
-        return node(Code.OR, self, other)
-
-    def __xor__(self, other: Value) -> Node:
-        return node(Code.XOR, self, other)
-
-    def __lshift__(self, other: Value) -> Node:
-        return node(Code.LEFT, self, other)
-
-    def __rshift__(self, other: Value) -> Node:
-        return node(Code.RIGHT, self, other)
+    __add__, __sub__ = _operator(Code.ADD), _operator(Code.SUBTRACT)
+    __mul__, __and__ = _operator(Code.MULTIPLY), _operator(Code.AND)
+    __or__, __xor__ = _operator(Code.OR), _operator(Code.XOR)
+    __lshift__, __rshift__ = _operator(Code.LEFT), _operator(Code.RIGHT)
 
 
 Value = Node | int

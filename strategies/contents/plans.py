@@ -17,7 +17,7 @@ from oracle.layouts.storage import Tile, is_packed, moves
 from oracle.program.lane_code import LaneCode
 from oracle.program.operands import Register, Use, Word
 from oracle.program.operations import Elementwise, Scalar
-from oracle.program.program import Program, position
+from oracle.program.program import Program, position, walk
 from oracle.program.steps import (
     AnyOp,
     Barrier,
@@ -86,10 +86,7 @@ class Readings:
         self._memory = {"global": image, "shared": shared}
         self._fragments: dict[tuple[Register, ...], ValueSource] = {}
         """Fragments that come from the image, by their registers in order."""
-        self._walk(program.steps)
-
-    def _walk(self, steps: tuple[Step, ...]) -> None:
-        for step in steps:
+        for step in walk(program.steps):
             self._step(step)
 
     def _forget(self, step: Step) -> tuple[Register, ...]:
@@ -145,8 +142,6 @@ class Readings:
                     start = position(self._program, step.uniform.place)
                     if 0 <= start <= self._program.image_bytes - 4:
                         self.words.append((start, step.uniform.mask))
-                for inside in step.blocks.values():
-                    self._walk(inside)
             case Barrier():
                 pass
             case _:
@@ -288,10 +283,8 @@ class Window:
         return self.pitch is not None and self.bits != 4
 
     def open(self, rows: NDArray[np.uint8]) -> Raw:
-        """Return patterns (images, lines, positions); `shared` says whether in the rows' memory.
-
-        Of the rows, uint8 (images, bytes), the last axis is contiguous.
-        """
+        """Return patterns (images, lines, positions); `shared` says whether in the rows' memory."""
+        # Of the rows, uint8 (images, bytes), the last axis is contiguous.
         lines = self._lines(rows)
         if self.bits == 4:
             lines = np.stack([lines & np.uint8(0xF), lines >> np.uint8(4)], axis=3)
@@ -513,10 +506,8 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
 
 
 def _fits(source: ValueSource, form: Form, operand: str) -> bool:
-    """Whether what is loaded is the matrix that is multiplied.
-
-    It is not where a name is loaded anew on a path that is not taken before the product.
-    """
+    """Whether what is loaded is the matrix that is multiplied."""
+    # It is not where a name is loaded anew on a path that is not taken before the product.
     return source.tile.matrix == form.matrix(operand)
 
 

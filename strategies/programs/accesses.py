@@ -101,11 +101,9 @@ class _DrawnAccess:
         )  # fmt: skip
 
     def _immediate(self, offset: int) -> int:
-        """Choose what part of the address stands in the instruction.
-
-        The part in the register stays in the buffer, or not far behind it where the immediate is
-        negative.
-        """
+        """Choose what part of the address stands in the instruction."""
+        # The part in the register stays in the buffer, or not far behind it where the immediate is
+        # negative.
         kind = self.dice.one_of(("none", "none", "all", "some", "negative"))
         amount = self.dice.one_of((self.unit, 16, 1, 128))
         if offset and self.builder.take(Has.OFFSET_IMMEDIATE):
@@ -444,11 +442,9 @@ def row_load(builder: Builder, form: Form) -> None:
 
 
 def read_rows(builder: Builder, form: Form, dice: Dice) -> LiveValue:
-    """Append an ldmatrix.
-
-    The addresses of all lanes are valid, those of the lanes that are not asked for as well: sm_75
-    wants it (9.7.14.5.15).
-    """
+    """Append an ldmatrix."""
+    # The addresses of all lanes are valid, those of the lanes that are not asked for as well: sm_75
+    # wants it (9.7.14.5.15).
     asked = Has.ROWS_OF_STORE in builder.wanted
     arena, start, rows = _source(builder, dice)
     kinds = ("in order", "apart", "mixed", "scattered", "one")

@@ -91,10 +91,8 @@ class Palette:
 
 @cache
 def families(forms: tuple[Form, ...]) -> tuple[tuple[Form, ...], ...]:
-    """Group forms by what they compute, whatever their shapes and layouts.
-
-    Else those of f16 would be most of what is drawn.
-    """
+    """Group forms by what they compute, whatever their shapes and layouts."""
+    # Else those of f16 would be most of what is drawn.
     groups: dict[tuple[object, ...], list[Form]] = {}
     for form in forms:
         types = (form.a_type, form.b_type, form.c_type, form.d_type)
@@ -104,11 +102,9 @@ def families(forms: tuple[Form, ...]) -> tuple[tuple[Form, ...], ...]:
 
 
 def is_valued(form: Form, module: Module) -> bool:
-    """Tell whether a module has a form that a program can be about, and its values are known.
-
-    Of mma.sync, the figures of few targets are, and a model that was measured may have those of
-    few forms (`oracle.models.use_model`); of rows that are stored, the layout of 16-bit elements.
-    """
+    """Tell whether a module has a form that a program can be about, and its values are known."""
+    # Of mma.sync, the figures of few targets are, and a model that was measured may have those of
+    # few forms (`oracle.models.use_model`); of rows that are stored, the layout of 16-bit elements.
     # Not cached: a model may be put into the place of another one.
     return _has_program(form, module) and (
         not form.is_product or model_for(module.target.name).judges(form)
@@ -486,11 +482,9 @@ def unmet(builder: Builder, form: Form) -> list[Need]:
 
 
 def beside(builder: Builder, main: Form, number: int) -> list[Form]:
-    """Choose so many multiplications, of which the first is given.
-
-    Others have the same form, or can take the D of the one before as their C, or, where registers
-    hold it, as their A or B, or are any.
-    """
+    """Choose so many multiplications, of which the first is given."""
+    # Others have the same form, or can take the D of the one before as their C, or, where registers
+    # hold it, as their A or B, or are any.
     opaque, palette = main.opaque, builder.palette
     if opaque and not palette.fragment_products:
         palette = builder.everything

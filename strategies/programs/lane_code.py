@@ -180,10 +180,8 @@ class Lanes:
         return [one for each in drawn for one in self._with_canonical(each)]
 
     def _with_canonical(self, one: Assign) -> list[Statement]:
-        """Return an instruction, and before it what makes NaNs canonical whose bits it takes.
-
-        Nothing but arithmetic on numbers of the same format may take them as they are.
-        """
+        """Return an instruction, and before it what makes NaNs canonical whose bits it takes."""
+        # Nothing but arithmetic on numbers of the same format may take them as they are.
         taken = [
             name for name in one.sources
             if str(name) in self._open
@@ -458,11 +456,9 @@ def _needs(first: Sequence[Statement], known: Sequence[str], rest: Sequence[Stat
 def computed(
     builder: Builder, value: LiveValue, made: Registers, *, alone: bool = False
 ) -> LiveValue:
-    """Append code that makes registers of those of a value.
-
-    `alone` says that it is all that the program does: then it is longer, and what it makes beyond
-    those registers is part of what they hold.
-    """
+    """Append code that makes registers of those of a value."""
+    # `alone` says that it is all that the program does: then it is longer, and what it makes beyond
+    # those registers is part of what they hold.
     name, dice, holds = builder.name("y"), builder.dice(), value.holds
     letter = "r" if holds.bits == 32 else "d"
     inputs = [f"{letter}{index}" for index in range(holds.registers)]
@@ -512,10 +508,8 @@ def _brought_out(lanes: Lanes, known: Sequence[str], seen: list[str]) -> list[As
 def computed_rows(
     dice: Dice, start: int, pitch: int, rows: int, *, apart: bool = False
 ) -> tuple[tuple[int, ...], tuple[Statement, ...]]:
-    """Draw addresses of rows and code of lanes that computes them, as swizzles and clamps do.
-
-    `apart` says that all rows have to be different; there are as many as lanes.
-    """
+    """Draw addresses of rows and code of lanes that computes them, as swizzles and clamps do."""
+    # `apart` says that all rows have to be different; there are as many as lanes.
     code: list[Statement] = []
     row: str | int = LANE
 

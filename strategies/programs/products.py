@@ -88,10 +88,9 @@ class _Chain:
 def in_lanes(
     builder: Builder, value: LiveValue, type_: str, made: Registers | None = None
 ) -> LiveValue | None:
-    """Append code that makes multiplicands of a type of fewer registers, or that packs a D.
-
-    `made` are the registers of the multiplicands; None if there is no such code.
-    """
+    """Append code that makes multiplicands of a type of fewer registers, or that packs a D."""
+    # As quantised kernels do; no NaN is made whose bits PTX leaves open, or it is made canonical.
+    # `made` are the registers of the multiplicands; None if there is no such code.
     chain, results = _Chain(builder, value), list[str]()
     if made is None and type_ in ("f16", "f32", "s32"):
         results = _packed(chain, type_)
@@ -268,11 +267,9 @@ _REUSED = (Has.A_REUSED, Has.B_REUSED)
 
 
 def multiply_all(builder: Builder, forms: Sequence[Form], *, hoisted: bool) -> None:
-    """Append multiplications of some forms, all on fragments or all on registers.
-
-    `hoisted` says that all operands are loaded before the first multiplication and stored behind
-    the last, so that many are live at once.
-    """
+    """Append multiplications of some forms, all on fragments or all on registers."""
+    # `hoisted` says that all operands are loaded before the first multiplication and stored behind
+    # the last, so that many are live at once.
     opaque = forms[0].opaque
     choose = _fragments if opaque else _registers
     if hoisted:
@@ -446,10 +443,8 @@ def _may_compute(builder: Builder, holds: Held, drawn: bool, asked: bool) -> boo
 
 
 def _metadata(builder: Builder, form: Form, dice: Dice) -> LiveValue:
-    """Load or choose metadata, or set them to a number of which the ISA allows all.
-
-    Those from memory are filled so that every multiplication that takes them allows them.
-    """
+    """Load or choose metadata, or set them to a number of which the ISA allows all."""
+    # Those from memory are filled so that every multiplication that takes them allows them.
     holds = operand_of(form, "e")
     again = [value for value in builder.scope.like(holds) if "e" in value.used]
     asked = builder.take(Has.METADATA_SET)
@@ -471,10 +466,8 @@ def _metadata(builder: Builder, form: Form, dice: Dice) -> LiveValue:
 def _from_d(
     builder: Builder, form: Form, operand: str, dice: Dice, taken: Mapping[str, LiveValue]
 ) -> LiveValue | None:
-    """Choose a D as A or B, packed where that makes it fit; None for none.
-
-    What the operands that are `taken` already hold must stay.
-    """
+    """Choose a D as A or B, packed where that makes it fit; None for none."""
+    # What the operands that are `taken` already hold must stay.
     drawn = dice.once_in(3) and not builder.wants(ACCUMULATED)
     if not drawn and Has.D_AS_MULTIPLICAND not in builder.wanted:
         return None

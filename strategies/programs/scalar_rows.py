@@ -123,10 +123,8 @@ def drawn_rows(module: Module) -> DrawnRows:
 
 
 def family_of(row: ScalarInstruction) -> str:
-    """Return its first word; one for all that work on bytes and halves of registers.
-
-    These are many, and emulated since sm_50 (9.7.17).
-    """
+    """Return its first word; one for all that work on bytes and halves of registers."""
+    # These are many, and emulated since sm_50 (9.7.17).
     halves = row.family.endswith(("2", "4")) and row.family[0] == "v"
     return "v" if halves else row.family
 

@@ -204,10 +204,8 @@ def _of_product(program: Program, step: Product, dice: Dice) -> Iterator[Sharing
 def _destinations(
     own: Vector, a: Use, b: Use, c: Use, dice: Dice
 ) -> Iterator[tuple[Feature, Vector]]:
-    """Iterate over vectors for D that share registers with C, or with A and B.
-
-    `own` are registers that D can have for itself.
-    """
+    """Iterate over vectors for D that share registers with C, or with A and B."""
+    # `own` are registers that D can have for itself.
     bits, size = own[0].bits, len(own)
     of_c = c.registers
     if c.holds.bits == bits:
@@ -238,10 +236,8 @@ def _destinations(
 def _one_number(
     program: Program, step: Product, c: Use, own: Vector, dice: Dice
 ) -> Iterator[Sharing]:
-    """Iterate over ways in which C is one number: in one register, or in two; D has one of them.
-
-    What a product before it made stays C: nothing else might read it.
-    """
+    """Iterate over ways in which C is one number: in one register, or in two; D has one of them."""
+    # What a product before it made stays C: nothing else might read it.
     earlier = takewhile(lambda other: other is not step, walk(program.steps))
     if any(multiplies(other) and other.names["d"] == c.name for other in earlier):
         return

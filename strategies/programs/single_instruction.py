@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.arithmetic.conversions import FLOATS
 from oracle.isa.forms import Form, Format, FormatKind, Matrix
 from oracle.layouts.storage import read, write
 from oracle.program.operands import Buffer, Operation, Place, Registers, Span, Use
@@ -64,10 +65,8 @@ def plain_access(use: Use, place: Place, *, store: bool = False) -> MatrixAccess
 
 
 def single_instruction(step: Step) -> tuple[Any, ...]:
-    """Return plain loads of what a step reads, the step, and a plain store of what it writes.
-
-    Every operand has a buffer of its own, called after it.
-    """
+    """Return plain loads of what a step reads, the step, and a plain store of what it writes."""
+    # Every operand has a buffer of its own, called after it.
     loads = [plain_access(use, Place(buffer=use.field)) for use in step.reads]
     made = step.writes
     stores = [] if made is None else [plain_access(made, Place(buffer=made.field), store=True)]
@@ -77,10 +76,8 @@ def single_instruction(step: Step) -> tuple[Any, ...]:
 def buffers_of(
     steps: Iterable[Step], size: Callable[[Any], int] = lambda step: span_of(step).end
 ) -> tuple[Buffer, ...]:
-    """Return a global buffer for each load and store among steps, of the size that is given.
-
-    It is that up to the last byte that is accessed by default.
-    """
+    """Return a global buffer for each load and store among steps, of the size that is given."""
+    # It is that up to the last byte that is accessed by default.
     return tuple(
         Buffer(name=span_of(step).buffer, space="global", size=size(step))
         for step in steps
@@ -150,11 +147,9 @@ class SingleProduct:
         return _program((*others, load, store.changed(fragment="c")))
 
     def making(self, operand: str, raw: int) -> Program | None:
-        """Return a program that makes one operand in registers: these bits in every element.
-
-        The operand is loaded all the same; what it was is lost, unless it was NaN or infinite.
-        None where no element-wise operations of its type do that.
-        """
+        """Return a program that makes one operand in registers: these bits in every element."""
+        # The operand is loaded all the same; what it was is lost, unless it was NaN or infinite.
+        # None where no element-wise operations of its type do that.
         matrix = self.loads[operand].form.matrix()
         by = (Operation.AND, Operation.OR)
         if matrix.type.is_float:
@@ -183,10 +178,8 @@ class SingleProduct:
         return plain.loading({operand: _like(load, self.loads[operand]).changed(stride=stride)})
 
     def alike(self, operand: str, form: Form) -> SingleProduct:
-        """Return a multiplication with every load as unusual as that of one operand here.
-
-        That is its state space, a stride, and what stands in registers and in the instruction.
-        """
+        """Return a multiplication with every load as unusual as that of one operand here."""
+        # That is its state space, a stride, and what stands in registers and in the instruction.
         model, plain = self.loads[operand], single_product(form)
         return plain.loading({name: _like(load, model) for name, load in plain.loads.items()})
 
@@ -237,10 +230,8 @@ Content = Values | int
 
 
 def image_of(program: Program, contents: Mapping[str, Content], *, noise: int = 0) -> Image:
-    """Return an image of a program of one multiplication, whose contents are given by operand.
-
-    Where single elements are given, every other byte of the buffer is noise, of this seed.
-    """
+    """Return an image of a program of one multiplication, whose contents are given by operand."""
+    # Where single elements are given, every other byte of the buffer is noise, of this seed.
     random = np.random.default_rng(noise)
     image = random.integers(0, 256, program.image_bytes, dtype=np.uint8)
     for step in program.steps:
@@ -283,20 +274,9 @@ def exact_elements(
     """Return the same in any shape; `added` of an addend, else of a factor."""
     if type_.is_float:
         most = _SMALL_DOUBLE if type_.name == "f64" else _SMALL
-        return _encoded(type_, random.integers(-most, most, shape, endpoint=True))
+        numbers = random.integers(-most, most, shape, endpoint=True)
+        return numbers.astype(FLOATS[type_.name]).view(type_.raw)
     if added:
         return random.integers(-_ADDEND, _ADDEND, shape, endpoint=True).astype(type_.raw)
     low = -(1 << type_.bits - 1) if type_.kind is FormatKind.SIGNED else 0
     return random.integers(low, low + (1 << type_.bits), shape).astype(type_.raw)
-
-
-def _encoded(type_: Format, numbers: NDArray[np.int64]) -> Values:
-    magnitude = np.abs(numbers)
-    exponent = np.maximum(np.frexp(magnitude)[1].astype(np.int64) - 1, 0)
-    up = type_.fraction_bits - exponent
-    significand = (magnitude << np.maximum(up, 0)) >> np.maximum(-up, 0)
-    # The leading bit of the significand counts as one in the field of the exponent.
-    raw = ((exponent + type_.bias - 1) << type_.fraction_bits) + significand
-    sign = (numbers < 0).astype(np.int64) << (type_.bits - 1 - type_.ignored_bits)
-    bits = np.where(magnitude == 0, 0, raw | sign) << type_.ignored_bits
-    return bits.astype(type_.raw)

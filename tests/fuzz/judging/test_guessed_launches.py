@@ -235,7 +235,7 @@ REFUSED = {
     ),
     "a race in every block": (
         ".shared .b32 s; mov.u32 %r1, %tid.x; st.shared.u32 [s], %r1;", {},
-        r"race.*\[64, 1, 1\].*too: .*\(32, 1, 1\).*\(256, 1, 1\)",
+        r"\(64, 1, 1\) is refused.*race.*\(32, 1, 1\).*\(256, 1, 1\)",
     ),
 }  # fmt: skip
 

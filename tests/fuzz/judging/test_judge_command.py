@@ -540,45 +540,6 @@ def test_a_number_becomes_as_small_as_may_be_and_words_of_the_image_too(
     assert np.flatnonzero(small.image).tolist() == [8, 9], "the lower half of a word"
 
 
-LANES_JUMPS_VECTORS = f"""{HEAD}.visible .entry k(.param .u64 in, .param .u64 out)
-{{
-    .reg .pred %p;
-    .reg .b32 %r<9>;
-    .reg .b64 %rd<5>;
-    ld.param.u64 %rd1, [in];
-    ld.param.u64 %rd2, [out];
-    mov.u32 %r1, %tid.x;
-    mad.wide.u32 %rd3, %r1, 8, %rd1;
-    ld.global.v2.u32 {{%r2, %r3}}, [%rd3];
-    bra A;
-B:
-    bra C;
-A:
-    setp.eq.u32 %p, %r1, 77;
-    @%p bra C;
-    bra B;
-C:
-    mad.wide.u32 %rd4, %r1, 8, %rd2;
-    mul.hi.u32 %r4, %r2, 16777217;
-    add.u32 %r5, %r4, %r3;
-    st.global.v2.u32 [%rd4], {{%r5, %r3}};
-    ret;
-}}
-"""
-
-
-def test_what_is_left_has_one_thread_and_no_detours(tmp_path: Path) -> None:
-    words = ("--ptx-pass", "sed s/mul.hi.u32/mul.hi.s32/", "--json")
-    ended = judge(tmp_path, *words, text=LANES_JUMPS_VECTORS)
-    assert ended.code == 1, ended.err
-    (row,) = ended.findings
-    left = (tmp_path / row["path"] / "module.ptx").read_text()
-    statements = [one for one in left.splitlines() if re.match(r"[@a-z].*;", one)]
-    assert len(statements) <= 4, left
-    assert "mul.hi.u32" in left
-    assert "block = [1, 1, 1]" in (tmp_path / row["path"] / "launch.toml").read_text()
-
-
 BRANCHES = f"""{HEAD}.visible .entry k(.param .u64 in, .param .u64 out)
 {{
     .reg .pred %p<3>;

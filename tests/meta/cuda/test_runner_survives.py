@@ -268,7 +268,7 @@ def test_a_module_on_which_the_drivers_compiler_breaks_is_a_failure(
         ("gone", "finds no device"),
         ("none", "there is no device 0"),
         ("dies", "was killed by SIGKILL before it was ready"),
-        ("sleeps", "was not ready within 1.5 s"),
+        ("sleeps", "before it was ready, which may take 1.5 s"),
         ("babbles", "answered garbage"),
         ("miscalculates", "fails its self-check: 4 of 2048 warps are wrong"),
     ],

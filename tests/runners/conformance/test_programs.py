@@ -53,7 +53,7 @@ def _removed(form: Form) -> bool:
 def _has_narrow_rows(program: Program) -> bool:
     """Whether rows in shared memory are aligned as the page asks for and no better.
 
-    sm_90 may trap then (docs/findings.md, measured on H200, 2026-11-21); `test_alignment.py` tries
+    sm_90 may trap then (docs/findings.md, H200, 2026-11-21); `test_whole_images.py` tries
     them alone.
     """
     shared = {buffer.name for buffer in program.buffers if buffer.space == "shared"}
