@@ -93,7 +93,7 @@ def test_a_full_disk_leaves_a_state_that_can_be_used(
         store.save(some_state(2))
         with monkeypatch.context() as patch:
             patch.setattr(durable, step, full)
-            with pytest.raises(InfrastructureError, match="the disk is full; free some space"):
+            with pytest.raises(InfrastructureError, match="quota is full; free some space"):
                 store.save(some_state(3))
         loaded, said = store.load()
         assert loaded is not None
