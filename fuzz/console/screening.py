@@ -31,7 +31,7 @@ from oracle.isa.targets import Module
 from oracle.program.program import Program
 from runners.cuda.messages import DeviceHealth
 from runners.emission import emit as emit_module
-from runners.faults import by_name
+from runners.faults import idle_faults
 from runners.ledger import CONFIDENCE, Rate
 
 NOTHING_COMPARED = "no image was compared in the time; give it longer (--time)"
@@ -88,8 +88,7 @@ class ScreenedDevice:
         module = Module.named(ready.target, ready.ptx_version)
         programs = [self.programs[entry] for entry in sorted(self.screen.ran)]
         texts = [emit_module(one, module=module).ptx for one in programs]
-        applied = {name: any(map(by_name(name).applies, texts)) for name in self.choice.faults}
-        return untested_words([name for name, one in applied.items() if not one], len(programs))
+        return untested_words(idle_faults(self.choice.faults, texts), len(texts))
 
     @property
     def status(self) -> DeviceStatus:

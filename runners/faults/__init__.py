@@ -5,6 +5,7 @@ sits in the oracle.
 """
 
 import difflib
+from collections.abc import Iterable, Sequence
 
 from oracle.errors import UsageError
 from runners.faults.compiler import COMPILER_FAULTS
@@ -32,4 +33,9 @@ def by_name(name: str) -> Fault:
     )
 
 
-__all__ = ["CATALOGUE", "Fault", "FaultPlace", "by_name"]
+def idle_faults(names: Iterable[str], texts: Sequence[str]) -> list[str]:
+    """Return the names of the faults that apply to none of the modules."""
+    return [name for name in names if not any(map(by_name(name).applies, texts))]
+
+
+__all__ = ["CATALOGUE", "Fault", "FaultPlace", "by_name", "idle_faults"]

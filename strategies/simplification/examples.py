@@ -30,7 +30,6 @@ _BARRIER = Barrier()
 
 
 def _blocks_of(one: Any) -> Mapping[str, tuple[Any, ...]]:
-    """Return what is inside a step, or a statement of scalar code, by the field that has it."""
     return inside(one) if isinstance(one, Statement) else one.blocks
 
 

@@ -9,11 +9,11 @@ the ends of the accumulator's range: there, one product and C are enough.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain, combinations, islice, product
+from itertools import islice
 from random import Random
 
 import numpy as np
@@ -112,7 +112,6 @@ def _negative(type_: Format, value: int) -> bool:
 
 
 def _cost(type_: Format, value: int) -> _Cost:
-    """Return what makes a value harder to read than another."""
     if value == one(type_):
         return (0,)
     negative = _negative(type_, value)
@@ -160,16 +159,6 @@ class Dot:
         """Return the bits of both factors of a term."""
         return self.cells.value(self.image, self.a[k]), self.cells.value(self.image, self.b[k])
 
-    @property
-    def addend(self) -> int:
-        """The bits of C."""
-        return self.cells.value(self.image, self.c)
-
-    def without(self, ks: Iterable[int], c: int) -> Image:
-        """Return the image without some terms, and with other bits of C."""
-        gone = np.unique([cell for k in ks for cell in (self.a[k], self.b[k])]).astype(np.intp)
-        return self.cells.with_value(self.cells.without(self.image, gone), self.c, c)
-
     @cached_property
     def _cleared(self) -> Image:
         return self.cells.without(self.image, np.unique([*self.a, *self.b, self.c]))
@@ -215,62 +204,11 @@ def dots(cells: Cells, image: Image) -> Iterator[Dot]:
                 held[step.uses[0].registers] = cells.of_matrix(placed)
 
 
-def term(dot: Dot, k: int) -> Fraction | None:
-    """Return what a term adds to the sum; None if that is no finite number."""
-    raw_a, raw_b = dot.raw(k)
-    if dot.form.op is not None:
-        return Fraction(raw_a ^ raw_b if dot.form.op == "xor" else raw_a & raw_b)
-    a, b = number(dot.form.a_type, raw_a), number(dot.form.b_type, raw_b)
-    return None if a is None or b is None else a * b
-
-
 def _product(form: Form, raw: tuple[int, int]) -> Fraction:
-    """Return the product of two elements; zero where that is no finite number."""
     a, b = number(form.a_type, raw[0]), number(form.b_type, raw[1])
     return (a or Fraction(0)) * (b or Fraction(0))
 
 
-Choice = Callable[[int], Iterable[set[int]]]
-"""For a number of terms, which of them may go together."""
-_SLACK = (0, 1, -1)
-"""Units in the last place by which C is tried next to the nearest."""
-
-
-def gathered(dot: Dot, choose: Choice) -> Iterator[Image]:
-    """Iterate over images with some terms taken out of one dot product, and C in their place.
-
-    Each has fewer elements that are not zero; there is none where there are ENOUGH or less.
-    """
-    if dot.size <= ENOUGH:
-        return
-    type_, before = dot.form.c_type, dot.addend
-    values, top = [term(dot, k) for k in dot.terms], (1 << type_.bits) - 1
-    for gone in choose(len(values)):
-        rest = [number(type_, before), *(values[i] for i in gone)]
-        finite, addends = [value for value in rest if value is not None], [before]
-        if len(finite) == len(rest):
-            total = nearest(type_, sum(finite, Fraction(0)))
-            addends += [total + slack & top for slack in _SLACK]
-        for c in dict.fromkeys(addends):
-            smaller = dot.without((dot.terms[i] for i in gone), c)
-            if len(dot.cells.nonzero(smaller)) < len(dot.cells.nonzero(dot.image)):
-                yield smaller
-
-
-def _some(number: int) -> Choice:
-    return lambda count: map(set, combinations(range(count), number))
-
-
-def _all_but(*numbers: int) -> Choice:
-    return lambda count: (
-        set(range(count)).difference(kept)
-        for number in numbers
-        for kept in combinations(range(count), number)
-    )
-
-
-CHOICES: tuple[Choice, ...] = (_all_but(0, 1), _some(1), _some(2), _all_but(2))
-"""Which of the terms go, the promising choices first."""
 _SEED = 20261121
 """Fixed, so that shrinking a case twice gives the same."""
 _DRAWN = 2048
@@ -279,20 +217,13 @@ _SIZES = ((1, True, 3), (2, False, 4), (2, True, 5))
 """Products, whether C is anything but zero, elements."""
 _FEW_BITS = 5
 """Bits behind the leading one of a short significand: products of two are ties in f16."""
-_AWAY = 8
-"""Most powers of two by which a factor is away from one that was there."""
-_ABOVE_ONE = 4
-"""Most powers of two by which the others are above one."""
-_BELOW = tuple(range(33))
-"""Powers of two by which a second product is below the first."""
-_SMALL_ONES = 6
-"""How many of these are tried."""
+_AWAY, _ABOVE_ONE = 8, 4
+"""Most powers of two by which a factor is away from one that was there, and above one."""
+_BELOW, _SMALL_ONES = range(33), 6
+"""Powers of two by which a second product is below the first, and how many of these are tried."""
 _ADDED = (1, 11, *range(22, 28))
 """Powers of two by which C is below a product: mostly by about the 23 to 25 bits that adders keep
 (MMA-Sim's figures for sm_70 to sm_120)."""
-_BELOW_THE_SUM = tuple(range(13))
-"""Powers of two by which the smaller of two products that complete each other is below one that
-was there."""
 _OFF = (0, 1, -1)
 """Units in the last place by which C is off the negative of a product."""
 
@@ -302,105 +233,45 @@ def replaced(dot: Dot) -> Iterator[Iterator[Image]]:
 
     A way is images of which one may do.
     """
-    if not dot.form.a_type.is_float:
-        if dot.form.op is None:
-            yield _at_the_ends(dot)
-        return
-    for products, with_c, size in _SIZES:
+    for products, with_c, size in _SIZES if dot.form.op is None else ():
         if dot.size <= size or len(dot.terms) < products:
             return
-        drawn = islice(_drawn(Random(_SEED), dot, products, with_c=with_c), _DRAWN)
-        yield chain(completed(dot), drawn) if products == 2 and not with_c else drawn
-
-
-def _at_the_ends(dot: Dot) -> Iterator[Image]:
-    """Iterate over images with one product and C, that reach the ends of C's range, or pass them.
-
-    So does, first of all, the sum that was there.
-    """
-    form, type_ = dot.form, dot.form.c_type
-    total = number(type_, dot.addend) or Fraction(0)
-    total += sum((_product(form, dot.raw(k)) for k in dot.terms), Fraction(0))
-    # One, and the ends of the range of each factor.
-    a_factors, b_factors = (
-        dict.fromkeys([1, *_ends(type_), 0]) for type_ in (form.a_type, form.b_type)
-    )
-    for pair in product(a_factors, b_factors):
-        rest = [
-            end - _product(form, pair)
-            for end in (total, *(number(type_, raw) or Fraction(0) for raw in _ends(type_)))
-        ]
-        for c in dict.fromkeys(nearest(type_, value + off) for value in rest for off in _OFF):
-            yield dot.of({dot.terms[0]: pair}, c)
-
-
-def _ends(type_: Format) -> tuple[int, int]:
-    """Return the bits of the least and the greatest of an integer type."""
-    beyond = Fraction(1 << type_.bits)
-    return nearest(type_, -beyond), nearest(type_, beyond)
-
-
-def completed(dot: Dot) -> Iterator[Image]:
-    """Iterate over images with two products that are a power of two only together.
-
-    The second is one unit in the last place of the first, which is all ones: any truncation
-    shows, however far below the result it happens.
-    """
-    form = dot.form
-    first, second, *_ = dot.terms
-    whole, a = _product(form, dot.raw(first)), number(form.a_type, dot.raw(first)[0])
-    if not whole or not a:
-        return
-    for bits, below in product(range(1, form.a_type.fraction_bits + 1), _BELOW_THE_SUM):
-        unit = Fraction(2) ** (exponent(abs(a)) - bits)
-        other = Fraction(2) ** (exponent(abs(whole)) - below) / unit
-        # (2^n - 1) * (2^n + 1) + 1 * 1 = 2^2n
-        pairs = {first: ((1 << bits) - 1, (1 << bits) + 1), second: (1, 1)}
-        yield dot.of(
-            {
-                k: (nearest(form.a_type, unit * factor), nearest(form.b_type, other * by))
-                for k, (factor, by) in pairs.items()
-            }
-        )
+        yield islice(_drawn(Random(_SEED), dot, products, with_c=with_c), _DRAWN)
 
 
 def _drawn(random: Random, dot: Dot, products: int, *, with_c: bool) -> Iterator[Image]:
-    """Iterate without end over images with another dot product of floats in the place of one."""
     form = dot.form
     known_a, known_b = zip(*map(dot.raw, dot.terms), strict=True)
     while True:
-        near = random.randrange(2) == 0
-        ks = random.sample(dot.terms, products)
+        near, ks = random.randrange(2) == 0, random.sample(dot.terms, products)
         factors = [
             (_factor(random, form.a_type, known_a, near=near),
              _factor(random, form.b_type, known_b, near=near))
             for _ in ks
         ]  # fmt: skip
-        for pairs in _with_small_ones(random, form, factors):
+        ways = [factors]
+        if products > 1 and (divisor := number(form.a_type, factors[1][0])):
+            # And with the second product far below the first.
+            for below in random.sample(_BELOW, _SMALL_ONES):
+                wanted = _product(form, factors[0]) / divisor * Fraction(2) ** -below
+                small = nearest(form.b_type, random.choice((1, -1)) * wanted)
+                ways.append([factors[0], (factors[1][0], small)])
+        for pairs in ways:
             total = sum((_product(form, pair) for pair in pairs), Fraction(0))
             addends = _addends(form.c_type, total) if with_c else [0]
             for c in random.sample(addends, 2) if with_c and products > 1 else addends:
                 yield dot.of(dict(zip(ks, pairs, strict=True)), c)
 
 
-def _with_small_ones(
-    random: Random, form: Form, factors: Sequence[tuple[int, int]]
-) -> Iterator[Sequence[tuple[int, int]]]:
-    """Iterate over the factors of products: as drawn, and with the second far below the first."""
-    yield factors
-    if len(factors) > 1 and (divisor := number(form.a_type, factors[1][0])):
-        for below in random.sample(_BELOW, _SMALL_ONES):
-            wanted = _product(form, factors[0]) / divisor * Fraction(2) ** -below
-            small = nearest(form.b_type, random.choice((1, -1)) * wanted)
-            yield [factors[0], (factors[1][0], small)]
-
-
 def _factor(random: Random, type_: Format, known: Sequence[int], *, near: bool) -> int:
     """Draw a factor: one that was there, a minute one, a power of two, or a short odd one.
 
-    With `near`, the last two are about as large as one that was there; else about one.
+    With `near`, the last two are about as large as one that was there; else about one. Of integers,
+    one, or an end of the range.
     """
     raw = random.choice(known)
+    if not type_.is_float:
+        return random.choice((raw, 1, *_ends(type_)))
     match random.randrange(6):
         case 0:
             return raw
@@ -418,8 +289,17 @@ def _factor(random: Random, type_: Format, known: Sequence[int], *, near: bool) 
     return nearest(type_, random.choice((1, -1)) * significand * scale)
 
 
+def _ends(type_: Format) -> tuple[int, int]:
+    beyond = Fraction(1 << type_.bits)
+    return nearest(type_, -beyond), nearest(type_, beyond)
+
+
 def _addends(type_: Format, total: Fraction) -> list[int]:
-    """Return what is added to a product: far below it, or about its negative."""
+    """Return what is added to a product: far below it, or about what is left to zero, or an end."""
+    mask, rest = (1 << type_.bits) - 1, [-total]
     small = [total * Fraction(sign, 1 << below) for below in _ADDED for sign in (1, -1)]
-    opposite, mask = nearest(type_, -total), (1 << type_.bits) - 1
-    return [*(nearest(type_, value) for value in small), *(opposite + off & mask for off in _OFF)]
+    if not type_.is_float:
+        small = []
+        rest += [(number(type_, end) or Fraction(0)) - total for end in _ends(type_)]
+    about = [nearest(type_, value) + off & mask for value in rest for off in _OFF]
+    return [*(nearest(type_, value) for value in small), *about]

@@ -297,7 +297,7 @@ def test_expectations_flip(installed, tmp_path, capfd):
         ("[forms]\n'wmma.lode' = 'wrong'", "'wmma.lode' of .* is no form"),
         (f"[forms]\n'{LOAD}' = 'fine'", "is 'fine'; outcomes are bits as the model, inside"),
         ("forms = 3", "write a table"),
-        ("[[form]]\nopcode = 'x'", "'form' of .* means nothing; write a table"),
+        ("[[form]]\nopcode = 'x'", "Invalid enum value 'form'.*; write a table"),
     ],
 )
 def test_expectations_that_mean_nothing_are_refused(tmp_path, capfd, text, words):

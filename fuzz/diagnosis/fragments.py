@@ -159,7 +159,6 @@ class _Spectrum:
         return [exact(self._form.matrix(operand), seed) for seed in range(_DRAWN)]
 
     def _failing(self) -> _Names:
-        """Blame a load with which nothing runs, whatever is loaded; else the multiplication."""
         for operand in "ab":
             program = self._base.reload(self._form.c_type, beside=operand)
             if not self._device.right(program, image_of(program, self._contents[0])):
@@ -167,7 +166,6 @@ class _Spectrum:
         return ("wmma.mma",)
 
     def _access(self, able: Sequence[str]) -> _Names:
-        """Tell loads from the store, where an accumulator that is loaded and stored is another."""
         if self._stored_alike():
             return ("wmma.store",)
         if "wmma.load.c" not in able:
@@ -181,7 +179,6 @@ class _Spectrum:
         return self._loads("c")
 
     def _stored_alike(self) -> bool:
-        """Whether D is left as wrong as by the multiplication, loaded and stored without it."""
         assert self._results is not None
         base = self._base
         chosen = [index for index, (_, run) in enumerate(self._runs) if run in ("c0", "a1", "b1")]
@@ -216,7 +213,6 @@ class _Spectrum:
         return (f"wmma.load.{operand}", "wmma.mma")
 
     def _loads(self, operand: str) -> _Names:
-        """Name one load, or all loads if all are wrong that are as unusual."""
         form = self._form
         # Lines of A and B that are both along k may change places together, and nothing shows.
         across = [each for each in MMA_FORMS if each == form.varied(alayout="row", blayout="col")]
@@ -281,7 +277,6 @@ class _Spectrum:
         return False
 
     def _siblings(self, operand: str, *, same: bool = True) -> list[Form]:
-        """Return other multiplications that take the same fragment; or one of another shape."""
         layout, mine = f"{operand}_layout", self._form.matrix(operand)
         found: dict[object, Form] = {}
         for other in MMA_FORMS:
