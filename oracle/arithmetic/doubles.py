@@ -1,7 +1,4 @@
-"""Matrix products of f64: chains of fused multiply-adds in four roundings, exact in NumPy.
-
-`docs/oracle.md`, "Chains of f64", says how and why it is right.
-"""
+"""Matrix products of f64, chains of multiply-adds: `docs/oracle.md`, "Chains of f64"."""
 
 from __future__ import annotations
 
@@ -44,19 +41,15 @@ _LARGEST_FINITE = np.uint64(0x7FEF_FFFF_FFFF_FFFF)
 _ABSENT = -10_000
 """Exponent of zero: below that of every product and addend."""
 _LEAST_FRAME = -1300
-"""Frames below this are raised to it, so that 2^-1074 is representable inside the frame. A term
-then lies at most at 2^-1300, far below half of the least subnormal, where only its sign counts."""
+"""Frames are raised to this, in which 2^-1074 is representable; below, only signs count."""
 _SPAN = 200
-"""A term whose exponent is this far from the other's only counts by its sign: 53-bit addend,
-106-bit product, one bit to tell a tie; 160 would do."""
+"""A term this far below only counts by its sign: addend 53, product 106, a tie 1 bit."""
 _ORDINARY = 480
-"""Exponents of ordinary multiplicands lie between -480 and 480: a product is then a multiple of
-2^-1064 or zero, so that its error is a double, and is below 2^960."""
+"""Ordinary exponents: products are below 2^960, and multiples of 2^-1064, or zero."""
 _ORDINARY_ADDEND = 900
 """Addends below 2^900 and a few such products are far from overflow."""
 _BLOCK = 1 << 16
-"""Elements of C that take a step together: five arrays of 512 KiB, and so long that NumPy's calls
-cost little. 2^14 took a fifth longer, 2^15 a tenth, 2^17 as long (2026-11-22)."""
+"""Elements of C that take a step together; 2^14 took a fifth longer, 2^17 as long (2026-11-22)."""
 _SLOW_BLOCK = 1 << 14
 """Elements of C that take a step together in a slow way, whose arrays are more."""
 _TINY = 2.0**-968
@@ -66,8 +59,7 @@ _LOWER = 0 if sys.byteorder == "little" else 1
 _BESIDE_TINY = 2.0**-900
 """Beside an addend of this, over 2^53 times as large, of a tiny product the sign counts."""
 _FEW = 1 << 13
-"""Unusual elements of C that are fewer go wholly the slow way: looking for what the quick one gets
-wrong takes as many calls again (2026-11-28)."""
+"""Fewer unusual elements of C go wholly the slow way: looking at them costs more (2026-11-28)."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,4 @@
-"""What the ISA permits images to hold after a program, on any target: exact bytes, or bounds.
-
-Beside its bits, every byte and element has a tag and, if it is bounded, a low and a high bound,
-which move with every load and store (`docs/oracle.md`, "Bounds of programs").
-"""
+"""What the ISA permits images to hold after a program: `docs/oracle.md`, "Bounds of programs"."""
 
 from __future__ import annotations
 

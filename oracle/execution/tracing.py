@@ -369,11 +369,7 @@ class Link:
 
 
 def slice_of(trace: Trace, written: Written, *others: int) -> tuple[Link, ...]:
-    """Return what led to a stored element or register, in the order of execution, the store last.
-
-    Scalar code is told lane by lane; of a matrix instruction all lanes matter. `others` are lanes
-    whose register in the same place matters, too.
-    """
+    """Return what led to a stored value, in order; `others` are lanes that matter, too."""
     walk = _Walk()
     walk.store(written.event, (written.row, written.column), others)
     needed = set[int]()

@@ -1,8 +1,4 @@
-"""Matrices in memory: tiles with strides, and rows that ldmatrix and its like move.
-
-*Lines* are the rows of a row-major matrix, the columns of a column-major one (PTX ISA 9.7.14.4.2).
-The layouts of ldmatrix, stmatrix and movmatrix are in `docs/oracle.md`, "Moved matrices".
-"""
+"""Matrices in memory: tiles (9.7.14.4.2), and rows (`docs/oracle.md`, "Moved matrices")."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Arithmetic of floats (9.7.3, 9.7.4), comparisons and selections (9.7.6, 9.7.7).
-
-Results are rounded once: of f32 and narrower, from sums in double precision rounded to odd.
-Operations without a rounding are left out: a compiler may fuse them (9.7.3.3).
-"""
+"""Floats (9.7.3, 9.7.4), but what a compiler may fuse (9.7.3.3); comparisons (9.7.6, 9.7.7)."""
 
 from __future__ import annotations
 
@@ -359,8 +355,7 @@ def _word(true: int, register: str, *given: Any) -> Bits:
 _TRUE = {
     "u16": 0xFFFF, "u32": 0xFFFF_FFFF, "f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F80_0000,
 }  # fmt: skip
-"""What `set` writes for true: all ones, or 1.0. As s16 and s32 it writes what it does as u16 and
-u32, and has no rows of its own."""
+"""What `set` writes for true: all ones, or 1.0; of s16 and s32 there are no rows."""
 
 
 def _destinations(type_: _Compared) -> dict[str, int]:
