@@ -160,7 +160,14 @@ def _finite(
     head, rest = two_sum(product, upper)
     tail = odd_sum(lower, rest)
     total = rounded_sum(head, tail, rounding)
-    result = _scaled_up(total, frame)
+    # Frames reach from -1300 to 2250; beyond 2000 anything but 0 overflows.
+    near = np.minimum(frame, 1000)
+    np.maximum(near, -1000, out=near)
+    result = _power(near)
+    result *= total
+    np.subtract(frame, near, out=near)
+    if near.any():
+        result *= _power(np.minimum(near, 1000, out=near))
     # Within one step of the least normal number, one rounding to 53 bits may be one too many.
     out: Bits = result.view(np.uint64)
     small = np.abs(result) <= 2.0**-1022
@@ -168,26 +175,15 @@ def _finite(
         at = np.nonzero(small)
         out[at] = _subnormal(head[at], tail[at], frame[at], rounding)
         at = np.nonzero((head == 0.0) & (tail == 0.0))
-        _sign_zeros(out, at, a.bits, b.bits, c, rounding)
+        x, y, z = (pattern[at] & _SIGN for pattern in np.broadcast_arrays(a.bits, b.bits, c))
+        # Exact zeros have the sign of IEEE 754-2019, 6.3.
+        out[at] = np.where(x ^ y == z, z, _SIGN if rounding == "rm" else np.uint64(0))
     if rounding != "rn":
         over = np.isinf(result)
         if over.any():
             kept = over & ~_away(np.signbit(total), rounding)
             out[kept] = (out[kept] & _SIGN) | _LARGEST_FINITE
     return out
-
-
-def _scaled_up(total: Floats, frame: Ints) -> Floats:
-    """Return total * 2^frame where that is normal; what is subnormal is computed again."""
-    near = np.minimum(frame, 1000)
-    np.maximum(near, -1000, out=near)
-    result = _power(near)
-    result *= total
-    np.subtract(frame, near, out=near)
-    if near.any():
-        # Frames reach from -1300 to 2250; beyond 2000 anything but 0 overflows.
-        result *= _power(np.minimum(near, 1000, out=near))
-    return result
 
 
 def _away(negative: NDArray[np.bool_], rounding: str) -> NDArray[np.bool_]:
@@ -214,15 +210,6 @@ def _subnormal(head: Floats, tail: Floats, frame: Ints, rounding: str) -> Bits:
     steps += away & (residue > 0.0)
     steps -= ~away & (residue < 0.0)
     return steps.view(np.uint64) | np.where(negative, _SIGN, np.uint64(0))
-
-
-def _sign_zeros(out: Bits, at: Index, a: Bits, b: Bits, c: Bits, rounding: str) -> None:
-    """Give exact zeros the sign of IEEE 754-2019, 6.3."""
-    a, b, c = (pattern[at] for pattern in np.broadcast_arrays(a, b, c))
-    product_sign = (a ^ b) & _SIGN
-    addend_sign = c & _SIGN
-    otherwise = _SIGN if rounding == "rm" else np.uint64(0)
-    out[at] = np.where(product_sign == addend_sign, addend_sign, otherwise)
 
 
 def _overwrite_special(out: Bits, at: Index, a: Bits, b: Bits, c: Bits, nan: NanRule) -> None:

@@ -408,16 +408,6 @@ class Permission:
     undefined: NDArray[np.bool_]
     """Images of which metadata have no meaning, or lanes take bits of NaNs that PTX leaves open."""
 
-    @property
-    def exact(self) -> NDArray[np.bool_]:
-        """Which bytes have one permitted value, bool (count, image_bytes)."""
-        return np.equal(self.tags, EXACT)
-
-    @property
-    def unknown(self) -> NDArray[np.bool_]:
-        """Which bytes may be anything, as far as is known here, bool (count, image_bytes)."""
-        return np.equal(self.tags, UNKNOWN)
-
     def allows(self, actual: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which bytes of images are permitted, bool (count, image_bytes), elements whole."""
         check_images(self.program, actual)

@@ -115,7 +115,7 @@ def _blank(match: re.Match[str]) -> str:
 _INSTRUCTIONS = "9.7.14"
 """Section of the PTX ISA on the warp-level matrix instructions."""
 
-_UNJUDGED_QUALIFIERS = re.compile(r"kind::\w+|block_scale|scale_vec::\w+", re.ASCII)
+_UNJUDGED = re.compile(r"\.(?:kind::\w+|block_scale|scale_vec::\w+)(?=\.|\Z)", re.ASCII)
 """Multiplications with scaled blocks and other narrow types (9.7.14.5.14, .6.3, PTX 8.7)."""
 
 
@@ -144,14 +144,6 @@ class Resolution:
     def section(self) -> str:
         """Section of the page of the instruction."""
         return INSTRUCTIONS[self.mnemonic].section if self.mnemonic else _INSTRUCTIONS
-
-
-def is_unjudged(opcode: str) -> bool:
-    """Whether an opcode is of an instruction of the PTX ISA of which the rows here say nothing."""
-    name, *qualifiers = opcode.split(".")
-    if name == "mma":
-        return any(map(_UNJUDGED_QUALIFIERS.fullmatch, qualifiers))
-    return name in OTHERS
 
 
 def resolve(opcode: str) -> Resolution:
@@ -369,7 +361,10 @@ def _beside(text: str, head: re.Match[str] | None) -> Reason | None:
         what, section = f"{text!r} is a brace", _SYNTAX
     elif _LABELS.fullmatch(text):
         what, section = f"{text[:80]!r} is a label", _SYNTAX
-    elif head is not None and is_unjudged(head[1]):
+    elif head is not None and (
+        head[1].split(".")[0] in OTHERS
+        or (head[1].startswith("mma.") and _UNJUDGED.search(head[1].removeprefix("mma")))
+    ):
         what, section = f"{head[1][:80]!r} is an instruction", "4.3.2"
     else:
         return None

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
-from oracle.isa.forms import Form, Format, FormatKind, Matrix, Vector
+from oracle.isa.forms import Form, Format, Matrix, Vector
 
 IMAGE_ALIGNMENT = 256
 """Alignment of images, in bytes: what cuMemAlloc guarantees (CUDA C++ Programming Guide)."""
@@ -257,17 +257,11 @@ class Operation(StrEnum):
 
     def accepts(self, type_: Format) -> bool:
         """Whether it is defined on an element type; |-2^31| of s32 is not (PTX does not say)."""
-        match self:
-            case Operation.COPY:
-                return True
-            case Operation.NEGATE:
-                return type_.is_float or type_.name == "s32"
-            case Operation.ABSOLUTE:
-                return type_.is_float
-            case Operation.MULTIPLY | Operation.ADD:
-                return type_.name in ("f16", "f32", "f64", "s32")
-            case _:
-                return type_.kind is not FormatKind.FLOAT
+        if self in (Operation.MULTIPLY, Operation.ADD):
+            return type_.name in ("f16", "f32", "f64", "s32")
+        if self in (Operation.NEGATE, Operation.ABSOLUTE):
+            return type_.is_float or (self is Operation.NEGATE and type_.name == "s32")
+        return self is Operation.COPY or not type_.is_float
 
 
 def operations(type_: Format) -> tuple[Operation, ...]:
