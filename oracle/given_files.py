@@ -27,8 +27,6 @@ def read_given(path: Path, *, most: int = GIVEN_BYTES) -> bytes:
     """Return a file that the user named; OSError: EFBIG, or ENXIO of a pipe that would wait."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         found = os.fstat(file.fileno())
-        if stat.S_ISDIR(found.st_mode):
-            raise OSError(errno.EISDIR, "it is a folder", str(path))
         # One of a shell, such as /dev/stdin, leads to no name.
         if stat.S_ISFIFO(found.st_mode) and path.resolve().exists():
             raise OSError(errno.ENXIO, "it is a pipe", str(path))
@@ -63,4 +61,5 @@ def parse_toml(data: bytes, name: str) -> dict[str, Any]:
 
 def reason_of(error: OSError) -> str:
     """Return why a file that a user named cannot be read, as a part of a sentence."""
-    return error.strerror or str(error)
+    folder = isinstance(error, IsADirectoryError)
+    return "it is a folder" if folder else error.strerror or str(error)

@@ -139,9 +139,7 @@ def read(memory: NDArray[np.uint8], offset: int, tile: Tile) -> NDArray[Any]:
     elif bits == 1:
         values = np.unpackbits(view, axis=-1, bitorder="little")
     else:
-        values = np.empty(
-            (*view.shape[:-1], tile.matrix.default_stride(tile.layout)), dtype=np.uint8
-        )
+        values = np.empty((*view.shape[:-1], 2 * view.shape[-1]), dtype=np.uint8)
         values[..., 0::2] = view & 0xF
         values[..., 1::2] = view >> 4
         if tile.matrix.type.kind is FormatKind.SIGNED:
