@@ -187,7 +187,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
             for path in (corpus.path / MANIFEST, corpus.findings):
                 if not path.exists():
                     raise InfrastructureError(
-                        f"{path} is not there: it was removed meanwhile, and what was stored may be "
+                        f"{path} is not there (any more), and what was stored may be "
                         "lost; begin again with another folder (--corpus)"
                     )
         except (WarpfuzzError, OSError) as error:
