@@ -59,8 +59,7 @@ _VALUE_CLASS = "value class"
 def epoch_known(number: int) -> int:
     """Return how many rounds (0 to that, exclusive) a round takes into account.
 
-    All of the epochs before the last. As many rounds as lie between can be run at once, so epochs
-    grow with the number of the round.
+    Those of all epochs before the last: epochs grow, so that more rounds can be run at once.
     """
     quarter = (1 << number.bit_length()) // 4  # of the next power of two
     epoch = max(EPOCH, min(quarter, LONGEST_EPOCH))

@@ -15,10 +15,21 @@ from corpus.known import known_with
 from corpus.store import MANIFEST
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
 from fuzz.campaign.pool import ProcessPool
-from fuzz.campaign.rounds import parse_duration
 from fuzz.campaign.status import CampaignStatus, check_tested, summary
+<<<<<<< HEAD
 from fuzz.campaign.store import ABANDONED, Budget, CampaignStore, State, holds_campaign
 from fuzz.checks.protocol import Check, Shard
+=======
+from fuzz.campaign.store import (
+    ABANDONED,
+    Budget,
+    CampaignStore,
+    State,
+    holds_campaign,
+    parse_duration,
+)
+from fuzz.checks.protocol import Check, Facts, Shard
+>>>>>>> main
 from fuzz.compilers.members import Member, members_of
 from fuzz.console import ended_by_signals, watching
 from fuzz.console.metrics import campaign_figures, serving
@@ -280,7 +291,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
             wanted=options.chosen,
         )
     from fuzz.checks.programs import Programs
-    from fuzz.screening.idle_time import IdleScreening
+    from fuzz.screening.examining import IdleScreening
 
     assembler = None
     if options.assemblers:

@@ -43,12 +43,7 @@ _INFINITY = 0xFF << 23
 
 
 def narrow(bits: NDArray[np.uint32]) -> NDArray[np.uint16]:
-    """Round f32 patterns to f16's, to nearest even; zeros keep signs, any NaN becomes 0x7fff.
-
-    As F2FP.F16.F32 does with the canonical NaN of the dot product (measured on H200, 2026-11).
-    (NumPy's own conversion raises a floating-point exception for each overflow and underflow: ten
-    times as slow on random bits.)
-    """
+    """Round f32 patterns to f16's, to nearest even; any NaN becomes 0x7fff (H200, 2026-11)."""
     halves = np.empty(bits.shape, np.uint16)
     source, target = bits.reshape(-1), halves.reshape(-1)
     for start in range(0, source.size, _PIECE):
@@ -163,10 +158,7 @@ def split(x: Floats, *, out: Outputs = _NEW) -> tuple[Floats, Floats]:
 
 
 def two_sum(x: Floats, y: Floats, *, out: Outputs = _NEW) -> tuple[Floats, Floats]:
-    """Return the rounded sum and its exact error (Knuth, TAOCP 2, 4.2.2, theorem B).
-
-    `out` names arrays for the two and a third to work in, of which that of the error may be y.
-    """
+    """Return the rounded sum and its exact error (Knuth); `out`: for both, and to work in."""
     total = np.add(x, y, out=out[0])
     part = np.subtract(total, x, out=out[2])
     rest = np.subtract(y, part, out=out[1])
@@ -191,10 +183,7 @@ def product_error(
 
 
 def odd_sum(x: Floats, y: Floats) -> Floats:
-    """Return x + y rounded to odd: rounded again to fewer bits, it is as if rounded once.
-
-    Inexact sums go to the neighbour with an odd significand (Boldo and Melquiond 2008).
-    """
+    """Return x + y rounded to odd: rounded again, it is as if rounded once (Boldo 2008)."""
     total, error = two_sum(x, y)
     inexact = error != 0.0
     pattern = total.view(np.int64)
@@ -204,10 +193,7 @@ def odd_sum(x: Floats, y: Floats) -> Floats:
 
 
 def directed_step(total: Floats, error: Floats, rounding: str) -> NDArray[np.int64]:
-    """Return how many patterns the directed sum is away from zero ("rz", "rm" or "rp").
-
-    `total`, `error`: Of two_sum; `error` is lost.
-    """
+    """Return how many patterns directed sums are away from zero; `error`, of two_sum, is lost."""
     if rounding == "rz":
         return _toward_zero(total, error, error != 0.0)
     moved = error < 0.0 if rounding == "rm" else error > 0.0

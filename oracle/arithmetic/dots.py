@@ -56,11 +56,7 @@ def unusual_dot(
 def units_of(
     a: Array, b: Array, c: Array, *, multiplicand: Format, rule: TruncatedDot
 ) -> tuple[float, Sequence[float], Sequence[float]]:
-    """Return how the terms of a block, (k,), (k,) and (), of one element of D are aligned.
-
-    Returns unit: What terms are truncated to multiples of. values: The exact terms, the addend
-    last; not finite where one is not. counts: The truncated terms, in units.
-    """
+    """Return the unit that terms are truncated to, the exact terms, and the units in each."""
     with np.errstate(all="ignore"):
         left, right = (
             _Factors(x[:, None, None], multiplicand, least)
@@ -138,10 +134,7 @@ def dot_product(
 ) -> Array:  # fmt: skip
     """Return a @ b + c, raw patterns (m, n, tiles): working memory, good until the next call.
 
-    `a`, `b`, `c`: Shapes (tiles, m, k), (tiles, k, n), (tiles, m, n), patterns of the rule's
-    formats.
-    `keeps_c`: Whether `c` is needed later; if not, the result may be where it was.
-    `rows`: Of sparse A, if the rule is usual: which row of `b` each element meets, (k, m, tiles).
+    `a`, `b`, `c`: (tiles, m, k), (tiles, k, n), (tiles, m, n); parameters as of `truncated_dot`.
     """
     multiplicand, accumulator = format_named(rule.multiplicand), rule.accumulator_format
     a, b, c = _operands(a, b, c, rule)
@@ -170,11 +163,9 @@ def dot_product(
 def block_sums(
     a: Array, b: Array, c: Array, *, rule: TruncatedDot
 ) -> Iterator[tuple[tuple[int, ...], Array, Array, Array, int]]:
-    """Yield what `dot_product` adds at once to an element of D, one block after the other.
+    """Yield what `dot_product` adds at once to an element of D: ks, factors, sum before, sum after.
 
     `a`, `b`, `c`: A row of A and a column of B, (k,), and the element of C, ().
-    Yields the ks, the factors as they reach the multiplier, (k,) each, the sum that they are added
-    to, and the sum afterwards: patterns of the accumulator's format.
     """
     multiplicand = format_named(rule.multiplicand)
     a, b, c = _operands(a[None, None, :], b[None, :, None], c[None, None, None], rule)
@@ -305,9 +296,7 @@ def _narrowed(bits: NDArray[np.uint32], rounding: str, overflow: str) -> NDArray
 def scalar_dot(a: Array, b: Array, c: Array, *, rule: ScalarDot) -> Array:
     """Return a @ b + c, (m, n, tiles), each operation rounded to nearest even f32.
 
-    `a`, `b`, `c`: (tiles, m, 4), (tiles, 4, n) of f16, (tiles, m, n) of f16 or f32, raw patterns.
-    A product of two f16 has 22 significant bits and is a normal f32, or zero: a fused multiply-add
-    returns no other number than a multiplication and an addition.
+    A product of two f16 is exact in f32: a fused multiply-add returns no other number than these.
     """
     left, right, addend = (
         np.ascontiguousarray(x) for x in (a.T, b.transpose(1, 2, 0), c.transpose(1, 2, 0))

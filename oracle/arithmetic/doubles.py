@@ -126,11 +126,7 @@ def _power(exponents: Ints) -> Floats:
 
 
 def fma(a: Decoded, b: Decoded, c: Bits, *, rounding: str, nan: NanRule) -> Bits:
-    """Return a * b + c, rounded once ("rn", "rz", "rm" or "rp"), as bit patterns.
-
-    `a`, `b`: Of shapes that broadcast to that of the patterns `c`.
-    `nan`: Which NaN is returned where the result is one.
-    """
+    """Return a * b + c, rounded once ("rn", "rz", "rm" or "rp"); `nan`: which NaN it returns."""
     with np.errstate(all="ignore"):
         addend, addend_exponent, special = _normalise(c)
         result = _finite(a, b, addend, addend_exponent, c, rounding)
@@ -258,10 +254,8 @@ def chain(
 ) -> Bits:  # fmt: skip
     """Return a @ b + c as a chain of multiply-adds, (m, n, tiles): good until the next call.
 
-    `a`, `b`, `c`: Shapes (tiles, m, k), (tiles, k, n) and (tiles, m, n), raw bit patterns.
-    `rounding`: "rn", "rz", "rm" or "rp" (PTX ISA 9.7.14.4.5).
-    `keeps_c`: Whether `c` is needed later; if not, and with tiles last in memory, it becomes the
-    result.
+    `a`, `b`, `c`: Raw patterns (tiles, m, k), (tiles, k, n), (tiles, m, n).
+    `keeps_c`: Whether `c` is needed later; if not, it may become the result.
     """
     if rule.order.value == "falling":
         a, b = a[:, :, ::-1], b[:, ::-1]
@@ -454,10 +448,7 @@ def _settle(result: Floats, at: Places, s: Floats, t: Floats, e: Floats, mode: s
 
 
 class _Checks:
-    """Find and put right what the steps of a block may get wrong.
-
-    Sums that are infinite or NaN are kept apart; 1 runs along in their place.
-    """
+    """Finds and puts right what steps may get wrong; sums that are special are kept apart."""
 
     def __init__(
         self, left: Bits, right: Bits, start: Bits, rounding: str, nan: NanRule, scratch: Scratch

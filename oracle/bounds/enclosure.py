@@ -76,17 +76,7 @@ def double_chunk(
     form: Form, a_bits: NDArray[Any], b_bits: NDArray[Any], c_low_bits: NDArray[Any],
     c_high_bits: NDArray[Any],
 ) -> Bounds:  # fmt: skip
-    """Bound one chunk of f64; shapes (k, m, tiles), (k, n, tiles), (m, n, tiles).
-
-    The page (9.7.14.4.5) gives the rounding mode and nothing else: neither an order, nor whether
-    products are rounded on their own; it says nothing of subnormal inputs, so they are kept. The
-    argument above holds with p = 52 and the subnormal grid of 2^-1074. With .rm no operation
-    increases anything, so the exact sum is an upper bound; with .rp it is a lower one.
-
-    Every output has a frame, the largest exponent of its leaves. In it, products are unevaluated
-    sums of two doubles, and so is their sum, to which a margin of 2^-95 of the sum of magnitudes is
-    given, more than its less than 100 rounding errors below 2^-104 can make.
-    """
+    """Bound one chunk of f64; shapes (k, m, tiles), (k, n, tiles), (m, n, tiles)."""
     a, b = _Doubles.of(a_bits[:, :, None]), _Doubles.of(b_bits[:, None])
     c_low, c_high = _Doubles.of(c_low_bits), _Doubles.of(c_high_bits)
     frame = np.maximum(c_low.decoded.exponent, c_high.decoded.exponent)
@@ -165,11 +155,7 @@ def class_sum(a: Classes, b: Classes, c_low: Classes, c_high: Classes) -> Classe
 def with_special(
     bounds: Bounds, over: Bools, under: Bools, kept: Classes, flushed: Classes
 ) -> Bounds:
-    """Put what special operands permit in the place of bounds of finite ones.
-
-    `over`, `under`: Whether a partial sum of the finite operands may overflow.
-    `kept`, `flushed`: Class sums with subnormal operands as they are, and flushed to zero.
-    """
+    """Put what special operands permit over bounds; `kept`, `flushed`: subnormals in class sums."""
     low, high, nan_ok = bounds
     infinite, nan = np.isinf(kept), np.isnan(kept)
     decided = infinite | nan
@@ -190,13 +176,11 @@ def enclosure(
     form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
     c_high: NDArray[Any] | None = None,
 ) -> Bounds:  # fmt: skip
-    """Return the bounds of what one floating-point multiplication may return on any target.
+    """Return low, high and whether NaN is permitted, (..., m, n), of a product on any target.
 
-    `a`, `b`, `c`: Raw bit patterns, shapes (..., m, k), (..., k, n) and (..., m, n).
+    `a`, `b`, `c`: Raw bit patterns, (..., m, k), (..., k, n) and (..., m, n).
     `c_high`: If given, each element of C may be any number from `c` to `c_high`. (Bounds at both
-    ends do not bound the inside: the error depends on the last bits of C.)
-    Returns low, high (float64, numbers of the format of D; NaN where only NaN is permitted), and
-    whether NaN is permitted, each (..., m, n).
+    ends do not bound the inside.) Bounds are float64, NaN where only NaN is permitted.
     """
     upper = c if c_high is None else c_high
     leading = check_operands(form, a, b, c)

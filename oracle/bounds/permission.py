@@ -77,10 +77,7 @@ def spread(tags: NDArray[np.uint8], type_: Format) -> NDArray[Any]:
 
 
 def gather(words: NDArray[Any], type_: Format) -> NDArray[np.uint8]:
-    """Turn words of the tags of memory into tags of elements, uint8.
-
-    What is neither exact nor a whole element of this format is unknown.
-    """
+    """Turn words of the tags of memory into tags of elements; what is torn is unknown."""
     tags = np.where(words == 0, EXACT, UNKNOWN).astype(np.uint8)
     if type_.name in FLOATS:
         for tag, nan in ((BOUNDED, False), (BOUNDED_OR_NAN, True)):
@@ -336,11 +333,7 @@ def _bounded(
     bits: NDArray[Any], low: NDArray[np.float64], high: NDArray[np.float64], nan: NDArray[np.bool_],
     unknown: NDArray[np.bool_], type_: Format,
 ) -> Planes:  # fmt: skip
-    """Make a fragment of an enclosure, whose bounds are numbers of the format.
-
-    A single possible number, other than zero (whose sign may be open), is exact. Where NaN alone is
-    permitted, the bounds become empty.
-    """
+    """Make a fragment of an enclosure; one number alone, other than zero, is exact."""
     floats = FLOATS[type_.name]
     only_nan = np.isnan(low)
     least = np.where(only_nan, np.inf, low).astype(floats)
@@ -438,10 +431,7 @@ class Permission:
         return np.equal(self.tags, UNKNOWN)
 
     def allows(self, actual: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return which bytes of images found afterwards are permitted, bool (count, image_bytes).
-
-        All bytes of a bounded element alike. UsageError if the images have another dtype or shape.
-        """
+        """Return which bytes of images are permitted, bool (count, image_bytes), elements whole."""
         check_images(self.program, actual)
         if len(actual) != len(self.bits):
             raise UsageError(f"{len(actual)} images given; there are {len(self.bits)}")
@@ -476,11 +466,7 @@ class Permission:
 def permitted(
     program: Program, images: NDArray[Any], *, target: str = DEFAULT_TARGET
 ) -> Permission:
-    """Return what the ISA permits images, uint8 (count, image_bytes), to hold after a program.
-
-    That does not depend on the target; whether the program is defined does, for ldmatrix. It takes
-    4 bytes for each byte of the images, and several times that on the way. Raises as `execute`.
-    """
+    """Return what the ISA permits images, (count, image_bytes), to hold; raises as `execute`."""
     check_defined(program, target=target)
     check_images(program, images)
     model = model_for(target)
@@ -507,8 +493,8 @@ def contradicting(
 ) -> NDArray[np.intp]:  # fmt: skip
     """Return the numbers of the images that are not what is expected of a program.
 
-    Where there are figures of all that it multiplies, that is every byte as expected; else what the
-    ISA permits. Of a few images, those in which lanes take open bits of a NaN are none of them.
+    With figures of all its products that is every byte, else what the ISA permits. Of a few images,
+    those in which lanes take open bits of a NaN are none of them.
     """
     differ = different(expected, actual)
     known = has_figures(program, target=target)

@@ -37,7 +37,7 @@ from oracle.layouts.lane_fragments import (
     rows_met,
     unpack,
 )
-from oracle.layouts.storage import check_array, check_operands, chunks
+from oracle.layouts.storage import Given, check_batch, check_operands, chunks
 from oracle.models import Model, model_for, model_of
 
 # Integers and single bits: exact, then wrapped or clamped (9.7.14.4.5).
@@ -46,20 +46,13 @@ S32_GREATEST = 2**31 - 1
 
 
 def integer_products(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.int32]:
-    """Return a @ b exactly; shapes (tiles, m, k) and (tiles, k, n), 8-bit elements.
-
-    float32 holds every partial sum: the largest is 16 * 255 * 255, far below 2^24.
-    """
+    """Return a @ b, (tiles, m, n), of 8-bit elements: f32 holds sums up to 16 * 255 * 255."""
     products: NDArray[np.float32] = np.matmul(a.astype(np.float32), b.astype(np.float32))
     return products.astype(np.int32)
 
 
 def bit_counts(a: NDArray[np.uint8], b: NDArray[np.uint8], op: str) -> NDArray[np.int32]:
-    """Return the set bits of `a op b` for each row of a and column of b; op is "xor" or "and".
-
-    With 1 and -1 in place of 0 and 1, each of the k bits that differ takes 1 from the product, and
-    each of the others adds 1.
-    """
+    """Return the set bits of `a op b` for each row of a and column of b; op is "xor" or "and"."""
     if op == "and":
         return integer_products(a, b)
     signs = integer_products(1 - 2 * a.view(np.int8), 1 - 2 * b.view(np.int8))
@@ -97,11 +90,8 @@ def mma(
 ) -> NDArray[Any]:  # fmt: skip
     """Return the matrices D, (..., m, n), of one wmma.mma (9.7.14.4.5), by the model of a target.
 
-    `opcode`: Such as "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32".
-    `a`, `b`, `c`: Raw patterns of the logical matrices, whatever the layouts: (..., m, k),
-    (..., k, n), (..., m, n), dtypes those of the formats (`oracle.isa.forms.Format.raw`).
-    `target`: Such as "sm_90" or "sm_90a".
-    `model`: In place of the target's, or its file, TOML or JSON (`oracle.models.files`).
+    `a`, `b`, `c`: Raw patterns of logical matrices (..., m, k), (..., k, n), (..., m, n), of dtypes
+    `oracle.isa.forms.Format.raw`. `model`: In place of the target's, or its file, TOML or JSON.
     Raises UsageError if the opcode, the target, a shape, a dtype or an element is not allowed.
     """
     d = multiply(mma_form(opcode), a, b, c, model=model_of(target, model))
@@ -111,11 +101,7 @@ def mma(
 def multiply(
     form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, model: Model
 ) -> NDArray[Any]:
-    """Do what `mma` does, for a form that is already known and a model.
-
-    With one leading dimension the result has in memory the order in which it was computed: with
-    the tiles last for floating point. As an accumulator it then need not be transposed.
-    """
+    """Do what `mma` does, for a form and a model; with one leading dimension tiles lie last."""
     leading = check_operands(form, a, b, c)
     size = (prod(leading), form.shape.m, form.shape.n)
     if form.a_type.is_float:
@@ -158,10 +144,7 @@ def product(
     form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
     *, keeps_c: bool = True, rows: NDArray[np.intp] | None = None,
 ) -> NDArray[Any]:  # fmt: skip
-    """Return A x B + C of a few tiles, (tiles, m, n), unchecked; `rows` as of `dot_product`.
-
-    Where `c` need not be kept, the result may be where it was.
-    """
+    """Return A x B + C of a few tiles, (tiles, m, n), unchecked; parameters as of `dot_product`."""
     if not form.a_type.is_float:
         clamped = model.exact_for(form).value == "clamp"
         sums = integer_products(a, b) if form.op is None else bit_counts(a, b, form.op)
@@ -194,12 +177,9 @@ def mma_sync(
 ) -> NDArray[np.uint32]:  # fmt: skip
     """Return the registers of D, uint32 (..., 32, words), by the model of a target.
 
-    `opcode`: Such as "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32".
     `a`, `b`, `c`: uint32 (..., 32, words). Lanes in order, registers in the order of the operand;
     one of f64 is two words, the low one first. Leading dimensions are equal.
-    `model`: In place of the target's, or its file, TOML or JSON (`oracle.models.files`).
-    Raises UsageError if the opcode, target, a shape or dtype is not allowed, or nothing is known of
-    what the target returns.
+    Raises UsageError if the opcode, target, a shape or dtype is not allowed.
     """
     form = mma_sync_form(opcode)
     leading, operands, _ = _flat(form, a, b, c)
@@ -211,12 +191,10 @@ def mma_sp(
     opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], metadata: NDArray[Any],
     selector: int, *, target: str = "sm_90", model: Model | str | Path | None = None,
 ) -> NDArray[np.uint32]:  # fmt: skip
-    """Return the registers of D of one mma.sp (9.7.14.6.3), by the model of a target.
+    """Return the registers of D of one mma.sp (9.7.14.6.3), as `mma_sync`; A is what is stored.
 
-    `a`, `b`, `c`, `target`, `model`: As of `mma_sync`; A is what is stored of it.
     `metadata`: uint32 (..., 32). An index chooses also where the ISA leaves it undefined.
     `selector`: The sparsity selector, one that the ISA defines for the form.
-    Raises UsageError as `mma_sync`, and for another selector.
     """
     form = form_of(opcode)
     if not form.has_metadata:
@@ -245,16 +223,11 @@ def permitted(
     opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
     metadata: NDArray[Any] | None = None, selector: int | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:  # fmt: skip
-    """Return what the ISA permits one multiplication to return, on any target.
+    """Return low, high and nan_ok: what the ISA permits one multiplication on any target.
 
-    `opcode`, `a`, `b`, `c`: Of wmma.mma as `oracle.mma` takes them, else as `mma_sync` and
-    `mma_sp`.
-    `metadata`, `selector`: Of mma.sp, as `mma_sp` takes them.
-    Returns low and high: float64 (`oracle.bounds.enclosure`), NaN where only NaN is permitted;
-    int64 of integers and bits, where both are the result. Of wmma.mma (..., m, n), else (..., 32,
-    elements): those of each lane's registers of D, the lower of a register first. Rows of D
-    whose metadata have no meaning may be anything. nan_ok: Whether NaN is permitted, bool.
-    Raises UsageError if the opcode, a shape, a dtype, an element or the selector is not allowed.
+    Operands as `oracle.mma`, `mma_sync` and `mma_sp` take them. Bounds are float64, NaN where only
+    NaN is permitted, int64 of integers: of wmma.mma (..., m, n), else (..., 32, elements), those of
+    each lane's registers in order. Rows whose metadata have no meaning may be anything.
     """
     form = form_of(opcode)
     if not form.is_product:
@@ -355,18 +328,14 @@ def _flat(
     metadata: NDArray[Any] | None = None, selector: int | None = None,
 ) -> tuple[tuple[int, ...], Triple, Metadata | None]:  # fmt: skip
     """Check registers; return leading dimensions, and operands and metadata with one of them."""
-    given: dict[str, Any] = {"a": a, "b": b, "c": c}
-    found = {}
-    all_ = {**given, "metadata": metadata} if form.has_metadata else given
-    for name, words in all_.items():
-        size = (LANES,) if name == "metadata" else (LANES, form.words(name))
-        check_array(name, words, np.uint32, *size)
-        found[name] = words.shape[: -len(size)]
-    if len({*found.values()}) > 1:
-        listed = ", ".join(f"{name} {one}" for name, one in found.items())
-        raise UsageError(f"the leading dimensions differ: {listed}; give the same to all")
+    given = {"a": a, "b": b, "c": c}
+    sizes = {name: (LANES, form.words(name)) for name in given}
+    registers: list[Given] = [(name, given[name], np.uint32, sizes[name]) for name in given]
+    if form.has_metadata:
+        registers.append(("metadata", metadata, np.uint32, (LANES,)))  # type: ignore[arg-type]
+    leading = check_batch(*registers)
     left, right, addend = (words.reshape(-1, LANES, words.shape[-1]) for words in given.values())
     chosen = None
     if metadata is not None:
         chosen = metadata.reshape(-1, LANES), _selector(form, selector)
-    return found["a"], (left, right, addend), chosen
+    return leading, (left, right, addend), chosen

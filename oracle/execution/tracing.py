@@ -266,11 +266,7 @@ class Operands:
 
 
 def operands_of(event: Event, at: tuple[int, int]) -> Operands:
-    """Return what an element of D of a traced multiplication is computed from.
-
-    `at`: Row and column of D for wmma.mma; else the lane and the number of the element among those
-    that its registers hold.
-    """
+    """Return what an element of D is computed from; `at`: row, column, or lane and element."""
     form: Form = event.step.form  # type: ignore[union-attr]
     if form.opaque:
         row, column = at
@@ -487,10 +483,7 @@ class _Walk:
 def _needed(
     code: Sequence[Statement], passed: Sequence[Taken], need: dict[str, Mask]
 ) -> Iterator[tuple[Taken, Mask]]:
-    """Yield what lanes passed that matters, last first; `need` becomes what matters before it.
-
-    A branch or loop matters to the lanes that need what it guards, or what it would have written.
-    """
+    """Yield what lanes passed that matters, last first; `need` becomes what matters before it."""
     outer_of = around(code)
     guarded: dict[int, Mask] = defaultdict(_no_lanes)
     for taken in reversed(passed):

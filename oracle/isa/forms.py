@@ -22,10 +22,7 @@ class FormatKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """One element format; floats are IEEE 754-like.
-
-    e4m3 has no infinity, and one NaN of each sign (S.1111.111).
-    """
+    """One element format; floats are IEEE 754-like, e4m3 without infinity and with one NaN."""
 
     name: str
     """Spelling of the type qualifier, without the dot."""
@@ -217,8 +214,7 @@ class Matrix:
     def has_aligned_lines(self, layout: str, stride: int) -> bool:
         """Whether a stride puts lines a multiple of the fragment's size apart, or is the default.
 
-        The page lists default strides that break its own rule (f16 A of m8n32k16 column-major, B of
-        m32n8k16 row-major), and the hardware runs them (measured on H200, 2026-11).
+        Some default strides of the page break its own rule, and hardware runs them (H200, 2026-11).
         """
         aligned = stride * self.type.bits % (8 * self.fragment_bytes) == 0
         return aligned or stride == self.default_stride(layout)
@@ -273,10 +269,7 @@ def _type_of(operand: str) -> cached_property[Format]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Form:
-    """One instruction with all of its qualifiers fixed.
-
-    Operands are called as on the page: "d", "a", "b" and "c" of a product, "r" of what is moved.
-    """
+    """One instruction with its qualifiers fixed; operands as on the page, "r" of what is moved."""
 
     mnemonic: str
     section: str
@@ -426,10 +419,7 @@ class Form:
 
     @cached_property
     def row_bytes(self) -> int:
-        """Bytes of a row of moved matrices in shared memory, and what its address is a multiple of.
-
-        16 with padding; rows of s4 have none (measured on H200, 2026-11-28).
-        """
+        """Bytes of a row of moved matrices and of its alignment; s4 has no padding (2026-11-28)."""
         return self.shape.n * 4 // 8 if self.texts.get("src_fmt") == "s4" else ROW_BYTES
 
     @cached_property

@@ -331,15 +331,10 @@ _SYNTAX, _DIRECTIVES, ADDRESSES = "4.2", "4.3.1", "6.4.1"
 def explain(
     instruction: str, *, target: str = DEFAULT_TARGET, ptx_version: str = DEFAULT_VERSION
 ) -> Explanation:
-    """Say whether one instruction is legal, and why not.
+    """Say whether one instruction, its semicolon optional, is legal, and why not.
 
-    It is judged without declarations: the number of registers counts, their types cannot. Addresses
-    and strides in registers are taken to be as they should be.
-
-    `instruction`: ``wmma.load.a.sync.aligned.row.m16n16k16.f16 {a0, …, a7}, [p], 16;``; the
-        semicolon is optional.
-    `target`, `ptx_version`: What the module's `.target` and `.version` would be.
-    Raises UsageError if one of these does not exist. Malformed text is a verdict, not an error.
+    It is judged without declarations: the number of registers counts, their types cannot. Raises
+    UsageError if target or version do not exist; malformed text is a verdict.
     """
     if not isinstance(instruction, str):
         raise UsageError(f"the instruction is a {type(instruction).__name__}; give text")

@@ -114,10 +114,7 @@ def form_spelt(opcode: str) -> Form | None:
 
 
 def form_of(opcode: str, mnemonic: str | None = None) -> Form:
-    """Return the form that an opcode spells (`form_spelt`), of a mnemonic if one is given.
-
-    Raises UsageError if no documented form is spelled so, or another instruction's.
-    """
+    """Return the form that an opcode spells, of a mnemonic if one is given; else UsageError."""
     # Whoever hands over something else than text is told so in the same words.
     form = form_spelt(opcode.strip()) if isinstance(opcode, str) else None
     if form is None:

@@ -90,9 +90,7 @@ class IsaNote:
 def _has_specific_shapes(module: Module) -> bool:
     """Tell whether the target has the shapes, types and formats that ldmatrix got in 8.6.
 
-    The page: sm_100a, sm_101a (sm_110a from 9.0) and sm_120a; from 8.8 also sm_100f, sm_101f
-    (sm_110f from 9.0) and sm_120f "or higher in the same family", which takes in the "a" targets
-    of a family's younger members.
+    sm_100a, sm_101a and sm_120a; from 8.8 also their "f" targets and younger members of a family.
     """
     version, target = module.version, module.target
     if not target.is_specific or target.family is None or not module.exists:
@@ -212,11 +210,7 @@ def _counted(slots: Iterable[str]) -> dict[str, int]:
 
 @cache
 def sentences() -> dict[str, Any]:
-    """Return what the ISA says that instructions do; read when a page asks for the first.
-
-    "matrix": by mnemonic, a list of "text", "where" (as of `describes`) and "section"; "scalar": by
-    the first words of an opcode; "modifiers": by its further words.
-    """
+    """Return `sentences.toml`; it is read when a page asks for the first of them."""
     return _read("sentences.toml")
 
 

@@ -49,11 +49,7 @@ def defined_rows(form: Form, metadata: NDArray[np.uint32], selector: int) -> NDA
 
 
 def rows_met(form: Form, metadata: NDArray[np.uint32], selector: int) -> NDArray[np.intp]:
-    """Return the row of B that each stored element meets, (tiles, m, K / 2).
-
-    A stored row is cut into units; unit u comes from unit 4 (u div 2) + index of the whole row. Of
-    tf32 it is the one whose word gives the upper half.
-    """
+    """Return the row of B that each stored element meets, (tiles, m, K / 2)."""
     found = indices(form, metadata, selector)
     unit = found.T + 4 * (np.arange(len(found)) // 2)
     if form.a_type.bits == 4:
@@ -64,10 +60,7 @@ def rows_met(form: Form, metadata: NDArray[np.uint32], selector: int) -> NDArray
 def expanded(
     form: Form, a: NDArray[Any], metadata: NDArray[np.uint32], selector: int
 ) -> NDArray[Any]:
-    """Return the A of integers, (tiles, m, K), whose places hold the sum of what is stored there.
-
-    int16 of elements of 8 bits, int8 of those of 4 bits; `a` is (tiles, m, K / 2).
-    """
+    """Return the A of integers, (tiles, m, K), of what is stored, (tiles, m, K / 2)."""
     # The places of four units are the digits of a word, 16 bits each, to which each unit is added
     # where its index says. A digit of 4-bit elements is two of 8 bits.
     lane, bit = np.divmod(index_bits(form, selector), 32)
@@ -90,11 +83,7 @@ def expanded(
 
 
 def met(form: Form, b: NDArray[Any], metadata: NDArray[np.uint32], selector: int) -> NDArray[Any]:
-    """Return the elements of a B of floats, (tiles, K, n), that each row of A meets.
-
-    Fastest with tiles last in memory. Returns (m * tiles, K / 2, n), all tiles of the first row of
-    A first; in memory as (K / 2, n, m, tiles).
-    """
+    """Return the elements of B, (tiles, K, n), that each row of A meets, (m * tiles, K / 2, n)."""
     tiles, depth, n = b.shape
     lines = np.ascontiguousarray(b.transpose(1, 2, 0))
     words = form.a_type.bits == 32
@@ -119,10 +108,7 @@ def row_form(form: Form) -> Form:
 
 
 def by_row(matrices: NDArray[Any]) -> NDArray[Any]:
-    """Return the rows of matrices (tiles, m, columns) as matrices of one row, ordered as by `met`.
-
-    (m * tiles, 1, columns), in memory as (columns, m, tiles).
-    """
+    """Return the rows of (tiles, m, columns) as matrices of one row, in the order of `met`."""
     turned = np.ascontiguousarray(matrices.transpose(2, 1, 0))
     return turned.reshape(1, len(turned), -1).transpose(2, 0, 1)
 
@@ -135,10 +121,7 @@ def of_rows(rows: NDArray[Any], m: int) -> NDArray[Any]:
 
 @cache
 def places(form: Form, operand: str) -> NDArray[np.int64]:
-    """Return the multiplication, row and column of each element of the lanes, (32, elements, 3).
-
-    In the order of a lane's registers and, within them, of the bits.
-    """
+    """Return multiplication, row and column of each element of the lanes, (32, elements, 3)."""
     lane = np.arange(LANES)[:, None]
     count = form.words(operand) * 32 // form.type(operand).bits
     i = np.arange(count)[None]
@@ -189,9 +172,7 @@ def unpack(
 
     `scratch`: Working memory for floats, which are then good until the next call for the operand.
     `upper`: Whether floats of 16 bits are wanted in the upper halves of uint32.
-    All tiles of the first multiplication come first. They lie in memory as the arithmetic wants
-    them: floats with the tiles last and, of multiplicands, k first; integers with the tiles first
-    and, of multiplicands, k last.
+    In memory floats have tiles last and k first, integers tiles first and k last.
     """
     type_ = form.type(operand)
     rows, columns = form.matrix(operand).rows, form.matrix(operand).columns
@@ -271,10 +252,7 @@ def _joined(elements: NDArray[Any], bits: int) -> NDArray[np.uint32]:
 
 @cache
 def _place_bits(form: Form, operand: str) -> tuple[int, ...]:
-    """Return where floats of the lanes lie in the order of `unpack`.
-
-    For each bit of a number in the lanes, the highest first: which bit of the place it is.
-    """
+    """Return which bit of the place each bit of a number in the lanes is, highest first."""
     place = np.argsort(_order(form, operand))
     bits = len(place).bit_length() - 1
     return tuple(bits - int(place[1 << bit]).bit_length() for bit in reversed(range(bits)))

@@ -9,101 +9,77 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from oracle.arithmetic.scratch import transpose
 from oracle.errors import UndefinedProgramError, UsageError
-from oracle.isa.forms import LANES, LAYOUTS, ROW_BYTES, Form, Format, FormatKind, Matrix
+from oracle.isa.forms import LANES, LAYOUTS, ROW_BYTES, Form, FormatKind, Matrix
 from oracle.isa.lookup import form_of, ldmatrix_form
+
+Given = tuple[str, NDArray[Any], DTypeLike, tuple[int, ...]]
+"""Name of an array, the array, its dtype, and the dimensions that it has to end in."""
 
 
 def check_operands(form: Form, *operands: NDArray[Any]) -> tuple[int, ...]:
-    """Check A, B and C against a form; return the leading dimensions, which are the same.
-
-    Raises UsageError if type, dtype or shape of one is wrong, or the form has no known arithmetic.
-    """
+    """Check A, B and C against a form; return their leading dimensions; else UsageError."""
+    # What .satfinite did to floats the page no longer says (9.7.14.4.5), nor was it measured.
     if form.satfinite and form.a_type.is_float:
-        # "deprecated in PTX ISA version 6.4 and is removed from PTX ISA version 6.5" (9.7.14.4.5,
-        # notes); what it did to floats the page no longer says, nor was it measured.
-        raise UsageError(
-            f"{form.opcode}: what .satfinite does to floating point is not known; "
-            "leave it out, or give integer multiplicands"
+        text = "what .satfinite does to floating point is not known; leave it out"
+        raise UsageError(f"{form.opcode}: {text}, or give integer multiplicands")
+    return check_batch(
+        *(
+            (name, array, form.type(name).raw, form.shape.matrix(name))
+            for name, array in zip("abc", operands, strict=True)
         )
-    for name, array in zip("abc", operands, strict=True):
-        rows, columns = form.shape.matrix(name)
-        raw = form.type(name).raw
-        if not isinstance(array, np.ndarray) or array.dtype != np.dtype(raw):
-            given = getattr(array, "dtype", type(array).__name__)
-            raise UsageError(
-                f"{name} is an array of {given}; {form.opcode} takes raw bit patterns of "
-                f".{form.type(name).name} as {raw}: give a NumPy array, view it or convert it"
-            )
-        if array.shape[-2:] != (rows, columns):
-            text = f"{name} has shape {array.shape}; {form.opcode} takes (..., {rows}, {columns})"
-            raise UsageError(text)
-    found = [array.shape[:-2] for array in operands]
-    if len({*found}) > 1:
-        listed = " and ".join(map(str, found))
-        raise UsageError(f"the leading dimensions differ: {listed}; give all three the same")
-    return found[0]
+    )
 
 
-def check_array(name: str, array: NDArray[Any], dtype: type, *tail: int | None) -> None:
+def check_batch(*given: Given) -> tuple[int, ...]:
+    """Check arrays; return their leading dimensions, which are the same, or raise UsageError."""
+    for name, array, dtype, tail in given:
+        check_array(name, array, dtype, *tail)
+    found = {name: array.shape[: -len(tail)] for name, array, _, tail in given}
+    if len({*found.values()}) > 1:
+        listed = ", ".join(f"{shape} of {name}" for name, shape in found.items())
+        raise UsageError(f"the leading dimensions differ: {listed}; give the same to all")
+    return found[given[0][0]]
+
+
+def check_array(name: str, array: NDArray[Any], dtype: DTypeLike, *tail: int | None) -> None:
     """Raise UsageError unless an array has a dtype and ends in these dimensions (None: any)."""
     if not isinstance(array, np.ndarray) or array.dtype != np.dtype(dtype):
         given = getattr(array, "dtype", type(array).__name__)
-        wanted = f"an array of {np.dtype(dtype)}"
-        raise UsageError(f"{name} is {given}; it must be {wanted}, so convert it")
+        text = f"{name} is an array of {given}; it must be one of {np.dtype(dtype)}, raw patterns"
+        raise UsageError(f"{text}: view it or convert it")
     last = array.shape[-len(tail) :]
     pairs = zip(tail, last, strict=False)
     if len(last) < len(tail) or any(wanted not in (None, size) for wanted, size in pairs):
-        listed = ", ".join("bytes" if one is None else str(one) for one in tail)
+        listed = ", ".join("bytes" if size is None else str(size) for size in tail)
         raise UsageError(f"{name} has shape {array.shape}; it must be (..., {listed})")
 
 
 def chunks(
     form: Form, tiles: int, *operands: NDArray[Any]
 ) -> Iterator[tuple[slice, NDArray[Any], NDArray[Any], NDArray[Any]]]:
-    """Yield slices of the flattened batch with A, B and C of each, (tiles, rows, columns).
-
-    Only a chunk is ever copied. UsageError if an element is outside of a 4-bit or 1-bit format.
-    """
-    total = prod(operands[0].shape[:-2])
-    for start in range(0, total, tiles):
-        part = slice(start, min(start + tiles, total))
-        a, b, c = (_flat_part(array, part) for array in operands)
+    """Yield slices of the flattened batch with A, B and C of each, their elements checked."""
+    flat = [array.reshape(-1, *array.shape[-2:]) for array in operands]
+    for start in range(0, len(flat[0]), tiles):
+        part = slice(start, min(start + tiles, len(flat[0])))
+        a, b, c = (array[part] for array in flat)
         for name, array in zip("abc", (a, b, c), strict=True):
-            _check_range(name, array, form.type(name))
+            fmt = form.type(name)
+            if fmt.bits >= 8 * array.dtype.itemsize or not array.size:
+                continue
+            signed = fmt.kind is FormatKind.SIGNED
+            least, most = -(1 << (fmt.bits - 1)) if signed else 0, (1 << (fmt.bits - signed)) - 1
+            for end in (int(array.min()), int(array.max())):
+                if not least <= end <= most:
+                    text = f"{name} holds {end}; an element of .{fmt.name} is {least} to {most}"
+                    raise UsageError(f"{text}, one value for each {fmt.raw}")
         yield part, a, b, c
-
-
-def _flat_part(array: NDArray[Any], part: slice) -> NDArray[Any]:
-    leading = array.shape[:-2]
-    if len(leading) == 1:
-        return array[part]
-    if array.flags.c_contiguous:
-        return array.reshape((-1, *array.shape[-2:]))[part]
-    if not leading:
-        return array[None]
-    index = np.unravel_index(np.arange(part.start, part.stop), leading)
-    return np.asarray(array[index])
-
-
-def _check_range(name: str, array: NDArray[Any], fmt: Format) -> None:
-    if fmt.bits >= 8 * array.dtype.itemsize or not array.size:
-        return
-    signed = fmt.kind is FormatKind.SIGNED
-    least, greatest = -(1 << (fmt.bits - 1)) if signed else 0, (1 << (fmt.bits - signed)) - 1
-    for end in (int(array.min()), int(array.max())):
-        if not least <= end <= greatest:
-            raise UsageError(
-                f"{name} holds {end}; an element of .{fmt.name} is {least} to {greatest}, one "
-                f"value for each {fmt.raw}"
-            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,10 +145,7 @@ class Tile:
 
 
 def read(memory: NDArray[np.uint8], offset: int, tile: Tile) -> NDArray[Any]:
-    """Read a matrix at a byte of each memory (count, bytes): (count, rows, columns), raw patterns.
-
-    Narrow elements one each (s4 sign-extended). It may share memory. UsageError if outside.
-    """
+    """Read a matrix at a byte of each memory: (count, rows, columns), raw patterns, one each."""
     view = _lines(memory, offset, tile)
     bits = tile.matrix.type.bits
     if bits >= 8:
@@ -221,17 +194,12 @@ def _lines(memory: NDArray[np.uint8], offset: int, tile: Tile) -> NDArray[Any]:
 def ldmatrix(opcode: str, shared: NDArray[Any], addresses: NDArray[Any]) -> NDArray[np.uint32]:
     """Return the registers that ldmatrix loads, uint32 (..., 32, registers).
 
-    `opcode`: Such as "ldmatrix.sync.aligned.m8n8.x4.shared.b16".
-    `shared`: uint8 (..., bytes).
-    `addresses`: uint32 (..., 32). Byte offset that each lane gives. Only those that the form uses
-    are looked at (as on sm_80 and later). Leading dimensions broadcast.
-    Raises UsageError if the opcode is no form of ldmatrix, or a dtype or shape is wrong;
-    UndefinedProgramError if a row is not aligned to its size, or not inside the memory.
+    `shared`: uint8 (..., bytes). `addresses`: uint32 (..., 32), byte offsets, of which those that
+    the form uses are looked at. Leading dimensions broadcast. Raises UsageError if the opcode, a
+    dtype or shape is wrong; UndefinedProgramError if a row is not aligned or not inside.
     """
     form = ldmatrix_form(opcode)
-    used = _used_addresses(form, shared, addresses)
-    leading = _leading(shared=shared.shape[:-1], addresses=addresses.shape[:-1])
-    index = _row_bytes(form, used, leading)
+    leading, index = _rows(form, shared, addresses)
     memory = np.broadcast_to(shared, (*leading, shared.shape[-1]))
     rows = np.take_along_axis(memory, index, axis=-1)
     return distribute(form, rows.reshape(*leading, form.addresses, form.row_bytes))
@@ -240,82 +208,61 @@ def ldmatrix(opcode: str, shared: NDArray[Any], addresses: NDArray[Any]) -> NDAr
 def stmatrix(
     opcode: str, shared: NDArray[Any], addresses: NDArray[Any], registers: NDArray[Any]
 ) -> NDArray[np.uint8]:
-    """Return shared memory after stmatrix, uint8 (..., bytes).
+    """Return shared memory after stmatrix, uint8 (..., bytes); of one address the last row stays.
 
-    `opcode`, `shared`, `addresses`: As of `ldmatrix`; of lanes with one address the last is
-    written, which the page leaves open.
-    `registers`: uint32 (..., 32, registers). Leading dimensions of all three broadcast.
-    Raises as `ldmatrix`, and UsageError of .m16n8, whose layout is not known here.
+    `registers`: uint32 (..., 32, registers); else as `ldmatrix`. UsageError also of .m16n8, whose
+    layout is not known here.
     """
     form = form_of(opcode, "stmatrix")
-    used = _used_addresses(form, shared, addresses)
     check_array("registers", registers, np.uint32, LANES, form.registers)
-    leading = _leading(
-        shared=shared.shape[:-1], addresses=addresses.shape[:-1], registers=registers.shape[:-2]
-    )
+    leading, index = _rows(form, shared, addresses, registers.shape[:-2])
     result = np.array(np.broadcast_to(shared, (*leading, shared.shape[-1])))
     # As they lie in memory: of rows at one address, the last is what stays.
     order = np.argsort(moves(form), axis=None)
     held = bytes_of(np.broadcast_to(registers, (*leading, *registers.shape[-2:])))
     rows = _joined(held)[..., order]
-    np.put_along_axis(result, _row_bytes(form, used, leading), rows, axis=-1)
+    np.put_along_axis(result, index, rows, axis=-1)
     return result
 
 
 def movmatrix(opcode: str, registers: NDArray[Any]) -> NDArray[np.uint32]:
-    """Return what movmatrix makes of registers, uint32 (..., 32, 1): 8 x 8 b16 transposed.
-
-    Lane t holds the elements of row t / 4 in columns 2 (t mod 4) and the next.
-    Raises UsageError if the opcode is no form of movmatrix, or the dtype or shape is wrong.
-    """
+    """Return what movmatrix makes of registers, uint32 (..., 32, 1): 8 x 8 b16 transposed."""
     form = form_of(opcode, "movmatrix")
     check_array("registers", registers, np.uint32, LANES, 1)
     return moved(form, registers)
 
 
-def _used_addresses(form: Form, shared: NDArray[Any], addresses: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the addresses that a form uses, int64 (..., form.addresses), checked."""
+def _rows(
+    form: Form, shared: NDArray[Any], addresses: NDArray[Any], *leading: tuple[int, ...]
+) -> tuple[tuple[int, ...], NDArray[np.int64]]:
+    """Return the leading dimensions, and every byte of the rows that a form uses, (..., bytes)."""
     check_array("shared", shared, np.uint8, None)
     check_array("addresses", addresses, np.uint32, LANES)
-    used = addresses[..., : form.addresses].astype(np.int64)
-    size = shared.shape[-1]
-    row = form.row_bytes
+    used, size, row = (
+        addresses[..., : form.addresses].astype(np.int64),
+        shared.shape[-1],
+        form.row_bytes,
+    )
     if np.any(used % row):
-        wrong = int(used[used % row != 0].flat[0])
-        raise UndefinedProgramError(
-            f"row address {wrong} is not a multiple of {row} ({form.section}); align it"
-        )
+        text = f"row address {int(used[used % row != 0].flat[0])} is not a multiple of {row}"
+        raise UndefinedProgramError(f"{text} ({form.section}); align it")
     if np.any(used + row > size):
-        raise UndefinedProgramError(
-            f"a row of {row} bytes at address {int(used.max())} is not inside the "
-            f"{size} bytes of shared memory; lower the address"
-        )
-    return used
-
-
-def _leading(**shapes: tuple[int, ...]) -> tuple[int, ...]:
+        text = f"a row of {row} bytes at address {int(used.max())} is not inside the {size} bytes"
+        raise UndefinedProgramError(f"{text} of shared memory; lower the address")
     try:
-        return np.broadcast_shapes(*shapes.values())
-    except ValueError:
-        listed = " and ".join(f"{shape} of {name}" for name, shape in shapes.items())
-        text = f"leading dimensions {listed} do not broadcast; make them equal, or leave out some"
-        raise UsageError(text) from None
-
-
-def _row_bytes(form: Form, used: NDArray[np.int64], leading: tuple[int, ...]) -> NDArray[np.int64]:
-    """Return every byte of the rows at some addresses, int64 (..., addresses * row_bytes)."""
-    index = used[..., None] + np.arange(form.row_bytes)
-    size = used.shape[-1] * form.row_bytes
-    return np.broadcast_to(index.reshape(*used.shape[:-1], size), (*leading, size))
+        shape = np.broadcast_shapes(shared.shape[:-1], addresses.shape[:-1], *leading)
+    except ValueError as error:
+        raise UsageError(f"leading dimensions do not broadcast: {error}; make them equal") from None
+    index = used[..., None] + np.arange(row)
+    index = index.reshape(*used.shape[:-1], form.addresses * row)
+    return shape, np.broadcast_to(index, (*shape, index.shape[-1]))
 
 
 @cache
 def moves(form: Form, count: int = 1) -> NDArray[np.int64]:
     """Return which byte each byte of the lanes' registers is, int64 (32, bytes).
 
-    Of ldmatrix and stmatrix, a byte of the rows in the order of the lanes that give their
-    addresses, packed elements widened to bytes; of movmatrix, of which `count` registers are moved,
-    a byte of the source's registers, lane by lane. UsageError if the form's layout is not known.
+    A byte of the rows, packed elements widened; of movmatrix one of `count` source registers.
     """
     if not form.vectors:
         lane, byte = np.divmod(np.arange(4 * LANES).reshape(8, 8, 2).swapaxes(0, 1), 4)

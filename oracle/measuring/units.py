@@ -220,9 +220,5 @@ def _cancelling(form: Form, a: Array, b: Array) -> Array:
 
 
 def _values(bits: Array, fmt: Format) -> Array:
-    if fmt.name == "f64":
-        return bits.view(np.float64)
-    if fmt.bits <= 16 and fmt.name != "bf16":
-        return np.asarray(bits.view(FLOATS[fmt.name]).astype(np.float32))
-    words = bits.astype(np.uint32)
-    return (words << 16 if fmt.name == "bf16" else words).view(np.float32)
+    numbers: Array = bits.view(FLOATS[fmt.name])
+    return numbers if fmt.name == "f64" else numbers.astype(np.float32)

@@ -258,10 +258,7 @@ class _Analysis:
         return state
 
     def metadata(self, step: AnyOp, selector: int, before: _State) -> None:
-        """Check the selector, and metadata that are one number in every lane.
-
-        Other metadata are in images; their rows may be anything (`oracle.bounds.permission`).
-        """
+        """Check the selector, and metadata that are one number in every lane."""
         form, known = step.form, selectors_of(step.form)
         of = f"of {form.mnemonic} {form.shape.name} with .{form.a_type.name}"
         if selector not in known:

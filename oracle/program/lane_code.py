@@ -163,10 +163,7 @@ def written_by(statement: Statement) -> set[str]:
 def with_another(
     statements: Sequence[Statement], name: str, other: str | int, *, written: bool
 ) -> tuple[Statement, ...]:
-    """Return code that reads another register, or a constant, where it reads a register.
-
-    `written`: Whether the other is also written where that one is; else what writes it goes.
-    """
+    """Return code that reads another register, or a constant; `written`: writes it, too."""
 
     def renamed(old: Any, new: str | int) -> Any:
         match old:
@@ -385,11 +382,7 @@ class Taken(NamedTuple):
 
 
 def run_lanes(step: LaneCode, inputs: NDArray[Any]) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-    """Execute code in every lane; inputs and results are uint32 (count, 32, words), low first.
-
-    Returns also which lanes' results PTX leaves open, bool (count, 32): of bits of a NaN taken for
-    something else than a number, or of a source that an instruction does not take.
-    """
+    """Execute code on (count, 32, words); return also which lanes' results PTX leaves open."""
     state = _Execution(step, inputs)
     for name in step.results:
         state.read(name, "", np.ones(state.shape, np.bool_))

@@ -84,10 +84,7 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Word:
-    """The 32-bit little-endian word at a place of the image, under a mask; every lane reads it.
-
-    A branch takes its first arm if it is not zero; a loop runs as many iterations as it says.
-    """
+    """The 32-bit little-endian word at a place of the image, under a mask; every lane reads it."""
 
     place: Place
     mask: int
@@ -134,11 +131,7 @@ class Span:
         return starts[:, None] + np.arange(self.run, dtype=np.int64)
 
     def meets(self, other: Span) -> bool:
-        """Tell whether a byte belongs to both.
-
-        Exact where the pitches are the same and no run reaches into the next, or one of the two
-        is a single run; else True as soon as one reaches behind the start of the other.
-        """
+        """Tell whether a byte belongs to both: exact of one run or equal pitches, else perhaps."""
         if self.buffer != other.buffer or self.start >= other.end or other.start >= self.end:
             return False
         if self.runs == 1 or other.runs == 1:
@@ -241,11 +234,9 @@ def check_registers(name: str, count: int, bits: int) -> None:
 
 
 class Operation(StrEnum):
-    """Operations that treat every element of a fragment alike (9.7.14.4.1).
+    """Operations that treat every element of a fragment alike (9.7.14.4.1), one a register.
 
-    Each is one instruction per register, its constant replicated. NEGATE and ABSOLUTE of floats
-    flip and clear the sign bit (`xor`, `and`), as PTX leaves the NaN that `neg` and `abs` return
-    open.
+    NEGATE and ABSOLUTE of floats are `xor` and `and`: PTX leaves the NaN of `neg` and `abs` open.
     """
 
     COPY = "copy"
@@ -272,11 +263,7 @@ class Operation(StrEnum):
         )
 
     def accepts(self, type_: Format) -> bool:
-        """Whether the operation is defined on fragments of this element type.
-
-        Arithmetic on what registers compute in, bits where they are untyped or integers. ABSOLUTE
-        of s32 is left out: PTX does not say what it makes of -2^31.
-        """
+        """Whether it is defined on an element type; |-2^31| of s32 is not (PTX does not say)."""
         match self:
             case Operation.COPY:
                 return True
@@ -411,10 +398,7 @@ def first_registers(use: Use, count: int) -> str:
 
 
 class StepBase:
-    """Interface of a step; properties that a step does not have are empty.
-
-    A step does not change: what it has to put together it keeps.
-    """
+    """Interface of a step, which does not change; properties that one does not have are empty."""
 
     @property
     def action(self) -> str:

@@ -41,11 +41,7 @@ multiply-add returns for 0 x inf (2026-11). Not measured for `mul` and `add` the
 def apply(
     operation: Operation, type_: Format, values: NDArray[Any], constant: int = 0
 ) -> NDArray[Any]:
-    """Apply an operation to every element, raw patterns of `type_`, with a raw constant.
-
-    NaNs of floats become `CANONICAL_NAN`; in f64, a NaN operand comes back quieted, the element
-    before the constant.
-    """
+    """Apply an operation to every element, raw patterns; NaNs become canonical, or quiet of f64."""
     if operation is Operation.COPY:
         return values
     if operation in (Operation.MULTIPLY, Operation.ADD) and type_.is_float:
@@ -74,11 +70,7 @@ _BINARY: dict[Operation, Callable[[Any, Any], Any]] = {
 def _arithmetic(
     operation: Operation, type_: Format, values: NDArray[Any], constant: int
 ) -> NDArray[Any]:
-    """Multiply by or add a constant, rounded to nearest even, subnormals kept.
-
-    NumPy computes f16 in f32 and rounds again: exact for products, and harmless for sums: 24 >= 2 *
-    11 + 2 (Figueroa, "When is double rounding innocuous?", 1995); subnormal f16 sums are exact.
-    """
+    """Multiply by or add a constant, rounded once (f16 in f32 is innocuous: Figueroa 1995)."""
     floats = FLOATS[type_.name]
     operand = np.array(constant, dtype=type_.raw).view(floats)
     numbers = values.view(floats)

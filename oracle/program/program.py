@@ -40,11 +40,7 @@ memory (CUDA C++ Programming Guide, "Compute Capabilities", 9.0 and 10.0)."""
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """Buffers and the steps that one warp takes on them.
-
-    UsageError says what cannot be: buffers, vectors, words in shared memory, `MAX_WORK`,
-    `MAX_BYTES`.
-    """
+    """Buffers and the steps that one warp takes on them; UsageError says what cannot be."""
 
     buffers: tuple[Buffer, ...]
     steps: tuple[Step, ...]
@@ -128,11 +124,7 @@ def work(steps: tuple[Step, ...]) -> int:
 
 
 def by_register(step: Step, use: Use) -> bool:
-    """Tell whether the registers of an operand matter, not only the value that it names.
-
-    That is where a step lists them, where one of them holds an address, or where a fragment may be
-    what was set register by register.
-    """
+    """Tell whether an operand's registers matter: listed, set one by one, or with an address."""
     own = step.sets is not None or step.address is not None
     return listed(use.name) or (use.written and own)
 
@@ -208,10 +200,7 @@ def check_images(program: Program, images: NDArray[Any]) -> None:
 
 
 def different(expected: NDArray[np.uint8], actual: NDArray[np.uint8]) -> NDArray[np.intp]:
-    """Return the numbers of the images that differ, of two batches uint8 (count, image_bytes).
-
-    Whole batches are compared in words first, at the speed of memory: nearly all of them agree.
-    """
+    """Return the numbers of images that differ, of two batches; equal words are told first."""
     flat, also = (np.ascontiguousarray(images).reshape(-1) for images in (expected, actual))
     whole = len(flat) // 8 * 8
     one, other = (images[:whole].view(np.uint64) for images in (flat, also))
@@ -251,11 +240,7 @@ class Overlap:
 
 
 def overlaps(step: Step, shared: Collection[tuple[str, int]]) -> tuple[Overlap, ...]:
-    """Return how the operands of a step share registers; none if each has its own.
-
-    `shared`: The program's `shared_banks`: elsewhere two operands of one name share their registers
-    only if these are declared with one type (`runners.emission`).
-    """
+    """Return how operands of a step share registers; `shared`: `Program.shared_banks`."""
     return tuple(_overlaps(step, shared))
 
 

@@ -112,8 +112,8 @@ class Op(StepBase, Generic[M]):
     def of(form: Form, **given: Any) -> Op[Any]:
         """Return a step from its operands and the fields of its memory, by their names.
 
-        "d", "a", "b", "c" and, for metadata, "e" of a product; "fragment" or "registers" of what is
-        loaded or stored; "source" and "destination" of what is moved between registers.
+        "d", "a", "b", "c", "e" of a product, "fragment" or "registers" of what is loaded or stored,
+        "source" and "destination" of what is moved between registers.
         """
         names = [field for field, *_ in operands_of(form)]
         missing = [name for name in names if name not in given]

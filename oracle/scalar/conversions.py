@@ -34,7 +34,6 @@ from oracle.scalar.row import (
     Since,
     in_pieces,
     row,
-    single,
 )
 
 Floats = NDArray[np.float64]
@@ -126,7 +125,7 @@ def _row(
     opcode: str, destination: int, sources: tuple[int, ...], function: Function,
     since: Since = FIRST, *, section: str = "9.7.9.21", **more: Any,
 ) -> ScalarInstruction:  # fmt: skip
-    given, evaluate = " ".join(f"b{bits}" for bits in sources), single(in_pieces(function))
+    given, evaluate = " ".join(f"b{bits}" for bits in sources), partial(in_pieces(function))
     return row(opcode, section, f"b{destination}", given, evaluate, since, **more)
 
 

@@ -37,7 +37,6 @@ from oracle.scalar.row import (
     in_pieces,
     pieces,
     row,
-    single,
 )
 
 Floats = NDArray[np.float64]
@@ -80,10 +79,7 @@ def _fits_single(numbers: Floats, fmt: Format) -> bool:
 
 
 def patterns_of(numbers: Floats, fmt: Format, rounding: str, overflow: str = "IEEE") -> Bits:
-    """Round doubles, exact or rounded to odd, to a format; NaNs become canonical.
-
-    `rounding`, `overflow`: As of `rounded`; with "largest", infinities are too large numbers.
-    """
+    """Round doubles, exact or rounded to odd, to a format; parameters as of `rounded`."""
     with np.errstate(all="ignore"):
         if rounding == "rn" and overflow == "IEEE" and _fits_single(numbers, fmt):
             single = numbers if fmt.name == "f32" else _odd_single(numbers)
@@ -100,11 +96,10 @@ def patterns_of(numbers: Floats, fmt: Format, rounding: str, overflow: str = "IE
 
 
 def flushed_patterns_of(numbers: Floats, fmt: Format, rounding: str) -> Bits:
-    """Round doubles to f16 or f32 as `patterns_of`, and flush what is tiny to zeros of its sign.
+    """Round doubles to f16 or f32, and flush what is tiny to zeros of its sign.
 
-    The ISA leaves open when a result is subnormal. It is where it is below the least normal number
-    after it was rounded as if exponents had no end: of mul and fma, measured on H200, 2026-11-23;
-    of cvt.f32.f64, in the machine code of ptxas 11.8 to 13.5.
+    A result is tiny if it is below the least normal number after rounding as if exponents had no
+    end: of mul and fma on an H200, 2026-11-23; of cvt.f32.f64 in code of ptxas 11.8 to 13.5.
     """
     bits = patterns_of(numbers, fmt, rounding)
     kind, least = bits.dtype.type, 1 << fmt.fraction_bits
@@ -188,7 +183,7 @@ def _rows(
 ) -> Iterator[ScalarInstruction]:  # fmt: skip
     """Make the row of a function of patterns, and that of pairs of 16 bits; `nan`: open bits."""
     function = in_pieces(function)
-    kinds = [(fmt.name, f"b{fmt.bits}", single(function))]
+    kinds = [(fmt.name, f"b{fmt.bits}", function)]
     if fmt.bits == 16:
         kinds.append((f"{fmt.name}x2", "b32", pieces(function, 16)))
     section = f"9.7.{_SECTIONS[words[0]][fmt.bits == 16]}"
@@ -338,10 +333,7 @@ def _combined(
     type_: _Compared, name: str, ftz: bool, boolean: str, a: Bits, b: Bits, *rest: Bools,
     complement: int = 0,
 ) -> list[Bools]:  # fmt: skip
-    """Return what a comparison says, combined: one array, or two of halves, the lower first.
-
-    `complement`: How many there are, where the second one may be the complement.
-    """
+    """Return what a comparison says, combined: one array, or two, halves or complements."""
     if type_.pair:
         both = type_.of(name, ftz, *(np.ascontiguousarray(one).view(np.uint16) for one in (a, b)))
         truths = [both[..., 0::2], both[..., 1::2]]
@@ -352,9 +344,10 @@ def _combined(
     return [_BOOLEANS[boolean](truth, *rest) for truth in truths] if boolean else truths
 
 
-def _predicates(outputs: int, *given: Any) -> tuple[Bits, ...]:
+def _predicates(outputs: int, *given: Any) -> Any:
     """Compute `setp`: of pairs a predicate for each half, else the second one of the complement."""
-    return tuple(_combined(*given, complement=outputs))
+    truths = _combined(*given, complement=outputs)
+    return truths[0] if outputs == 1 else tuple(truths)
 
 
 def _word(true: int, register: str, *given: Any) -> Bits:
@@ -401,7 +394,7 @@ def _comparisons() -> Iterator[ScalarInstruction]:
                 register = "b16" if destination.endswith("16") else "b32"
                 yield row(
                     f"set.{words}.{destination}.{type_.name}", f"9.7.{part}.1", register, sources,
-                    single(_word, true, register, *given), (newer, target), immediates=constants,
+                    partial(_word, true, register, *given), (newer, target), immediates=constants,
                 )  # fmt: skip
 
 
@@ -444,7 +437,7 @@ def _selections() -> Iterator[ScalarInstruction]:
     for type_, (opcode, last, section, function) in product((*types, "f32", "f64"), _SELECTIONS):
         r = f"b{type_[1:]}"
         yield row(
-            opcode.format(type_), section, r, f"{r} {r} {last}", single(function),
+            opcode.format(type_), section, r, f"{r} {r} {last}", function,
             immediates={} if "f" in type_ else anything(2, r),
         )  # fmt: skip
 
@@ -454,9 +447,9 @@ def _floats() -> Iterator[ScalarInstruction]:
     for fmt in (FORMATS["f32"], FORMATS["f64"]):
         r = f"b{fmt.bits}"
         for name in _TESTS:
-            test = single(_tested, name, fmt)
+            test = partial(_tested, name, fmt)
             yield row(f"testp.{name}.{fmt.name}", "9.7.3.1", "pred", r, test, since)
-        sign = single(_with_sign_of, fmt)
+        sign = partial(_with_sign_of, fmt)
         yield row(f"copysign.{fmt.name}", "9.7.3.2", r, f"{r} {r}", sign, since)
 
 

@@ -87,8 +87,7 @@ class ScalarInstruction:
     def numbers(self) -> str:
         """Format of the elements of its sources, where no bits of one that is NaN matter.
 
-        "" of moves, selections, what takes bits, and of `.xorsign.abs`, which gives the other
-        source the sign of one that is NaN (9.7.3.12).
+        "" of moves, selections, bits, and of `.xorsign.abs`, which takes a NaN's sign (9.7.3.12).
         """
         fmt = self.opcode.rpartition(".")[2]
         signs = ".xorsign." in self.opcode and ".NaN." not in self.opcode
@@ -162,15 +161,17 @@ FIRST: Since = ((1, 0), 0)
 
 
 def row(
-    opcode: str, section: str, destinations: str, sources: str,
-    evaluate: Callable[..., tuple[Bits, ...]], since: Since = FIRST, **more: Any,
+    opcode: str, section: str, destinations: str, sources: str, function: Callable[..., Any],
+    since: Since = FIRST, **more: Any,
 ) -> ScalarInstruction:  # fmt: skip
-    """Return an instruction, its classes of registers in a text "b32 b32 pred"; `more` by name."""
+    """Return an instruction; `function` returns an array of one result, or a tuple of several."""
     version, target = since
+    written = tuple(destinations.split())
+    many = len(written) > 1 or more.get("carry_out")
     return ScalarInstruction(
-        opcode=opcode, section=section, destinations=tuple(destinations.split()),
-        sources=tuple(sources.split()), evaluate=evaluate, version=PtxVersion(*version),
-        target=target, **more,
+        opcode=opcode, section=section, destinations=written, sources=tuple(sources.split()),
+        evaluate=function if many else lambda *given: (function(*given),),
+        version=PtxVersion(*version), target=target, **more,
     )  # fmt: skip
 
 
@@ -195,20 +196,11 @@ def in_pieces(function: Function) -> Function:
     return compute
 
 
-def single(function: Function, *bound: Any) -> Callable[..., tuple[Bits, ...]]:
-    """Return what evaluates a function of one result, given its first arguments."""
-    return lambda *sources: (function(*bound, *sources),)
+def pieces(function: Function, bits: int, *bound: Any) -> Function:
+    """Return a function of the pieces of registers, the lowest first, as one of registers."""
 
-
-def pieces(function: Function, bits: int, *bound: Any) -> Callable[..., tuple[Bits, ...]]:
-    """Return what evaluates a function on the 8- or 16-bit pieces of 32-bit registers.
-
-    The function gets arrays of uint8 or uint16 (..., 32 * pieces), the lowest piece of each
-    register first, and returns one such array.
-    """
-
-    def evaluate(*sources: Bits) -> tuple[Bits, ...]:
+    def compute(*sources: Bits) -> Bits:
         taken = [np.ascontiguousarray(source).view(f"u{bits // 8}") for source in sources]
-        return (function(*bound, *taken).view(np.uint32),)
+        return function(*bound, *taken).view(np.uint32)
 
-    return evaluate
+    return compute

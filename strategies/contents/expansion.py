@@ -1,4 +1,12 @@
-"""From a recipe to images."""
+"""From a recipe to images.
+
+Random words are Philox4x32-10 (Random123; Salmon et al. 2011, "Parallel random numbers: as easy as
+1, 2, 3"; NumPy's own is another one): the counter of four words is (number of the block, stream,
+group low, group high), the key the seed of the recipe. Image n belongs to group n div m and is its
+member n mod m, m being the recipe's period times `sharing(period)`: members share a group's words,
+each a constant further on, which is a fifteenth of the work. runners/reference/contents.h does the
+same on a device.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +46,7 @@ _ROUNDS = 10
 
 
 def philox(counters: NDArray[np.uint64], key: int) -> Words:
-    """Return Philox4x32-10 of counters, uint64 (4, n) of words below 2^32: uint32 (n, 4).
-
-    The low half of the key, 64 bits, is its first word.
-    """
+    """Return Philox4x32-10 of counters, uint64 (4, n) of words below 2^32: uint32 (n, 4)."""
     keys = np.array([[key & 0xFFFF_FFFF], [key >> 32]], np.uint64)
     even, odd = counters[0::2].copy(), counters[1::2].copy()
     product = np.empty_like(even)
@@ -103,12 +108,7 @@ def expand(recipe: Recipe, program: Program, count: int, *, first: int = 0) -> N
 
     Every byte is random; on top of that, each matrix that is loaded is filled as the image's
     class has it, with a, b and c of one multiplication made for each other. Image `first + i`
-    depends on its number, the recipe and the program alone.
-
-    Raises
-    ------
-    UsageError
-        If `count` or `first` is negative, or there are not that many images: 2^64.
+    depends on its number, the recipe and the program alone; UsageError says that there is none.
     """
     if count < 0:
         raise UsageError(f"count {count} must not be negative")
@@ -122,19 +122,9 @@ def expand(recipe: Recipe, program: Program, count: int, *, first: int = 0) -> N
 def expand_by_class(
     recipe: Recipe, program: Program, images: NDArray[np.uint8], *, first: int = 0
 ) -> NDArray[np.intp]:
-    """Fill memory with the images of `expand`, those of a class next to each other.
+    """Fill uint8 (count, image_bytes) with the images of `expand`, those of a class together.
 
-    Parameters
-    ----------
-    images : uint8 (count, image_bytes)
-        Where they go; every byte is written.
-    first : int
-        Number of the first one; UsageError is raised if it is negative.
-
-    Returns
-    -------
-    numbers : (count,)
-        Number of each image, as `recipes.by_class` orders them.
+    Returns the number of each image, (count,), as `recipes.by_class` orders them.
     """
     count = len(images)
     numbers = by_class(recipe, count, first=first)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.arithmetic.conversions import FLOATS
 from oracle.isa.forms import FORMATS, Format, FormatKind
 
 Ints = NDArray[np.int64]
@@ -79,21 +80,9 @@ class FloatFields:
 
     def values(self, raw: Raw) -> NDArray[np.float64]:
         """Return the numbers, exactly; of tf32 those of the bits that count."""
-        raw = np.ascontiguousarray(raw)
-        match self.format.name:
-            case "f64":
-                return raw.view(np.float64)
-            case "f16":
-                return raw.view(np.float16).astype(np.float64)
-            case "e5m2":
-                return (raw.astype(np.uint16) << np.uint16(8)).view(np.float16).astype(np.float64)
-            case "e4m3":
-                return _e4m3_numbers().take(raw)
-            case "bf16":
-                raw = raw.astype(np.uint32) << np.uint32(16)
-            case "tf32":
-                raw = raw & np.uint32((1 << 32) - self.unit)
-        return raw.view(np.float32).astype(np.float64)
+        name, kept = self.format.name, raw.dtype.type(-self.unit % (1 << 8 * raw.itemsize))
+        numbers: NDArray[np.float64] = np.ascontiguousarray(raw & kept).view(FLOATS[name])
+        return numbers.astype(np.float64)
 
     def nearest(self, values: NDArray[np.float64]) -> Raw:
         """Round numbers to f16, f32 or f64, ties to even."""
@@ -139,19 +128,13 @@ def fields_of(name: str) -> FloatFields:
     return FloatFields(FORMATS[name])
 
 
-@cache
-def _e4m3_numbers() -> NDArray[np.float64]:
-    """Return the number of each pattern of e4m3, which has no infinity and one NaN."""
-    pattern = np.arange(256)
-    field, fraction = pattern >> 3 & 15, pattern & 7
-    size = np.where(field > 0, np.ldexp(8.0 + fraction, field - 10), np.ldexp(1.0 * fraction, -9))
-    size = np.where(pattern & 0x7F == 0x7F, np.nan, size)
-    return np.where(pattern & 0x80, -size, size)
-
-
 @dataclass(frozen=True)
 class Sum:
-    """What the products of one row of A and one column of B are summed to."""
+    """What the products of one row of A and one column of B are summed to, exactly.
+
+    Of floats the pattern of C is wanted that is nearest to minus it. Exponents outside of a window
+    count as what they are modulo its width, so that a sum is defined for all patterns.
+    """
 
     a: Format
     b: Format

@@ -107,13 +107,8 @@ def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> Search
     They shrink towards one multiplication of matrices at the start of their buffers in global
     memory, by rows, with the stride left out; about a form of ldmatrix, towards that alone. The
     form of the focus is in every program, whether `forms` has it or not; its features are where
-    they are possible together. Of wmma.load and wmma.store they take what they need; if `forms` has
-    these only, every multiplication may be used.
-
-    Raises
-    ------
-    UsageError
-        If the form of the focus does not exist there, or `forms` has nothing that does.
+    they are possible together. If `forms` has loads and stores of wmma only, every multiplication
+    may be used. UsageError says that the form of the focus, or every other one, does not exist.
     """
     known = palette(forms, module)
     if focus.form is not None and not is_available(focus.form, module):
@@ -128,19 +123,22 @@ def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> Search
             f"`warpfuzz isa --target {module.target.name} --ptx-version {module.version}` lists "
             "what there is"
         )
-    return _Programs(focus, module, forms)
 
-
-class _Programs(SearchStrategy[Program]):
-    def __init__(self, focus: Focus, module: Module, forms: tuple[Form, ...]) -> None:
-        super().__init__()
-        self._focus, self._module, self._forms = focus, module, forms
-
-    def do_draw(self, data: ConjectureData) -> Program:
-        focus, module = self._focus, self._module
-        builder = Builder(data, palette(self._forms, module), everything(module), focus, module)
+    def drawn(data: ConjectureData) -> Program:
+        builder = Builder(data, known, everything(module), focus, module)
         program = _ProgramDraw(builder).program()
         return with_shared_registers(program, builder.dice, focus, module.target.name)
+
+    return _Drawn(drawn)
+
+
+class _Drawn(SearchStrategy[Program]):
+    def __init__(self, make: Callable[[ConjectureData], Program]) -> None:
+        super().__init__()
+        self._make = make
+
+    def do_draw(self, data: ConjectureData) -> Program:
+        return self._make(data)
 
 
 Part = Callable[[], None]  # Appends steps to the builder's scope, and leaves nothing unstored
@@ -474,37 +472,31 @@ def undefined_programs(
     itself. They shrink as `programs` do, whose parameters and errors these are, towards the first
     of these that is possible.
     """
-    return _Damaged(programs(focus, module=module, forms=forms))
+    defined = programs(focus, module=module, forms=forms)
+    return _Drawn(lambda data: _damaged(data.draw(defined), Dice(data.draw_integer(0, DIGITS))))
 
 
-class _Damaged(SearchStrategy[Program]):
-    def __init__(self, defined: SearchStrategy[Program]) -> None:
-        super().__init__()
-        self._defined = defined
-
-    def do_draw(self, data: ConjectureData) -> Program:
-        program = data.draw(self._defined)
-        dice = Dice(data.draw_integer(0, DIGITS))
-        # Loops and branches that are never taken would hide what stands in them.
-        options: list[tuple[int, Step | None]] = [
-            (index, damaged)
-            for index, step in enumerate(program.steps)
-            if _accesses(step) or step.sets is not None
-            for damaged in _damages(program, step, dice.below(8))
-        ]
-        barrier = _needed_barrier(program)
-        if barrier is not None:
-            options.append((barrier, None))
-        if not options:
-            # A copy onto itself, one byte further on: any program can have it.
-            name = next(buffer.name for buffer in program.buffers if buffer.space == "global")
-            there = Place(buffer=name, offset=1)
-            copy = Copy(source=Place(buffer=name), destination=there, size=2)
-            options.append((len(program.steps), copy))
-        index, step = dice.one_of(options)
-        middle = () if step is None else (step,)
-        steps = (*program.steps[:index], *middle, *program.steps[index + 1 :])
-        return replace(program, steps=steps)
+def _damaged(program: Program, dice: Dice) -> Program:
+    # Loops and branches that are never taken would hide what stands in them.
+    options: list[tuple[int, Step | None]] = [
+        (index, damaged)
+        for index, step in enumerate(program.steps)
+        if _accesses(step) or step.sets is not None
+        for damaged in _damages(program, step, dice.below(8))
+    ]
+    barrier = _needed_barrier(program)
+    if barrier is not None:
+        options.append((barrier, None))
+    if not options:
+        # A copy onto itself, one byte further on: any program can have it.
+        name = next(buffer.name for buffer in program.buffers if buffer.space == "global")
+        there = Place(buffer=name, offset=1)
+        copy = Copy(source=Place(buffer=name), destination=there, size=2)
+        options.append((len(program.steps), copy))
+    index, step = dice.one_of(options)
+    middle = () if step is None else (step,)
+    steps = (*program.steps[:index], *middle, *program.steps[index + 1 :])
+    return replace(program, steps=steps)
 
 
 def _damages(program: Program, step: Step, more: int) -> Iterator[Step]:

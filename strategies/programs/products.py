@@ -89,6 +89,7 @@ def in_lanes(
     builder: Builder, value: LiveValue, type_: str, made: Registers | None = None
 ) -> LiveValue | None:
     """Append code that makes multiplicands of a type of fewer registers, or that packs a D."""
+    # As quantised kernels do; no NaN is made whose bits PTX leaves open, or it is made canonical.
     # `made` are the registers of the multiplicands; None if there is no such code.
     chain, results = _Chain(builder, value), list[str]()
     if made is None and type_ in ("f16", "f32", "s32"):

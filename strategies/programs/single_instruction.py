@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.arithmetic.conversions import FLOATS
 from oracle.isa.forms import Form, Format, FormatKind, Matrix
 from oracle.layouts.storage import read, write
 from oracle.program.operands import Buffer, Operation, Place, Registers, Span, Use
@@ -273,20 +274,9 @@ def exact_elements(
     """Return the same in any shape; `added` of an addend, else of a factor."""
     if type_.is_float:
         most = _SMALL_DOUBLE if type_.name == "f64" else _SMALL
-        return _encoded(type_, random.integers(-most, most, shape, endpoint=True))
+        numbers = random.integers(-most, most, shape, endpoint=True)
+        return numbers.astype(FLOATS[type_.name]).view(type_.raw)
     if added:
         return random.integers(-_ADDEND, _ADDEND, shape, endpoint=True).astype(type_.raw)
     low = -(1 << type_.bits - 1) if type_.kind is FormatKind.SIGNED else 0
     return random.integers(low, low + (1 << type_.bits), shape).astype(type_.raw)
-
-
-def _encoded(type_: Format, numbers: NDArray[np.int64]) -> Values:
-    magnitude = np.abs(numbers)
-    exponent = np.maximum(np.frexp(magnitude)[1].astype(np.int64) - 1, 0)
-    up = type_.fraction_bits - exponent
-    significand = (magnitude << np.maximum(up, 0)) >> np.maximum(-up, 0)
-    # The leading bit of the significand counts as one in the field of the exponent.
-    raw = ((exponent + type_.bias - 1) << type_.fraction_bits) + significand
-    sign = (numbers < 0).astype(np.int64) << (type_.bits - 1 - type_.ignored_bits)
-    bits = np.where(magnitude == 0, 0, raw | sign) << type_.ignored_bits
-    return bits.astype(type_.raw)
