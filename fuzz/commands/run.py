@@ -16,10 +16,6 @@ from corpus.store import MANIFEST
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.status import CampaignStatus, check_tested, summary
-<<<<<<< HEAD
-from fuzz.campaign.store import ABANDONED, Budget, CampaignStore, State, holds_campaign
-from fuzz.checks.protocol import Check, Shard
-=======
 from fuzz.campaign.store import (
     ABANDONED,
     Budget,
@@ -28,8 +24,7 @@ from fuzz.campaign.store import (
     holds_campaign,
     parse_duration,
 )
-from fuzz.checks.protocol import Check, Facts, Shard
->>>>>>> main
+from fuzz.checks.protocol import Check, Shard
 from fuzz.compilers.members import Member, members_of
 from fuzz.console import ended_by_signals, watching
 from fuzz.console.metrics import campaign_figures, serving
