@@ -64,7 +64,7 @@ def test_versions_that_cannot_be_asked_are_no_change(finding, compilers):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("0000",), "have an id that starts with"),
+        (("0000",), "with an id that starts with"),
         (("{crash}", "--opt", "4"), "names no -O levels"),
         (("{crash}", "--compilers", "nothing"), "names no compiler"),
         (("{crash}", "--compilers", "."), "no ptxas is in"),
