@@ -7,8 +7,7 @@ from runners.faults import fault
 from runners.faults.fault import Fault
 from runners.faults.fault import changed as _with
 from runners.faults.rewriters import accumulator_ignored, written_before_read
-from runners.simulated.mma_sp import SparseUnit
-from runners.simulated.silicon import FloatUnit, IntegerUnit
+from runners.simulated.silicon import FloatUnit, IntegerUnit, SparseUnit
 
 _GUILTY = ("mma.sp",)
 _unit = partial(fault.unit, guilty=_GUILTY)
