@@ -308,6 +308,8 @@ def places(
             said += "outside every buffer"
         else:
             said += f"outside what the kernel has of {space} memory"
+            if first >> 40:  # beyond a window
+                said += ": a generic address of other memory may have become one of it (cvta.to)"
         refuse(TrapKind.OUT_OF_BOUNDS, 0, said, warps.names(bad))
     return found
 
