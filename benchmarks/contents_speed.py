@@ -17,9 +17,9 @@ import numpy as np
 from oracle.isa import lookup as isa
 from oracle.isa.forms import Form
 from oracle.layouts.storage import Tile
-from oracle.program.ops import Op
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
+from oracle.program.steps import Op
 from strategies.contents import Recipe, ValueClass, expand
 
 GUARD_BYTES = 32

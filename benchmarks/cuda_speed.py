@@ -28,10 +28,9 @@ import numpy as np
 from oracle.execution.execution import execute
 from oracle.isa.lookup import LOAD_FORMS, STORE_FORMS, mma_form
 from oracle.isa.targets import Module
-from oracle.program.ops import Op
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
-from oracle.program.steps import Step
+from oracle.program.steps import Op, Step
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit
 from runners.protocol import Compiled, Failure, Images, Pending

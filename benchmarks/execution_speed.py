@@ -19,16 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.execution.execution import execute
-from oracle.execution.multiply import multiply
-from oracle.isa.forms import Form
+from oracle.execution.products import multiply
+from oracle.isa.forms import Form, Matrix
 from oracle.isa.lookup import LOAD_FORMS, STORE_FORMS, mma_form
-from oracle.isa.matrices import Matrix
 from oracle.layouts.storage import Tile, read
 from oracle.models import model_for
-from oracle.program.ops import Op
-from oracle.program.places import Buffer, Place, Word
+from oracle.program.operands import Buffer, Place, Word
 from oracle.program.program import Program
-from oracle.program.steps import Branch, Step
+from oracle.program.steps import Branch, Op, Step
 
 OPCODES = (
     "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",

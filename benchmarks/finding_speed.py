@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 
 from corpus import create_corpus
 from corpus.known import Known
-from fuzz.bench.campaigns import Silence
+from fuzz.bench import Silence
 from fuzz.campaign.campaign import SHRINK_SECONDS
 from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs

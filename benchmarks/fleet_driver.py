@@ -61,7 +61,7 @@ class FakeHost:
         self._template = check
 
     def exchange(
-        self, jobs: Sequence[tuple[int, RoundJob]], interrupted: bool, seconds: float, gather: float
+        self, jobs: Sequence[tuple[int, RoundJob]], interrupted: bool, seconds: float
     ) -> News:
         """Answer all rounds."""
         messages: list[Any] = [] if self._told else [FACTS]
@@ -69,12 +69,12 @@ class FakeHost:
         for ticket, job in jobs:
             report = pickle.loads(self._template)
             report.number = job.number
-            messages.append(Ended(ticket=ticket, report=report))
+            messages.append(Ended(ticket, report))
         progress = WorkerStatus(
             number=0, device="", round=1, stage=Stage.RUN, cases=0, seconds=0.0, stalled=False,
             shares=dict.fromkeys(Stage, 0.1),
         )  # fmt: skip
-        return News(messages=messages, progress=progress, alive=True)
+        return messages, progress, True
 
     def end(self) -> None:
         """Nothing is open."""

@@ -4,8 +4,8 @@ Load a, b, c, multiply, store d (m16n16k16, C and D f32). Each turn makes new im
 of contents there, twice, runs the program on the copies, and compares these with what the reference
 makes of the images. Prints one JSON object: the device, images a second of all three together and
 of each alone, images that differed, and the power that NVML reads. With --breakdown also how many
-images of each class alone are made, by native code and without, and making, running and comparing
-of programs of some forms. Usage:
+images of each class alone are made, and making, running and comparing of programs of some forms.
+Usage:
 
     python benchmarks/fresh_speed.py [--seconds S] [--images N] [--device N] [--breakdown]
 """
@@ -27,9 +27,9 @@ from cuda_speed import program
 from oracle.isa.lookup import FORMS, form_of
 from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.program.ops import product_of
 from oracle.program.program import Program
-from runners.cuda.reference import DeviceReference
+from oracle.program.steps import product_of
+from runners.cuda.fresh import DeviceReference
 from runners.cuda.session import Session
 from runners.emission import emit
 from runners.reference.encoding import encode
@@ -83,10 +83,9 @@ class Measured:
         self._warps = module.kernels[0].warps_per_block
         self.contents = self.contents_of(MIX)
 
-    def contents_of(self, recipe: Recipe, *, is_native: bool = True) -> Any:
+    def contents_of(self, recipe: Recipe) -> Any:
         """Return contents in the device's memory."""
-        made = device_contents(recipe, self._program, is_native=is_native)
-        return self.reference.contents(made.words)
+        return self.reference.contents(device_contents(recipe, self._program).words)
 
     def fill(self, first: int, contents: Any = None) -> None:
         """Make images."""
@@ -147,13 +146,12 @@ def reference_of(session: Session) -> DeviceReference:
 
 
 def by_class(small: Measured) -> dict[str, Any]:
-    """Return millions of images of each class that are made in a second, native and not."""
+    """Return millions of images of each class that are made in a second."""
     found: dict[str, Any] = {}
     for class_ in ValueClass:
-        for name, is_native in (("native", True), ("instructions", False)):
-            contents = small.contents_of(Recipe(classes=(class_,), seed=1), is_native=is_native)
-            rate = small.rate(SHORT, lambda first, c=contents: small.fill(first, c), launches=8)
-            found.setdefault(class_.value, {})[name] = rate
+        contents = small.contents_of(Recipe(classes=(class_,), seed=1))
+        rate = small.rate(SHORT, lambda first, c=contents: small.fill(first, c), launches=8)
+        found[class_.value] = rate
     return found
 
 
@@ -174,10 +172,6 @@ def by_form(session: Session, memory: int) -> dict[str, Any]:
             rates: dict[str, Any] = {"bytes": made.image_bytes, "differing": one.differing()}
             for name in ("fill", "run", "compare"):
                 rates[name] = one.rate(SHORT, getattr(one, name), launches=4)
-            plain = one.contents_of(MIX, is_native=False)
-            rates["fill without native code"] = one.rate(
-                SHORT, lambda first, c=plain, o=one: o.fill(first, c), launches=4
-            )
         except Exception as error:
             rates = {"failed": str(error)[:200]}
         found[opcode] = rates
@@ -225,8 +219,6 @@ def main() -> None:
         "health": session.health(),
     }
     if given.breakdown:
-        plain = small.contents_of(MIX, is_native=False)
-        said["fill without native code"] = small.rate(SHORT, lambda first: small.fill(first, plain))
         said["million images of a class a second"] = by_class(small)
         said["million images of a form a second"] = by_form(session, 128 << 20)
     print(json.dumps(msgspec.to_builtins(said), indent=1))

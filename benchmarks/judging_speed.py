@@ -17,9 +17,8 @@ import sys
 import time
 from collections import Counter
 
-from oracle.isa.forms import Form
+from oracle.isa.forms import Form, Matrix
 from oracle.isa.lookup import FORMS
-from oracle.isa.matrices import Matrix
 from runners.assemblers.judgements import Judgement, Response
 from runners.assemblers.judging import ToolJudge, judge_module
 from runners.compilers import find_assembler

@@ -25,13 +25,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import oracle
 from fuzz.runner import RunnerChoice, open_runner
-from oracle.isa.formats import Format
-from oracle.isa.forms import Form
+from oracle.isa.forms import LANES, Form, Format
 from oracle.isa.lookup import FORMS, is_available, selectors_of
-from oracle.isa.matrices import LANES
 from oracle.isa.targets import Module
-from oracle.program.ops import Op
 from oracle.program.program import Program
+from oracle.program.steps import Op
 from runners.compilers import find_assembler
 from runners.emission import emit_all
 from runners.protocol import Failure

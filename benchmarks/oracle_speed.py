@@ -26,8 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.execution.lane_products import mma_sync, permitted
-from oracle.execution.multiply import mma
+from oracle.execution.products import mma, mma_sync, permitted
 from oracle.isa.lookup import mma_form, mma_sync_form
 
 PREFIX = "wmma.mma.sync.aligned.row.col."

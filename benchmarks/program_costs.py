@@ -1,10 +1,10 @@
 """What an image of a campaign's programs takes on a device, and weights that foretell it.
 
 Makes, runs and compares 16,384 images of programs that a campaign draws, each launch after the one
-before has ended, and fits the weights of `runners.reference.cost` to the sums of the three, so that
-ratios are right. Prints one JSON object: programs, the weights, what is foretold in units of what
-was measured at some percentiles, and images a second if each program had as much time, or as many
-images. Needs a GPU of sm_90. Usage:
+before has ended, and fits the weights of `runners.reference.fresh` to the sums of the three, so
+that ratios are right. Prints one JSON object: programs, the weights, what is foretold in units of
+what was measured at some percentiles, and images a second if each program had as much time, or as
+many images. Needs a GPU of sm_90. Usage:
 
     python benchmarks/program_costs.py [--time SECONDS] [--seed N]
 """
@@ -25,8 +25,8 @@ from oracle.errors import UsageError
 from oracle.isa.targets import Module
 from oracle.models import model_for
 from runners.cuda.session import Session
-from runners.reference.cost import NANOSECONDS, counted
 from runners.reference.encoding import encode
+from runners.reference.fresh import NANOSECONDS, counted
 from strategies.coverage import Batch
 from strategies.draws import Selection
 from strategies.rounds import Speed, campaign_rounds, selected_forms

@@ -35,10 +35,9 @@ from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.program.image import different
-from oracle.program.ops import product_of
-from oracle.program.program import Program
-from runners.cuda.reference import DeviceReference
+from oracle.program.program import Program, different
+from oracle.program.steps import product_of
+from runners.cuda.fresh import DeviceReference
 from runners.cuda.session import Session
 from runners.reference.encoding import Encoded, encode
 from strategies.contents import Recipe, ValueClass, expand

@@ -21,8 +21,7 @@ from oracle.isa.targets import Module
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "runners" / "conformance"))
 
-from image_contents import contents
-from single_multiplies import VARIANTS, Access, program
+from single_multiplies import VARIANTS, Access, contents, program
 
 from oracle.execution.execution import execute
 from runners.cuda.compilation import DriverCompiler

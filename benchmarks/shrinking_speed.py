@@ -23,7 +23,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from corpus import Kind, ShrinkStatus
-from fuzz.findings.replay import Subject, attempt
+from fuzz.findings.verdicts import Subject, attempt
 from fuzz.shrinking import RunnerVerdicts, shrink
 from oracle.execution.execution import execute
 from oracle.isa.forms import Form

@@ -26,10 +26,9 @@ from numpy.typing import NDArray
 
 from oracle.isa.lookup import LOAD_FORMS, STORE_FORMS, mma_form
 from oracle.isa.targets import Module
-from oracle.program.ops import Op
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
-from oracle.program.steps import Step
+from oracle.program.steps import Op, Step
 from runners.emission import emit, emit_all
 from runners.faults import by_name
 from runners.kernels import LANES, KernelModule

@@ -1,6 +1,5 @@
 """Findings on disk: stored once, versioned, found again, merged, compared and exported."""
 
-from corpus.entry import Entry
 from corpus.finding import (
     BrokenEntryError,
     Case,
@@ -18,28 +17,10 @@ from corpus.finding import (
     ShrinkStatus,
     Versions,
 )
-from corpus.opening import create_corpus, open_corpus
-from corpus.store import Corpus, Saved
+from corpus.store import Corpus, Entry, Saved, create_corpus, open_corpus
 
 __all__ = [
-    "BrokenEntryError",
-    "Case",
-    "Cause",
-    "Corpus",
-    "Entry",
-    "FileRecord",
-    "Finding",
-    "Identity",
-    "Kind",
-    "Making",
-    "OracleVerdict",
-    "Origin",
-    "Problem",
-    "RunnerVerdict",
-    "SaidReason",
-    "Saved",
-    "ShrinkStatus",
-    "Versions",
-    "create_corpus",
-    "open_corpus",
-]
+    "BrokenEntryError", "Case", "Cause", "Corpus", "Entry", "FileRecord", "Finding", "Identity",
+    "Kind", "Making", "OracleVerdict", "Origin", "Problem", "RunnerVerdict", "SaidReason", "Saved",
+    "ShrinkStatus", "Versions", "create_corpus", "open_corpus",
+]  # fmt: skip

@@ -1,13 +1,8 @@
 """Reading and writing on the disk, whoever else writes there, and whatever breaks in between.
 
-What is written is written in a temporary folder, flushed to the disk, and only then renamed to
-where it belongs, so that neither a killed process nor a full disk leaves half of anything. A
-temporary folder is locked for as long as its writer lives, so that one whose writer was killed is
-told from one in use.
-
-What is read may come from anybody. A link could lead to a file of the user's, a pipe or a device
-would be read for ever, and a sparse file of a few blocks can claim gigabytes: only plain files of a
-bounded size are opened, and never through a link.
+What is written is flushed in a locked temporary folder, and then renamed to where it belongs: it is
+whole, or not there. What is read may come from anybody: only plain files of a bounded size are
+opened, no pipe or device, and never through a link.
 """
 
 from __future__ import annotations
@@ -25,65 +20,50 @@ from typing import BinaryIO
 from oracle.errors import InfrastructureError
 
 _FOLDER_ITSELF = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-TEMPORARY = ".tmp-"
-"""What the name of a temporary folder starts with."""
-FILE_BYTES = 64 << 20
-"""Most bytes of one file of a finding: four images of the largest program."""
+TEMPORARY = ".tmp-"  # what the name of a temporary folder starts with
+FILE_BYTES = 64 << 20  # most bytes of one file of a finding: four images of the largest program
 DESCRIPTION_BYTES = 4 << 20
 """Most bytes of a description. The longest of a campaign had 18 KB (2026-11); decoded, the worst
 JSON takes 40 times its size in memory."""
 LOCK_SECONDS = 60.0
 """How long to wait for a lock, in seconds: merging the largest corpus takes less."""
 
-_FULL = "free some space there and try again"
-_IN_THE_WAY = ("a file is in the way", "name a folder, or one that does not exist yet")
-_DENIED = ("permission denied", "change its permissions, or name another folder")
-_REMEDIES = {
-    errno.EWOULDBLOCK: ("another process keeps it locked", "wait for it, or end it, and try again"),
-    errno.ENOSPC: ("the disk is full", _FULL),
-    errno.EDQUOT: ("the disk quota is used up", _FULL),
-    errno.EROFS: ("the file system is read-only", "name a folder that can be written to"),
+_FULL = "the disk or its quota is full; free some space there and try again"
+_IN_THE_WAY = "a file is in the way; name a folder, or one that does not exist yet"
+_DENIED = "permission denied; change its permissions, or name another folder"
+_REASONS = {
+    errno.EWOULDBLOCK: "another process keeps it locked; wait for it, or end it, and try again",
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EROFS: "the file system is read-only; name a folder that can be written to",
     errno.EACCES: _DENIED,
     errno.EPERM: _DENIED,
     errno.EEXIST: _IN_THE_WAY,
     errno.ENOTDIR: _IN_THE_WAY,
-    errno.ELOOP: ("a link is there, and links in a corpus are not followed", "remove the link"),
-    errno.ENXIO: ("it is no plain file", "remove what is there"),
-    errno.EFBIG: ("it is larger than any file of warpfuzz", "remove it, or give another one"),
+    errno.ENOENT: "it, or a folder on the way there, is not there (any more); put it back, or "
+    "name another one",
+    errno.ELOOP: "a link is there, and links in a corpus are not followed; remove the link",
+    errno.ENXIO: "it is no plain file; remove what is there",
+    errno.EFBIG: "it is larger than any file of warpfuzz, or than files may become (ulimit -f); "
+    "give another one, or raise the limit",
 }
 
 
 @contextmanager
 def explained(doing: str, path: Path) -> Iterator[None]:
-    """Turn an OSError into an InfrastructureError: what failed, why, and what to do.
-
-    `doing` is what is being done to `path`, such as "write".
-    """
+    """Turn an OSError of `doing` ("write") into an InfrastructureError: why, and what to do."""
     try:
         yield
     except OSError as error:
-        reason, remedy = _REMEDIES.get(
-            error.errno or 0, (error.strerror or str(error), "mend that and try again")
-        )
-        if error.errno == errno.EFBIG and error.filename is None:
-            # Of a file that is written, and not of one that was opened.
-            reason, remedy = "files may not become so large", "raise the limit (ulimit -f)"
-        parts = (*reversed(path.parents), path) if error.errno == errno.ENOENT else ()
-        if gone := next((one for one in parts if not os.path.lexists(one)), None):
-            raise InfrastructureError(
-                f"cannot {doing} {path}: {gone} is not there; if it was, something has removed or "
-                "moved it, with all that it held"
-            ) from error
+        other = f"{error.strerror or error}; mend that and try again"
         raise InfrastructureError(
-            f"cannot {doing} {path}: {reason}; {remedy} (what was reported as saved is intact)"
+            f"cannot {doing} {path}: {_REASONS.get(error.errno or 0, other)} (what was reported as "
+            "saved is intact)"
         ) from error
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a folder is there; an OSError (ELOOP, ENOTDIR) if something else is, such as a link.
-
-    Links are not followed.
-    """
+    """Whether a folder is there; an OSError (ELOOP, ENOTDIR) if a link or something else is."""
     try:
         _check(path.lstat(), stat.S_IFDIR, errno.ENOTDIR, path)
     except FileNotFoundError:
@@ -102,10 +82,7 @@ def _refused(number: int, path: Path) -> OSError:
 
 
 def open_plain(path: Path, flags: int = os.O_RDONLY) -> int:
-    """Open a plain file as os.open does; return its descriptor.
-
-    OSError is ELOOP for a link, ENXIO for anything else that is no plain file, or of os.open.
-    """
+    """Open a plain file as os.open; OSError is ELOOP for a link, ENXIO for no plain file."""
     # A pipe or a device is not even opened: that alone can wait, or do something.
     try:
         _check(path.lstat(), stat.S_IFREG, errno.ENXIO, path)
@@ -148,16 +125,14 @@ def sync_folder(path: Path) -> None:
     """Flush the names in a folder to the disk."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except PermissionError:
-        return  # A folder that may be entered and not listed cannot be flushed either.
-    try:
-        os.fsync(descriptor)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
     except OSError as error:
-        # Some file systems cannot flush a folder on its own, and need not.
-        if error.errno != errno.EINVAL:
+        # One that may not be listed, or of some file systems, cannot be flushed on its own.
+        if error.errno not in (errno.EINVAL, errno.EACCES, errno.EPERM):
             raise
-    finally:
-        os.close(descriptor)
 
 
 def make_folder(path: Path) -> None:
@@ -169,10 +144,7 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def workspace(parent: Path) -> Iterator[Path]:
-    """Give a locked temporary folder inside `parent`, and remove it with what is left in it.
-
-    It may be renamed in the meantime: then it is kept.
-    """
+    """Give a locked temporary folder in `parent`, and remove it, unless it was renamed."""
     while True:
         path = parent / f"{TEMPORARY}{os.urandom(8).hex()}"
         path.mkdir()
@@ -211,14 +183,13 @@ def _lock(descriptor: int) -> bool | None:
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder; its owner's death releases it.
+    """Hold the lock of a folder until its owner dies; an OSError after `LOCK_SECONDS`.
 
-    An OSError says that somebody else holds it for longer than `LOCK_SECONDS`. On a file system
-    without locks, one writer at a time is up to the user.
+    On a file system without locks, one writer at a time is up to the user.
     """
+    give_up = time.monotonic() + LOCK_SECONDS
     descriptor = os.open(folder, _FOLDER_ITSELF)
     try:
-        give_up = time.monotonic() + LOCK_SECONDS
         while _lock(descriptor) is False:
             if time.monotonic() > give_up:
                 raise _refused(errno.EWOULDBLOCK, folder)
@@ -243,10 +214,7 @@ def claimed(path: Path) -> Iterator[bool]:
 
 
 def replace_file(path: Path, data: bytes, parent: Path) -> None:
-    """Replace a file as a whole: a reader sees the old or the new one.
-
-    Temporary folders are made in `parent`, a folder on the same file system.
-    """
+    """Replace a file as a whole, by a temporary folder in `parent`, on the same file system."""
     with workspace(parent) as folder:
         fresh = folder / path.name
         write_file(fresh, data)
@@ -284,11 +252,10 @@ def write_output(path: Path, data: bytes) -> None:
 
 
 def _remove_tree(path: Path) -> None:
-    """Remove a folder and what is in it as far as possible; links are not followed."""
     # Imported late: it takes milliseconds that `warpfuzz --help` does not have.
     from shutil import rmtree
 
-    rmtree(path, ignore_errors=True)
+    rmtree(path, ignore_errors=True)  # which follows no link
 
 
 def sweep(parent: Path) -> None:

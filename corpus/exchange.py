@@ -1,7 +1,4 @@
-"""Findings as one file, to be sent to somebody, and read back.
-
-The same findings give the same bytes.
-"""
+"""Corpora beside each other: grouped, compared, merged, pruned, checked, exported and imported."""
 
 from __future__ import annotations
 
@@ -10,54 +7,205 @@ import struct
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from corpus import durable
+from corpus import durable, store
 from corpus.durable import FILE_BYTES, read_plain
-from corpus.entry import (
-    DESCRIPTION,
+from corpus.finding import (
     EXPECTED,
-    IDS,
     INPUT,
     MODULE,
     PROGRAM,
-    Entry,
-    is_file_name,
-)
-from corpus.finding import (
     WRONG_RESULT,
     BrokenEntryError,
     Case,
+    Cause,
+    Finding,
+    Identity,
     Kind,
+    Problem,
     encode,
     explain,
     migrated,
     read_document,
+    wrong_builds,
 )
-from corpus.opening import MANIFEST, manifest, open_corpus
 from corpus.programs import array_of
-from corpus.store import FINDINGS, RAW, Corpus
+from corpus.store import Corpus, Entry, open_corpus, scan_folders, shown_forms
 from oracle.errors import UsageError, WarpfuzzError
-from oracle.isa.statements import directives, matrix_instructions, without_comments
+from oracle.isa.legality import directives, matrix_instructions, without_comments
+
+
+class CauseGroup(NamedTuple):
+    """Findings of one identity."""
+
+    identity: Identity
+    members: tuple[Entry, ...]
+    """Findings, those of the worst kind first, the smallest of each kind first (`Finding.size`);
+    never empty."""
+
+    @property
+    def kind(self) -> Kind:
+        """The worst of its members."""
+        return self.smallest.finding.kind
+
+    @property
+    def smallest(self) -> Entry:
+        """The member to show."""
+        return self.members[0]
+
+
+def grouped(
+    entries: Iterable[Entry], apart: Callable[[Finding], object] = lambda finding: None
+) -> list[CauseGroup]:
+    """Group findings by identity, worst kind first, and what `apart` tells apart."""
+    members: defaultdict[tuple[Identity, object], list[Entry]] = defaultdict(list)
+    for entry in entries:
+        members[entry.finding.identity, apart(entry.finding)].append(entry)
+    groups = []
+    for (identity, _), found in members.items():
+        found.sort(key=lambda entry: (-entry.finding.kind.severity, *entry.finding.size))
+        groups.append(CauseGroup(identity, tuple(found)))
+    return sorted(groups, key=lambda group: (-group.kind.severity, group.identity.text))
+
+
+class CorpusDifference(NamedTuple):
+    """Two corpora, compared by the identities of their findings."""
+
+    only_left: list[CauseGroup]  # of an identity of which the right one has none
+    only_right: list[CauseGroup]
+    common: list[str]  # ids of the findings in both
+    problems: list[Problem]  # broken entries, which were left out
+
+
+def compare(left: Corpus, right: Corpus) -> CorpusDifference:
+    """Compare two corpora; raw findings whose smaller form is stored do not count."""
+    problems: list[Problem] = []
+    ours, theirs = (
+        {entry.id: entry for entry in corpus.entries(problems.append)} for corpus in (left, right)
+    )
+
+    def only(these: Mapping[str, Entry], those: Mapping[str, Entry]) -> list[CauseGroup]:
+        there = {entry.finding.identity for entry in those.values()}
+        return [group for group in grouped(these.values()) if group.identity not in there]
+
+    common = sorted(ours.keys() & theirs.keys())
+    return CorpusDifference(only(ours, theirs), only(theirs, ours), common, problems)
+
+
+def merge(destination: Corpus, sources: Iterable[Corpus]) -> tuple[list[str], list[Problem]]:
+    """Copy the findings of other corpora, raw ones included, into `destination`.
+
+    In any order the same findings are there in the end. Where several have a finding, the
+    description of the first stays, `destination` before all: titles, comments and links are
+    anybody's word, and no hash of them is part of the id. Returns the ids of the findings that
+    were not there, and what could not be read in the others.
+    """
+    added: list[str] = []
+    problems: list[Problem] = []
+    with destination.exclusively():
+        for source in sources:
+            for found in scan_folders(source.findings, source.raw, checksums=True):
+                if isinstance(found, Problem):
+                    problems += [found] if found.cause is not Cause.LEFTOVER else []
+                elif destination.sound(found.id) is None:
+                    try:
+                        new = destination.deposit(found.finding, found.files()).new
+                    except BrokenEntryError as error:  # changed in the meantime
+                        problems.append(error.problem)
+                    except UsageError as error:
+                        problems.append(Problem(found.path, Cause.INVALID, str(error)))
+                    else:
+                        added += [found.id] if new else []
+        destination.settle()
+    return added, problems
+
+
+class Pruned(NamedTuple):
+    """What pruning kept and removed, or would."""
+
+    kept: list[Entry]  # the smallest of each family
+    removed: list[Entry]
+    """The others, and raw findings from which none of the kept ones came (raw ones first)."""
+    raw: set[str]  # ids of removed findings in place of which another one is shown
+    problems: list[Problem]  # broken entries; they are left alone
+
+
+def prune(corpus: Corpus, *, dry_run: bool = False) -> Pruned:
+    """Remove all but the smallest of each family and its raw forms, or say what would go."""
+    if dry_run:
+        return _pruned(corpus)[0]
+    with corpus.exclusively():
+        plan, links = _pruned(corpus)
+        # What is kept stays shown, and what it came from stays hidden, whatever other findings
+        # their links lead to now: those are about to be removed.
+        for entry, shown in links:
+            if entry.finding.shrunk_to != shown:
+                corpus.rewrite(entry, replace(entry.finding, shrunk_to=shown))
+        for entry in plan.removed:
+            corpus.remove(entry)
+        corpus.settle()
+    return plan
+
+
+def _pruned(corpus: Corpus) -> tuple[Pruned, list[tuple[Entry, str | None]]]:
+    """Return the plan, and what stays with the id of the finding that is shown in its place."""
+    problems: list[Problem] = []
+    groups = grouped(corpus.entries(problems.append), wrong_builds)
+    everything = {entry.id: entry for entry in corpus.sound_entries()}
+    kept = [group.smallest for group in groups]
+    links: dict[str, str | None] = {entry.id: None for entry in kept}
+    for entry in kept:
+        origin = entry.finding.shrunk_from
+        while origin is not None and origin in everything and origin not in links:
+            links[origin] = entry.id
+            origin = everything[origin].finding.shrunk_from
+    shown = shown_forms(everything.values())
+    gone = [entry for entry in everything.values() if entry.id not in links]
+    raw = {entry.id for entry in gone if shown[entry.id] is not entry}
+    # Raw ones first: without its smaller form, a raw finding would show again.
+    gone.sort(key=lambda entry: entry.id not in raw)
+    return Pruned(kept, gone, raw, problems), [(everything[k], to) for k, to in links.items()]
+
+
+def verify(corpus: Corpus) -> Iterator[Problem]:
+    """Yield all that is wrong with a corpus, unlisted files and what was set aside, too."""
+    unlisted = (
+        "the finding does not list it, and merging and exporting leave it out; move it out of the "
+        "corpus"
+    )
+    for folder in (corpus.findings, corpus.raw):
+        for found in scan_folders(folder, checksums=True):
+            if isinstance(found, Problem):
+                yield found
+                continue
+            for path in sorted(store.children(found.path)):
+                if path.name != store.DESCRIPTION and path.name not in found.finding.files:
+                    yield Problem(path, Cause.STRANGE, unlisted)
+    for path in sorted(store.children(corpus.path / store.BROKEN)):
+        said = "a broken entry, set aside when the same finding was stored again; remove it when "
+        yield Problem(path, Cause.STRANGE, f"{said}nobody needs it")
 
 
 def export_zip(corpus: Corpus, entries: Iterable[Entry], path: Path) -> None:
     """Write findings, and the raw ones that they were shrunk from, as a corpus in a ZIP file.
 
-    Unpacked, it is a corpus to open or to merge. Nothing is compressed, because what a compressor
-    writes depends on its version; times and owners are left out. The file is replaced as a whole if
-    it is there.
+    Unpacked, it is a corpus to open or to merge. The same findings give the same bytes: nothing is
+    compressed, because what a compressor writes depends on its version, and times and owners are
+    left out. The file is replaced as a whole if it is there.
     """
-    chosen = {entry.id: (FINDINGS, entry) for entry in entries}
+    chosen = {entry.id: (store.FINDINGS, entry) for entry in entries}
     for _, entry in list(chosen.values()):
         origin = entry.finding.shrunk_from
         while origin is not None and origin not in chosen and (raw := corpus.sound(origin)):
-            chosen[origin] = RAW, raw
+            chosen[origin] = store.RAW, raw
             origin = raw.finding.shrunk_from
     with (
         durable.output_file(path) as file,
@@ -70,10 +218,10 @@ def export_zip(corpus: Corpus, entries: Iterable[Entry], path: Path) -> None:
             member.external_attr = 0o644 << 16
             archive.writestr(member, data)
 
-        write(MANIFEST, manifest(corpus.generator))
+        write(store.MANIFEST, store.manifest(corpus.generator))
         # One finding after the other, so that memory does not grow with the corpus.
-        for folder, entry in sorted(chosen.values(), key=lambda one: (one[0], one[1].id)):
-            contents = {DESCRIPTION: encode(entry.finding), **entry.files()}
+        for folder, entry in sorted(chosen.values(), key=lambda pair: (pair[0], pair[1].id)):
+            contents = {store.DESCRIPTION: encode(entry.finding), **entry.files()}
             for name, data in sorted(contents.items()):
                 write(f"{folder}/{entry.id}/{name}", data)
 
@@ -88,11 +236,10 @@ ARCHIVE_BYTES = 512 << 20
 """Most bytes of an archive, unpacked; a finding of a program has about 10 KB (2026-11)."""
 DIRECTORY_BYTES = 16 << 20
 """Most bytes of an archive's list of its files, which is held in memory: about 150,000 files."""
-_PLACE = re.compile(rf"(?:{FINDINGS}|{RAW})/([^/]+)/([^/]+)")
-# The end of central directory record and the locator of its ZIP64 form (APPNOTE.TXT, 4.3.16 and
-# 4.3.15): signature, and, at a distance, the size of the central directory.
-_END, _END_BYTES, _SIZE_AT = b"PK\x05\x06", 22, 12
-_LOCATOR, _LOCATOR_BYTES = b"PK\x06\x07", 20
+_PLACE = re.compile(rf"(?:{store.FINDINGS}|{store.RAW})/([^/]+)/([^/]+)")
+_END, _LOCATOR, _ENDING_BYTES = b"PK\x05\x06", b"PK\x06\x07", 0xFFFF + 22 + 20
+"""Signatures of the end of central directory record and of the locator of its ZIP64 form, and most
+bytes of both with a comment (APPNOTE.TXT, 4.3.16 and 4.3.15)."""
 
 
 def is_archive(path: Path) -> bool:
@@ -104,8 +251,7 @@ def is_archive(path: Path) -> bool:
 def opened_archive(path: Path) -> Iterator[Corpus]:
     """Unpack an archive into a temporary folder, and open that as a corpus.
 
-    Raises UsageError if it is no archive of a corpus: no ZIP file, one with other things in it, or
-    with more than `ARCHIVE_BYTES`, and InfrastructureError if it cannot be read or unpacked.
+    UsageError: it holds anything else, or more than `ARCHIVE_BYTES`. InfrastructureError: the disk.
     """
     with (
         durable.explained("unpack", path),
@@ -116,13 +262,12 @@ def opened_archive(path: Path) -> Iterator[Corpus]:
         try:
             _check_directory(path)
             with zipfile.ZipFile(path) as archive:
-                _unpack(archive, path, corpus)
+                _unpack(archive, corpus)
+            opened = open_corpus(corpus)
         except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
             raise UsageError(
                 f"{path} is no whole ZIP file ({error!s:.200}); export the corpus again"
             ) from error
-        try:
-            opened = open_corpus(corpus)
         except WarpfuzzError as error:
             # It is not where the user knows it.
             said = str(error).replace(str(corpus), str(path))
@@ -133,35 +278,33 @@ def opened_archive(path: Path) -> Iterator[Corpus]:
 def _check_directory(path: Path) -> None:
     """Check the size of the list of files before it is read."""
     with path.open("rb") as file:
-        # A comment may follow.
-        file.seek(max(0, file.seek(0, 2) - 0xFFFF - _END_BYTES - _LOCATOR_BYTES))
+        file.seek(max(0, file.seek(0, 2) - _ENDING_BYTES))
         ending = file.read()
-    at = len(ending) - _END_BYTES
-    if not ending.startswith(_END, max(0, at)):
-        at = ending.rfind(_END)
-    if at < 0 or at + _END_BYTES > len(ending):
+    # zipfile takes one at the end of the file before any other.
+    at = len(ending) - 22 if ending[-22:-18] == _END else ending.rfind(_END)
+    if at < 0 or at + 22 > len(ending):
         raise zipfile.BadZipFile("it has no list of its files")
-    (listed,) = struct.unpack_from("<I", ending, at + _SIZE_AT)
-    if listed > DIRECTORY_BYTES or ending.startswith(_LOCATOR, max(0, at - _LOCATOR_BYTES)):
-        raise _too_much(path)
+    (listed,) = struct.unpack_from("<I", ending, at + 12)
+    if listed > DIRECTORY_BYTES or ending[max(0, at - 20) :].startswith(_LOCATOR):
+        raise _too_much()
 
 
-def _unpack(archive: zipfile.ZipFile, path: Path, folder: Path) -> None:
+def _unpack(archive: zipfile.ZipFile, folder: Path) -> None:
     room = ARCHIVE_BYTES
     for member in archive.infolist():
         if member.is_dir():
             continue
         name = member.filename
         place, target = _PLACE.fullmatch(name), folder / name
-        belongs = name == MANIFEST or (
+        belongs = name == store.MANIFEST or (
             place is not None
-            and IDS.fullmatch(place[1])
-            and (place[2] == DESCRIPTION or is_file_name(place[2]))
+            and store.IDS.fullmatch(place[1])
+            and (place[2] == store.DESCRIPTION or store.is_file_name(place[2]))
         )
         if not belongs or target.exists():
             raise UsageError(
-                f"{path} is no exported corpus: {name[:100]!r} is in it, or is in it twice; unpack "
-                "it yourself, and merge the folder if you know what it is"
+                f"{name[:100]!r} is in it, or is in it twice; unpack it yourself, and merge the "
+                "folder if you know what it is"
             )
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise zipfile.BadZipFile(f"it is packed by method {member.compress_type}")
@@ -169,53 +312,42 @@ def _unpack(archive: zipfile.ZipFile, path: Path, folder: Path) -> None:
         with archive.open(member) as source:
             data = source.read(most + 1)
         if len(data) > most:
-            raise _too_much(path)
+            raise _too_much()
         room -= len(data)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
 
 
-def _too_much(path: Path) -> UsageError:
+def _too_much() -> UsageError:
     return UsageError(
-        f"{path} unpacks to more than {ARCHIVE_BYTES >> 20} MiB, or to a file of more than "
+        f"it unpacks to more than {ARCHIVE_BYTES >> 20} MiB, or to a file of more than "
         f"{FILE_BYTES >> 20} MiB; unpack it yourself if you trust it, and merge the folder"
     )
 
 
-CASE_FILE = "case.json"
-"""Name of the file that describes the case."""
-_CASE_BYTES = 16 << 20
-"""Most bytes of all files of a case together."""
+CASE_FILE = "case.json"  # name of the file that describes the case
+_CASE_BYTES = 16 << 20  # most bytes of all files of a case together
 
 
 def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
     """Read a case that a person wrote, and its files.
 
-    `case.json` holds the fields of `corpus.finding.Case`; only `kind` has to be there.
-    `instructions`, `target` and `ptx_version` are taken from the module and the identity from the
-    first instruction's opcode, if they are left out. All other files of the folder belong to the
-    case.
-
-    Raises UsageError if the folder is not such a case, and InfrastructureError if it cannot be
-    read.
+    `case.json` holds the fields of `corpus.finding.Case`; only `kind` has to be there. What else is
+    left out is taken from the module: its instructions, the first one's opcode for the identity.
+    All other files of the folder belong to the case. Raises UsageError if it is no such folder.
     """
     if not folder.is_dir():
-        what = "is a file" if folder.exists() else "does not exist"
-        raise UsageError(f"{folder} {what}; name a folder that has a {CASE_FILE} and a PTX module")
+        raise UsageError(f"{folder} is no folder; name one that has a {CASE_FILE} and a PTX module")
     with durable.explained("read", folder):
         contents = _contents(folder)
-    path = folder / CASE_FILE
-    if CASE_FILE not in contents:
+    path, modules = folder / CASE_FILE, [name for name in contents if name.endswith(".ptx")]
+    if CASE_FILE not in contents or not modules:
         raise UsageError(
-            f"{folder} has no {CASE_FILE}; write one, with at least "
-            f'{{"kind": "{Kind.VIOLATION}"}} (a folder with a {DESCRIPTION} is a stored finding: '
-            "merge its corpus)"
+            f"{folder} has no {CASE_FILE} or no PTX module; write them, the first with at least "
+            f'{{"kind": "{Kind.VIOLATION}"}} (to add a finding that is stored, merge its corpus)'
         )
     try:
         document = read_document(contents.pop(CASE_FILE), path)
-        modules = [name for name in contents if name.endswith(".ptx")]
-        if not modules:
-            raise UsageError(f"{folder} has no PTX module; put it there, as module.ptx, say")
         text = without_comments(contents[modules[0]].decode(errors="replace"))
         named = zip(("target", "ptx_version"), directives(text), strict=True)
         fields: dict[str, Any] = {name: value for name, value in named if value is not None}
@@ -234,53 +366,32 @@ def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
         case = msgspec.convert(fields, Case)
     except BrokenEntryError as error:
         raise UsageError(str(error)) from error
-    except (msgspec.ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(
             f"{path} is not what a case asks for: {explain(error)}; its fields are "
             f"{', '.join(Case.__struct_fields__)}"
         ) from error
     if PROGRAM not in contents and {INPUT, EXPECTED} <= contents.keys():
-        _check_images(folder, contents)
+        try:
+            images = [array_of(contents[name]) for name in (INPUT, EXPECTED)]
+        except ValueError as error:
+            raise UsageError(f"{folder}: an image is no array ({error}); use numpy.save") from None
+        told = [f"{image.dtype} of shape {image.shape}" for image in images]
+        if told[0] != told[1] or images[0].dtype.str != "|u1" or images[0].shape[:-1] != (1,):
+            raise UsageError(
+                f"{folder}: {INPUT} holds {told[0]}, and {EXPECTED} {told[1]}; both are uint8 of "
+                "shape (1, bytes), the same memory before and after"
+            )
     if MODULE not in contents:
         # What is replayed and reproduced has this name.
         contents[MODULE] = contents.pop(modules[0])
     return case, contents
 
 
-def _check_images(folder: Path, contents: dict[str, bytes]) -> None:
-    """Raise UsageError if there are images that the module cannot run on."""
-    shapes = []
-    for name in (INPUT, EXPECTED):
-        try:
-            image = array_of(contents[name])
-        except ValueError as error:
-            raise UsageError(
-                f"{folder / name} holds no array ({error}); write it with numpy.save"
-            ) from None
-        if image.dtype.str != "|u1" or image.ndim != 2 or len(image) != 1:
-            raise UsageError(
-                f"{folder / name} holds {image.dtype} of shape {image.shape}; both images are "
-                "uint8 of shape (1, bytes)"
-            )
-        shapes.append(image.shape)
-    if shapes[0] != shapes[1]:
-        raise UsageError(
-            f"{folder / EXPECTED} has {shapes[1][1]:,} bytes, and {INPUT} {shapes[0][1]:,}; "
-            "they are the same memory, before and after"
-        )
-
-
 def _contents(folder: Path) -> dict[str, bytes]:
-    contents = {}
+    contents, room = {}, _CASE_BYTES
     for path in sorted(folder.iterdir()):
-        if path.name.startswith("."):
-            continue
-        if path.is_symlink() or not path.is_file():
-            raise UsageError(f"{path} is not a plain file; a case is a folder of plain files")
-        contents[path.name] = read_plain(path, most=_CASE_BYTES)
-        if sum(map(len, contents.values())) > _CASE_BYTES:
-            raise UsageError(
-                f"{folder} has more than {_CASE_BYTES >> 20} MiB; a case is a module, its inputs "
-                "and a description"
-            )
+        if not path.name.startswith("."):
+            contents[path.name] = read_plain(path, most=room)
+            room -= len(contents[path.name])
     return contents

@@ -1,9 +1,10 @@
-"""What a finding is: the rows of `finding.json`, its text, and a way up from older versions."""
+"""What a finding is: the rows of `finding.json`, its id, and a way up from older versions."""
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -15,6 +16,16 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from oracle.errors import InfrastructureError, UsageError
+
+MODULE, PROGRAM = "module.ptx", "program.json"
+INPUT, EXPECTED = "input.npy", "expected.npy"
+"""Files of a finding: what runs, and memory before and after."""
+KERNEL = "kernel.ptx"
+"""The smallest kernel that shows a program's finding. It is made of the other files and may come
+later, so that it does not count for the id."""
+ID_DIGITS = 16
+"""Hexadecimal digits of an id. By 64 bits, a collision among a million findings has a chance of
+about 3e-8 (birthday bound)."""
 
 
 class Cause(StrEnum):
@@ -30,7 +41,6 @@ class Cause(StrEnum):
     MISNAMED = "misnamed"  # the folder's name, the id and the contents do not belong together
     UNREADABLE = "unreadable"  # the operating system does not let it be read
     STRANGE = "strange"  # something that the corpus did not put there
-    DANGLING = "dangling"  # a link to a finding that is not there
 
 
 @dataclass(frozen=True)
@@ -70,10 +80,7 @@ time: a cause shows in one or another of these, by contents and by what lies aro
 
 
 class Kind(StrEnum):
-    """What was observed, listed from harmless to worst.
-
-    Comparing members compares their text; `severity` is what orders them.
-    """
+    """What was observed, listed from harmless to worst; `severity` orders them."""
 
     NOTE = "note"  # worth a line, no disagreement: an expansion that changed, say
     ACCEPTED = "accepted although undocumented"
@@ -125,28 +132,22 @@ _VARIANT = re.compile(r"^(mma\.sp)::\w+(?= |$)")
 class Identity(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What findings of one cause have in common, whatever compiler, level or contents showed it."""
 
-    failure: NonEmpty
-    """`WRONG_RESULT`, or the kind in its own word: "internal error", "crash"."""
+    failure: NonEmpty  # `WRONG_RESULT`, or the kind in its own word: "internal error", "crash"
     instructions: tuple[NonEmpty, ...] = ()
     """The guilty instructions as PTX spells them, most telling first, or the unit of a
     multiplication ("mma.sync of 8-bit floats"); none where a message alone tells the cause."""
     condition: str = ""
     """Without which it is right: "d in the registers of a multiplicand", "in a loop of lanes"."""
-    message: str = ""
-    """A tool's message with numbers and names abstracted: "Internal error: C7907"."""
+    message: str = ""  # a tool's message with numbers and names abstracted: "Internal error: C7907"
 
     @classmethod
     def of(cls, kind: Kind, *instructions: str, condition: str = "", message: str = "") -> Identity:
         """Return the identity of a finding of a kind."""
         if kind.failure == WRONG_RESULT:
             # Of plain and of ordered metadata ptxas makes the same code (2026-11-23).
-            instructions = tuple(_VARIANT.sub(r"\1", one) for one in instructions)
-        return cls(
-            failure=kind.failure,
-            instructions=tuple(dict.fromkeys(instructions)),
-            condition=condition,
-            message=message,
-        )
+            instructions = tuple(_VARIANT.sub(r"\1", name) for name in instructions)
+        names = tuple(dict.fromkeys(instructions))
+        return cls(failure=kind.failure, instructions=names, condition=condition, message=message)
 
     @property
     def text(self) -> str:
@@ -155,8 +156,7 @@ class Identity(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return " | ".join(filter(None, (self.failure, names, self.condition, self.message)))
 
 
-WRONG_STEP = "wrong step"
-"""Detail of a case: what experiments show to be wrong."""
+WRONG_STEP = "wrong step"  # detail of a case: what experiments show to be wrong
 BESIDE = "beside other kernels"
 """Condition of what a compiler gets wrong because of other kernels in the module."""
 DIVERGED = "under a condition that differs between lanes"
@@ -177,8 +177,7 @@ class OracleVerdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     reasons: tuple[SaidReason, ...] = ()
 
 
-RIGHT = ("match", "accepted")
-"""Outcomes of those who agree with the oracle."""
+RIGHT = ("match", "accepted")  # outcomes of those who agree with the oracle
 
 
 class RunnerVerdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -268,8 +267,7 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whatever else is worth keeping, such as how often it replayed."""
     created: Annotated[datetime, Meta(tz=True)] = field(
         default_factory=lambda: datetime.now(UTC).replace(microsecond=0)
-    )
-    """When it was found, UTC."""
+    )  # when it was found, UTC
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -293,14 +291,14 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def asked(self) -> tuple[RunnerVerdict, ...]:
         """What everybody did who was asked; of a build that was asked twice, the later answer."""
-        later = {one.build for one in self.bisected}
-        return (*(one for one in self.runners if one.build not in later), *self.bisected)
+        later = {verdict.build for verdict in self.bisected}
+        return (*(said for said in self.runners if said.build not in later), *self.bisected)
 
 
 class Finding(Case, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A finding as it is stored: the case and what the corpus adds."""
 
-    id: FindingId  # hash of what identifies it (`corpus.entry`)
+    id: FindingId  # hash of what identifies it (`finding_id`)
     files: dict[str, FileRecord]  # the files beside `finding.json`, by name
     shrunk_from: FindingId | None = None  # the raw finding that this is the smaller form of
     shrunk_to: FindingId | None = None
@@ -313,10 +311,44 @@ class Finding(Case, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.complexity, len(self.text), stored, self.id
 
 
+def finding_id(case: Case, digests: Mapping[str, str]) -> str:
+    """Return the id of a case, a hash that does not depend on when, where or how it was made.
+
+    What counts: the kind, the text, target and PTX version, which runners in which versions and
+    with which options came to which outcome, and the files. What does not: times, seeds, the
+    identity (triage may learn), `KERNEL`, messages (they may name temporary files), the shrink
+    status, the version of warpfuzz and of the schema. `digests` has the SHA-256 of each file, in
+    hexadecimal.
+    """
+    runners = sorted((*verdict.build, verdict.outcome) for verdict in case.runners)
+    parts = (
+        str(case.kind),
+        case.text,
+        case.target,
+        case.ptx_version,
+        _listed(map(_listed, runners)),
+        _listed(_listed(item) for item in sorted(digests.items()) if item[0] != KERNEL),
+    )
+    return digest(_listed(parts).encode(errors="surrogatepass"))[:ID_DIGITS]
+
+
+def digest(data: bytes) -> str:
+    """Return the SHA-256 of `data`, in hexadecimal."""
+    # Imported late: OpenSSL takes milliseconds that `warpfuzz --help` does not have.
+    from hashlib import sha256
+
+    return sha256(data).hexdigest()
+
+
+def _listed(parts: Iterable[str]) -> str:
+    # Each part with its length before it (a netstring), so that no two lists run together to
+    # the same text and no library's formatting takes part in an id that has to last.
+    return "".join(f"{len(part)}:{part}," for part in parts)
+
+
 COMPILERS = ("ptxas", "driver")
 """Names of compilers: NVIDIA's assembler, and what the driver has of it."""
-DEFAULT_LEVEL = 3
-"""Of ptxas (`ptxas --help`), which what the driver has of it is taken for, too."""
+DEFAULT_LEVEL = 3  # of ptxas (`ptxas --help`), which what the driver has of it is taken for, too
 
 
 class Build(NamedTuple):
@@ -325,8 +357,7 @@ class Build(NamedTuple):
     compiler: str
     """One of `COMPILERS`, or another one by its name. With planted faults, a pass, a front end or
     a runner of somebody else's these are part of the name: it is no compiler of NVIDIA's alone."""
-    version: str
-    """Such as "13.5.37", with options behind it; of the driver's compiler that of CUDA."""
+    version: str  # such as "13.5.37", with options behind it; of the driver's compiler that of CUDA
     level: int
 
 
@@ -347,10 +378,10 @@ def wrong_builds(case: Case) -> frozenset[Build]:
     # Of what should have been rejected, and of what two assemblers do not agree about.
     right = {Kind.ACCEPTED: ("rejected",), Kind.DIFFER: ()}.get(case.kind, RIGHT)
     found = {
-        build(one.runner, one.device if one.runner == "driver" else one.version, one.options)
-        for one in case.asked
-        if one.outcome not in right
-        and (one.runner == "ptxas" or re.fullmatch(r"-O[0-3]", one.options))
+        build(who.runner, who.device if who.runner == "driver" else who.version, who.options)
+        for who in case.asked
+        if who.outcome not in right
+        and (who.runner == "ptxas" or re.fullmatch(r"-O[0-3]", who.options))
     }
     own = case.runners[-1] if case.runners else None
     if own is not None and made.runner not in ("", "cuda", "ptxas"):
@@ -368,8 +399,7 @@ def wrong_builds(case: Case) -> frozenset[Build]:
     return frozenset(found)
 
 
-SCHEMA = 3
-"""Version of `finding.json` that this module writes."""
+SCHEMA = 3  # version of `finding.json` that this module writes
 Document = dict[str, Any]
 
 _BY_CONTENTS = (
@@ -399,17 +429,16 @@ def migrated(document: Document, schema: int) -> Document:
         found |= {"identity": msgspec.to_builtins(_identity(kind, key)), "key": key}
     if "made" in document:
         return found
-    details = document.get("details", {})
-    if not isinstance(details, dict):
-        raise TypeError("Expected `object` - at `$.details`")
-    details, made = dict(details), Document()
+    details = msgspec.convert(document.get("details", {}), dict[str, Any])
+    made = Document()
     found |= {"details": details, "made": made}
     for name, own in _MADE.items():
         value = details.pop(name, None)
         if type(value) is (int if own in ("layout", "level") else str):
             made[own] = value
     # Findings from before 2026-11-22 have these among the runner's options alone.
-    given = list(pairwise(w for one in document.get("runners", ()) for w in _words(one["options"])))
+    options = [_words(verdict["options"]) for verdict in document.get("runners", ())]
+    given = [pair for words in options for pair in pairwise(words)]
     faults = details.pop("faults", None) or " ".join(v for name, v in given if name == "--fault")
     made["faults"] = list(dict.fromkeys(str(faults).split()))
     made.setdefault("ptx_pass", next((v for name, v in given if name == "--ptx-pass"), ""))
@@ -446,19 +475,16 @@ def _identity(kind: Kind, key: str) -> Identity:
         return Identity.of(kind, name, condition=under.strip())
     names = name.split(" and ") if name != "a program" else []
     if kind.failure == WRONG_RESULT or beside:
-        plain = [one for one in names if not one.startswith(_CONTROLS)]
-        controls = [one for one in names if one not in plain] if plain else []
-        around = [f"{'under' if one == _CONTROLS[0] else 'in'} {one}" for one in controls]
+        plain = [word for word in names if not word.startswith(_CONTROLS)]
+        controls = [word for word in names if word not in plain] if plain else []
+        around = [f"{'under' if word == _CONTROLS[0] else 'in'} {word}" for word in controls]
         condition = ", ".join(filter(None, (*around, said)))
         return Identity.of(kind, *(plain or names), condition=condition)
     return Identity.of(kind, *names, message=said)
 
 
 def encode(finding: Finding) -> bytes:
-    """Return `finding.json`: indented, keys sorted, a newline at the end.
-
-    Raises UsageError if the finding is not what the schema allows.
-    """
+    """Return `finding.json`; UsageError if the finding is not what the schema allows."""
     try:
         document = {"schema": SCHEMA, **msgspec.to_builtins(finding)}
         data = msgspec.json.format(msgspec.json.encode(document, order="sorted"), indent=2)
@@ -475,26 +501,20 @@ def encode(finding: Finding) -> bytes:
 
 
 def decode(data: bytes, path: Path) -> Finding:
-    """Return the finding that a `finding.json` of any known schema describes.
-
-    BrokenEntryError, which names `path`, says that it is no such thing, or of a later schema.
-    """
+    """Return what a `finding.json` of any known schema describes, or BrokenEntryError."""
     document = read_document(data, path)
     version = document.get("schema")
-    if type(version) is not int or version < 1:
-        said = f"its field schema is {version!r:.80} and not a version number"
-        raise BrokenEntryError(path, Cause.INVALID, said)
-    if version > SCHEMA:
-        said = (
-            f"it was written in schema {version!r:.80}, and this warpfuzz knows {SCHEMA} and older"
-        )
+    if type(version) is int and version > SCHEMA:
+        said = f"it has schema {version!r:.80}, and this warpfuzz knows {SCHEMA} and older"
         raise BrokenEntryError(path, Cause.NEWER, said, "upgrade warpfuzz")
     try:
+        if type(version) is not int or version < 1:
+            raise TypeError(f"{version!r:.80} is no version - at `$.schema`")
         if version < SCHEMA:
             document = migrated(document, version)
         return msgspec.convert(_without_schema(document), Finding)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        said = f"it is not what schema {version} asks for: {explain(error)}"
+        said = f"it is not what schema {version!r:.80} asks for: {explain(error)}"
         raise BrokenEntryError(path, Cause.INVALID, said) from error
 
 
@@ -512,11 +532,8 @@ def read_document(data: bytes, path: Path) -> Document:
 
 def explain(error: Exception) -> str:
     """Return a decoder's message with its field in words; names out of the file are cut."""
-    # A decoder writes so that it takes some words alone.
-    choice = r"`str` matching regex '\^\(\?:([\w|]+)\)\\\\Z'"
-    message = re.sub(choice, lambda found: f"one of {found[1].replace('|', ', ')}", str(error))
-    what, mark, where = message.rpartition(" - at `$.")
-    said = f"{what} in field {where.rstrip('`')}" if mark else message
+    what, mark, where = str(error).rpartition(" - at `$.")
+    said = f"{what} in field {where.rstrip('`')}" if mark else str(error)
     return said if len(said) <= 300 else f"{said[:300]}…"
 
 

@@ -1,9 +1,13 @@
-"""Known findings: rows of a TOML file, and the findings of the record that ships.
+"""What is known: rows of a TOML file, and the findings of the record that ships.
 
 A row has an identity and the builds (compiler, version, level) that have it. A finding is known if
 each of its builds has it, by a row or because the record's finding of that identity fails with it
 too; with any other build the finding is new, and `Known.like` says which one it resembles. Rows of
 schema 1, which users have, match a family's key and instructions by patterns instead.
+
+`corpus/record` has findings of many campaigns and is a corpus like any other. `answers.json` in it
+holds, for every finding of an assembler, the answer of each version of ptxas that was asked, at -O3
+and as `ask` of `fuzz.findings.replay` puts it.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cache
 from importlib.resources import files
-from itertools import permutations
+from itertools import groupby, permutations
 from pathlib import Path
 from typing import Annotated
 
@@ -40,15 +44,12 @@ from corpus.finding import (
     explain,
     wrong_builds,
 )
-from corpus.opening import FOLDER, MANIFEST, open_corpus, read_answers
-from oracle.errors import UsageError
+from corpus.store import DESCRIPTION, FINDINGS, MANIFEST, Corpus, Entry, open_corpus, read_entry
+from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import TOML_BYTES, parse_toml, read_given
-from oracle.isa.targets import TARGETS
 
-SCHEMA = 2
-"""Version of the file that this module writes; it reads 1, too."""
-PACKAGED = "known.toml"
-"""Name of the file that comes with warpfuzz."""
+SCHEMA = 2  # version of the file that this module writes; it reads 1, too
+PACKAGED = "known.toml"  # name of the file that comes with warpfuzz
 
 _VERSION = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,9}", re.ASCII)
 _OPERATORS = {
@@ -63,10 +64,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 @cache
 def parse_range(text: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return the bounds, each a sign and numbers, that a text such as ">=12.0,<13.2" names.
-
-    Raises ValueError if it names none.
-    """
+    """Return the bounds, each a sign and numbers, of ">=12.0,<13.2"; else ValueError."""
     bounds = []
     for part in text.split(","):
         found = re.fullmatch(rf"\s*({'|'.join(_OPERATORS)})\s*({_VERSION.pattern})\s*", part, re.A)
@@ -114,16 +112,13 @@ class VersionSpan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     levels: tuple[Annotated[int, Meta(ge=0, le=3)], ...] = (0, 1, 2, 3)
 
     def __post_init__(self) -> None:
-        parse_range(self._range or ">0")
-
-    @property
-    def _range(self) -> str:
-        return ",".join(f"{s}{v}" for s, v in ((">=", self.first), ("<=", self.last)) if v)
+        self.covers(Build(self.name, "", 0))
 
     def covers(self, build: Build) -> bool:
         """Whether a build is one of these."""
-        ours = build.compiler == self.name and build.level in self.levels
-        return ours and within(build.version, self._range)
+        bounds = (f"{sign}{v}" for sign, v in ((">=", self.first), ("<=", self.last)) if v)
+        ours = within(build.version, ",".join(bounds))
+        return ours and build.compiler == self.name and build.level in self.levels
 
 
 class KnownRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -158,7 +153,7 @@ class KnownRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             and _fits(self.condition, identity.condition)
             and _fits(self.message, identity.message)
             and (self.instructions == ("*",) or self._names(identity.instructions))
-            and (self.program is None or any(_fits(self.program, one) for one in case.instructions))
+            and (self.program is None or any(_fits(self.program, i) for i in case.instructions))
             and within(case.ptx_version, self.ptx_versions)
         )
 
@@ -218,29 +213,22 @@ class Match(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if not (self.family or self.instruction or self.family_regex or self.instruction_regex):
-            raise ValueError(
-                "it names neither a family nor an instruction; give family, family_regex, "
-                "instruction or instruction_regex"
-            )
+            raise ValueError("it names neither a family nor an instruction; give one of the two")
         for regex in (self.family_regex, self.instruction_regex, self.every_instruction_regex):
             try:
                 re.compile(regex or "")
             except (re.error, RecursionError, OverflowError) as error:
-                raise ValueError(
-                    f"{regex!r:.200} is no regular expression ({error}); mend it, or use family or "
-                    "instruction with * and ?"
-                ) from None
-        for text in self.targets or ():
-            if not any(_matches(target, text, None) for target in TARGETS):
-                raise ValueError(f"targets: {text!r:.80} fits no target: {', '.join(TARGETS)}")
-        named = [text.partition(" ") for text in _several(self.compilers)]
-        if strange := [name for name, _, _ in named if name not in COMPILERS]:
-            raise ValueError(
-                f"compilers: {strange[0]!r:.80} names no compiler that is known here "
-                f"({', '.join(COMPILERS)}); write it like 'ptxas >=12.4,<=13.5' or 'driver'"
-            )
-        for bounds in (*(text for _, _, text in named), self.versions, self.ptx_versions):
+                raise ValueError(f"{regex!r:.200} is no regular expression ({error})") from None
+        for bounds in (self.versions, self.ptx_versions, *(bounds for _, bounds in self.spans)):
             within("", bounds)
+        if strange := {name for name, _ in self.spans} - set(COMPILERS):
+            raise ValueError(f"compilers: {min(strange)!r:.80} is none of {', '.join(COMPILERS)}")
+
+    @property
+    def spans(self) -> list[tuple[str, str]]:
+        """The compilers, each a name and a range, "" for all versions."""
+        parts = (text.partition(" ") for text in _several(self.compilers))
+        return [(name, bounds) for name, _, bounds in parts]
 
 
 class PatternRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -260,20 +248,19 @@ class PatternRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         A finding with several verdicts is explained only if all of them are: a known discrepancy
         of one assembler must not hide what another one does.
         """
-        match, instructions = self.match, case.instructions
-        named = [text.partition(" ") for text in _several(match.compilers)]
+        match, instructions, named = self.match, case.instructions, self.match.spans
         wrong = wrong_builds(case) if named else ()
         return (
             case.kind in (self.kind if isinstance(self.kind, tuple) else (self.kind,))
             and any(_matches(key, match.family, match.family_regex) for key in case.keys)
             and any(_matches(i, match.instruction, match.instruction_regex) for i in instructions)
             and all(_matches(i, None, match.every_instruction_regex) for i in instructions)
-            and any(_matches(case.target, one, None) for one in match.targets or ("*",))
+            and any(_matches(case.target, text, None) for text in match.targets or ("*",))
             and within(case.ptx_version, match.ptx_versions)
             and (not named or bool(wrong))
             and all(
-                any(one.compiler == who and within(one.version, bounds) for who, _, bounds in named)
-                for one in wrong
+                any(build.compiler == who and within(build.version, span) for who, span in named)
+                for build in wrong
             )
             and (bool(case.runners) or (match.runner is None and match.versions is None))
             and all(
@@ -297,8 +284,7 @@ def _matches(text: str, pattern: str | None, regex: str | None) -> bool:
     return fits and (regex is None or re.fullmatch(regex, text, re.DOTALL) is not None)
 
 
-Row = KnownRow | RecordRow | PatternRow
-"""What a finding may be known as."""
+Row = KnownRow | RecordRow | PatternRow  # what a finding may be known as
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,12 +295,9 @@ class Known:
     recorded: Mapping[Identity, tuple[RecordRow, ...]] = field(default_factory=dict)
 
     def match(self, case: Case, *, today: date | None = None) -> Row | None:
-        """Return what a finding is known as; None if a build of it is not known to have it.
-
-        The day to judge by is the current one in UTC if none is given.
-        """
+        """Return what a finding is known as today; None if one of its builds is not."""
         like, builds = self._like(case, today), wrong_builds(case)
-        known = bool(like) and all(any(one.covers(each) for one in like) for each in builds)
+        known = bool(like) and all(any(row.covers(build) for row in like) for build in builds)
         # What names no build, such as a case by hand, is known by rows that ask for none.
         return like[0] if known and (builds or isinstance(like[0], PatternRow)) else None
 
@@ -325,23 +308,19 @@ class Known:
     def _like(self, case: Case, today: date | None) -> list[Row]:
         over = self.expired(today=today)
         rows = (
-            *(one for one in self.entries if one not in over),
+            *(row for row in self.entries if row not in over),
             *self.recorded.get(case.identity, ()),
         )
-        return [one for one in rows if one.fits(case)]
+        return [row for row in rows if row.fits(case)]
 
     def expired(self, *, today: date | None = None) -> tuple[Row, ...]:
         """Return the rows whose last day has passed: to renew or to remove."""
         day = today or datetime.now(UTC).date()
-        return tuple(one for one in self.entries if one.expires is not None and one.expires < day)
+        return tuple(row for row in self.entries if row.expires is not None and row.expires < day)
 
 
 def load_known(path: Path | None = None) -> Known:
-    """Return what a TOML file says is known.
-
-    Without a path, the one that comes with warpfuzz is read. Raises UsageError if something in it
-    is not what it has to be: file, row and field are named.
-    """
+    """Return what a TOML file, or the packaged one, says is known; UsageError names mistakes."""
     if path is None:
         return parse_known(files("corpus").joinpath(PACKAGED).read_bytes(), PACKAGED)
     with durable.explained("read", path):
@@ -350,18 +329,79 @@ def load_known(path: Path | None = None) -> Known:
 
 
 def known_with(path: Path | None, *, nothing: bool = False) -> Known:
-    """Return what ships with warpfuzz as known, record included, and what a file has.
-
-    With `nothing`, nothing is known.
-    """
+    """Return what ships as known, record included, and what a file has; with `nothing`, nothing."""
     if nothing:
         return Known()
-    own: tuple[Row, ...] = ()
-    if path is not None:
-        if not path.is_file():
-            raise UsageError(f"{path} is no file; --known takes a TOML file like corpus/known.toml")
-        own = load_known(path).entries
+    if path is not None and not path.is_file():
+        raise UsageError(f"{path} is no file; --known takes a TOML file like corpus/known.toml")
+    own = load_known(path).entries if path is not None else ()
     return Known(entries=(*load_known().entries, *own), recorded=recorded())
+
+
+ANSWERS = "answers.json"
+FOLDER = Path(__file__).with_name("record")  # the record's folder, a corpus
+RECORD = "record"  # the word that names the record that ships, where no folder of that name is
+
+
+def is_record(path: Path) -> bool:
+    """Whether a path names the record that ships."""
+    return str(path) == RECORD and not path.exists()
+
+
+def named_corpus(path: Path) -> Corpus:
+    """Open a corpus to read it: a folder, or the record that ships."""
+    return open_corpus(FOLDER if is_record(path) else path)
+
+
+def named_entry(name: str, corpus: Path) -> Entry:
+    """Return a finding by its folder, or by the start of its id in a corpus."""
+    folder = Path(name)
+    if (folder / DESCRIPTION).exists():
+        return read_entry(folder.resolve())
+    if folder.exists():
+        inside = folder / FINDINGS if (folder / FINDINGS).is_dir() else "a corpus's findings"
+        raise UsageError(
+            f"{name} is no folder of a finding: it has no {DESCRIPTION}; name a folder in {inside}"
+            " (`warpfuzz corpus list` shows what a corpus holds)"
+        )
+    if not corpus.exists() and not is_record(corpus):
+        raise UsageError(
+            f"there is no folder {name}, and no corpus {corpus} to look for such a finding in; "
+            "give the folder of a finding, or its id and --corpus"
+        )
+    return named_corpus(corpus).get(name)
+
+
+class Answers(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What versions of ptxas said of the findings of a record."""
+
+    asked: tuple[str, ...]  # full versions, such as "13.5.37", oldest first
+    answers: Mapping[str, tuple[str | None, ...]]
+    """By a finding's id, one for each version: "accepted", "crash"; None if it was not asked."""
+
+    def of(self, identity: str) -> list[tuple[str, str]]:
+        """Return versions with their answers about a finding, of those that were asked."""
+        told = zip(self.asked, self.answers.get(identity, ()), strict=False)
+        return [(version, answer) for version, answer in told if answer is not None]
+
+    def spans(self, identity: str) -> str:
+        """Return the answers with the releases that gave them: "crash 12.3; rejected 12.4–13.5"."""
+        spans = []
+        for answer, told in groupby(self.of(identity), key=operator.itemgetter(1)):
+            releases = [version.rpartition(".")[0] for version, _ in told]
+            spans.append(f"{answer} {'–'.join(dict.fromkeys((releases[0], releases[-1])))}")
+        return "; ".join(spans)
+
+
+def read_answers(folder: Path = FOLDER) -> Answers:
+    """Return the answers of a record."""
+    path = folder / ANSWERS
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Answers)
+    except (OSError, msgspec.DecodeError) as error:
+        raise InfrastructureError(
+            f"{path} cannot be read ({error}); install warpfuzz anew"
+        ) from error
 
 
 _VAGUE = ("scalar code", "a predicate", "a branch", "a loop", "branch or loop")
@@ -387,12 +427,11 @@ def recorded() -> Mapping[Identity, tuple[RecordRow, ...]]:
                     builds[identity].add(Build("ptxas", version, DEFAULT_LEVEL))
         # Whether experiments told more of a wrong result than what the program is about.
         names = finding.identity.instructions
-        vague = WRONG_STEP not in finding.details or all(one.startswith(_VAGUE) for one in names)
+        vague = WRONG_STEP not in finding.details or all(name.startswith(_VAGUE) for name in names)
         telling = finding.kind.failure != WRONG_RESULT or not vague
         for identity, some in builds.items():
-            row = RecordRow(
-                id=finding.id, identity=identity, builds=frozenset(some), telling=telling
-            )
+            told_of = frozenset(some)
+            row = RecordRow(id=finding.id, identity=identity, builds=told_of, telling=telling)
             found[identity] = (*found[identity], row)
     return found
 
@@ -409,42 +448,38 @@ def mark_known(
     with durable.explained("write", path), durable.exclusive(path.resolve().parent):
         before = f"schema = {SCHEMA}\n".encode()
         if os.path.lexists(path):
-            with durable.explained("read", path):
-                before = read_given(path, most=TOML_BYTES)
+            before = read_given(path, most=TOML_BYTES)
             parse_known(before, str(path))
             # Rows of schema 1 may stand in a file of schema 2.
             before = re.sub(rb"(?m)^schema\s*=\s*1\b", b"schema = 2", before, count=1)
         levels: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         for compiler, version, level in sorted(wrong_builds(finding)):
             levels[compiler, version].append(level)
-        if not levels:
-            raise UsageError(
-                f"finding {finding.id} names no compiler or runner that showed it, and a finding "
-                "is known of builds; write a row with compilers by hand"
-            )
-        identity = finding.identity
+        fields = {
+            "id": finding.id,
+            "failure": finding.identity.failure,
+            "instructions": [name.replace("|", "?") for name in finding.identity.instructions],
+            "condition": finding.identity.condition.replace("|", "?"),
+            "message": finding.identity.message.replace("|", "?"),
+            "compilers": [
+                {"name": name, "first": version, "last": version, "levels": own}
+                for (name, version), own in levels.items()
+            ],
+            "cause": cause,
+            "finding": finding.id,
+            "evidence": evidence,
+            "expires": until,
+        }
         try:
-            row = KnownRow(
-                id=finding.id,
-                failure=identity.failure,
-                instructions=tuple(one.replace("|", "?") for one in identity.instructions),
-                condition=identity.condition.replace("|", "?"),
-                message=identity.message.replace("|", "?"),
-                compilers=tuple(
-                    VersionSpan(name=compiler, first=version, last=version, levels=tuple(own))
-                    for (compiler, version), own in levels.items()
-                ),
-                cause=cause,
-                finding=finding.id,
-                evidence=evidence,
-                expires=until,
+            row = msgspec.convert(
+                {name: value for name, value in fields.items() if value is not None}, KnownRow
             )
         except ValueError as error:
-            raise UsageError(f"finding {finding.id}: {error}; write a row by hand") from None
-        fields = msgspec.to_builtins(row, builtin_types=(date,))
-        added = [
-            f"{name} = {_toml(value)}\n" for name, value in fields.items() if value or value == []
-        ]
+            raise UsageError(
+                f"finding {finding.id} has no row to be known by ({explain(error)}), for lack of a "
+                "compiler or runner that showed it, perhaps; write a row by hand"
+            ) from None
+        added = [f"{name} = {_toml(value)}\n" for name, value in fields.items() if value]
         whole = before.rstrip() + f"\n\n[[known]]\n{''.join(added)}".encode()
         parse_known(whole, str(path))
         durable.write_output(path, whole)
@@ -457,38 +492,37 @@ def _toml(value: object) -> str:
         case str():
             text = value.encode(errors="replace").decode()
             return json.dumps(text, ensure_ascii=False).replace("\x7f", r"\u007f")
-        case list() | tuple():
+        case list():
             return f"[{', '.join(map(_toml, value))}]"
         case dict():
-            return f"{{ {', '.join(f'{name} = {_toml(one)}' for name, one in value.items())} }}"
+            return f"{{ {', '.join(f'{name} = {_toml(each)}' for name, each in value.items())} }}"
     return str(value)
 
 
 def parse_known(data: bytes, name: str) -> Known:
     """Return what a TOML text says is known, as `load_known`; messages name the file."""
     document = parse_toml(data, name)
-    if unknown := sorted(document.keys() - {"schema", "known"}):
-        raise UsageError(
-            f"{name}: there is no field {unknown[0]!r:.80}; at the top stand schema and [[known]]"
-        )
     schema, rows = document.get("schema"), document.get("known", [])
-    if schema not in (1, SCHEMA):
+    strange = document.keys() - {"schema", "known"}
+    if strange or schema not in (1, SCHEMA) or not isinstance(rows, list):
         raise UsageError(
-            f"{name}: its schema is {schema!r:.80}, and this warpfuzz reads 1 and {SCHEMA}; write "
-            f"schema = {SCHEMA} at its top, or upgrade warpfuzz"
+            f"{name}: at its top stand schema = {SCHEMA} (or 1) and [[known]] for each row, and "
+            f"nothing else; here are {', '.join(sorted(document)):.200} (schema {schema!r:.80}): "
+            "mend it, or upgrade warpfuzz"
         )
-    if not isinstance(rows, list):
-        raise UsageError(f"{name}: known is no list of tables; write each as [[known]]")
     by_id: dict[str, Row] = {}
     for number, given in enumerate(rows, 1):
         shown = given if isinstance(given, dict) else {}
-        old = schema == 1 or "match" in shown
+        kind: type[PatternRow | KnownRow] = (
+            PatternRow if schema == 1 or "match" in shown else KnownRow
+        )
         try:
-            row = msgspec.convert(given, PatternRow) if old else msgspec.convert(given, KnownRow)
+            row: PatternRow | KnownRow = msgspec.convert(given, kind)
         except msgspec.ValidationError as error:
             called = f" ({shown['id']:.80})" if isinstance(shown.get("id"), str) else ""
-            own = f"an entry has {', '.join((PatternRow if old else KnownRow).__struct_fields__)}"
-            own += f", and its match may have {', '.join(Match.__struct_fields__)}" if old else ""
+            own = f"an entry has {', '.join(kind.__struct_fields__)}"
+            if kind is PatternRow:
+                own += f", and its match may have {', '.join(Match.__struct_fields__)}"
             raise UsageError(f"{name}, entry {number}{called}: {explain(error)}; {own}") from error
         if by_id.setdefault(row.id, row) is not row:
             raise UsageError(f"{name}: two entries have the id {row.id!r}; rename one of them")

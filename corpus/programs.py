@@ -7,35 +7,33 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
-from typing import Any, Literal, Union, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from corpus.entry import Entry
+from corpus.store import Entry
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa.formats import format_named
-from oracle.isa.forms import Form
+from oracle.isa.forms import Form, Matrix, format_named
 from oracle.isa.lookup import SHAPES, form_of
-from oracle.isa.matrices import Matrix
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.program.lane_code import MAX_DEPTH, Assign, If, LaneCode, Leave, Repeat, Statement
-from oracle.program.operands import StepBase
-from oracle.program.ops import Op, is_repeated, memory_of, operands_of
-from oracle.program.places import Buffer, Place, Word
+from oracle.program.operands import Buffer, Place, StepBase, Word
+from oracle.program.operations import SCALARS, Elementwise, Scalar
 from oracle.program.program import Program
 from oracle.program.steps import (
     MAX_NESTING,
-    SCALARS,
     Barrier,
     Branch,
     Copy,
-    Elementwise,
     Loop,
+    Op,
     PlainAccess,
-    Scalar,
     Step,
+    is_repeated,
+    memory_of,
+    operands_of,
     plain_load,
     plain_store,
 )
@@ -47,8 +45,7 @@ _INSTRUCTIONS = {
 """Names in files of steps with these mnemonics; others have their mnemonic."""
 _STORED = {"set_registers": {"destination": "registers"}}
 """What fields of a step are called in a file where it is not as in the step, by its action."""
-_FORMAT = 1
-"""Version of what is written here."""
+_FORMAT = 1  # version of what is written here
 _LEFT_OUT = ("address", "computed")
 """Fields that are left out where they are None or empty: programs without them keep their bytes,
 by which findings are named."""
@@ -71,8 +68,7 @@ def decode_program(data: bytes, source: str) -> Program:
     """Return the program that `encode_program` wrote.
 
     Every field is checked for its type before anything is made of it; what it may hold, and how
-    large a program may be, the rows of `oracle` say. Raises InfrastructureError if it is none. A
-    message names the file `source`.
+    large a program may be, the rows of `oracle` say. InfrastructureError: `source` holds none.
     """
     try:
         if len(data) > _BYTES:
@@ -135,12 +131,10 @@ def _named(action: str) -> str:
     return action.title().replace("_", "")
 
 
-# Rows are read by structs of msgspec, which check names and types. What is nested, and what is told
-# by a name, is made of their fields afterwards.
-
-_KINDS: dict[str, Any] = {"step": [], "statement": []}
-_MAKERS: dict[type[Struct], tuple[Callable[..., Any], Mapping[str, Any]]] = {}
-"""By the struct of a row: what makes it, and the types of its fields; of a form, its mnemonic."""
+_Kind = tuple[Callable[..., Any], Mapping[str, Any], Collection[str]]
+_KINDS: dict[str, dict[str, _Kind]] = {"step": {}, "statement": {}}
+"""By name: what makes a row, the types of its fields (of a form, its mnemonic), and which of them
+may be left out."""
 
 
 class _Matrix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -154,10 +148,15 @@ def _rows(value: object, word: str, depth: int = 0) -> tuple[Any, ...]:
     if depth > MAX_NESTING + 1 + MAX_DEPTH:  # a program's own checks bound each of the two
         raise UsageError(f"its {word}s are nested more than {MAX_NESTING + 1 + MAX_DEPTH} deep")
     made = []
-    for row in msgspec.convert(value, list[Union[tuple(_KINDS[word])]]):  # type: ignore[misc] # noqa: UP007
-        make, hints = _MAKERS[type(row)]
-        given = {name: getattr(row, name) for name in hints if getattr(row, name) is not UNSET}
-        made.append(make(**{k: _field(hints[k], one, depth) for k, one in given.items()}))
+    for row in msgspec.convert(value, list[dict[str, Any]]):
+        name = str(row.pop(word, None))
+        make, told, optional = _KINDS[word].get(name, (None, {}, ()))
+        if make is None or not told.keys() - {*optional} <= row.keys() <= told.keys():
+            raise UsageError(
+                f"there is no {word} {name!r:.40} with the fields {', '.join(row):.200}; it has "
+                f"{', '.join(told) or 'none'}"
+            )
+        made.append(make(**{key: _field(told[key], given, depth) for key, given in row.items()}))
     return tuple(made)
 
 
@@ -167,33 +166,14 @@ def _field(hint: Any, value: Any, depth: int) -> object:
     if hint == tuple[Statement, ...]:
         return _rows(value, "statement", depth + 1)
     if isinstance(hint, str):
-        return form_of(value, hint)
+        return form_of(msgspec.convert(value, str), hint)
     if hint is Matrix:
-        if value.shape not in SHAPES:
-            raise UsageError(f"there is no matrix of shape {value.shape!r:.40}")
-        type_ = format_named(value.type)
-        return Matrix(operand=value.operand, shape=SHAPES[value.shape], type=type_)
-    return value
-
-
-def _add(
-    word: str,
-    name: str,
-    make: Callable[..., Any],
-    told: Mapping[str, Any],
-    optional: Collection[str] = (),
-) -> None:
-    """Add a kind of row, made from these fields."""
-    shallow = {tuple[Step, ...]: list, tuple[Statement, ...]: list, Matrix: _Matrix}
-    rows: list[Any] = []
-    for field, hint in told.items():
-        type_ = str if isinstance(hint, str) else shallow.get(hint, hint)
-        rows.append((field, type_ | UnsetType, UNSET) if field in optional else (field, type_))
-    struct = msgspec.defstruct(
-        name, rows, tag_field=word, tag=name, kw_only=True, forbid_unknown_fields=True
-    )
-    _KINDS[word].append(struct)
-    _MAKERS[struct] = make, told
+        given = msgspec.convert(value, _Matrix)
+        if given.shape not in SHAPES:
+            raise UsageError(f"there is no matrix of shape {given.shape!r:.40}")
+        type_ = format_named(given.type)
+        return Matrix(operand=given.operand, shape=SHAPES[given.shape], type=type_)
+    return msgspec.convert(value, hint)
 
 
 def _fields_of(row: type[Any]) -> tuple[dict[str, Any], list[str]]:
@@ -214,23 +194,24 @@ def _add_all() -> None:
         told |= {"address": int | None} if form.is_load else {}
         told |= {"count": int} if is_repeated(form) else {}
         told |= {"selector": int} if "selector" in form.operands else {}
-        _add("step", _name(form), Op.of, told, ("address", *optional))
+        _KINDS["step"][_name(form)] = Op.of, told, ("address", *optional)
     own, optional = _fields_of(PlainAccess)
     for name, make, other in (
         ("LoadRegisters", plain_load, "lanes"), ("StoreRegisters", plain_store, "address"),
     ):  # fmt: skip
         left = {field: hint for field, hint in own.items() if field not in ("loads", other)}
-        _add("step", name, make, left, optional)
+        _KINDS["step"][name] = make, left, optional
     own, _ = _fields_of(Scalar)
     for action, row in SCALARS.items():
         names = {_STORED.get(action, {}).get(name, name): name for name in row.fields}
         told = {name: own[field] for name, field in names.items()}
-        _add("step", _named(action), partial(_scalar, action, names), told, ("constant", "bits"))
+        made = partial(_scalar, action, names)
+        _KINDS["step"][_named(action)] = made, told, ("constant", "bits")
     steps: Sequence[type[Any]] = (Elementwise, LaneCode, Copy, Barrier, Branch, Loop)
     statements: Sequence[type[Any]] = (Assign, If, Repeat, Leave)
     for word, kinds in (("step", steps), ("statement", statements)):
         for kind in kinds:
-            _add(word, kind.__name__, kind, *_fields_of(kind))
+            _KINDS[word][kind.__name__] = kind, *_fields_of(kind)
 
 
 def _scalar(action: str, names: Mapping[str, str], **given: Any) -> Scalar:
@@ -254,11 +235,9 @@ _DTYPES = frozenset(
 
 
 def pack(array: NDArray[Any]) -> bytes:
-    """Return an array as the contents of a `.npy` file.
+    """Return an array of numbers as a `.npy` file, without a time or a compressor's choices.
 
-    A `.npy` file holds shape, dtype and the bare bytes in row-major order, and no time and no
-    compressor's choices as a `.npz` file does. Raises UsageError if its elements are no integers,
-    floats or truth values. Memory images are uint8 (images, bytes).
+    UsageError: its elements are no numbers. Memory images are uint8 (images, bytes).
     """
     dtype = array.dtype.newbyteorder("<")
     if dtype.str not in _DTYPES:
@@ -274,8 +253,7 @@ def pack(array: NDArray[Any]) -> bytes:
 def unpack(entry: Entry, name: str) -> NDArray[Any]:
     """Return the array in one of a finding's `.npy` files, as `pack` writes them and not others.
 
-    Raises UsageError if the finding has no file of this name, and InfrastructureError if it is
-    missing, was changed, or holds no array.
+    UsageError: there is no such file. InfrastructureError: it was changed, or holds no array.
     """
     try:
         return array_of(entry.read(name))

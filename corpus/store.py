@@ -7,8 +7,7 @@ smaller form is stored moves to `raw/<id>/`, and a broken one that is found agai
 `broken/` before it is replaced.
 
 What cannot be read or written raises an InfrastructureError, whatever is asked for; what was there
-stays, and of what was to be written nothing is visible. Merging leaves what a corpus has as it is,
-and adds what it lacks; what was copied until an error is whole.
+stays, and of what was to be written nothing is visible.
 """
 
 from __future__ import annotations
@@ -16,45 +15,178 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections import defaultdict
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from corpus import durable
-from corpus.durable import DESCRIPTION_BYTES, read_plain
-from corpus.entry import (
-    DESCRIPTION,
-    IDS,
-    KERNEL,
-    Entry,
-    children,
-    digest,
-    finding_id,
-    is_file_name,
-    read_entry,
-    scan_folders,
-)
+from corpus.durable import DESCRIPTION_BYTES, FILE_BYTES, is_folder, read_plain
 from corpus.finding import (
+    ID_DIGITS,
+    KERNEL,
     BrokenEntryError,
     Case,
     Cause,
     FileRecord,
     Finding,
-    Identity,
-    Kind,
     Problem,
     RunnerVerdict,
+    decode,
+    digest,
     encode,
-    wrong_builds,
+    explain,
+    finding_id,
+    read_document,
 )
-from oracle.errors import UsageError
+from oracle.errors import InfrastructureError, UsageError
 
 FINDINGS, RAW, BROKEN = "findings", "raw", "broken"
+DESCRIPTION = "finding.json"  # name of the file that describes a finding
+MANIFEST = "corpus.json"
+LAYOUT = 1  # version of the folder's layout, which `corpus.json` names
+IDS = re.compile(f"[0-9a-f]{{{ID_DIGITS}}}")  # what an id looks like
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_STRANGE = "it is not a plain file"
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a finding's file may have this name: plain, portable, and not the description's."""
+    return _FILE_NAME.fullmatch(name) is not None and name.lower() != DESCRIPTION
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A finding and the folder that holds it."""
+
+    path: Path
+    finding: Finding
+
+    @property
+    def id(self) -> str:
+        """The finding's id."""
+        return self.finding.id
+
+    def read(self, name: str) -> bytes:
+        """Return the contents of one of the finding's files, if they are those that were stored."""
+        if name not in self.finding.files:
+            raise UsageError(
+                f"finding {self.id} has no file {name!r}; it has "
+                f"{', '.join(sorted(self.finding.files)) or 'none'}"
+            )
+        return _checked(self.path / name, self.finding.files[name])
+
+    def files(self) -> dict[str, bytes]:
+        """Return the contents of all of the finding's files, by name (see `read`)."""
+        return {name: self.read(name) for name in sorted(self.finding.files)}
+
+
+def read_entry(path: Path, *, checksums: bool = True) -> Entry:
+    """Return the finding in a folder; BrokenEntryError if it is not as it was stored.
+
+    Without `checksums`, its files have only to be there in their size.
+    """
+    description = path / DESCRIPTION
+    if path.is_symlink():
+        said = "it is a link, and links in a corpus are not followed"
+        raise BrokenEntryError(path, Cause.STRANGE, said, "remove it")
+    finding = decode(_read(description, Cause.NO_DESCRIPTION, DESCRIPTION_BYTES), description)
+    if finding.id != path.resolve().name:
+        said = f"the folder's name is not the id {finding.id} in its {DESCRIPTION}"
+        raise BrokenEntryError(path, Cause.MISNAMED, said, "give the folder that name again")
+    for name, record in sorted(finding.files.items()):
+        # A corpus may come from anybody: a name must not lead out of the folder.
+        if not is_file_name(name):
+            said = f"it lists a file {name!r}, which is no plain file name"
+            raise BrokenEntryError(description, Cause.INVALID, said, "remove the folder")
+        _checked(path / name, record, checksums=checksums)
+    digests = {name: record.sha256 for name, record in finding.files.items()}
+    if finding_id(finding, digests) != finding.id:
+        said = f"what it describes does not have the id {finding.id}: it was edited"
+        remedy = "undo the edit, or import it as a case of its own"
+        raise BrokenEntryError(description, Cause.MISNAMED, said, remedy)
+    return Entry(path=path, finding=finding)
+
+
+def _read(path: Path, missing: Cause, most: int) -> bytes:
+    try:
+        return read_plain(path, most=most)
+    except OSError as error:
+        match error.errno:
+            case errno.ENOENT | errno.ENOTDIR:
+                cause, said = missing, "the file is not there"
+            case errno.ELOOP | errno.ENXIO:
+                cause, said = Cause.STRANGE, _STRANGE
+            case errno.EFBIG:
+                cause, said = Cause.INVALID, f"it has more than {most >> 20} MiB"
+            case _:
+                cause, said = Cause.UNREADABLE, f"it cannot be read ({error.strerror})"
+        raise BrokenEntryError(path, cause, said) from error
+
+
+def _checked(path: Path, record: FileRecord, *, checksums: bool = True) -> bytes:
+    """Return the contents of a file if they are as recorded; without `checksums`, none."""
+    try:
+        found = path.lstat()
+    except OSError:
+        raise BrokenEntryError(path, Cause.MISSING_FILE, "the file is not there") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise BrokenEntryError(path, Cause.STRANGE, _STRANGE)
+    data, changed = b"", found.st_size != record.size
+    if checksums and not changed:
+        data = _read(path, Cause.MISSING_FILE, FILE_BYTES)
+        changed = digest(data) != record.sha256
+    if changed:
+        said = "its size or SHA-256 is not the recorded one: it was cut off or changed"
+        raise BrokenEntryError(path, Cause.CHANGED_FILE, f"{said}, by core.autocrlf of git, say")
+    return data
+
+
+def scan_folders(*folders: Path, checksums: bool) -> Iterator[Entry | Problem]:
+    """Yield every finding in some folders, by id, or what is wrong with it.
+
+    Where a folder does not exist, there are none; a finding that is sound in an earlier one is left
+    out of the later ones. Without `checksums`, files have only to be there in their size.
+    """
+    paths = [path for folder in folders for path in children(folder)]
+    last = ""
+    # Sorting is stable: among equal names, the earlier folder comes first.
+    for path in sorted(paths, key=lambda path: path.name):
+        if not IDS.fullmatch(path.name):
+            yield from _stranger(path)
+        elif path.name != last:
+            try:
+                entry = read_entry(path, checksums=checksums)
+            except BrokenEntryError as error:
+                # Gone in the meantime: pruned, or replaced by its smaller form.
+                if os.path.lexists(path):
+                    yield error.problem
+            else:
+                last = path.name
+                yield entry
+
+
+def children(folder: Path) -> list[Path]:
+    """Return what is in a folder, which may be missing, and is no link."""
+    with durable.explained("read", folder):
+        return list(folder.iterdir()) if is_folder(folder) else []
+
+
+def _stranger(path: Path) -> Iterator[Problem]:
+    if path.name.startswith(durable.TEMPORARY):
+        with durable.claimed(path) as abandoned:
+            if abandoned:
+                said = "half written when its campaign was killed, and never reported as saved; "
+                yield Problem(path, Cause.LEFTOVER, f"{said}the next campaign here removes it")
+    elif not path.name.startswith("."):
+        said = "no finding has this name; move it out of the corpus, or import it if it is a case "
+        yield Problem(path, Cause.STRANGE, f"{said}written by hand")
 
 
 class Saved(NamedTuple):
@@ -107,22 +239,19 @@ class Corpus:
                 self.rewrite(shown, replace(shown.finding, shrunk_to=shrunk.id))
             saved = self.deposit(shrunk, files)
             there = self.sound(shrunk.id)
-            if there is not None and not saved.new:
-                better = _preferred(there.finding, shrunk)
-                with durable.explained("read", there.path):
-                    stored = read_plain(there.path / DESCRIPTION, most=DESCRIPTION_BYTES)
-                if stored != encode(better):  # be it of an older schema
-                    self.rewrite(there, better)
+            if there is not None and there.finding.shrink.progress < shrunk.shrink.progress:
+                # It was there, and nobody knew that nothing can be taken away from it.
+                kept = {"files": there.finding.files, "shrunk_to": there.finding.shrunk_to}
+                self.rewrite(there, replace(shrunk, **kept))
             shown = self.sound(shown.id) or shown
             if self.smaller_form(shown).id != shown.id:
                 self._move(shown.id, self.raw)
             return saved
 
     def get(self, prefix: str) -> Entry:
-        """Return the finding with this id, or whose id alone starts like this.
+        """Return the finding with this id, or whose id alone starts like this, raw ones included.
 
-        Raw findings that were replaced are found, too. Raises UsageError if there is none, or more
-        than one, and BrokenEntryError if it is there and cannot be used.
+        UsageError: there is none, or several. BrokenEntryError: it cannot be used.
         """
         wanted = prefix.strip().lower()
         paths = {
@@ -131,16 +260,11 @@ class Corpus:
             for path in children(folder)
             if wanted and path.name.startswith(wanted) and IDS.fullmatch(path.name)
         }
-        if not paths:
-            raise UsageError(
-                f"{self.path} has no finding whose id starts with {prefix!r}; "
-                f"`warpfuzz corpus list {quote(str(self.path))}` shows the ids"
-            )
-        if len(paths) > 1:
-            some = ", ".join(sorted(paths)[:5])
+        if len(paths) != 1:
+            some = ", ".join(sorted(paths)[:5]) or "none"
             raise UsageError(
                 f"{len(paths)} findings of {self.path} have an id that starts with {prefix!r} "
-                f"({some}{', …' if len(paths) > 5 else ''}); give more of it"
+                f"({some}); `warpfuzz corpus list {quote(str(self.path))}` shows the ids"
             )
         (path,) = paths.values()
         return read_entry(path)
@@ -154,11 +278,7 @@ class Corpus:
         return None
 
     def smaller_form(self, entry: Entry) -> Entry:
-        """Return the finding that is shown in place of one: itself where there is no smaller form.
-
-        That is the last one that its links lead to. Where they lead in a ring, the smallest
-        member of the ring is shown.
-        """
+        """Return the finding that is shown in place of one, as `shown_forms` has it."""
         path: dict[str, Entry] = {}
         last: Entry | None = entry
         while last is not None and last.id not in path:
@@ -169,19 +289,18 @@ class Corpus:
     def scan(self, *, checksums: bool = True) -> Iterator[Entry | Problem]:
         """Yield every finding, by id, and in between what is wrong with those that are broken.
 
-        Raw findings whose smaller form is stored are left out. Without `checksums`, files of
-        a finding have only to be there in their size.
+        Raw findings whose smaller form is stored are left out. `checksums` as in `read_entry`.
         """
         found = list(scan_folders(self.findings, self.raw, checksums=checksums))
-        shown = shown_forms(one for one in found if isinstance(one, Entry))
-        for one in found:
-            if isinstance(one, Problem) or shown[one.id] is one:
-                yield one
+        shown = shown_forms(each for each in found if isinstance(each, Entry))
+        for each in found:
+            if isinstance(each, Problem) or shown[each.id] is each:
+                yield each
 
     def sound_entries(self) -> list[Entry]:
         """Return every sound finding, raw ones included, by id."""
         found = scan_folders(self.findings, self.raw, checksums=True)
-        return [one for one in found if isinstance(one, Entry)]
+        return [each for each in found if isinstance(each, Entry)]
 
     def entries(
         self, report: Callable[[Problem], object] = id, *, checksums: bool = True
@@ -194,10 +313,7 @@ class Corpus:
                 report(found)
 
     def settle(self) -> None:
-        """Remove what killed writers left, and move every finding to the folder it belongs in.
-
-        Whoever calls this holds the lock (`exclusively`).
-        """
+        """Remove what killed writers left, and move findings; the caller has the lock."""
         durable.sweep(self.findings)
         found = self.sound_entries()
         shown = shown_forms(found)
@@ -218,19 +334,26 @@ class Corpus:
         with durable.explained("update", entry.path):
             durable.replace_file(entry.path / DESCRIPTION, data, self.findings)
 
+    def amend(self, identity: str, change: Callable[[Finding], Finding]) -> None:
+        """Change what is told of a stored finding; nothing happens if it is not stored here."""
+        with self.exclusively():
+            there = self.sound(identity)
+            if there is not None and (changed := change(there.finding)) != there.finding:
+                self.rewrite(there, changed)
+
     def add_bisected(self, entry: Entry, answers: Iterable[RunnerVerdict]) -> None:
         """Keep what compilers did of a stored finding, in place of what they did before."""
+        given = tuple(answers)
 
         def age(verdict: RunnerVerdict) -> tuple[bool, list[int], str]:
-            numbers = [int(one) for one in re.findall(r"\d+", verdict.version)]
+            numbers = [int(number) for number in re.findall(r"\d+", verdict.version)]
             return verdict.runner != "ptxas", numbers, verdict.options
 
-        given = {one.build: one for one in answers}
-        with self.exclusively():
-            there = self.sound(entry.id) or entry
-            every = {one.build: one for one in there.finding.bisected} | given
-            bisected = tuple(sorted(every.values(), key=age))
-            self.rewrite(there, replace(there.finding, bisected=bisected))
+        def change(finding: Finding) -> Finding:
+            every = {verdict.build: verdict for verdict in (*finding.bisected, *given)}
+            return replace(finding, bisected=tuple(sorted(every.values(), key=age)))
+
+        self.amend(entry.id, change)
 
     def attach_kernel(self, entry: Entry, ptx: str) -> None:
         """Store the smallest kernel that shows a finding beside it, in place of an older one."""
@@ -241,18 +364,9 @@ class Corpus:
             self.rewrite(entry, replace(entry.finding, files=files))
 
     def learn(self, case: Case, files: Mapping[str, bytes]) -> None:
-        """Write down what is known by now of a stored finding: its identity and its details.
-
-        Nothing happens if the case is not stored here.
-        """
-        with self.exclusively():
-            there = self.sound(self.identity(case, files))
-            if there is None:
-                return
-            told = {name: getattr(case, name) for name in ("identity", "details", "suspected")}
-            known = replace(there.finding, **told)
-            if known != there.finding:
-                self.rewrite(there, known)
+        """Write down what is known by now of a stored finding: its identity and its details."""
+        told = {name: getattr(case, name) for name in ("identity", "details", "suspected")}
+        self.amend(self.identity(case, files), lambda finding: replace(finding, **told))
 
     def remove(self, entry: Entry) -> None:
         """Remove a finding: gone entirely or not at all."""
@@ -354,203 +468,82 @@ def shown_forms(entries: Iterable[Entry]) -> dict[str, Entry]:
         last = shown.get(at.id)
         if last is None:
             ids = list(path)
-            ring = (path[one] for one in ids[ids.index(at.id) :])
-            last = min(ring, key=lambda one: one.finding.size)
+            ring = (path[each] for each in ids[ids.index(at.id) :])
+            last = min(ring, key=lambda member: member.finding.size)
         shown |= dict.fromkeys(path, last)
     return shown
 
 
-def _preferred(stored: Finding, other: Finding) -> Finding:
-    """Return the description that was shrunk furthest, or else was made first, with stored files.
+class _Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """Contents of `corpus.json`; fields that are not known are left to later versions."""
 
-    A link to a smaller form is kept from either. All of it is a minimum under a total order, so
-    that neither order nor grouping nor repetition counts.
-    """
-
-    def rank(finding: Finding) -> tuple[int, float, bytes]:
-        files = {name: record for name, record in finding.files.items() if name != KERNEL}
-        unlinked = encode(replace(finding, shrunk_to=None, files=files))
-        return -finding.shrink.progress, finding.created.timestamp(), unlinked
-
-    links = [one.shrunk_to for one in (stored, other) if one.shrunk_to is not None]
-    better = min(stored, other, key=rank)
-    return replace(better, shrunk_to=min(links, default=None), files=stored.files)
+    schema: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+    generator: Annotated[str, msgspec.Meta(max_length=200)]
 
 
-class CauseGroup(NamedTuple):
-    """Findings of one identity."""
-
-    identity: Identity
-    members: tuple[Entry, ...]
-    """Findings, those of the worst kind first, the smallest of each kind first (`Finding.size`);
-    never empty."""
-
-    @property
-    def kind(self) -> Kind:
-        """The worst of its members."""
-        return self.smallest.finding.kind
-
-    @property
-    def smallest(self) -> Entry:
-        """The member to show."""
-        return self.members[0]
+def manifest(generator: str) -> bytes:
+    """Return the contents of `corpus.json`."""
+    row = _Manifest(schema=LAYOUT, generator=generator)
+    return msgspec.json.format(msgspec.json.encode(row, order="sorted"), indent=2) + b"\n"
 
 
-def grouped(
-    entries: Iterable[Entry], apart: Callable[[Finding], object] = lambda finding: None
-) -> list[CauseGroup]:
-    """Group findings by identity, worst kind first, and what `apart` tells apart."""
-    members: defaultdict[tuple[Identity, object], list[Entry]] = defaultdict(list)
-    for entry in entries:
-        members[entry.finding.identity, apart(entry.finding)].append(entry)
-    groups = []
-    for (identity, _), found in members.items():
-        found.sort(key=lambda one: (-one.finding.kind.severity, *one.finding.size))
-        groups.append(CauseGroup(identity, tuple(found)))
-    return sorted(groups, key=lambda group: (-group.kind.severity, group.identity.text))
+def open_corpus(path: Path | str) -> Corpus:
+    """Open a corpus that is there, without writing anything; UsageError if there is none."""
+    folder = Path(path)
+    file = folder / MANIFEST
+    with durable.explained("open", file):
+        try:
+            data = read_plain(file, most=DESCRIPTION_BYTES)
+        except (FileNotFoundError, NotADirectoryError):
+            raise UsageError(
+                f"{folder} is no corpus: there is no {MANIFEST} in it; name the folder given to "
+                "`warpfuzz run --corpus FOLDER`"
+            ) from None
+    for place in (folder / FINDINGS, folder / RAW, folder / BROKEN):
+        with durable.explained("open", place):
+            is_folder(place)
+    try:
+        row = msgspec.convert(read_document(data, file), _Manifest)
+    except (msgspec.ValidationError, BrokenEntryError) as error:
+        raise InfrastructureError(
+            f"{file} is broken ({explain(error)}); restore it from a backup, or remove it: the "
+            "next campaign writes it anew"
+        ) from error
+    if row.schema > LAYOUT:
+        raise InfrastructureError(
+            f"{file}: a later warpfuzz made this corpus (schema {row.schema}; this one knows "
+            f"{LAYOUT}); upgrade warpfuzz, or name another folder"
+        )
+    return Corpus(folder, row.generator)
 
 
-class CorpusDifference(NamedTuple):
-    """Two corpora, compared by the identities of their findings."""
-
-    only_left: list[CauseGroup]  # of an identity of which the right one has none
-    only_right: list[CauseGroup]
-    common: list[str]  # ids of the findings in both
-    problems: list[Problem]  # broken entries, which were left out
-
-
-def compare(left: Corpus, right: Corpus) -> CorpusDifference:
-    """Compare two corpora; raw findings whose smaller form is stored do not count."""
-    problems: list[Problem] = []
-    ours, theirs = (
-        {entry.id: entry for entry in corpus.entries(problems.append)} for corpus in (left, right)
-    )
-
-    def only(these: Mapping[str, Entry], those: Mapping[str, Entry]) -> list[CauseGroup]:
-        there = {entry.finding.identity for entry in those.values()}
-        return [group for group in grouped(these.values()) if group.identity not in there]
-
-    common = sorted(ours.keys() & theirs.keys())
-    return CorpusDifference(only(ours, theirs), only(theirs, ours), common, problems)
-
-
-def merge(destination: Corpus, sources: Iterable[Corpus]) -> tuple[list[str], list[Problem]]:
-    """Copy the findings of other corpora, raw ones included, into `destination`.
-
-    In any order the same findings are there in the end. Where several have a finding, the
-    description of the first stays, `destination` before all: titles, comments and links are
-    anybody's word, and no hash of them is part of the id. Returns the ids of the findings that
-    were not there, and what could not be read in the others.
-    """
-    added: list[str] = []
-    problems: list[Problem] = []
-    with destination.exclusively():
-        for source in sources:
-            for found in scan_folders(source.findings, source.raw, checksums=True):
-                if isinstance(found, Problem):
-                    problems += [found] if found.cause is not Cause.LEFTOVER else []
-                elif destination.sound(found.id) is None:
-                    try:
-                        new = destination.deposit(found.finding, found.files()).new
-                    except BrokenEntryError as error:  # changed in the meantime
-                        problems.append(error.problem)
-                    except UsageError as error:
-                        problems.append(Problem(found.path, Cause.INVALID, str(error)))
-                    else:
-                        added += [found.id] if new else []
-        destination.settle()
-    return added, problems
-
-
-class Pruned(NamedTuple):
-    """What pruning kept and removed, or would."""
-
-    kept: list[Entry]  # the smallest of each family
-    removed: list[Entry]
-    """The others of each family, and raw findings from which none of the kept ones came (raw ones
-    first)."""
-    raw: set[str]  # ids of removed findings in place of which another one is shown
-    problems: list[Problem]  # broken entries; they are left alone
-
-
-def prune(corpus: Corpus, *, dry_run: bool = False) -> Pruned:
-    """Remove all but the smallest finding of each family and kind, or only say what would go.
-
-    The raw findings that the kept ones were shrunk from are kept, too.
-    """
-    if dry_run:
-        return _plan(corpus)
-    with corpus.exclusively():
-        plan = _plan(corpus)
-        # What is kept stays shown, and what it came from stays hidden, whatever other findings
-        # their links lead to now: those are about to be removed.
-        for entry in plan.kept:
-            if entry.finding.shrunk_to is not None:
-                corpus.rewrite(entry, replace(entry.finding, shrunk_to=None))
-        everything, ids = corpus.sound_entries(), {entry.id for entry in plan.kept}
-        shown = shown_forms(everything)
-        for raw, entry in _origins(plan.kept, everything):
-            if shown[raw.id].id not in ids:
-                corpus.rewrite(raw, replace(raw.finding, shrunk_to=entry.id))
-        for entry in plan.removed:
-            corpus.remove(entry)
-        corpus.settle()
-    return plan
-
-
-def _plan(corpus: Corpus) -> Pruned:
-    problems: list[Problem] = []
-    groups = grouped(corpus.entries(problems.append), wrong_builds)
-    kept = [group.smallest for group in groups]
-    everything = corpus.sound_entries()
-    shown = shown_forms(everything)
-    needed = {raw.id for raw, _ in _origins(kept, everything)}
-    raw = [one for one in everything if one.id not in needed and shown[one.id] is not one]
-    others = [one for group in groups for one in group.members[1:] if one.id not in needed]
-    # Raw ones first: without its smaller form, a raw finding would show again.
-    return Pruned(kept, [*raw, *others], {one.id for one in raw}, problems)
-
-
-def _origins(kept: list[Entry], everything: list[Entry]) -> list[tuple[Entry, Entry]]:
-    """Return what some findings were shrunk from, over all steps, each once.
-
-    They come in pairs of a raw finding and the one of `kept` that came from it first.
-    """
-    by_id = {entry.id: entry for entry in everything}
-    found: dict[str, tuple[Entry, Entry]] = {}
-    for entry in kept:
-        origin = entry.finding.shrunk_from
-        while origin in by_id and origin != entry.id and origin not in found:
-            found[origin] = by_id[origin], entry
-            origin = by_id[origin].finding.shrunk_from
-    return list(found.values())
-
-
-def verify(corpus: Corpus) -> Iterator[Problem]:
-    """Yield everything that is wrong with a corpus, by finding; nothing is changed.
-
-    Beyond what a scan reports: files that no description lists, smaller forms whose raw finding
-    is gone, and broken entries that were set aside.
-    """
-    unlisted = (
-        f"the finding's {DESCRIPTION} does not list it, and merging and exporting leave it out; "
-        "move it out of the corpus"
-    )
-    for folder in (corpus.findings, corpus.raw):
-        for found in scan_folders(folder, checksums=True):
-            if isinstance(found, Problem):
-                yield found
-                continue
-            for path in sorted(children(found.path)):
-                if path.name != DESCRIPTION and path.name not in found.finding.files:
-                    yield Problem(path, Cause.STRANGE, unlisted)
-            raw = found.finding.shrunk_from
-            if raw is not None and corpus.sound(raw) is None:
-                said = (
-                    f"the raw finding {raw} that it was shrunk from is not there; merge a corpus "
+def create_corpus(path: Path | str, *, generator: str) -> Corpus:
+    """Open a corpus to write to it, and try; if there is none, it is made by a `generator`."""
+    folder = Path(path)
+    with durable.explained("write to", folder):
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"{folder} is a file, and a corpus is a folder; name the folder")
+        if not os.path.lexists(folder / MANIFEST):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            durable.make_folder(folder)
+            ours = (FINDINGS, RAW, BROKEN)
+            foreign = sorted(
+                child.name
+                for child in folder.iterdir()
+                if child.name not in ours
+                and not child.name.lower().startswith((".", "readme", "license"))
+            )
+            if foreign:
+                raise UsageError(
+                    f"{folder} is no corpus, and not empty ({', '.join(foreign[:3])}…); name an "
+                    "empty folder or one that does not exist"
                 )
-                said += "that has it, or leave it: the smaller form is whole"
-                yield Problem(found.path, Cause.DANGLING, said)
-    for path in sorted(children(corpus.path / BROKEN)):
-        said = "a broken entry, set aside when the same finding was stored again; remove it when "
-        yield Problem(path, Cause.STRANGE, f"{said}nobody needs it")
+            durable.make_folder(folder / FINDINGS)
+            durable.replace_file(folder / MANIFEST, manifest(generator), folder / FINDINGS)
+    opened = open_corpus(folder)
+    with durable.explained("write to", folder):
+        durable.make_folder(opened.findings)
+        durable.sweep(opened.findings)
+        with durable.workspace(opened.findings) as probe:
+            durable.write_file(probe / "probe", b"can this be written?\n")
+    return opened

@@ -24,7 +24,7 @@ from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.programs import Programs
-from fuzz.console.dashboard import dashboard
+from fuzz.console.report import dashboard
 from fuzz.explain.page import page_of
 from fuzz.findings.families import finding_groups
 from fuzz.output import generator

@@ -21,10 +21,19 @@ import msgspec
 
 from corpus import Entry, Kind
 from corpus.finding import WRONG_RESULT
-from corpus.known import KnownRow, VersionSpan, load_known
-from corpus.opening import ANSWERS, FOLDER, RECORD, Answers, named_corpus, read_answers
+from corpus.known import (
+    ANSWERS,
+    FOLDER,
+    RECORD,
+    Answers,
+    KnownRow,
+    VersionSpan,
+    load_known,
+    named_corpus,
+    read_answers,
+)
 from fuzz.findings.families import accused
-from fuzz.findings.stored import ask, words_of
+from fuzz.findings.replay import ask, words_of
 from fuzz.kinds import KINDS, compiler_words, level_words
 from oracle.isa.lookup import SHAPES
 from runners.assemblers.assembler import Assembler

@@ -12,7 +12,7 @@ from pathlib import Path
 from oracle.isa.lookup import FORMS, is_available, notes_of
 from oracle.isa.targets import TARGETS, VERSIONS, Module, Target
 from oracle.models import Confidence, model_for
-from oracle.models.targets import BASES
+from oracle.models.files import BASES
 from runners.simulated.silicon import ARCHITECTURES
 
 PAGE = Path(__file__).with_name("targets.md")

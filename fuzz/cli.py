@@ -12,13 +12,12 @@ import signal
 import sys
 import traceback
 from contextlib import suppress
-from datetime import date
 from enum import IntEnum
 from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any, TextIO, get_type_hints
 
 import click
 from click.core import ParameterSource
@@ -60,18 +59,12 @@ def _version(context: click.Context, parameter: click.Parameter, asked: bool) ->
 class _ClickGroup(click.Group):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write them in the order of `HEADINGS`; those of a group in one list."""
-        left = dict(self.commands)
-        for heading, names in HEADINGS.items() if self is app else ():
-            rows = [(name, _summary(left.pop(name))) for name in names.split() if name in left]
+        headings = HEADINGS if self is app else {"Commands": " ".join(sorted(self.commands))}
+        for heading, names in headings.items():
+            texts = ((name, self.commands[name].help or "") for name in names.split())
+            rows = [(name, text.partition("\n\n")[0].replace("\n", " ")) for name, text in texts]
             with formatter.section(heading):
                 formatter.write_dl(rows)
-        if left:
-            with formatter.section("Commands"):
-                formatter.write_dl([(name, _summary(one)) for name, one in sorted(left.items())])
-
-
-def _summary(command: click.Command) -> str:
-    return (command.help or "").partition("\n\n")[0].replace("\n", " ")
 
 
 class _ClickCommand(click.Command):
@@ -84,8 +77,7 @@ class _ClickCommand(click.Command):
         left = {
             one.name: record
             for one in self.get_params(context)
-            if isinstance(one, click.Option)
-            and (record := one.get_help_record(context)) is not None
+            if isinstance(one, click.Option) and (record := one.get_help_record(context))
         }
         for heading, names in self.kind.headings.items():
             with formatter.section(heading):
@@ -98,50 +90,35 @@ def _configure(context: click.Context, parameter: click.Parameter, path: Path | 
     """Take the options that are not typed from the command's table of a TOML file."""
     if path is None or not isinstance(context.command, _ClickCommand):
         return
+    import msgspec
+
     from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
 
     try:
         table = parse_toml(read_given(path, most=TOML_BYTES), str(path))
     except OSError as error:
         raise UsageError(f"--config {path} cannot be read: {reason_of(error)}") from None
+    kind = context.command.kind
     where = "tool.warpfuzz." if path.name == "pyproject.toml" else ""
-    head = f"{where}{context.command.kind.words}".replace(" ", ".")
+    head = f"{where}{kind.words}".replace(" ", ".")
     for word in head.split("."):
         table = table.get(word, {})
         if not isinstance(table, dict):
             raise UsageError(f"{word} of {path} is a value; write a table of options, [{head}]")
-    options = [row for row in context.command.kind.declared() if row[1].is_option]
-    known = {one.spelled(name)[2:].partition("/")[0]: (name, kind) for name, one, kind in options}
+    known = {one.spelled(name)[2:].partition("/")[0]: name
+             for name, one, _ in kind.declared() if one.is_option}  # fmt: skip
+    # As TOML writes them; click makes of a text what an option takes.
+    types = get_type_hints(kind, localns={"Path": str, "datetime": str, "str": str | float})
     for name, value in table.items():
         if name not in known:
             raise UsageError(
-                f"{name!r} of {path} is no option of {context.command.kind.words}; "
-                f"there are {', '.join(known)}"
+                f"{name!r} of {path} is no option of {kind.words}; there are {', '.join(known)}"
             )
-        if due := _due(value, known[name][1]):
-            raise UsageError(f"{name} of {path} is {value!r:.80}; write {due}")
-    context.default_map = {known[name][0]: value for name, value in table.items()}
-
-
-_DUE: dict[str, tuple[tuple[type, ...], str]] = {
-    "bool": ((bool,), "true or false"),
-    "int": ((int,), "a whole number"),
-    "float": ((int, float), "a number"),
-    "Path": ((str,), "a text"),
-}
-
-
-def _due(value: object, annotation: str) -> str:
-    """Return what a file is to give for an option of a type; empty where it does."""
-    several = annotation.startswith("tuple[")
-    kind = annotation.removeprefix("tuple[").partition(",")[0].partition(" ")[0]
-    taken, due = _DUE.get(kind, ((str, int, float, date), "a text"))
-    if several and not isinstance(value, list):
-        return f'a list, such as ["{value}"]' if isinstance(value, str) else "a list"
-    values = value if several and isinstance(value, list) else [value]
-    # True is an integer for Python.
-    fits = (isinstance(one, taken) and (kind == "bool") == isinstance(one, bool) for one in values)
-    return "" if all(fits) else f"a list, each of it {due}" if several else due
+        try:
+            msgspec.convert(value, types[known[name]])
+        except msgspec.ValidationError as error:
+            raise UsageError(f"{name} of {path} is {value!r:.80}: {error}") from None
+    context.default_map = {known[name]: value for name, value in table.items()}
 
 
 app = _ClickGroup(
@@ -241,11 +218,7 @@ def _run(arguments: list[str] | None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             # What the terminal's encoding lacks is shown as an escape, and is no reason to fail.
             stream.reconfigure(errors="backslashreplace")
-    return _flushed(_exit_code(arguments))
-
-
-def _flushed(code: int) -> int:
-    """Write what is left of the output; return the exit code, another one if that fails."""
+    code = _exit_code(arguments)
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -254,12 +227,12 @@ def _flushed(code: int) -> int:
         if isinstance(error, BrokenPipeError):
             return _PIPE_CLOSED
         if code in (Exit.CLEAN, Exit.FINDINGS):
-            _say(_sentence(error))
-            return Exit.INFRASTRUCTURE
+            return _failed(_sentence(error))
     return code
 
 
-def _say(text: str, name: str = "warpfuzz: ") -> None:
+def _complain(text: str) -> None:
+    """Write to standard error; where it takes nothing, the exit code alone tells what was."""
     try:
         # Imported late, because it takes Rich with it.
         from fuzz.output import harmless
@@ -268,16 +241,17 @@ def _say(text: str, name: str = "warpfuzz: ") -> None:
     except Exception:
         # What is to be said may be that there is no memory for that.
         text = ascii(text)[1:-1]
-    _complain(f"{name}{text}")
-
-
-def _complain(text: str) -> None:
-    """Write to standard error; where it takes nothing, the exit code alone tells what was."""
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
         # Python would try once more in the end, and end with a code of its own.
         _close(sys.stderr)
+
+
+def _failed(said: object, code: int = Exit.INFRASTRUCTURE) -> int:
+    """Say why a command came to nothing; return its exit code."""
+    _complain(f"warpfuzz: {said}")
+    return code
 
 
 def _close(stream: TextIO) -> None:
@@ -292,8 +266,7 @@ def _nowhere() -> TextIO:
 
 def _terminate(number: int, frame: FrameType | None) -> None:
     """End as on SIGINT: processes, GPUs and files that a command holds are let go."""
-    _complain("warpfuzz: stopped")
-    raise SystemExit(128 + number)
+    raise SystemExit(_failed("stopped", 128 + number))
 
 
 def _exit_code(arguments: list[str] | None) -> int:
@@ -301,11 +274,8 @@ def _exit_code(arguments: list[str] | None) -> int:
         if (asked := os.environ.get(_COMPLETION)) is not None:
             from click.shell_completion import shell_complete
 
-            return (
-                Exit.USAGE
-                if shell_complete(app, {}, "warpfuzz", _COMPLETION, asked)
-                else Exit.CLEAN
-            )
+            failed = shell_complete(app, {}, "warpfuzz", _COMPLETION, asked)
+            return Exit.USAGE if failed else Exit.CLEAN
         words = list(sys.argv[1:] if arguments is None else arguments)
         # Not `app()`, which would end with 1, findings, where a pipe is closed.
         with app.make_context("warpfuzz", words) as context:
@@ -315,40 +285,33 @@ def _exit_code(arguments: list[str] | None) -> int:
     except click.ClickException as error:
         said = io.StringIO()
         error.show(said)
-        _say(said.getvalue().removesuffix("\n"), name="")
+        _complain(said.getvalue().removesuffix("\n"))
         return Exit.USAGE
     except (click.Abort, KeyboardInterrupt):
-        _complain("warpfuzz: stopped")
-        return _INTERRUPTED
+        return _failed("stopped", _INTERRUPTED)
     except UsageError as error:
-        _say(str(error))
-        return Exit.USAGE
+        return _failed(error, Exit.USAGE)
     except DeviceLostError as error:
-        _say(str(error))
-        return Exit.DEVICE_LOST
+        return _failed(error, Exit.DEVICE_LOST)
     except WarpfuzzError as error:
-        _say(str(error))
-        return Exit.INFRASTRUCTURE
+        return _failed(error)
     except BrokenPipeError:
         # Who read the output has enough, as `head` does: no error, and nothing to be said.
         return _PIPE_CLOSED
     except OSError as error:
-        _say(_sentence(error))
-        return Exit.INFRASTRUCTURE
+        return _failed(_sentence(error))
     except Exception as error:
         # Where memory ends, Python's import and the system's loader say so in words of their own.
         unmapped = isinstance(error, ImportError) and "failed to map" in str(error)
         if unmapped or isinstance(error, MemoryError | SystemError):
-            _say("more memory is needed than there is; end other programs, or ask for less")
-            return Exit.INFRASTRUCTURE
+            return _failed("more memory is needed than there is; end other programs, or ask less")
         # Python would end with 1, which says that something was found.
         where = traceback.extract_tb(error.__traceback__)[-1]
-        _say(
+        return _failed(
             f"internal error: {type(error).__name__}: {error!s:.300} ({Path(where.filename).name}, "
             f"line {where.lineno}); this is a fault of warpfuzz, so please report it with the "
             "command"
         )
-        return Exit.INFRASTRUCTURE
 
 
 def _sentence(error: OSError) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 
 from markupsafe import escape
 
-from corpus.entry import MODULE, Entry
+from corpus.finding import MODULE
+from corpus.store import Entry
 from fuzz.campaign.status import TOLD_APART, CampaignStatus, figures
 from fuzz.checks.protocol import BY_MEMBER
 from fuzz.compilers.members import NOWHERE
@@ -49,14 +50,6 @@ class Standing(StrEnum):
         return self not in (Standing.FIXED, Standing.SAME, Standing.SKIPPED)
 
 
-class GateVerdict(StrEnum):
-    """What a gate says of the new compiler."""
-
-    ACCEPT = "ACCEPT"
-    REJECT = "REJECT"
-    UNKNOWN = "UNKNOWN"
-
-
 SOURCES = ("shipped findings", "new programs", "compile time")
 
 
@@ -77,26 +70,25 @@ class GateItem:
         """Whether it is a regression that nobody has explained."""
         return self.standing.speaks_against and not self.known
 
-    @property
-    def path(self) -> str:
-        """The id of a finding that ships with warpfuzz, or the folder of a new one."""
-        if self.entry is None:
-            return ""
-        return self.entry.id if self.source == SOURCES[0] else str(self.entry.path)
-
     def row(self) -> ReportRow:
         """Return it as a report has it."""
         standing, skipped = self.standing, self.known or self.standing is Standing.SKIPPED
+        # The id of a finding that ships with warpfuzz, or the folder of a new one.
+        path, ships = "", self.source == SOURCES[0]
+        if self.entry is not None:
+            path = self.entry.id if ships else str(self.entry.path)
         outcome = "skipped" if skipped else "failure" if self.counts else "passed"
-        group, name = f"warpfuzz.gate.{self.source}", f"{self.path} {self.what}".strip()
-        own = ("standing", "what", "source", "path", "known")
+        group, name = f"warpfuzz.gate.{self.source}", f"{path} {self.what}".strip()
         return ReportRow(
-            data={one: getattr(self, one) for one in own},
+            data={
+                "standing": standing, "what": self.what, "source": self.source, "path": path,
+                "known": self.known,
+            },
             style="bad" if self.counts else "quiet",
             # What is as it was, of more than a hundred, decides nothing.
-            listed=standing.is_news or not (skipped or self.source == SOURCES[0]),
+            listed=standing.is_news or not (skipped or ships),
             test=Test(group, name, 0.0, outcome, standing, self.what),
-        )
+        )  # fmt: skip
 
 
 @dataclass(kw_only=True)
@@ -130,28 +122,28 @@ class GateResult:
     @property
     def regressions(self) -> list[GateItem]:
         """What speaks against the new compiler."""
-        return [one for one in self.compared if one.counts]
+        return [item for item in self.compared if item.counts]
 
     @property
-    def verdict(self) -> tuple[GateVerdict, str]:
+    def verdict(self) -> tuple[str, str]:
         """Return the verdict, and what it rests on."""
-        new, stopped = _name(self.new), "stopped before the end; " * self.stopped
+        new, stopped = self.new.named.replace(" V", " "), "stopped before the end; " * self.stopped
         if found := self.regressions:
-            return GateVerdict.REJECT, f"{stopped}{counted(len(found), 'regression')} in {new}"
+            return "REJECT", f"{stopped}{counted(len(found), 'regression')} in {new}"
         programs, least = self.programs("compared"), self.options.at_least
         said = f"{stopped}no regression found in {new}"
         ran = f"both compilers executed {counted(programs, 'new program')}"
         if not self.programs("compiled"):
             how = "" if self.stopped else "; give it longer (--time)"
-            return GateVerdict.UNKNOWN, f"{said}, but no new program was compiled by both{how}"
+            return "UNKNOWN", f"{said}, but no new program was compiled by both{how}"
         if programs >= least and not self.stopped:
             ran = ran if programs else self.nothing_ran
-            return GateVerdict.ACCEPT, f"{said}; {ran[0].lower()}{ran[1:]}"
+            return "ACCEPT", f"{said}; {ran[0].lower()}{ran[1:]}"
         # The simulated device runs no machine code.
         elsewhere = self.runner == NOWHERE or (self.runner == "sim" and not programs)
         what = "Run it where there is a GPU" if elsewhere else "Give it longer (--time)"
         how = f". {what}, or set the limit with --at-least" * (not self.stopped)
-        return GateVerdict.UNKNOWN, f"{said}, but {ran} of at least {least:,} (--at-least){how}"
+        return "UNKNOWN", f"{said}, but {ran} of at least {least:,} (--at-least){how}"
 
     @property
     def nothing_ran(self) -> str:
@@ -161,10 +153,6 @@ class GateResult:
             f"Nothing was executed ({why}). Both compilers compiled "
             f"{counted(self.programs('compiled'), 'new program')}"
         )
-
-
-def _name(toolchain: Toolchain) -> str:
-    return toolchain.named.replace(" V", " ")
 
 
 # The result
@@ -228,7 +216,7 @@ def write_report(result: GateResult, seed: int, seconds: float) -> None:
             "findings": [one.row().data for one in result.regressions],
             "skipped": result.skipped,
         },
-        tests=unknown if verdict is GateVerdict.UNKNOWN else (),
+        tests=unknown if verdict == "UNKNOWN" else (),
     ).write(**options.picked("json", "junit", "report"))
 
 

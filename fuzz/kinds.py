@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
@@ -19,32 +19,28 @@ from runners.variants import Variant, split_variant
 class KindRow:
     """One kind of finding."""
 
-    style: str = "odd"
-    """Style in the console, by how much harm it does to somebody who relies on the compiler or
-    GPU."""
-    short: str = ""
-    """What fits a column, where the kind's name does not."""
-    shown: str = ""
-    """What titles begin with, where the kind's name says too little."""
-    of_programs: str = ""
-    """What it means of a program that runs, as half a sentence; "" for what says it itself."""
-    of_modules: str = ""
-    """What it means of a module that is assembled."""
-    shrinks: bool = False
-    """Whether a finding of a program is made smaller."""
+    style: str = "odd"  # in the console, by the harm to who relies on the compiler or GPU
+    short: str = ""  # what fits a column, where the kind's name does not
+    shown: str = ""  # what titles begin with, where the kind's name says too little
+    of_programs: str = ""  # what it means of a program that runs; "" for what says it itself
+    of_modules: str = ""  # what it means of a module that is assembled
+    shrinks: bool = False  # a finding of a program is made smaller
     has_culprit: bool = False
     """Whether experiments can tell which step is wrong, without bringing the runner down."""
-    costly: bool = False
-    """Whether it brings a runner down: each run may cost seconds and a new process."""
-    quotes: bool = False
-    """Whether the title of its families ends with what an assembler said."""
-    kills: bool = False
-    """Whether an assembler dies of it: which of the wrong types it is makes no difference."""
-    outcome: Response | None = None
-    """What an assembler does that is wrong whatever it was given."""
+    outcome: Response | None = None  # of an assembler, wrong whatever it was given
     troubles: tuple[Trouble, ...] = ()
     """Troubles of a runner that are called so; the first one stands for all if the runner's
     words are lost."""
+
+    @property
+    def costly(self) -> bool:
+        """Whether it brings a runner down: each run may cost seconds and a new process."""
+        return bool(self.troubles)
+
+    @property
+    def kills(self) -> bool:
+        """Whether an assembler dies of it: which of the wrong types it is makes no difference."""
+        return self.outcome in (Response.HUNG, Response.CRASHED)
 
 
 KINDS = {
@@ -64,22 +60,18 @@ KINDS = {
         style="bad",
         short="rejected",
         of_modules="the assembler rejects it, and the PTX ISA has it.",
-        quotes=True,
     ),
     Kind.INTERNAL: KindRow(
         style="bad",
         shown="rejected with an internal error of ptxas",
         short="internal error",
         of_modules="the assembler fails with a message from its own inside.",
-        quotes=True,
         outcome=Response.INTERNAL,
     ),
     Kind.UNREADABLE: KindRow(
         style="bad",
         of_programs="what came back could not be read.",
         of_modules="the assembler says something that cannot be read.",
-        costly=True,
-        quotes=True,
         outcome=Response.UNREADABLE,
         troubles=(Trouble.CORRUPTED_REPLY,),
     ),
@@ -87,8 +79,6 @@ KINDS = {
         style="worst",
         of_programs="the program did not come to an end in time.",
         of_modules="the assembler does not end.",
-        costly=True,
-        kills=True,
         outcome=Response.HUNG,
         troubles=(Trouble.HANG,),
     ),
@@ -96,22 +86,18 @@ KINDS = {
         style="worst",
         of_programs="the runner's process died.",
         of_modules="the assembler crashes.",
-        costly=True,
-        kills=True,
         outcome=Response.CRASHED,
         troubles=(Trouble.CRASH,),
     ),
     Kind.COMPILE_FAILURE: KindRow(
         style="bad",
         of_programs="a legal program was not compiled.",
-        costly=True,
         troubles=(Trouble.COMPILE_FAILURE,),
     ),
     Kind.LAUNCH_FAILURE: KindRow(
         style="bad",
         of_programs="the device did not run the program to its end.",
         has_culprit=True,
-        costly=True,
         troubles=(Trouble.LAUNCH_FAILURE, Trouble.STICKY_ERROR),
     ),
     Kind.DIVERGENCE: KindRow(
@@ -120,7 +106,6 @@ KINDS = {
         "the program has no undefined behaviour, and its PTX has.",
         shrinks=True,
         has_culprit=True,
-        costly=True,
         troubles=(Trouble.DIVERGENCE,),
     ),
     Kind.FLAKY: KindRow(
@@ -148,10 +133,7 @@ PROVISIONAL = "which instruction is wrong is not known"
 
 
 def is_provisional(case: Case) -> bool:
-    """Whether a finding is named after what it looks like: no experiment told what is wrong.
-
-    Of a divergence the runner itself names the instruction.
-    """
+    """Whether no experiment told what is wrong (of a divergence the runner itself does)."""
     told = case.kind is Kind.DIVERGENCE or WRONG_STEP in case.details
     return KINDS[case.kind].has_culprit and not told
 
@@ -170,10 +152,7 @@ def sentence(case: Case, *, who: str = "", gives: str = "") -> str:
 
 
 def what_is_wrong(case: Case, *, who: str = "") -> str:
-    """Say what is wrong: the instructions, without which condition it is right, the message.
-
-    `who` are the compilers that have it (`fuzz.findings.families.who_has`).
-    """
+    """Say what is wrong, and who has it: the instructions, the condition, the message."""
     identity = case.identity
     what = listed(identity.instructions)
     if is_provisional(case):
@@ -181,17 +160,8 @@ def what_is_wrong(case: Case, *, who: str = "") -> str:
     elif identity.condition:
         joined = " " if identity.condition.startswith(_PREPOSITIONS) else ": "
         what = f"{what}{joined}{identity.condition}"
-    parts = (what, _concrete(case), compiler_words(who))
+    parts = (what, identity.message, compiler_words(who))
     return ": ".join(filter(None, parts)) or str(case.kind)
-
-
-def _concrete(case: Case) -> str:
-    """Return the message of an identity with the numbers that the case has there."""
-    message = case.identity.message
-    said = " ".join(one.message for one in case.runners[-1:])
-    pattern = re.escape(message).replace(r"\#", r"(?:0x[0-9a-f]+|\d+)").replace(r"\ ", r"\s+")
-    found = re.search(pattern, said)
-    return " ".join(found[0].split()) if found else message
 
 
 _PREPOSITIONS = ("in ", "beside ", "behind ", "under ", "with ", "of ")
@@ -220,49 +190,36 @@ def listed(words: Sequence[str]) -> str:
 
 
 class Named(Protocol):
-    """A compiler at a level."""
+    """A compiler at a level: "V13.5.37", 0 to 3."""
 
     @property
     def version(self) -> str:
-        """Version, such as "V13.5.37"."""
+        """With options behind it."""
 
     @property
     def level(self) -> int:
-        """0 to 3."""
+        """As in -O."""
 
 
-def versions_described(members: Sequence[Named], among: Sequence[Named]) -> str:
-    """Name the versions of members, whatever their levels, neighbours together."""
-    return ", ".join(span for span, _ in _spans({one.version: (0,) for one in members}, among))
+def described(members: Sequence[Named], among: Sequence[Named], *, levels: bool = True) -> str:
+    """Name members, those of neighbouring versions `among` all, oldest first, together.
 
-
-def described(members: Sequence[Named], among: Sequence[Named]) -> str:
-    """Name members, neighbouring versions with the same levels together.
-
-    `among` are all members, oldest first: which versions are neighbours.
+    Without `levels`, all levels of a version are one.
     """
-    levels: dict[str, tuple[int, ...]] = {}
+    own: dict[str, tuple[int, ...]] = {}
     for member in members:
-        levels[member.version] = (*levels.get(member.version, ()), member.level)
-    return ", ".join(
-        f"{span} {' '.join(f'-O{level}' for level in sorted(own))}"
-        for ptxas in (True, False)  # what is no ptxas is nobody's neighbour
-        for span, own in _spans(
-            levels, [one for one in among if one.version.startswith("V") is ptxas]
-        )
-    )
-
-
-def _spans(
-    levels: Mapping[str, tuple[int, ...]], among: Sequence[Named]
-) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield neighbouring versions with the same levels and options, and the levels."""
+        own[member.version] = (*own.get(member.version, ()), member.level) if levels else (0,)
 
     def alike(version: str) -> tuple[tuple[int, ...], Variant]:
-        return levels.get(version, ()), split_variant(version)[1]
+        return own.get(version, ()), split_variant(version)[1]
 
-    for (own, _), group in groupby(dict.fromkeys(one.version for one in among), alike):
-        versions = [*group]
-        span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
-        if own:
-            yield span, own
+    words = []
+    for ptxas in (True, False):  # what is no ptxas is nobody's neighbour
+        every = (member.version for member in among)
+        versions = dict.fromkeys(name for name in every if name.startswith("V") is ptxas)
+        for (found, _), group in groupby(versions, alike):
+            first, *others = group
+            span = [f"{first} to {others[-1]}" if others else first]
+            span += [f"-O{level}" for level in sorted(found) if levels]
+            words += [" ".join(span)] if found else []
+    return ", ".join(words)

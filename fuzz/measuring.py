@@ -6,7 +6,7 @@ programs of one multiplication each. Images are compared in this process, or in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
@@ -16,24 +16,14 @@ from numpy.typing import NDArray
 
 from fuzz.runner import made_here
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa.formats import FormatKind
-from oracle.isa.forms import Form
+from oracle.isa.forms import LANES, Form, FormatKind
 from oracle.isa.lookup import chunks_of, figures_of
-from oracle.isa.matrices import LANES
 from oracle.isa.targets import Module, parse_release
 from oracle.layouts.lane_fragments import pack, rows_met, unpack
 from oracle.layouts.storage import Tile, read, write
-from oracle.measuring.dots import Dots
-from oracle.measuring.doubles import canonical_rule, double_probes, fit_doubles
 from oracle.measuring.inference import Contradiction, Fit, MeasuredFigure, ProbeEvidence, fit
-from oracle.measuring.probes import float_probes
-from oracle.measuring.units import (
-    OVERFLOWS,
-    MeasuredUnit,
-    exact_tiles,
-    multiplied,
-    random_tiles,
-)
+from oracle.measuring.probes import Dots, double_probes, float_probes
+from oracle.measuring.units import MeasuredUnit, exact_tiles, multiplied, random_tiles
 from oracle.models import (
     CompilerRange,
     Confidence,
@@ -45,21 +35,23 @@ from oracle.models import (
     ScalarDot,
     TruncatedDot,
 )
-from oracle.models.model import exact_name
-from oracle.program.ops import product_of
+from oracle.models.figures import allowed_of, exact_name
 from oracle.program.program import Program
+from oracle.program.steps import product_of
 from runners.emission import emit_all
 from runners.protocol import Compiled, Failure, Images, Runner
 from strategies.programs.single_instruction import buffers_of, single_instruction
 
 Array = NDArray[Any]
+AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot)
 
 _BATCH = 8192
 """Images of one launch: enough to fill a GPU, and few enough to bound memory at 32 MiB."""
-CHUNK = 4096
-"""Images that are made, run and compared together."""
-_SHOWN = 32
-"""Differing dot products of a chunk that are kept, to be explained."""
+CHUNK = 4096  # Images that are made, run and compared together
+_SHOWN, _KEPT = 32, 256
+"""Differing dot products of a chunk, and of a round, that are kept to be explained."""
+_EXACT_IMAGES, _SCALAR_IMAGES = 64, 1024
+_ROUNDS = 3  # How often a unit is fitted again with random images that contradicted its figures
 
 
 class ReadyProduct:
@@ -77,8 +69,8 @@ class ReadyProduct:
         """Load A, B and C, multiply, store D: each lies in a buffer of its own."""
 
     def _tile(self, operand: str) -> Tile:
-        load_a, load_b, load_c, *_, store = self.program.steps
-        access: Any = {"a": load_a, "b": load_b, "c": load_c, "d": store}[operand]
+        # Metadata lie between C and the product; D is stored last.
+        access: Any = self.program.steps[{"a": 0, "b": 1, "c": 2, "d": -1}[operand]]
         tile: Tile = access.tile
         return tile
 
@@ -102,7 +94,6 @@ class ReadyProduct:
         return images
 
     def _placed(self, met: Array, images: Images) -> Array:
-        """Return B of which A meets some rows, and write the metadata that say which."""
         form, offset = self.form, self.program.offset("e")
         pairs = np.resize(np.array(chunks_of(form), np.uint32), len(images))
         metadata = np.repeat(pairs[:, None] * np.uint32(0x1111_1111), LANES, axis=1)
@@ -154,10 +145,8 @@ class ProbedDevice:
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
     def dots(self, form: Form, dots: Dots) -> Array:
-        """Return what the device makes of dot products, patterns (count,).
-
-        They lie on the diagonals of matrices, each with a row and a column of its own.
-        """
+        """Return what the device makes of dot products, patterns (count,)."""
+        # They lie on the diagonals of matrices, each with a row and a column of its own.
         shape, size = form.stored.shape, min(form.shape.m, form.shape.n)
         count = -(-len(dots) // size)
         a = np.zeros((count, shape.m, shape.k), dots.a.dtype)
@@ -168,56 +157,37 @@ class ProbedDevice:
         return np.asarray(self.multiply(form, a, b, c)[tile, place, place])
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProbeTask:
+class ProbeTask(NamedTuple):
     """Random images of one form."""
 
     form: Form
     model: Model
-    count: int
+    images: int
     seed: int
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class UnitOutcome:
+class UnitOutcome(NamedTuple):
     """What became of them."""
 
     images: int
-    differing: int
-    """Images in which the device returned something else than the model."""
+    differing: int  # Images in which the device returned something else than the model
     dots: tuple[Array, Array, Array, Array]
     """Rows of some dot products that differ, (count, k), the columns, and C and D."""
 
 
 def confirm(task: ProbeTask, device: ProbedDevice) -> UnitOutcome:
     """Compare the device with the model on random images."""
-    a, b, c = random_tiles(task.form, task.count, task.seed)
+    a, b, c = random_tiles(task.form, task.images, task.seed)
     d = device.multiply(task.form, a, b, c)
     different = multiplied(task.form, a, b, c, task.model) != d
     tile, row, column = (index[:_SHOWN] for index in np.nonzero(different))
     dots = a[tile, row], b[tile, :, column], c[tile, row, column], d[tile, row, column]
-    differing = int(np.count_nonzero(different.any(axis=(1, 2))))
-    return UnitOutcome(images=len(c), differing=differing, dots=dots)
+    return UnitOutcome(len(c), int(np.count_nonzero(different.any(axis=(1, 2)))), dots)
 
 
 def confirmed_there(task: ProbeTask) -> UnitOutcome:
     """Compare the device of this process of a pool with the model."""
     return confirm(task, made_here())
-
-
-_EXACT_IMAGES = 64
-_SCALAR_IMAGES = 1024
-_SCALAR_ORDERS = ("serial", "pairs")
-"""Ways in which a `ScalarDot` may add its products up."""
-_ROUNDS = 3
-"""How often a unit is fitted again with random images that contradicted its figures."""
-
-
-class FigureOrigin(NamedTuple):
-    """Where the figures of a measurement are from."""
-
-    source: str = ""
-    confidence: Confidence = Confidence.MEASURED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,8 +196,7 @@ class MeasuredResult(Fit):
 
     unit: MeasuredUnit
     probes: int
-    images: int = 0
-    """Random images that agree with the figures."""
+    images: int = 0  # Random images that agree with the figures
 
 
 class Measurer:
@@ -248,65 +217,101 @@ class Measurer:
 
     def measure(self, units: Sequence[MeasuredUnit]) -> Iterator[MeasuredResult]:
         """Return what is found out of each unit, as it is confirmed."""
-        dots = [unit for unit in units if unit.kind == "dot"]
-        evidence = []
-        for unit in dots:
-            probes = float_probes(unit.types, unit.first.stored.shape.k)
-            returned = self.device.dots(unit.first, probes)
-            evidence.append(ProbeEvidence(unit.types, probes, returned))
-        fits = self.map_fits(fit, evidence, [unit.first.stored.shape.k for unit in dots])
-        for unit, found, seen in zip(dots, fits, evidence, strict=True):
-            yield self._dot(unit, seen, found)
+        # Of f64 there is one set of figures for all roundings.
         doubles = [unit for unit in units if unit.kind == "double"]
-        if doubles:
-            yield self._doubles(doubles)
+        fitted = [[unit] for unit in units if unit.kind == "dot"] + [doubles] * bool(doubles)
+        evidence = list(map(self._evidence, fitted))
+        for some, seen, found in zip(fitted, evidence, self.map_fits(fit, evidence), strict=True):
+            yield self._fitted(some, seen, found)
         for unit in units:
             form = unit.first
             if unit.kind == "scalar":
                 # In which order four products are added up in scalar arithmetic, if they are.
                 row = self.known.scalar_for(form)
                 tiles = random_tiles(form, _SCALAR_IMAGES, self.seed)
-                yield self._chosen(unit, "order", row and row.order.value, _SCALAR_ORDERS, tiles)
+                values = allowed_of(ScalarDot)["order"].words
+                yield self._chosen(unit, "order", row and row.order.value, values, tiles)
             elif unit.kind == "exact":
                 name, tiles = exact_name(form), exact_tiles(form, _EXACT_IMAGES)
-                yield self._chosen(unit, name, self.known.exact.values.get(name), OVERFLOWS, tiles)
+                values = allowed_of(ExactSum)[name].words
+                yield self._chosen(unit, name, self.known.exact.values.get(name), values, tiles)
 
-    def _dot(self, unit: MeasuredUnit, evidence: ProbeEvidence, found: Fit) -> MeasuredResult:
-        row = self.known.find_dot(unit.first)
-        known = {} if row is None else row.values
+    def _evidence(self, units: Sequence[MeasuredUnit]) -> ProbeEvidence:
+        types, depth = units[0].types, units[0].first.stored.shape.k
+        is_double = units[0].kind == "double"
+        dots = double_probes(depth) if is_double else float_probes(types, depth)
+        returned = np.concatenate([self.device.dots(unit.first, dots) for unit in units])
+        roundings = tuple(unit.first.rounding or "rn" for unit in units)
+        return ProbeEvidence(types, dots, returned, roundings)
+
+    def _fitted(
+        self, units: Sequence[MeasuredUnit], evidence: ProbeEvidence, found: Fit
+    ) -> MeasuredResult:
+        unit, forms = units[0], tuple(form for unit in units for form in unit.forms)
+        if unit.kind == "double":
+            unit = MeasuredUnit(name=unit.types, types=unit.types, forms=forms)
+        row = self.known.doubles if unit.kind == "double" else self.known.find_dot(unit.first)
+        known = {} if row is None else dict(row.values)
+        if isinstance(known.get("nan"), NanRule) and known["nan"].order:
+            # Where payloads are kept, the word without one does not matter.
+            known["nan"] = replace(known["nan"], canonical=NanRule.canonical)
+
+        def result() -> MeasuredResult:
+            figures = {name: replace(one, known=known.get(name)) for name, one in its.items()}
+            return MeasuredResult(
+                unit=unit, probes=len(evidence.returned), figures=figures,
+                contradiction=found.contradiction,
+            )  # fmt: skip
+
         for _ in range(_ROUNDS):
-            result = self._result(unit, len(evidence.dots), found, known)
+            its = found.figures
             if found.contradiction is not None:
-                return result
-            wrong = self._differing(result)
+                return result()
+            wrong = self._differing(result())
             if not wrong:
-                return replace(result, images=self.images)
+                return replace(result(), images=self.images)
+            if unit.kind == "double":
+                break
             # What random images showed is evidence, too.
             a, b, c, d = (
-                np.concatenate(each)[:256]
+                np.concatenate(each)[:_KEPT]
                 for each in zip(*(one.dots for one in wrong), strict=True)
             )
             dots = evidence.dots.plus(Dots(family=("random images",) * len(c), a=a, b=b, c=c))
-            returned = np.concatenate([evidence.returned, d])
-            evidence = ProbeEvidence(evidence.types, dots, returned)
-            found = fit(evidence, unit.first.stored.shape.k)
-        result = self._result(unit, len(evidence.dots), found, known)
-        contradiction = found.contradiction or _first(wrong, unit.first)
-        return replace(result, figures={}, contradiction=contradiction)
+            evidence = replace(evidence, dots=dots, returned=np.append(evidence.returned, d))
+            found = fit(evidence)
+        refusal = found.contradiction or _first(wrong, unit.first)
+        return replace(result(), figures={}, contradiction=refusal)
 
-    def _result(
-        self, unit: MeasuredUnit, probes: int, found: Fit, known: Mapping[str, Any]
+    def _chosen(
+        self,
+        unit: MeasuredUnit,
+        name: str,
+        known: Any,
+        values: Sequence[str],
+        tiles: tuple[Array, Array, Array],
     ) -> MeasuredResult:
-        figures = {
-            name: replace(figure, known=known.get(name)) for name, figure in found.figures.items()
+        returned = self.device.multiply(unit.first, *tiles)
+
+        def result(figure: MeasuredFigure) -> MeasuredResult:
+            return MeasuredResult(unit=unit, probes=returned.size, figures={name: figure})
+
+        models = {one: self._by(result(MeasuredFigure(value=one))) for one in values}
+        counts = {
+            one: int(np.count_nonzero(multiplied(unit.first, *tiles, model) != returned))
+            for one, model in models.items()
         }
-        return MeasuredResult(
-            unit=unit, probes=probes, figures=figures, contradiction=found.contradiction
+        best = min(values, key=counts.__getitem__)
+        others = tuple(one for one in values if one != best and counts[one] == counts[best])
+        found = result(
+            MeasuredFigure(value=best, others=others, refuting=max(counts.values()), known=known)
         )
+        if wrong := self._differing(found):
+            return replace(found, figures={}, contradiction=_first(wrong, unit.first))
+        return replace(found, images=self.images)
 
     def _by(self, result: MeasuredResult) -> Model:
-        """Return the known model with the figures of a result."""
-        unit: Any = unit_of_model(result, FigureOrigin())
+        unit: Any = unit_of_model(result)
         match result.unit.kind:
             case "dot":
                 return replace(self.known, dots=(unit,))
@@ -317,72 +322,15 @@ class Measurer:
         return replace(self.known, exact=replace(self.known.exact, **unit))
 
     def _differing(self, result: MeasuredResult) -> list[UnitOutcome]:
-        """Return which random images contradict the figures of a result."""
-        unit, model = result.unit, self._by(result)
+        forms, model = result.unit.forms, self._by(result)
         tasks = [
             ProbeTask(
-                form=unit.forms[number % len(unit.forms)],
-                model=model,
-                count=min(CHUNK, self.images - number * CHUNK),
-                seed=(self.seed << 32) + number,
+                forms[number % len(forms)], model, min(CHUNK, self.images - number * CHUNK),
+                (self.seed << 32) + number,
             )
             for number in range(-(-self.images // CHUNK))
-        ]
+        ]  # fmt: skip
         return [one for one in self.confirmer(tasks) if one.differing]
-
-    def _confirmed(self, result: MeasuredResult) -> MeasuredResult:
-        """Return a result with its random images, or refused with the first that contradicts."""
-        if wrong := self._differing(result):
-            return replace(result, figures={}, contradiction=_first(wrong, result.unit.first))
-        return replace(result, images=self.images)
-
-    def _doubles(self, units: list[MeasuredUnit]) -> MeasuredResult:
-        """Return what is found out of f64: one set of figures for all of its roundings."""
-        dots = double_probes(units[0].first.shape.k)
-        found = fit_doubles(
-            dots,
-            {unit.first.rounding or "rn": self.device.dots(unit.first, dots) for unit in units},
-        )
-        known = {} if self.known.doubles is None else dict(self.known.doubles.values)
-        if known:
-            known["nan"] = canonical_rule(known["nan"])
-
-        def plain(value: Any) -> Any:
-            return canonical_rule(value) if isinstance(value, NanRule) else value
-
-        figures = {
-            name: replace(one, value=plain(one.value), others=tuple(map(plain, one.others)))
-            for name, one in found.figures.items()
-        }
-        forms = tuple(form for unit in units for form in unit.forms)
-        whole = MeasuredUnit(name=units[0].types, types=units[0].types, forms=forms)
-        probes = len(dots) * len(units)
-        result = self._result(whole, probes, replace(found, figures=figures), known)
-        return result if found.contradiction is not None else self._confirmed(result)
-
-    def _chosen(
-        self,
-        unit: MeasuredUnit,
-        name: str,
-        known: Any,
-        values: Sequence[str],
-        tiles: tuple[Array, Array, Array],
-    ) -> MeasuredResult:
-        """Return the figure with whose value is made what the device returned."""
-        returned = self.device.multiply(unit.first, *tiles)
-
-        def result(value: str, **more: Any) -> MeasuredResult:
-            figure = MeasuredFigure(value=value, **{"others": (), "refuting": 0, **more})
-            return MeasuredResult(
-                unit=unit, probes=returned.size, figures={name: figure}, contradiction=None
-            )
-
-        made = {one: multiplied(unit.first, *tiles, self._by(result(one))) for one in values}
-        counts = {value: int(np.count_nonzero(one != returned)) for value, one in made.items()}
-        best = min(values, key=lambda one: counts[one])
-        others = tuple(one for one in values if one != best and counts[one] == counts[best])
-        refuting = max(counts.values())
-        return self._confirmed(result(best, others=others, refuting=refuting, known=known))
 
 
 def _first(wrong: Sequence[UnitOutcome], form: Form) -> Contradiction:
@@ -395,7 +343,7 @@ def _first(wrong: Sequence[UnitOutcome], form: Form) -> Contradiction:
 
 
 def unit_of_model(
-    result: MeasuredResult, origin: FigureOrigin
+    result: MeasuredResult, source: str = "", confidence: Confidence = Confidence.MEASURED
 ) -> TruncatedDot | ScalarDot | DoubleChain | dict[str, Figure[Any]]:
     """Return the unit of a model that has the figures of a result; of integers the figures."""
     figures: dict[str, Any] = {}
@@ -403,8 +351,7 @@ def unit_of_model(
         if one.chosen is not None:
             others = len(one.others)
             said = f"; {others} other values give the same for every probe" if others else ""
-            source = f"{origin.source}{said}"
-            figures[name] = Figure(value=one.chosen, confidence=origin.confidence, source=source)
+            figures[name] = Figure(one.chosen, confidence, f"{source}{said}")
     unit = result.unit
     if unit.kind == "exact":
         return figures
@@ -414,11 +361,13 @@ def unit_of_model(
     return kind(instruction=figures_of(unit.first), types=unit.types, shapes=unit.shapes, **figures)
 
 
-def measured_model(target: str, results: Sequence[MeasuredResult], origin: FigureOrigin) -> Model:
+def measured_model(
+    target: str, results: Sequence[MeasuredResult], source: str, confidence: Confidence
+) -> Model:
     """Return the model that a measurement found; what was refused or not asked is not in it."""
-    found = [(one, unit_of_model(one, origin)) for one in results if one.figures]
-    units, exact = [unit for _, unit in found], dict[str, Figure[str]]()
-    for result, unit in found:
+    units = [(one, unit_of_model(one, source, confidence)) for one in results if one.figures]
+    exact = dict[str, Figure[str]]()
+    for result, unit in units:
         for name, figure in unit.items() if isinstance(unit, dict) else ():
             if exact.setdefault(name, figure).value != figure.value:
                 raise UsageError(
@@ -427,9 +376,9 @@ def measured_model(target: str, results: Sequence[MeasuredResult], origin: Figur
                 )
     return Model(
         target=target, base=target,
-        dots=tuple(unit for unit in units if isinstance(unit, TruncatedDot)),
-        scalars=tuple(unit for unit in units if isinstance(unit, ScalarDot)),
-        doubles=next((unit for unit in units if isinstance(unit, DoubleChain)), None),
+        dots=tuple(unit for _, unit in units if isinstance(unit, TruncatedDot)),
+        scalars=tuple(unit for _, unit in units if isinstance(unit, ScalarDot)),
+        doubles=next((unit for _, unit in units if isinstance(unit, DoubleChain)), None),
         exact=ExactSum(**exact),
     )  # fmt: skip
 
@@ -458,11 +407,7 @@ def joined_model(measured: Sequence[tuple[str, Model]]) -> Model:
     )
 
 
-AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot)
-
-
 def _ranged(releases: Sequence[str], rows: Sequence[tuple[AnyDot, ...]]) -> tuple[AnyDot, ...]:
-    """Return each row once for every range of compilers that agree about it."""
     by_unit: dict[tuple[str, str, tuple[str, ...]], dict[str, AnyDot]] = {}
     for release, its in zip(releases, rows, strict=True):
         for row in its:
@@ -475,14 +420,11 @@ def _ranged(releases: Sequence[str], rows: Sequence[tuple[AnyDot, ...]]) -> tupl
         filled = [[release for release, _ in some] for values, some in groups if values is not None]
         for group in filled:
             row = unit[group[-1]]
-            if len(filled) == 1 and not _is_expansion(row):
+            # Several instructions compute these, which a compiler chose.
+            is_expansion = isinstance(row, ScalarDot) or row.sums or row.addend.value == "last"
+            if len(filled) == 1 and not is_expansion:
                 made.append(row)
             else:
                 first, last = (parse_release(group[index]) for index in (0, -1))
                 made.append(replace(row, compilers=CompilerRange(first=first, last=last)))
     return tuple(made)
-
-
-def _is_expansion(row: TruncatedDot | ScalarDot) -> bool:
-    """Whether several instructions compute it, which a compiler chose."""
-    return isinstance(row, ScalarDot) or row.sums is not None or row.addend.value == "last"

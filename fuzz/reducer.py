@@ -191,11 +191,9 @@ class Reducer:
         self._declare_less()
 
     def _takes(self, text: str) -> bool:
-        """Tell whether a text still shows it."""
         return self._ask(text, lambda: self._holds(text))
 
     def _ask(self, asked: object, holds: Callable[[], bool]) -> bool:
-        """Tell whether something holds that was not refused before."""
         if asked in self._refused:
             return False
         if time.monotonic() > self.end:
@@ -209,7 +207,6 @@ class Reducer:
         return False
 
     def _try(self, pieces: Sequence[Piece]) -> bool:
-        """Take other pieces, if it still holds with them."""
         text = "\n".join(words for words, _ in pieces) + "\n"
         if (self._legal and not is_legal(text)) or not self._takes(text):
             return False
@@ -217,7 +214,6 @@ class Reducer:
         return True
 
     def _with(self, start: int, end: int, *pieces: Piece) -> Sequence[Piece]:
-        """Return the pieces with others in place of some."""
         return [*self._pieces[:start], *pieces, *self._pieces[end:]]
 
     def _drop_functions(self) -> None:
@@ -238,7 +234,6 @@ class Reducer:
                 place = max(0, place - 2)
 
     def _drop_parts(self) -> None:
-        """Take away runs of parts, halves first, until no single one can go."""
         size = max(1, sum(free for _, free in self._pieces) // 2)
         while True:
             dropped, last = False, len(self._pieces)
@@ -362,7 +357,6 @@ class Reducer:
         return types.get(register) or types.get(register.rstrip("0123456789"), "")
 
     def _declare_less(self) -> None:
-        """Take away registers and parameters that nothing names, and join declarations."""
         lines = [words for words, free in self._pieces if free and not words.startswith(".reg")]
         used = set(_WORD.findall("\n".join(lines)))
         used |= {f"{name.rstrip('0123456789')}<" for name in used}
@@ -390,7 +384,6 @@ class Reducer:
 
 
 def _single(guard: str, opcode: str, rest: str) -> Iterator[str]:
-    """Yield loads and stores of one element in place of a vector."""
     found, many = _VECTOR.search(rest), _COUNTED.search(opcode)
     width = _ELEMENT.search(opcode)
     if found is None or many is None or width is None or "]" not in rest:
@@ -404,7 +397,6 @@ def _single(guard: str, opcode: str, rest: str) -> Iterator[str]:
 
 
 def _before(name: str, names: Iterable[str]) -> list[str]:
-    """Return the first different ones of some names, up to one of them."""
     return list(takewhile(name.__ne__, islice(dict.fromkeys(names), _OTHERS)))
 
 

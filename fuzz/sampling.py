@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from oracle.bounds.permission import permitted
 from oracle.isa.targets import DEFAULT_TARGET, Module
-from oracle.program.image import locate
-from oracle.program.program import Program, walk
+from oracle.program.program import Program, locate, walk
 from runners.emission import emit
 from strategies.contents import Recipe, expand
 from strategies.rounds import Strategy, filled_programs

@@ -2,10 +2,6 @@
 
 `shrink` takes steps out of the program and values out of its image while the case fails in the
 same way, and says how far it came. `strategies.simplification` proposes what may be simpler.
-
-Hypothesis' shrinker makes drawn choices smaller, with a cap of its own. Here the program itself is
-made smaller, so that one from a corpus or written by hand shrinks as well, many candidates go to
-the device in one batch, and "nothing can be taken away" is a statement about the case.
 """
 
 from __future__ import annotations
@@ -20,36 +16,32 @@ from itertools import accumulate, islice
 import numpy as np
 
 from corpus import Kind, ShrinkStatus
-from fuzz.findings.replay import Subject, replays_of
-from fuzz.findings.verdicts import judge, worst_of
+from fuzz.diagnosis.experiments import ExperimentDevice
+from fuzz.findings.verdicts import Subject, judge, replays_of
 from fuzz.kinds import KINDS
 from fuzz.reducer import OutOfTimeError
-from fuzz.runner import OpenRunner, kind_of_failure
+from fuzz.runner import OpenRunner
 from oracle.errors import UsageError
 from oracle.isa.targets import Module
 from oracle.program.definedness import undefined
 from oracle.program.program import Program
-from runners.emission import emit, emit_all
-from runners.isolation import isolate
+from runners.emission import emit
 from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, Runner, Trouble
+from runners.protocol import Runner
 from runners.ptx_text import with_kernel_of
 from strategies.matrices import Cells, Ids, Image, cells_of
 from strategies.simplification.examples import Example, shows_something, visit
-from strategies.simplification.isolation import isolated, loaded, stored
 from strategies.simplification.lane_code import code_alone, smaller_code
 from strategies.simplification.steps import (
     drops,
-    is_costly,
     less_shared,
-    metadata_words,
-    plain_all,
-    plain_one,
+    loaded,
+    plain_matrices,
     plainer_accesses,
     plainer_metadata,
+    stored,
     trims,
     unwraps,
-    with_plain_metadata,
 )
 from strategies.simplification.values import CHOICES, dots, gathered, replaced, simpler_values
 
@@ -75,33 +67,19 @@ def shrink(
         return all(kind is wanted for kind in again)
 
     if always():
-        with suppress(StoppedFailingError):
-            try:
-                _to_the_end(trials)
-                status = ShrinkStatus.COMPLETE
-            except OutOfTimeError:
-                status = ShrinkStatus.CAPPED
-            if always():
-                trials.status = status
+        try:
+            before = None
+            while before is not (before := trials.best):
+                shrink_program(trials)
+                shrink_contents(trials)
+            status = ShrinkStatus.COMPLETE
+        except OutOfTimeError:
+            status = ShrinkStatus.CAPPED
+        if always():
+            trials.status = status
     if trials.status is ShrinkStatus.FLAKY:
         trials.best = trials.first
     return trials
-
-
-def _to_the_end(trials: Trials) -> None:
-    """Shrink program and contents in turn until neither gets smaller, each change by itself."""
-    while True:
-        at = trials.best
-        shrink_program(trials)
-        shrink_contents(trials)
-        if trials.best is at:
-            if trials.apart:
-                return
-            # What was asked in company may have been answered so because of it.
-            trials.go_apart()
-            _zero_cells(trials, cells_of(at.program))
-            if trials.best is at and not shrink_program(trials):
-                return
 
 
 # The program
@@ -110,13 +88,12 @@ Reduction = Callable[[Example], Iterator[Example]]
 """Smaller examples in place of one, the most promising first."""
 
 _SINGLE: tuple[Reduction, ...] = (
-    plain_all,
     partial(drops, size=1),
     unwraps,
     smaller_code,
     less_shared,
     plainer_metadata,
-    plain_one,
+    plain_matrices,
     plainer_accesses,
     stored,
     trims,
@@ -125,33 +102,30 @@ _COMPILED = 16
 """Most programs of one module; what follows a success is compiled in vain."""
 
 
-def shrink_program(trials: Trials) -> bool:
+def shrink_program(trials: Trials) -> None:
     """Make the program of the smallest example smaller until no single change does.
 
     In the end no step can go, and no stride, offset, layout or state space can become the default.
-    Every change takes away a step, something that is not the default, or bytes. Returns whether
-    anything was changed; OutOfTimeError may end it.
+    Every change takes away a step, something that is not the default, or bytes. OutOfTimeError
+    may end it.
     """
-    before = trials.best
-    alone: Reduction = partial(isolated, target=trials.target)
     given: Reduction = partial(loaded, target=trials.target)
     code: Reduction = partial(code_alone, target=trials.target)
-    for reduction in (code, alone, given, plain_all):
+    for reduction in (code, given, plain_matrices):
         _reduce(trials, reduction)
     size = sum(1 for _ in visit(trials.best.program.steps)) // 2
     while size > 1:
         _reduce(trials, partial(drops, size=size))
         size //= 2
     while True:
-        at, apart = trials.best, trials.apart
-        for reduction in (alone, given, *_SINGLE):
+        at = trials.best
+        for reduction in (given, *_SINGLE):
             _reduce(trials, reduction)
-        if trials.best is at and trials.apart is apart:
-            return trials.best is not before
+        if trials.best is at:
+            return
 
 
 def _reduce(trials: Trials, reduction: Reduction) -> None:
-    """Take what a reduction offers until nothing of it fails."""
     begin: int | None = 0
     while begin is not None:
         # What stands before the last success did not do then; it comes last.
@@ -173,7 +147,6 @@ def _reduce(trials: Trials, reduction: Reduction) -> None:
 
 
 def _offered(best: Example, reduction: Reduction, begin: int) -> Iterator[tuple[int, Example]]:
-    """Iterate over what a reduction offers, each once and numbered, from a number on."""
     found = set[object]()
     before: list[tuple[int, Example]] = []
     for index, example in enumerate(reduction(best)):
@@ -195,19 +168,17 @@ _DOTS = 2
 """Most dot products for which sums are drawn; of a fault in one there is rarely a second."""
 
 
-def shrink_contents(trials: Trials) -> bool:
+def shrink_contents(trials: Trials) -> None:
     """Make the image of the smallest example smaller until no change of one cell does.
 
-    In the end no cell alone can become zero. Returns whether anything was changed; OutOfTimeError
-    may end it.
+    In the end no cell alone can become zero. OutOfTimeError may end it.
     """
-    cells, before = cells_of(trials.best.program), trials.best
+    cells = cells_of(trials.best.program)
     # What is large goes first.
     for parts in cells.groups():
         _zero(trials, cells, parts)
     while True:
-        at, apart = trials.best, trials.apart
-        _plain_metadata(trials)
+        at = trials.best
         _zero_cells(trials, cells)
         # Terms go while the failure stays; every step leaves fewer elements that are not zero.
         for dot in dots(cells, trials.best.image):
@@ -219,8 +190,8 @@ def shrink_contents(trials: Trials) -> bool:
             for dot in islice(dots(cells, at.image), _DOTS):
                 ways = replaced(replace(dot, image=trials.best.image))
                 any(_first_of(trials, images) for images in ways)
-        if trials.best is at and trials.apart is apart:
-            return trials.best is not before
+        if trials.best is at:
+            return
 
 
 def _zero_cells(trials: Trials, cells: Cells) -> None:
@@ -241,22 +212,11 @@ def _zero_cells(trials: Trials, cells: Cells) -> None:
 def _zero(trials: Trials, cells: Cells, groups: Sequence[Ids]) -> bool:
     left = np.zeros(len(cells.starts), np.bool_)
     left[cells.nonzero(trials.best.image)] = True
-    return _change(trials, cells.without, [group for group in groups if left[group].any()])
-
-
-def _plain_metadata(trials: Trials) -> None:
-    """Let metadata that the image holds be plain: all words, halves, and in the end single ones."""
-    words = metadata_words(trials.best.program)
-    size = len(words)
-    while size:
-        left = words[is_costly(trials.best.image)[words].any(axis=1)]
-        parts = [left[start : start + size].ravel() for start in range(0, len(left), size)]
-        _change(trials, with_plain_metadata, parts)
-        size //= 2
+    some = [group for group in groups if left[group].any()]
+    return _together(trials, [*enumerate(partial(cells.without, ids=group) for group in some)])
 
 
 def _simplify_values(trials: Trials, cells: Cells) -> None:
-    """Replace values of the smallest example by the simplest that do, as many as go together."""
     simpler = True
     while simpler:
         image = trials.best.image
@@ -269,15 +229,6 @@ def _simplify_values(trials: Trials, cells: Cells) -> None:
                 for value in simpler_values(cells.types[cell], cells.value(image, cell))
             ],
         )
-
-
-def _change(trials: Trials, change: Callable[[Image, Ids], Image], groups: Sequence[Ids]) -> bool:
-    """Change groups of cells or bytes, as many of them as go together; return whether any did."""
-
-    def changed(group: Ids) -> Callable[[Image], Image]:
-        return lambda image: change(image, group)
-
-    return _together(trials, [*enumerate(map(changed, groups))])
 
 
 def _together(trials: Trials, changes: Sequence[tuple[int, Callable[[Image], Image]]]) -> bool:
@@ -313,17 +264,11 @@ def _first_of(trials: Trials, images: Iterable[Image]) -> bool:
 
 # What fails
 
-_FAILED_RUNS = 12
-"""Failed runs of one batch after which what is undecided counts as a match: one image among 64
-that brings the runner down takes 7."""
-
 
 class RunnerVerdicts:
     """Tells the verdicts of subjects by running them, for `shrink`.
 
     Subjects with the same module and one copy each go to the runner as one batch of images.
-    Different programs are compiled as kernels of one module; where that fails, and where a
-    module is not what the program is emitted as, each by itself.
     """
 
     def __init__(self, opened: OpenRunner | Runner) -> None:
@@ -335,68 +280,25 @@ class RunnerVerdicts:
         Raises DeviceLostError if the device is gone, and InfrastructureError if something is
         missing that the runner needs.
         """
-        groups: dict[tuple[Program, str], list[int]] = {}
-        for index, subject in enumerate(candidates):
-            groups.setdefault((subject.program, subject.module.ptx), []).append(index)
+        first = candidates[0]
         kinds: list[Kind | None] = [None] * len(candidates)
-        firsts = [candidates[members[0]] for members in groups.values()]
-        together = self._together(firsts) if len(firsts) > 1 else None
-        for number, members in enumerate(groups.values()):
-            module = firsts[number].module
-            code, entry = together or self._runner.compile(module), module.kernels[0].entry
-            entry = entry if together is None else f"kernel_{number}"
-            found = self._run([candidates[index] for index in members], code, entry)
-            for index, kind in zip(members, found, strict=True):
-                kinds[index] = kind
-        return kinds
-
-    def _together(self, subjects: Sequence[Subject]) -> Compiled | None:
-        """Compile programs as kernels of one module; None if that is not to be had."""
-        into = Module.named(subjects[0].module.target, subjects[0].module.version)
-        for one in subjects:
-            if emit(one.program, module=into, entry=one.module.kernels[0].entry) != one.module:
-                return None
-        programs = {f"kernel_{index}": one.program for index, one in enumerate(subjects)}
-        compiled = self._runner.compile(emit_all(programs, module=into))
-        return None if isinstance(compiled, Failure) else compiled
-
-    def _run(
-        self, subjects: Sequence[Subject], code: Compiled | Failure, entry: str
-    ) -> Sequence[Kind | None]:
-        if isinstance(code, Failure):
-            return [_kind(code)] * len(subjects)
-        if any(subject.copies > 1 for subject in subjects):
+        groups: dict[object, list[int]] = {}
+        for index, one in enumerate(candidates):
             # What fails in some places only needs the launch in which it was seen.
-            return [self._copies(subject, code, entry) for subject in subjects]
-        program, target = subjects[0].program, code.oracle_target
-        images = np.stack([subject.image for subject in subjects])
-        ran = self._runner.run(code, images, entry=entry)
-        if not isinstance(ran, Failure):
-            return judge(program, images, ran.images, target=target)
-        if len(images) == 1:
-            return [_kind(ran)]
-        isolation = isolate(self._runner, code, images, entry=entry, limit=_FAILED_RUNS)
-        found: list[Kind | None] = [None] * len(subjects)
-        sound = np.flatnonzero(isolation.ran)
-        verdicts = judge(program, images[sound], isolation.images[sound], target=target)
-        for index, verdict in zip(sound.tolist(), verdicts, strict=True):
-            found[index] = verdict
-        for culprit in isolation.culprits:
-            found[culprit.index] = _kind(culprit.failure)
-        return found
-
-    def _copies(self, subject: Subject, code: Compiled, entry: str) -> Kind | None:
-        ran = self._runner.run(code, subject.images, entry=entry)
-        if isinstance(ran, Failure):
-            return _kind(ran)
-        different = np.unique(ran.images, axis=0)
-        images = subject.images[: len(different)]
-        return worst_of(judge(subject.program, images, different, target=code.oracle_target))
-
-
-def _kind(failure: Failure) -> Kind | None:
-    """Return what a failure is called; None where the runner cannot do it by design."""
-    return None if failure.trouble is Trouble.UNSUPPORTED else kind_of_failure(failure)
+            own = index if one.copies > 1 else 0
+            groups.setdefault((one.program, one.module.ptx, own), []).append(index)
+        device = ExperimentDevice(self._runner, first.module, copies=first.copies)
+        firsts = [candidates[members[0]] for members in groups.values()]
+        images = [np.stack([candidates[at].image for at in some]) for some in groups.values()]
+        tried = [(one.program, some) for one, some in zip(firsts, images, strict=True)]
+        there = device.results_of(tried, [one.module for one in firsts])
+        for members, (program, before), results in zip(groups.values(), tried, there, strict=True):
+            if results is not None:
+                target, expected = results.target, results.expected
+                verdicts = judge(program, before, results.actual, target=target, expected=expected)
+                for at, (member, verdict) in enumerate(zip(members, verdicts, strict=True)):
+                    kinds[member] = verdict if results.ran[at] else results.failed.get(at)
+        return kinds
 
 
 Verdicts = Callable[[Sequence[Subject]], Sequence[Kind | None]]
@@ -411,10 +313,6 @@ _BYTES_AT_ONCE = 1 << 26
 """Most bytes of the images of one batch."""
 _MODULES = 256
 """Modules that are kept."""
-
-
-class StoppedFailingError(Exception):
-    """The smallest example does not fail any more. Never leaves `shrink`."""
 
 
 class Trials:
@@ -432,17 +330,13 @@ class Trials:
         was known, FLAKY until what is left has failed every time by itself."""
         self._subject, self._verdicts, self._wanted, self._end = subject, verdicts, wanted, end
         self._modules: dict[Program, KernelModule | None] = {subject.program: subject.module}
-        self._alone: dict[tuple[Program, bytes], bool] = {}
-        """Whether examples failed by themselves."""
+        self._alone: set[tuple[Program, bytes]] = set()
+        """Examples that failed by themselves."""
         self._rejected: set[tuple[Program, bytes]] = set()
-        self.apart = False
-        """Whether examples are asked for one by one: company changed what became of one."""
 
     @property
     def at_once(self) -> int:
         """Candidates that are worth asking for together."""
-        if self.apart:
-            return 1
         return _FEW_AT_ONCE if KINDS[self._wanted].costly else _AT_ONCE
 
     @property
@@ -464,27 +358,16 @@ class Trials:
             and self._module(program) is not None
         )
 
-    def go_apart(self) -> None:
-        """Ask for examples one by one from now on; forget what was answered in company."""
-        self.apart = True
-        self._rejected = {key for key, failed in self._alone.items() if not failed}
-
     def take(self, example: Example) -> bool:
         """Make an example that failed the smallest one, if it fails by itself as well.
 
         A wrong access can reach a neighbour's image, and a pass over the whole text another kernel.
-        Where that makes a difference, examples are asked for one by one from then on. Raises
-        OutOfTimeError if the time is over before that is known, and StoppedFailingError if the
-        smallest example so far does not fail any more either.
+        Raises OutOfTimeError if the time is over before that is known.
         """
-        if not self._alone.get(example.key) and not self._ask([example])[0]:
-            if not self._ask([self.best])[0]:
-                raise StoppedFailingError
-            self.go_apart()
-            return False
-        if example.key != self.best.key:
+        alone = example.key in self._alone or self._ask([example])[0]
+        if alone and example.key != self.best.key:
             self.best = example
-        return True
+        return alone
 
     def images_fail(self, images: Sequence[Image]) -> list[bool]:
         """Return which images fail with the program of the smallest example. Raises as `fail`."""
@@ -514,7 +397,7 @@ class Trials:
         told = {example.key: failed for example, failed in zip(examples, fails, strict=True)}
         self._rejected |= {key for key, failed in told.items() if not failed}
         if len(examples) == 1:
-            self._alone |= told
+            self._alone |= {key for key, failed in told.items() if failed}
         return fails
 
     def _made(self, example: Example) -> Subject:

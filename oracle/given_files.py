@@ -24,10 +24,7 @@ _LONG_KEY = re.compile(rb"(?:" + _KEY + rb"[ \t]*\.[ \t]*){64}")
 
 
 def read_given(path: Path, *, most: int = GIVEN_BYTES) -> bytes:
-    """Return the contents of a file that the user named: a link or a device may be meant.
-
-    Raises OSError: EFBIG for more than `most` bytes, ENXIO for a named pipe, which would wait.
-    """
+    """Return a file that the user named; OSError: EFBIG, or ENXIO of a pipe that would wait."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         found = os.fstat(file.fileno())
         if stat.S_ISDIR(found.st_mode):

@@ -22,21 +22,18 @@ from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from typing import Any
 
-from runners.processes import describe_status, kill_group, tail
+from runners.processes import Tool, describe_status, tail
 from runners.protocol import Trouble
 
 _MOST_BYTES = 256 << 20
-"""Longest answer, in bytes: a thousand images of 128 KiB, before and after, or the PTX of thousands
-of programs."""
+"""Longest answer, in bytes: a thousand images of 128 KiB, before and after."""
 _AT_ONCE_BYTES = 64 << 10
-"""Longest request that is sent at once. A line that takes anything has room for three quarters of
-what it holds (Linux, unix_writable): of 208 KiB, its net.core.wmem_default."""
+"""Longest request that is sent at once: a line that takes anything has room for three quarters of
+208 KiB (Linux, unix_writable, net.core.wmem_default)."""
 _REST_SECONDS = 10
 """How long the next part of an answer may take, on a machine that is busy."""
 _DYING_SECONDS = 10.0
 """How long a child that has closed its end of the line may take to be found dead."""
-_STOP_SECONDS = 2.0
-"""How long a child that may end in good order may take before it is killed."""
 
 HELD = "cannot be killed: the driver holds it"
 """How a child ended that has not."""
@@ -53,7 +50,7 @@ class NoAnswerError(Exception):
         self.trouble = trouble
         """HANG, CRASH or CORRUPTED_REPLY."""
         self.how = how
-        """How the child ended, as the end of a sentence; of a corrupted answer, what is wrong."""
+        """How the child ended, or what it answered, as the end of a sentence."""
         self.log = log
         """What it printed last."""
 
@@ -63,17 +60,9 @@ class SupervisedChild:
 
     It is told the descriptor of its end of the connection, and ends where that ends.
 
-    Parameters
-    ----------
-    command
-        The program and its first arguments; the descriptor follows, and the other arguments.
-    environment
-        Its variables; None: those of this process.
-
-    Raises
-    ------
-    OSError
-        If the process cannot be started.
+    `command`: the program and its first arguments; the descriptor follows, and the other arguments.
+    `environment`: its variables; None: those of this process. `file_bytes`: most bytes of a file
+    that it writes; None: no bound. Raises OSError if the process cannot be started.
     """
 
     def __init__(
@@ -81,6 +70,7 @@ class SupervisedChild:
         command: Sequence[str],
         *arguments: str,
         environment: Mapping[str, str] | None = None,
+        file_bytes: int | None = None,
     ) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the child)
         self._socket, theirs = socket.socketpair()
@@ -88,16 +78,16 @@ class SupervisedChild:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, rest)
         with theirs, contextlib.ExitStack() as failed:
             failed.callback(self._socket.close)
-            self.process = subprocess.Popen(
+            self._tool = Tool(
                 [*command, str(theirs.fileno()), *arguments],
-                stdin=subprocess.DEVNULL,
+                file_bytes=file_bytes,
+                environment=environment,
                 stdout=self._log,
                 stderr=subprocess.STDOUT,
-                env=environment,
                 pass_fds=[theirs.fileno()],
-                start_new_session=True,
             )
             failed.pop_all()
+        self.process = self._tool.process
         self._line: Connection[Any, Any] = Connection(os.dup(self._socket.fileno()))
         self._readable, self._writable = select.poll(), select.poll()
         self._readable.register(self._line, select.POLLIN)
@@ -110,7 +100,7 @@ class SupervisedChild:
         )
         self._sender.start()
         # Whatever becomes of this object, the group goes with it, at the latest at exit.
-        self._kill = weakref.finalize(self, _end, self.process, self._unsent)
+        self._kill = weakref.finalize(self, _end, self._tool, self._unsent)
 
     def send(self, request: Any, *, descriptor: int | None = None) -> None:
         """Send a request, with a file descriptor if it needs one, without waiting for the child.
@@ -118,14 +108,14 @@ class SupervisedChild:
         The descriptor has to stay open until the child has answered. That the child is gone is
         for `receive` to say.
         """
-        parts: list[_Part] = [pickle.dumps(request)]
-        if descriptor is not None:
-            parts.append(descriptor)
-        is_short = isinstance(parts[0], bytes) and len(parts[0]) <= _AT_ONCE_BYTES
-        waits = self._unsent.unfinished_tasks > 0
+        data = pickle.dumps(request)
         # The thread may have to wait 5 ms for its turn (sys.getswitchinterval).
-        at_once = is_short and not waits and self._writable.poll(0)
-        for part in parts:
+        at_once = (
+            len(data) <= _AT_ONCE_BYTES
+            and not self._unsent.unfinished_tasks
+            and self._writable.poll(0)
+        )
+        for part in (data, descriptor) if descriptor is not None else (data,):
             if not at_once:
                 self._unsent.put(part)
                 continue
@@ -133,16 +123,9 @@ class SupervisedChild:
                 _send(self._line, part, self.process.pid)
 
     def receive(self, *, deadline: float) -> Any:
-        """Wait for the next answer.
+        """Wait for the next answer; raises NoAnswerError if there is none.
 
-        Parameters
-        ----------
-        deadline
-            On the clock of time.monotonic, in seconds: when the answer must have begun.
-
-        Raises
-        ------
-        NoAnswerError
+        `deadline` is on the clock of time.monotonic, in seconds: when it must have begun.
         """
         try:
             # Look once even if the deadline has passed: the answer may have come long ago.
@@ -152,42 +135,33 @@ class SupervisedChild:
             data = self._line.recv_bytes(_MOST_BYTES)
         except (EOFError, OSError) as error:
             # A part of an answer, too, is all that comes of a process that died meanwhile.
-            gone = not isinstance(error, BlockingIOError) and self._ends_within(_DYING_SECONDS)
-            ending = self.end()
+            if not isinstance(error, BlockingIOError) and "length" not in str(error):
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(_DYING_SECONDS)
+            gone, ending = self.process.poll() is not None, self.end()
             if gone or isinstance(error, EOFError):
                 raise NoAnswerError(Trouble.CRASH, ending, self.log()) from error
-            raise NoAnswerError(Trouble.CORRUPTED_REPLY, str(error), self.log()) from error
+            raise self._garbage(error) from error
         try:
             return pickle.loads(data)
         except Exception as error:
             self.end()
-            said = f"{type(error).__name__}: {error}"
-            raise NoAnswerError(Trouble.CORRUPTED_REPLY, said, self.log()) from error
+            raise self._garbage(error) from error
 
-    def _ends_within(self, seconds: float) -> bool:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(seconds)
-        return self.process.poll() is not None
+    def _garbage(self, error: Exception) -> NoAnswerError:
+        how = f"answered garbage ({type(error).__name__}: {error})"
+        return NoAnswerError(Trouble.CORRUPTED_REPLY, how, self.log())
 
-    def end(self, *, politely: bool = False) -> str:
+    def end(self) -> str:
         """End the process and its group; return how it ended, as the end of a sentence.
 
         It may have been ended already.
-
-        Parameters
-        ----------
-        politely
-            Whether it may first end by itself, having answered everything.
         """
         if not self._kill.alive:
             # Its number may be another process's by now.
             return describe_status(self.process.returncode)
-        if politely:
-            with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_WR)
-            self._ends_within(_STOP_SECONDS)
         gone_before = self.process.poll()
-        gone = kill_group(self.process)
+        gone = self._tool.kill()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._unsent.put(None)
@@ -210,10 +184,10 @@ class SupervisedChild:
         os.lseek(self._log.fileno(), 0, os.SEEK_SET)
 
 
-def _send(line: Connection[Any, Any], part: _Part, pid: int) -> None:
+def _send(line: Connection[Any, Any], part: bytes | int, pid: int) -> None:
     if isinstance(part, int):
         reduction.send_handle(line, part, pid)
-    elif part is not None:
+    else:
         line.send_bytes(part)
 
 
@@ -225,6 +199,6 @@ def _send_on(line: Connection[Any, Any], unsent: queue.Queue[_Part], pid: int) -
             unsent.task_done()
 
 
-def _end(process: subprocess.Popen[bytes], unsent: queue.Queue[_Part]) -> None:
-    kill_group(process)
+def _end(tool: Tool, unsent: queue.Queue[_Part]) -> None:
+    tool.kill()
     unsent.put(None)

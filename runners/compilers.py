@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -31,6 +31,8 @@ T = TypeVar("T", bound=Toolchain)
 
 ALL = "all"
 """In place of a front end: every one that is here."""
+LANGUAGES: dict[str, type[FrontEndToolchain]] = {one.kind: one for one in (Llvmlite, Nvcc, Nvrtc)}
+"""Front ends, by the word before the colon in their names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +45,6 @@ class FoundCompiler:
     """A sentence for each file that is called ptxas and is none."""
 
 
-LANGUAGES: dict[str, type[FrontEndToolchain]] = {one.kind: one for one in (Llvmlite, Nvcc, Nvrtc)}
-"""Front ends, by the word before the colon in their names."""
-
-
 # Finding
 
 
@@ -56,18 +54,20 @@ def discover_assemblers() -> FoundCompiler:
     problems = []
     seen: set[Path] = set()
     for path, origin in _assembler_places():
-        real = path.resolve()
-        if real in seen or not path.is_file():
+        if path.resolve() in seen or not path.is_file():
             continue
-        seen.add(real)
+        seen.add(path.resolve())
         try:
             assembler = identify(path, origin)
         except UsageError as error:
             problems.append(str(error))
         else:
             found.setdefault(assembler.version, assembler)
-    newest_first = sorted(found.values(), key=lambda one: one.order, reverse=True)
-    return FoundCompiler(assemblers=tuple(newest_first), problems=tuple(problems))
+    return FoundCompiler(assemblers=tuple(_sorted(found.values())), problems=tuple(problems))
+
+
+def _sorted(assemblers: Iterable[Assembler]) -> list[Assembler]:
+    return sorted(assemblers, key=lambda one: one.order, reverse=True)
 
 
 def _assembler_places() -> list[tuple[Path, ToolOrigin]]:
@@ -88,12 +88,8 @@ def discover_front_ends() -> list[FrontEndToolchain]:
 def find_assembler(wanted: str | None = None) -> Assembler:
     """Return the assembler of a path or a version such as "13.5"; the newest without one.
 
-    Options stand behind it: "13.5+maxrregcount=32".
-
-    Raises
-    ------
-    UsageError
-        If there is none such; the message lists those that are here.
+    Options stand behind it: "13.5+maxrregcount=32". Raises UsageError if there is none such; the
+    message lists those that are here.
     """
     name, variant = split_variant(wanted or "")
     if variant:
@@ -104,33 +100,27 @@ def find_assembler(wanted: str | None = None) -> Assembler:
     found = _newest(assemblers, wanted)
     if found is not None:
         return found if wanted is None else replace(found, spelled=wanted)
-    here = ", ".join(one.version for one in assemblers) or "none"
-    asked = "no ptxas is here" if wanted is None else f"no ptxas {wanted} is here"
     raise UsageError(
-        f"{asked} (found: {here}); fetch one with `warpfuzz compilers fetch {wanted or '13.0'}`, "
-        "install one with `pip install nvidia-cuda-nvcc`, or give its path"
+        f"no ptxas {f'{wanted} ' if wanted else ''}is here (found: {_versions(assemblers)}); fetch "
+        f"one with `warpfuzz compilers fetch {wanted or '13.0'}`, install one with `pip install "
+        "nvidia-cuda-nvcc`, or give its path"
     )
 
 
 def named_assembler(wanted: str, *, elsewhere: bool = False) -> Assembler:
     """Return an assembler as `find_assembler` does; what is wrong with a file, campaigns find.
 
-    Parameters
-    ----------
-    elsewhere
-        Whether it is looked for on the hosts of a fleet, if it is not here.
+    Elsewhere: it is looked for on the hosts of a fleet, if it is not here.
     """
     name, variant = split_variant(wanted)
     path = Path(name)
-    if path.is_file():
+    if path.is_file() or elsewhere:
         with contextlib.suppress(UsageError):
-            return identify(path, spelled=name).having(variant)
-    elif not elsewhere:
-        return find_assembler(wanted)
-    else:
-        with contextlib.suppress(UsageError):
-            return find_assembler(wanted)
-    return Assembler(path=path, spelled=wanted, variant=variant)
+            return identify(path, spelled=name).having(variant) if path.is_file() else (
+                find_assembler(wanted)
+            )  # fmt: skip
+        return Assembler(path=path, spelled=wanted, variant=variant)
+    return find_assembler(wanted)
 
 
 def find_front_end(spelled: str) -> FrontEndToolchain:
@@ -140,30 +130,29 @@ def find_front_end(spelled: str) -> FrontEndToolchain:
     """
     name, which = parted(spelled)
     language = _language(name, spelled)
-    if not which or VERSION.fullmatch(which):
-        here = language.discover()
-        found = _newest(here, which or None)
-        if found is not None:
-            return found
-        versions = ", ".join(one.version for one in here) or "none"
+    if which and not VERSION.fullmatch(which):
+        folder = Path(which).expanduser()
+        return language.in_folder(folder) if folder.is_dir() else language.by_command(which)
+    here = language.discover()
+    found = _newest(here, which or None)
+    if found is None:
         raise UsageError(
-            f"no {name} {which or 'at all'} is here (found: {versions}); fetch one with `warpfuzz "
-            f"compilers fetch {name}:{which or WHEELS[name].releases[-1]}`, or give `{name}:FOLDER`"
-            f"{f' or `{name}:COMMAND`' if language.takes_commands else ''}"
+            f"no {name} {which or 'at all'} is here (found: {_versions(here)}); fetch one with "
+            f"`warpfuzz compilers fetch {name}:{which or WHEELS[name].releases[-1]}`, or give "
+            f"`{name}:FOLDER`{f' or `{name}:COMMAND`' if language.takes_commands else ''}"
         )
-    folder = Path(which).expanduser()
-    return language.in_folder(folder) if folder.is_dir() else language.by_command(which)
+    return found
 
 
 def find_front_ends(spelled: Sequence[str]) -> tuple[FrontEndToolchain, ...]:
     """Return the front ends that texts name, each once; "all" names those that are here."""
     found: list[FrontEndToolchain] = []
-    for one in each(spelled):
-        here = discover_front_ends() if one == ALL else [find_front_end(one)]
+    for name in each(spelled):
+        here = discover_front_ends() if name == ALL else [find_front_end(name)]
         if not here:
-            version = WHEELS["llvm"].releases[-1]
             raise UsageError(
-                f"no front end is here; fetch one with `warpfuzz compilers fetch llvm:{version}`"
+                "no front end is here; fetch one with `warpfuzz compilers fetch "
+                f"llvm:{WHEELS['llvm'].releases[-1]}`"
             )
         found += here
     return tuple({one.spelled: one for one in found}.values())
@@ -180,18 +169,12 @@ def front_end_on_this_host(front_end: FrontEndToolchain) -> FrontEndToolchain:
     return front_end if is_here else find_front_end(front_end.spelled)
 
 
-def as_assembler(toolchain: Toolchain) -> Assembler | None:
-    """Return a toolchain that is an assembler; None for others."""
-    return toolchain if isinstance(toolchain, Assembler) else None
-
-
-def as_front_end(toolchain: Toolchain) -> FrontEndToolchain | None:
-    """Return a toolchain that is a front end; None for others."""
-    return toolchain if isinstance(toolchain, FrontEndToolchain) else None
-
-
 def _newest(here: Sequence[T], version: str | None) -> T | None:
     return next((one for one in here if version is None or one.has_version(version)), None)
+
+
+def _versions(here: Sequence[Toolchain]) -> str:
+    return ", ".join(one.version for one in here) or "none"
 
 
 def _language(name: str, spelled: str) -> type[FrontEndToolchain]:
@@ -209,12 +192,8 @@ def _language(name: str, spelled: str) -> type[FrontEndToolchain]:
 def fetched_compiler(name: str, progress: Progress | None = None) -> Assembler | FrontEndToolchain:
     """Return a ptxas ("13.5") or a front end ("llvm:15") that is fetched if it is not here.
 
-    Raises
-    ------
-    UsageError
-        If there is no such version.
-    InfrastructureError
-        If it cannot be downloaded, or does not work.
+    Raises UsageError if there is no such version, InfrastructureError if it cannot be downloaded,
+    or does not work.
     """
     if ":" not in name:
         return fetched_assembler(name, progress)
@@ -233,18 +212,16 @@ def fetched_compiler(name: str, progress: Progress | None = None) -> Assembler |
 def fetched_assembler(version: str, progress: Progress | None = None) -> Assembler:
     """Return the newest assembler of a version in the cache, fetched unless it is there."""
     version, variant = split_variant(version)
-    if variant:
-        return fetched_assembler(version, progress).having(variant)
     WHEELS["ptxas"].requirements(version)  # refuses what is no version
     here = []
     for folder, _ in fetched_folders("ptxas"):
         with contextlib.suppress(UsageError):  # a damaged one is fetched again
             here.append(identify(folder / "ptxas", ToolOrigin.CACHE))
-    found = _newest(sorted(here, key=lambda one: one.order, reverse=True), version)
-    if found is not None:
-        return found
-    folder = fetched_wheels("ptxas", version, progress, version_of=assembler_version)
-    return identify(folder / "ptxas", ToolOrigin.CACHE)
+    found = _newest(_sorted(here), version)
+    if found is None:
+        folder = fetched_wheels("ptxas", version, progress, version_of=assembler_version)
+        found = identify(folder / "ptxas", ToolOrigin.CACHE)
+    return found.having(variant) if variant else found
 
 
 def assembler_version(folder: Path) -> str:
@@ -264,26 +241,15 @@ class Candidate:
     what can be fetched where it is not here yet: "13.5", "llvm:15"."""
     order: tuple[int, ...]
     """Key that sorts older before newer."""
-    here: Toolchain | None
+    here: Toolchain | None = None
     """None until it is fetched."""
 
     def having(self, variant: Variant) -> Candidate:
         """Return the same ptxas with some options, unless it has some."""
         if not variant or split_variant(self.name)[1]:
             return self
-        here = as_assembler(self.here) if self.here is not None else None
-        name = f"{self.name}{variant}"
-        return replace(self, name=name, here=here and here.having(variant))
-
-    @property
-    def toolchain(self) -> Toolchain:
-        """The compiler that is here; UsageError if none is."""
-        if self.here is None:
-            raise UsageError(
-                f"ptxas {self.name} is not here; fetch it with `warpfuzz compilers fetch "
-                f"{self.name}`"
-            )
-        return self.here
+        here = self.here.having(variant) if isinstance(self.here, Assembler) else None
+        return replace(self, name=f"{self.name}{variant}", here=here)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,13 +258,18 @@ class Selected:
 
     candidates: tuple[Candidate, ...]
     """Oldest first, each version once; those with options behind the others."""
-    driver: bool
+    driver: bool = False
     """Whether the driver's compiler is one more."""
 
     @property
     def toolchains(self) -> tuple[Toolchain, ...]:
         """The compilers that are here, oldest first; UsageError if one is not."""
-        return tuple(one.toolchain for one in self.candidates)
+        missing = next((one.name for one in self.candidates if one.here is None), None)
+        if missing is not None:
+            raise UsageError(
+                f"ptxas {missing} is not here; fetch it with `warpfuzz compilers fetch {missing}`"
+            )
+        return tuple(one.here for one in self.candidates if one.here is not None)
 
     def having(self, *variants: Variant) -> Selected:
         """Return each ptxas that has no options with each of some variants."""
@@ -320,28 +291,21 @@ def parse_levels(text: str | None) -> tuple[int, ...]:
 
 
 def select(text: str | None) -> Selected:
-    """Return the compilers that a text names.
+    """Return the compilers that a text names; UsageError for what is no compiler, or for none.
 
-    Parameters
-    ----------
-    text
-        With commas between them: versions ("12.4"), paths of a ptxas, folders in which some lie,
-        "installed" for all that are here, "all" for every release, and "driver". None is
-        "installed". Behind each of them options (`runners.variants`): "12.4+maxrregcount=32".
-
-    Raises
-    ------
-    UsageError
-        If it names something that is no compiler, or none.
+    With commas between them: versions ("12.4"), paths of a ptxas, folders in which some lie,
+    "installed" for all that are here (as None), "all" for every release, and "driver". Behind each
+    of them options (`runners.variants`): "12.4+maxrregcount=32".
     """
     found: dict[tuple[Variant, tuple[int, ...]], Candidate] = {}
-    variants = [PLAIN]
-    driver = False
+    variants, driver = [PLAIN], False
     for part in ("installed" if text is None else text).split(","):
         word, variant = split_variant(part.strip())
-        if word == DRIVER.kind and variant:
-            raise UsageError(f"{part} names options of the driver's compiler; name a ptxas instead")
         if word == DRIVER.kind:
+            if variant:
+                raise UsageError(
+                    f"{part} names options of the driver's compiler; name a ptxas instead"
+                )
             driver = True
             continue
         variants.append(variant)
@@ -362,7 +326,7 @@ def front_ends_selected(front_ends: Sequence[FrontEndToolchain]) -> Selected:
     ordered = sorted(
         front_ends, key=lambda one: (languages.index(one.kind), not one.order, one.order)
     )
-    return Selected(candidates=tuple(map(_here, ordered)), driver=False)
+    return Selected(candidates=tuple(map(_here, ordered)))
 
 
 def front_ends_of(language: str) -> Selected:
@@ -378,9 +342,7 @@ def front_ends_of(language: str) -> Selected:
 
 def fetched(candidate: Candidate, fetch: Callable[[str], Toolchain]) -> Candidate:
     """Return a candidate that is here; raises as `fetched_compiler` does."""
-    if candidate.here is not None:
-        return candidate
-    return replace(candidate, here=fetch(candidate.name))
+    return candidate if candidate.here else replace(candidate, here=fetch(candidate.name))
 
 
 def all_fetched(selected: Selected, fetch: Callable[[str], Toolchain]) -> Selected:
@@ -389,17 +351,21 @@ def all_fetched(selected: Selected, fetch: Callable[[str], Toolchain]) -> Select
 
 
 def _named(word: str) -> Sequence[Candidate]:
+    path = Path(word).expanduser()
     if word in ("installed", ALL):
         here = [_here(one) for one in discover_assemblers().assemblers]
-        if word == "installed":
-            return here
         releases = {one.order[:2] for one in here}
-        missing = [one for one in map(_to_fetch, WHEELS["ptxas"].releases)
-                   if one.order not in releases]  # fmt: skip
-        return [*here, *missing]
-    path = Path(word).expanduser()
+        known = WHEELS["ptxas"].releases if word == ALL else ()
+        return [*here, *(one for one in map(_to_fetch, known) if one.order not in releases)]
     if word and path.is_dir():
-        return _in_folder(path)
+        found = []
+        for file in sorted([*path.glob("ptxas*"), *path.glob("*/ptxas*"), *path.glob("bin/*")]):
+            if file.is_file() and file.name.startswith("ptxas"):
+                with contextlib.suppress(UsageError):  # a file that only has such a name
+                    found.append(_here(identify(file)))
+        if not found:
+            raise UsageError(f"no ptxas is in {path}, or in a folder in it; name their paths")
+        return found
     if path.is_file():
         return [_here(identify(path))]
     if VERSION.fullmatch(word):
@@ -412,22 +378,9 @@ def _named(word: str) -> Sequence[Candidate]:
     )
 
 
-def _in_folder(folder: Path) -> Sequence[Candidate]:
-    """Return every ptxas in a folder: files, or one in each folder in it."""
-    found = []
-    for path in sorted([*folder.glob("ptxas*"), *folder.glob("*/ptxas*"), *folder.glob("bin/*")]):
-        if path.is_file() and path.name.startswith("ptxas"):
-            with contextlib.suppress(UsageError):  # a file that only has such a name
-                found.append(_here(identify(path)))
-    if not found:
-        raise UsageError(f"no ptxas is in {folder}, or in a folder in it; name their paths")
-    return found
-
-
 def _here(toolchain: Toolchain) -> Candidate:
     return Candidate(name=toolchain.label, order=toolchain.order, here=toolchain)
 
 
 def _to_fetch(release: str) -> Candidate:
-    order = tuple(int(part) for part in release.split("."))
-    return Candidate(name=release, order=order, here=None)
+    return Candidate(name=release, order=tuple(map(int, release.split("."))))

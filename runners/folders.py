@@ -24,10 +24,9 @@ _SWEPT_AFTER = 60.0
 less than a millisecond."""
 _FULL_BYTES = 1 << 20
 """Free bytes below which a disk is full."""
-_TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP")  # what `tempfile` reads
 _SHARED_MEMORY = Path("/dev/shm")
-# A container may have 64 MiB; a batch takes below 20 MB, and several may run.
 _SHARED_MEMORY_BYTES = 512 << 20
+"""A container may have 64 MiB; a batch takes below 20 MB, and several may run."""
 
 
 def cache_folder() -> Path:
@@ -54,17 +53,9 @@ def writing(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def temporary_folder(base: Path | None = None) -> Iterator[Path]:
-    """Make a private folder that is gone afterwards, whatever is in it.
+    """Make a private folder that is gone afterwards; InfrastructureError if none can be made.
 
-    Parameters
-    ----------
-    base : Path, optional
-        Where to make it; a place for small temporary files where it is not given.
-
-    Raises
-    ------
-    InfrastructureError
-        If none can be made.
+    `base` is where; a place for small temporary files where it is not given.
     """
     base = base or _base() or Path(tempfile.gettempdir())
     _sweep_once(base)
@@ -94,19 +85,14 @@ def _sweep_once(base: Path) -> None:
     """Remove the temporary folders of this user's processes that were killed."""
     with contextlib.suppress(OSError):
         for path in base.glob(f"{PREFIX}*"):
-            with contextlib.suppress(OSError):
-                _sweep(path)
-
-
-def _sweep(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        found = os.fstat(descriptor)
-        if found.st_uid == os.getuid() and time.time() - found.st_mtime > _SWEPT_AFTER:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(path, ignore_errors=True)
-    finally:
-        os.close(descriptor)
+            with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+                flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+                descriptor = os.open(path, flags)
+                stack.callback(os.close, descriptor)
+                found = os.fstat(descriptor)
+                if found.st_uid == os.getuid() and time.time() - found.st_mtime > _SWEPT_AFTER:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(path, ignore_errors=True)
 
 
 def _base() -> Path | None:
@@ -115,7 +101,7 @@ def _base() -> Path | None:
     Thousands of small files a second are written: memory takes 0.05 ms for one, a busy disk 1 ms
     (measured 2026-11).
     """
-    if any(os.environ.get(name) for name in _TEMPORARY_VARIABLES):
+    if any(map(os.environ.get, ("TMPDIR", "TEMP", "TMP"))):  # what `tempfile` reads
         return None
     try:
         free = shutil.disk_usage(_SHARED_MEMORY).free
@@ -134,10 +120,7 @@ def disk_full(folder: Path) -> InfrastructureError:
 
 
 def check_space(folder: Path) -> None:
-    """Raise InfrastructureError where the disk of the folder is full.
-
-    An assembler that cannot write fails in ways that look like its own.
-    """
+    """Raise InfrastructureError where the disk is full: an assembler that cannot write fails."""
     if is_full(folder):
         raise disk_full(folder)
 

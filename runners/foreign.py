@@ -2,43 +2,43 @@
 
 Both get the text of a module, the name of an entry and images, and give the images back as the
 entry leaves them, or say that they do not implement it. Both run in a process of their own, within
-the bounds of every other tool (`runners.processes`), and are made again anywhere by their name.
+the bounds of every other tool (`runners.processes`), and are made again anywhere by their name;
+that of a function is `python -m runners.foreign DESCRIPTOR NAME`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import select
 import shutil
-import subprocess
-import tempfile
+import sys
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from inspect import signature
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from oracle.errors import UsageError
 from oracle.isa.targets import DEFAULT_TARGET
+from runners.children import NoAnswerError, SupervisedChild
 from runners.folders import disk_full, is_full, temporary_folder
 from runners.kernels import Kernel, KernelModule
 from runners.processes import (
     OUTPUT_LIMIT,
-    Tool,
     check_program,
     describe_status,
     helper,
     helper_environment,
-    leashed,
     quoted,
     run_tool,
-    tail,
     words_of,
 )
 from runners.protocol import (
@@ -63,6 +63,8 @@ DEADLINE = 60.0
 """Seconds that a batch may take: as long as a PTX pass may take for a module."""
 _LAUNCH = "{launch}"
 """Stands in a command for the file of a launch."""
+_SAID_CHARACTERS = 300
+"""Characters that are kept of an exception's message; the log has all of them."""
 _LOADING_SECONDS = 60.0
 """Seconds that a Python function's module may take to be imported; large frameworks take ten."""
 
@@ -106,9 +108,7 @@ def identity_of(name: str) -> str:
     """Return what tells runners of one name apart, in hexadecimal: a digest of their files.
 
     Those are the file of a function's module, or what the words of a command name: the program
-    alone where no other word is a file.
-
-    Raises UsageError if there is none of this name.
+    alone where no other word is a file. Raises UsageError if there is none of this name.
     """
     check_named(name, ())
     if is_command(name):
@@ -127,21 +127,10 @@ def identity_of(name: str) -> str:
 
 
 class ForeignRunner(RunnerAtOnce):
-    """A runner by its name; batches run when they are submitted.
+    """A runner by its name, of an entry point or a command; batches run when they are submitted.
 
-    Parameters
-    ----------
-    name
-        Of an entry point, or a command.
-    target
-        What its modules are for; whether it implements that is for it to say.
-    deadline
-        Seconds that a batch may take.
-
-    Raises
-    ------
-    UsageError
-        If there is none of this name.
+    `target` is what its modules are for; whether it implements that is for it to say. `deadline`
+    are seconds that a batch may take. Raises UsageError if there is none of this name.
     """
 
     def __init__(
@@ -193,19 +182,19 @@ class ForeignRunner(RunnerAtOnce):
     def _part(self, folder: Path, ptx: str, kernel: Kernel, images: Images) -> Images | Failure:
         names = ("module.ptx", "images", "results", "launch.json")
         module, given, made, launch = (folder / name for name in names)
+        full = Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(folder)))
         try:
             module.write_text(ptx, encoding="utf-8")
             images.tofile(given)
             if kernel.launch is not None:
                 launch.write_text(json.dumps(asdict(kernel.launch), default=bytes.hex))
         except OSError:
-            return Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(folder)))
-        arguments = [module, kernel.entry, str(len(images)), given, made]
-        failure = self._way.run([str(one) for one in arguments], launch if kernel.launch else None)
+            return full
+        arguments = str(module), kernel.entry, len(images), str(given), str(made)
+        failure = self._way.run(arguments, str(launch) if kernel.launch else None)
         if failure is not None:
-            if failure.trouble is not Trouble.UNSUPPORTED and is_full(folder):
-                return Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(folder)))
-            return failure
+            hidden = failure.trouble is not Trouble.UNSUPPORTED and is_full(folder)
+            return full if hidden else failure
         size = made.stat().st_size if made.is_file() else 0
         found = np.fromfile(made, np.uint8, images.size) if size == images.size else images[:0]
         if found.size != images.size:
@@ -233,34 +222,28 @@ class _Command:
         """Nothing is started before there is a batch."""
         return None
 
-    def run(self, arguments: Sequence[str], launch: Path | None) -> Failure | None:
+    def run(self, arguments: tuple[Any, ...], launch: str | None) -> Failure | None:
         """Run a batch; None if results may be there."""
-        words = [word.replace(_LAUNCH, str(launch or "")) for word in self._command]
+        words = [word.replace(_LAUNCH, launch or "") for word in self._command]
         if launch is not None and words == self._command:
             return self.failed(Trouble.UNSUPPORTED, f"takes no launch: it has no {_LAUNCH}")
         try:
-            finished = run_tool([*words, *arguments], deadline=self._deadline)
+            finished = run_tool([*words, *map(str, arguments)], deadline=self._deadline)
         except OSError as error:
             return self.failed(Trouble.UNAVAILABLE, f"cannot be run ({error}); check its path")
         self._errors = finished.errors
         if finished.overflowed:
             return self.failed(Trouble.CORRUPTED_REPLY, finished.ending)
-        if len(finished.output) >= OUTPUT_LIMIT:
-            return self.failed(
-                Trouble.CORRUPTED_REPLY, f"printed {OUTPUT_LIMIT >> 20} MiB and more"
-            )
         return self.ended(finished.status, self._deadline)
 
-    def ended(self, status: int | None, seconds: float) -> Failure | None:
+    def ended(self, status: int | None, seconds: float = 0.0) -> Failure | None:
         """Return what a status says that a process has ended with; None of success."""
-        if status == 0:
-            return None
-        if status == NOT_IMPLEMENTED:
-            return self.failed(Trouble.UNSUPPORTED, "does not implement it")
         if status is None:
             return self.failed(Trouble.HANG, f"did not end within {seconds:g} s")
+        if status == NOT_IMPLEMENTED:
+            return self.failed(Trouble.UNSUPPORTED, "does not implement it")
         trouble = Trouble.CRASH if status < 0 else Trouble.LAUNCH_FAILURE
-        return self.failed(trouble, describe_status(status))
+        return self.failed(trouble, describe_status(status)) if status else None
 
     def failed(self, trouble: Trouble, what: str) -> Failure:
         """Return a failure that quotes what was said on standard error."""
@@ -271,94 +254,105 @@ class _Command:
 
 
 class _Function(_Command):
-    """A Python function in a process of its own (`runners.foreign_child`)."""
-
     def __init__(self, name: str, deadline: float) -> None:
-        self._command = helper("runners.foreign_child", name)
-        self._deadline = deadline
+        self._name, self._deadline = name, deadline
         self.who, self._errors = f"the runner {name}", ""
-        self._tool: Tool | None = None
-        self._process = ExitStack()
+        self._child: SupervisedChild | None = None
 
     def started(self) -> Failure | None:
         """Start the process and load the function, if that is not done."""
-        self._errors = ""
-        if self._tool is not None:
+        if self._child is not None:
             return None
-        said = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
-        self._said = self._process.enter_context(said)
+        self._errors = ""
         try:
-            self._tool = Tool(
-                self._command,
-                file_bytes=OUTPUT_LIMIT,
-                environment=helper_environment(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._said,
-            )
+            self._child = SupervisedChild(
+                helper("runners.foreign"), self._name,
+                environment=helper_environment(), file_bytes=OUTPUT_LIMIT,
+            )  # fmt: skip
         except OSError as error:
             return self.failed(Trouble.UNAVAILABLE, f"cannot be started ({error})")
-        self._process.enter_context(leashed(self._tool.process))
-        ended = self._answer(_LOADING_SECONDS)
-        if ended is None:
+        if self._answer(self._child, _LOADING_SECONDS) is None:
             return None
         last = (self._errors.strip().splitlines() or ["it says nothing"])[-1]
         return self.failed(Trouble.UNAVAILABLE, f"cannot be loaded: {last:.300}")
 
-    def run(self, arguments: Sequence[str], launch: Path | None) -> Failure | None:
+    def run(self, arguments: tuple[Any, ...], launch: str | None) -> Failure | None:
         """Run a batch; None if results may be there."""
-        assert self._tool is not None
-        assert self._tool.process.stdin is not None
-        # Of a failure only its own words are told; both ends have the file open as one.
-        os.ftruncate(self._said.fileno(), 0)
-        os.lseek(self._said.fileno(), 0, os.SEEK_SET)
-        with suppress(BrokenPipeError):
-            self._tool.process.stdin.write(
-                json.dumps([*arguments, launch and str(launch)]).encode() + b"\n"
-            )
-            self._tool.process.stdin.flush()
-        return self._answer(self._deadline)
+        assert self._child is not None
+        # Of a failure only its own words are told.
+        self._child.forget_log()
+        self._child.send((*arguments, launch))
+        return self._answer(self._child, self._deadline)
 
-    def _answer(self, seconds: float) -> Failure | None:
-        """Wait for one line; without it, end the process."""
-        assert self._tool is not None
-        assert self._tool.process.stdout is not None
-        descriptor, end = self._tool.process.stdout.fileno(), time.monotonic() + seconds
-        poll, line = select.poll(), b""
-        poll.register(descriptor, select.POLLIN)
-        while not line.endswith(b"\n"):
-            left = end - time.monotonic()
-            if left <= 0 or not poll.poll(left * 1000):
-                return self._gone(None, seconds)
-            part = os.read(descriptor, 1 << 12)
-            if not part:
-                with suppress(subprocess.TimeoutExpired):
-                    self._tool.process.wait(max(1.0, end - time.monotonic()))
-                return self._gone(self._tool.process.returncode, seconds)
-            line += part
-        self._errors = tail(self._said.fileno())
+    def _answer(self, child: SupervisedChild, seconds: float) -> Failure | None:
         try:
-            trouble, what = json.loads(line)
-            return None if trouble is None else self.failed(Trouble[trouble], what)
-        except (ValueError, TypeError, KeyError):
+            trouble, what = child.receive(deadline=time.monotonic() + seconds)
+            self._errors = child.log()
+            return None if trouble is None else self.failed(Trouble(trouble), what)
+        except NoAnswerError as error:
+            self._child, self._errors = None, error.log
+            if error.trouble is Trouble.CRASH:
+                # A function that ends the process with success has given nothing back.
+                middle = self.failed(Trouble.CRASH, "ended its process in the middle")
+                return self.ended(child.process.returncode) or middle
+            late = error.trouble is Trouble.HANG
+            return self.ended(None, seconds) if late else self.failed(error.trouble, error.how)
+        except (ValueError, TypeError):
             # It found the way out and wrote there itself.
             self.close()
             return self.failed(Trouble.CORRUPTED_REPLY, "answered garbage")
 
-    def _gone(self, status: int | None, seconds: float) -> Failure:
-        self.close()
-        # A function that ends the process with success has given nothing back.
-        return self.ended(status, seconds) or self.failed(
-            Trouble.CRASH, "ended its process in the middle"
-        )
-
     def close(self) -> None:
-        if self._tool is not None:
-            self._errors = tail(self._said.fileno())
-            self._tool.kill()
-            for pipe in (self._tool.process.stdin, self._tool.process.stdout):
-                with suppress(BrokenPipeError):
-                    assert pipe is not None
-                    pipe.close()
-            self._tool = None
-        self._process.close()
+        if self._child is not None:
+            self._errors = self._child.log()
+            self._child.end()
+            self._child = None
+
+
+def main() -> None:
+    """Load the function that is named, and answer until there are no more requests.
+
+    A request has the file of a module, the name of its entry, how many images there are, their
+    file, the file for the results, and that of a launch or None. An answer is a trouble and half a
+    sentence about it, or None and nothing. What the function prints goes to the log.
+    """
+    line: Connection[Any, Any] = Connection(int(sys.argv[1]))
+    function = installed()[sys.argv[2]].load()
+    line.send((None, ""))
+    with suppress(EOFError):
+        while True:
+            line.send(_answer(function, *line.recv()))
+
+
+def _answer(
+    function: Callable[..., Any], module: str, entry: str, count: int, images: str, results: str,
+    launch: str | None,
+) -> tuple[Trouble | None, str]:  # fmt: skip
+    given = np.fromfile(images, np.uint8).reshape(count, -1)
+    shape, more = given.shape, {}
+    if launch is not None:
+        if "launch" not in signature(function).parameters:
+            return Trouble.UNSUPPORTED, "takes no launch: it has no parameter of that name"
+        more["launch"] = json.loads(Path(launch).read_text(encoding="utf-8"))
+    try:
+        found = function(Path(module).read_text(encoding="utf-8"), entry, given, **more)
+    except NotImplementedError as error:
+        return Trouble.UNSUPPORTED, f"does not implement it: {error}".removesuffix(": ")
+    except Exception as error:
+        traceback.print_exc()
+        words = f"{type(error).__name__}: {error}"
+        return Trouble.LAUNCH_FAILURE, f"raised {words[:_SAID_CHARACTERS]}"
+    finally:
+        sys.stdout.flush()
+    if found is NotImplemented:
+        return Trouble.UNSUPPORTED, "does not implement it"
+    is_array = isinstance(found, np.ndarray)
+    if not is_array or found.dtype != np.uint8 or found.shape != shape:
+        what = f"{found.dtype} of shape {found.shape}" if is_array else type(found).__name__
+        return Trouble.CORRUPTED_REPLY, f"gave back {what}, and uint8 of shape {shape} is due"
+    found.tofile(results)
+    return None, ""
+
+
+if __name__ == "__main__":
+    main()

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from itertools import takewhile
+from typing import NamedTuple
 
 from oracle.errors import UsageError
 
@@ -63,22 +64,15 @@ def declarations(instructions: Iterable[str]) -> tuple[str, ...]:
     """Return the declarations that the instructions need, one line each."""
     text = "\n".join(instructions)
     counts: dict[str, int] = {}
-    singles: set[str] = set()
     for prefix, number, single in set(_REGISTER.findall(text)):
-        if single:
-            singles.add(single)
-        else:
-            counts[prefix] = max(counts.get(prefix, 0), int(number) + 1)
-    lines = [
-        f".reg .{type_} %{prefix}<{counts[prefix]}>;"
-        for prefix, type_ in REGISTER_TYPES.items()
-        if prefix in counts
-    ]
-    lines += [f".reg .{type_} %{name};" for name, type_ in SINGLE_REGISTERS.items()
-              if name in singles]  # fmt: skip
-    if "tile" in text and _TILE.search(text):
-        lines.append(TILE)
-    return tuple(lines)
+        name = prefix or single
+        counts[name] = max(counts.get(name, 0), int(number or 0) + 1)
+    return (
+        *(f".reg .{type_} %{name}<{counts[name]}>;" for name, type_ in REGISTER_TYPES.items()
+          if name in counts),
+        *(f".reg .{type_} %{name};" for name, type_ in SINGLE_REGISTERS.items() if name in counts),
+        *((TILE,) if "tile" in text and _TILE.search(text) else ()),
+    )  # fmt: skip
 
 
 def is_contained(instruction: str) -> bool:
@@ -118,20 +112,10 @@ def minimal_module(
 ) -> str:
     """Return a smallest module that holds the instruction.
 
-    Parameters
-    ----------
-    instruction : str
-        One line of text.
-    target, version : str
-        Values of the directives, such as "sm_90" and "8.0".
-    results_stored : bool
-        Whether the first vector of registers is stored to memory afterwards, so that no optimiser
-        may drop the instruction.
-
-    Raises
-    ------
-    UsageError
-        If the text is not one line.
+    `instruction`: one line of text. `target`, `version`: values of the directives, such as "sm_90"
+    and "8.0". `results_stored`: whether the first vector of registers is stored to memory
+    afterwards, so that no optimiser may drop the instruction. Raises UsageError if the text is not
+    one line.
     """
     text = checked(instruction)
     stores = _stores(text) if results_stored else ()
@@ -158,8 +142,7 @@ def _stores(instruction: str) -> tuple[str, ...]:
             registers.setdefault(REGISTER_TYPES[prefix], []).append(f"%{prefix}{number}")
     lines = []
     offset = 0
-    for type_, names in registers.items():
-        left = names
+    for type_, left in registers.items():
         while left:
             width = min(4, _STORE_BYTES // _BYTES[type_])
             while width > len(left):
@@ -172,8 +155,7 @@ def _stores(instruction: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TextListing:
+class TextListing(NamedTuple):
     """A module of many instructions, and the line on which each stands."""
 
     text: str
@@ -214,12 +196,8 @@ def assembly_module(
     at: list[int] = []
     index = 0
     while index < len(instructions):
-        group = [instructions[index]]
-        if _shares_an_entry(group[0]):
-            for text in instructions[index + 1 : index + per_entry]:
-                if not _shares_an_entry(text):
-                    break
-                group.append(text)
+        shared = takewhile(_shares_an_entry, instructions[index : index + per_entry])
+        group = [*shared] or [instructions[index]]
         lines += [f".visible .entry k{index}({_PARAMETERS})", "{", *_SETUP, *declarations(group)]
         for text in group:
             lines.append(text)

@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from runners.protocol import NO_SM, Compiled, Failure, Images, Ran, Runner, Trouble
 
-# Halving does not help where the images have no part in the failure.
 _HOPELESS = frozenset(
     {Trouble.UNSUPPORTED, Trouble.UNAVAILABLE, Trouble.COMPILE_FAILURE, Trouble.DEVICE_LOST}
 )
-
-
+"""Halving does not help where the images have no part in the failure."""
 _PATIENCE = 32
 """Failed runs beyond the limit while no image is known that fails on its own: twice as many as
 halving 65,536 images takes."""
@@ -24,10 +22,9 @@ halving 65,536 images takes."""
 
 @dataclass(frozen=True, kw_only=True)
 class FailingImage:
-    """An image that fails on its own."""
+    """An image of a batch, by its number, that fails on its own."""
 
     index: int
-    """Its number in the batch."""
     failure: Failure
 
 
@@ -35,7 +32,7 @@ class FailingImage:
 class Isolation:
     """A batch, less what cannot be run."""
 
-    culprits: tuple[FailingImage, ...]
+    culprits: tuple[FailingImage, ...] = ()
     """In the order of the batch."""
     ran: NDArray[np.bool_]
     """(count,): which images ran, and so have results."""
@@ -43,28 +40,26 @@ class Isolation:
     """(count, image_bytes) after the program; as they were where `ran` is false."""
     sms: NDArray[np.uint32]
     """(count,); NO_SM where `ran` is false."""
-    failures: int
+    failures: int = 0
     """Runs that failed."""
-    complete: bool
-    """Whether every image ran or is a culprit. False where the limit was reached, or the runner
-    gave up; `last` then says how the last run failed."""
-    last: Failure | None
+    last: Failure | None = None
     """The last failure; None if nothing failed."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every image ran or is a culprit.
+
+        If not, the limit was reached, or the runner gave up; `last` says how the last run failed.
+        """
+        return int(self.ran.sum()) + len(self.culprits) == len(self.ran)
 
     @classmethod
     def of_nothing(
         cls, images: Images, failure: Failure, *, culprits: tuple[FailingImage, ...] = ()
     ) -> Isolation:
         """Return that of a batch which failed, and of which nothing ran."""
-        return cls(
-            culprits=culprits,
-            ran=np.zeros(len(images), np.bool_),
-            images=images,
-            sms=np.full(len(images), NO_SM, np.uint32),
-            failures=1,
-            complete=False,
-            last=failure,
-        )
+        nothing, sms = np.zeros(len(images), np.bool_), np.full(len(images), NO_SM, np.uint32)
+        return cls(culprits=culprits, ran=nothing, images=images, sms=sms, failures=1, last=failure)
 
 
 def isolate(
@@ -80,24 +75,18 @@ def isolate(
 
     One culprit among n images costs about log2(n) failed runs, and 2 or 3 where it hangs: each of
     these costs a deadline, and so parts of sqrt(n) images are run, which take no time where they
-    end, and then the images of the one that hangs. An image that fails in company but
-    not alone has run, and is no culprit: `failures` tells that there was something.
+    end, and then the images of the one that hangs. An image that fails in company but not alone has
+    run, and is no culprit: `failures` tells that there was something.
 
-    Parameters
-    ----------
-    limit
-        Failed runs after which what is still undecided is left so, once there is a culprit: an
-        image is found that fails on its own, where one does, however large the batch. A runner
-        may need seconds to recover from each run.
-    failed
-        How all of the images failed together, where they have been run; one image is run again.
+    After `limit` failed runs what is still undecided is left so, once there is a culprit: an image
+    is found that fails on its own, where one does, however large the batch. `failed` is how all of
+    the images failed together, where they have been run; one image is run again.
     """
-    count = images.shape[0]
+    count = len(images)
     culprits: list[FailingImage] = []
     failures: list[Failure] = []
-    ran = np.zeros(count, np.bool_)
+    ran, sms = np.zeros(count, np.bool_), np.full(count, NO_SM, np.uint32)
     results: Images = images.copy()
-    sms = np.full(count, NO_SM, np.uint32)
     stopped = False
 
     def look(first: int, end: int) -> None:
@@ -116,8 +105,8 @@ def isolate(
         if end - first == 1 and not hopeless:
             culprits.append(FailingImage(index=first, failure=outcome))
         # Without a culprit, halving has found nothing yet that somebody could be told.
-        spent = len(failures) >= limit and bool(culprits)
-        stopped = hopeless or spent or len(failures) >= limit + _PATIENCE
+        most = limit if culprits else limit + _PATIENCE
+        stopped = hopeless or len(failures) >= most
         if end - first > 1:
             edges = [first, (first + end) // 2, end]
             if outcome.trouble is Trouble.HANG:
@@ -134,6 +123,5 @@ def isolate(
         images=results,
         sms=sms,
         failures=len(failures),
-        complete=bool(ran.sum() + len(culprits) == count),
         last=failures[-1] if failures else None,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from oracle.errors import UsageError
-from oracle.isa.matrices import LANES as LANES
+from oracle.isa.forms import LANES as LANES
 from oracle.program.program import Program
 
 MAX_WARPS_PER_BLOCK = 8

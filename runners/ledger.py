@@ -16,26 +16,18 @@ from numpy.typing import NDArray
 ROWS = 1024
 """Multiprocessors of which a ledger has a row: more than any GPU has. `%smid` may skip numbers
 (PTX ISA 10.8), so that the highest lies above their count."""
-ROW = np.dtype(
-    {
-        "names": ["taken", "finished", "wrong"],
-        "formats": ["<u4", "<u4", "<u4"],
-        "offsets": [0, 4, 8],
-        "itemsize": 32,
-    }
-)
+ROW = np.dtype({
+    "names": ["taken", "finished", "wrong"], "formats": ["<u4"] * 3, "offsets": [0, 4, 8],
+    "itemsize": 32,
+})  # fmt: skip
 """Images that the multiprocessor has taken (the last ones beyond the limit), compared, and found
 wrong. A row fills a sector of the second-level cache, 32 bytes."""
 RECORDS = 16
 """Images that a ledger keeps."""
-RECORD = np.dtype(
-    {
-        "names": ["image", "sm", "warp", "turn", "nanoseconds"],
-        "formats": ["<u4", "<u4", "<u4", "<u4", "<u8"],
-        "offsets": [0, 4, 8, 12, 16],
-        "itemsize": 32,
-    }
-)
+RECORD = np.dtype({
+    "names": ["image", "sm", "warp", "turn", "nanoseconds"], "formats": ["<u4"] * 4 + ["<u8"],
+    "offsets": [0, 4, 8, 12, 16], "itemsize": 32,
+})  # fmt: skip
 """Number of the image, `%smid`, `%warpid`, how many images the multiprocessor had taken before,
 and `%globaltimer`."""
 
@@ -90,11 +82,7 @@ class Ledger:
 def read_ledger(data: NDArray[np.uint8], image_bytes: int) -> Ledger:
     """Return what a ledger says.
 
-    Parameters
-    ----------
-    data : uint8 (bytes,)
-        At least up to the last image that it holds.
-    image_bytes : int
+    `data`, uint8 (bytes,): at least up to the last image that it holds. `image_bytes`.
     """
     rows = data[ROWS_AT:RECORDS_AT].view(ROW)
     count = recorded(data)
@@ -139,9 +127,7 @@ class Rate:
         """The bound in words; empty where something was wrong."""
         if self.bound is None:
             return ""
-        return f"rate < {self.bound:.1e}, {CONFIDENCE:.0%} confidence".replace("e-0", "e-").replace(
-            "%", " %"
-        )
+        return f"rate < {self.bound:.1e}, {100 * CONFIDENCE:.0f} % confidence".replace("e-0", "e-")
 
     def __str__(self) -> str:
         """Return it in words, such as "5 of 20,000,000 images, 1 in 4,000,000"."""

@@ -23,8 +23,7 @@ from typing import IO
 from oracle.errors import UsageError
 
 OUTPUT_LIMIT = 64 << 20
-"""Most bytes of a tool's standard output, and of any other file that it writes: a module has below
-1 MiB, and its machine code below 10 (2026-11)."""
+"""Most bytes of a file that a tool writes, and of its output: machine code has below 10 MiB."""
 WRITTEN_LIMIT = 512 << 20
 """Most bytes that a tool and what it starts write in all, to whatever files."""
 _WATCH_SECONDS = 0.1
@@ -33,6 +32,15 @@ _TAIL_BYTES = 64 << 10
 """Bytes of a tool's messages that are kept: the end, where the errors stand."""
 _GRACE = 10.0
 """Seconds that a killed process may take to go away."""
+_MARK = "WARPFUZZ_TOOL"
+"""Variable by which processes that a tool has started are known as its own, wherever they went."""
+_BLOCK = 512
+"""Bytes of a unit of `ulimit -f` (POSIX.1-2017, ulimit)."""
+_numbers = itertools.count()
+_LOOK_SECONDS = 0.001
+"""Between two looks at a process that becomes another program, which takes less."""
+_ROUNDS = 20
+"""Times that processes are looked for that a tool has left: one that is seen may fork once more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,44 +48,43 @@ class Finished:
     """How a tool ended."""
 
     status: int | None
-    """Exit status, or minus the signal; None after the deadline."""
+    """Exit status, or minus the signal; None where it was killed because it did not end, or did
+    not go on, in time."""
     output: bytes
     """Standard output, of OUTPUT_LIMIT bytes where there was more."""
-    errors: str
+    errors: str = ""
     """The end of standard error, undecodable bytes escaped."""
     overflowed: bool = False
-    """Whether it was killed because it wrote more than WRITTEN_LIMIT."""
+    """Whether it wrote more than OUTPUT_LIMIT, or, with all its files, than WRITTEN_LIMIT."""
+
+    @property
+    def text(self) -> str:
+        """Standard output as text."""
+        return self.output.decode(errors="replace")
+
+    @property
+    def failed(self) -> bool:
+        """Whether it did not end with success, or what it wrote is not whole."""
+        return self.status != 0 or self.overflowed
 
     @property
     def ending(self) -> str:
         """Say how it ended, as the end of a sentence."""
         if self.overflowed:
-            return f"wrote {WRITTEN_LIMIT >> 20} MiB and more"
+            return f"wrote {OUTPUT_LIMIT >> 20} MiB and more, or {WRITTEN_LIMIT >> 20} in all"
         return describe_status(self.status)
-
-
-def signal_name(number: int) -> str:
-    """Return the name of a signal, such as "SIGSEGV"."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def describe_status(status: int | None) -> str:
     """Say how a process ended: "ended with status 1", "was killed by SIGSEGV"."""
     if status is None:
         return "did not end by its deadline"
-    if status < 0:
-        return f"was killed by {signal_name(-status)}"
-    return f"ended with status {status}"
-
-
-_MARK = "WARPFUZZ_TOOL"
-"""Variable by which processes that a tool has started are known as its own, wherever they went."""
-_SHELL = "/bin/sh"
-_BLOCK = 512
-"""Bytes of a unit of `ulimit -f` (POSIX.1-2017, ulimit)."""
+    if status >= 0:
+        return f"ended with status {status}"
+    try:
+        return f"was killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was killed by signal {-status}"
 
 
 class Tool:
@@ -85,69 +92,56 @@ class Tool:
 
     The bounds hold before it begins, so that nothing that it starts is without them: a shell sets
     them and becomes the tool. (Set from here, they would come too late for one that forks at once;
-    set between fork and exec by Python code, they are not safe in a process with threads.)
+    set between fork and exec by Python code, they are not safe in a process with threads.) It ends
+    with this process, even if this one is killed.
 
-    Parameters
-    ----------
-    command
-        The program and its arguments.
-    file_bytes
-        Most bytes of a file that it writes.
-    memory_bytes
-        Most bytes of address space; None: no bound.
-    cwd
-        Its working directory; None: this process's.
-    environment
-        Its variables; None: this process's.
-    stdin, stdout, stderr
-        As of `subprocess.Popen`.
-
-    Raises
-    ------
-    OSError
-        If the command cannot be started.
+    `file_bytes`, `memory_bytes`: most bytes of a file that it writes, and of address space; None:
+    no bound. `environment`: its variables; None: this process's. `cwd`, `stdin`, `stdout`,
+    `stderr`, `pass_fds`: as of `subprocess.Popen`. Raises OSError if the command cannot be started.
     """
 
     def __init__(
         self,
         command: Sequence[str],
         *,
-        file_bytes: int,
+        file_bytes: int | None = None,
         memory_bytes: int | None = None,
         cwd: Path | None = None,
         environment: Mapping[str, str] | None = None,
-        stdin: int | IO[bytes],
+        stdin: int | IO[bytes] = subprocess.DEVNULL,
         stdout: int | IO[bytes],
         stderr: int | IO[bytes],
+        pass_fds: Sequence[int] = (),
     ) -> None:
         _check_program(command[0], cwd or Path.cwd())
-        bounds = ["-c 0", f"-f {-(-file_bytes // _BLOCK)}"]
+        bounds = ["-c 0"]
+        if file_bytes is not None:
+            bounds.append(f"-f {-(-file_bytes // _BLOCK)}")
         if memory_bytes is not None:
             bounds.append(f"-v {memory_bytes >> 10}")
         # A bound that is lower already stays.
         script = "".join(f"ulimit {bound} 2>/dev/null; " for bound in bounds) + 'exec "$@"'
-        self._mark = f"{_MARK}={os.getpid()}-{next(_numbers)}"
+        self._mark = f"{os.getpid()}-{next(_numbers)}"
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
-            [_SHELL, "-c", script, "sh", *command],
+            ["/bin/sh", "-c", script, "sh", *command],
             cwd=cwd,
-            env={**(environment or os.environ), _MARK: self._mark.partition("=")[2]},
+            env={**(environment or os.environ), _MARK: self._mark},
             start_new_session=True,
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
+            pass_fds=pass_fds,
         )
+        _reaper.tell(f"+{self.process.pid}")
 
     def _own(self) -> tuple[list[int], bool]:
-        """Return the processes that are the tool's, or were started by it, wherever they are.
-
-        And whether there are others of which it cannot be said yet.
-        """
-        found, unclear = [], False
+        """Return the tool's processes, wherever they are, and whether some are unclear yet."""
+        found, unclear, mark = [], False, f"{_MARK}={self._mark}".encode()
         for pid in _since(self.process.pid):
             # Those that are gone, and those of others.
             with contextlib.suppress(OSError):
                 variables = _variables(pid)
-                if self._mark.encode() in variables.split(b"\0"):
+                if mark in variables.split(b"\0"):
                     found.append(pid)
                 unclear = unclear or (not variables and _may_have_variables(pid))
         return found, unclear
@@ -163,7 +157,12 @@ class Tool:
 
     def kill(self) -> bool:
         """Kill it and all that it has started; return whether it went away."""
-        gone = kill_group(self.process)
+        self._kill_group()
+        gone = True
+        try:
+            self.process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            gone = False
         for _ in range(_ROUNDS):
             left, unclear = self._own()
             for pid in left:
@@ -173,7 +172,45 @@ class Tool:
                 break
             if not left:
                 time.sleep(_LOOK_SECONDS)
+        _reaper.tell(f"-{self.process.pid}")
         return gone
+
+    def _kill_group(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    @contextlib.contextmanager
+    def watched(
+        self, output: IO[bytes], deadline: float, stall: float | None
+    ) -> Iterator[set[str]]:
+        """Kill its group meanwhile if it takes too long, stands still or writes too much.
+
+        It yields what becomes true of it, "late" and "overflowed"; `output` is where it writes.
+        """
+        ended, what = threading.Event(), set[str]()
+
+        def watch() -> None:
+            moved = time.monotonic()
+            end, size = moved + deadline, 0
+            while not ended.wait(max(0.0, min(_WATCH_SECONDS, end - time.monotonic()))):
+                now, printed = time.monotonic(), os.fstat(output.fileno()).st_size
+                if printed != size:
+                    size, moved = printed, now
+                if now >= end or (stall is not None and now - moved > stall):
+                    what.add("late")
+                if self.written() > WRITTEN_LIMIT:
+                    what.add("overflowed")
+                if what:
+                    self._kill_group()
+                    return
+
+        thread = threading.Thread(target=watch, daemon=True)
+        thread.start()
+        try:
+            yield what
+        finally:
+            ended.set()
+            thread.join()
 
 
 def _variables(pid: int) -> bytes:
@@ -185,13 +222,6 @@ def _may_have_variables(pid: int) -> bool:
     """Whether a process has not ended and is none of the kernel (proc(5), /proc/pid/stat)."""
     state, parent = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].split()[:2]
     return state not in (b"Z", b"X") and parent != b"2"
-
-
-_numbers = itertools.count()
-_LOOK_SECONDS = 0.001
-"""Between two looks at a process that becomes another program, which takes less."""
-_ROUNDS = 20
-"""Times that processes are looked for that a tool has left: one that is seen may fork once more."""
 
 
 def _check_program(name: str, folder: Path) -> None:
@@ -226,9 +256,8 @@ def _since(pid: int) -> Iterable[int]:
 def helper_environment() -> dict[str, str]:
     """Return the variables for a Python process that runs a module of warpfuzz by `helper`."""
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    root = str(Path(__file__).parent.parent)
     # An empty entry would be the current folder (Python, "Command line and environment").
-    paths = os.pathsep.join([root, *filter(None, given)])
+    paths = os.pathsep.join([str(Path(__file__).parent.parent), *filter(None, given)])
     return {**os.environ, "PYTHONPATH": paths}
 
 
@@ -264,9 +293,8 @@ class _Reaper:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._owner = 0
-        self._pipe = -1
+        self._lock = threading.RLock()
+        self._owner, self._pipe = 0, -1
         self._process: subprocess.Popen[bytes] | None = None
 
     def tell(self, line: str) -> None:
@@ -291,32 +319,6 @@ class _Reaper:
 
 
 _reaper = _Reaper()
-
-
-@contextlib.contextmanager
-def leashed(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Have a process that leads its group end with this one, even if this one is killed."""
-    _reaper.tell(f"+{process.pid}")
-    try:
-        yield
-    finally:
-        _reaper.tell(f"-{process.pid}")
-
-
-def end_group(pid: int) -> None:
-    """Kill a process group, if it is there."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-
-
-def kill_group(process: subprocess.Popen[bytes]) -> bool:
-    """Kill a process that leads its group, and the group; return whether it went away."""
-    end_group(process.pid)
-    try:
-        process.wait(_GRACE)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
 
 
 def words_of(command: str) -> list[str]:
@@ -355,55 +357,36 @@ def check_program(program: str | None, asked: str) -> None:
 
 
 def run_tool(
-    command: Sequence[str], *, deadline: float, given: bytes = b"", memory_bytes: int | None = None
-) -> Finished:
+    command: Sequence[str], *, deadline: float, given: bytes = b"", cwd: Path | None = None,
+    memory_bytes: int | None = None, stall: float | None = None, together: bool = False,
+) -> Finished:  # fmt: skip
     """Run a command to its end or its deadline; nothing of it stays behind.
 
-    Parameters
-    ----------
-    deadline
-        Seconds.
-    given
-        Standard input.
-    memory_bytes
-        Most bytes of address space; None: no bound.
-
-    Raises
-    ------
-    OSError
-        If the command cannot be started.
+    `deadline`, `stall`: seconds that it may take, and may take without new output. `given`:
+    standard input. `cwd`, `memory_bytes`: as of `Tool`. Raises OSError if the command cannot be
+    started. `together`: whether standard error is part of the output.
     """
-    with (
-        tempfile.TemporaryFile() as source,
-        tempfile.TemporaryFile() as output,
-        tempfile.TemporaryFile() as errors,
-    ):
+    with contextlib.ExitStack() as stack:
+        source, output, errors = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))
         source.write(given)
         source.seek(0)
         tool = Tool(
-            command,
-            file_bytes=OUTPUT_LIMIT,
-            memory_bytes=memory_bytes,
-            stdin=source,
-            stdout=output,
-            stderr=errors,
-        )
-        status, overflowed = None, False
-        with leashed(tool.process):
-            try:
-                end = time.monotonic() + deadline
-                while status is None and not overflowed and (left := end - time.monotonic()) > 0:
-                    with contextlib.suppress(subprocess.TimeoutExpired):
-                        status = tool.process.wait(min(left, _WATCH_SECONDS))
-                    overflowed = status is None and tool.written() > WRITTEN_LIMIT
-            finally:
-                tool.kill()
+            command, file_bytes=OUTPUT_LIMIT, memory_bytes=memory_bytes, cwd=cwd,
+            stdin=source, stdout=output, stderr=subprocess.STDOUT if together else errors,
+        )  # fmt: skip
+        try:
+            with tool.watched(output, deadline, stall) as what:
+                status = tool.process.wait()
+        finally:
+            tool.kill()
         output.seek(0)
+        printed = output.read(OUTPUT_LIMIT)
+        full = len(printed) == OUTPUT_LIMIT or status == -signal.SIGXFSZ
         return Finished(
-            status=status,
-            output=output.read(OUTPUT_LIMIT),
+            status=None if "late" in what else status,
+            output=printed,
             errors=tail(errors.fileno()),
-            overflowed=overflowed,
+            overflowed=full or "overflowed" in what,
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
+from typing import Generic, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,22 +127,26 @@ class Capabilities:
     """One line for a person: the device, the driver, the seed of a simulation."""
 
 
-class Pending(Protocol):
-    """A batch on its way."""
+class Later(Protocol[T_co]):
+    """A result on its way."""
 
-    def collect(self) -> Ran | Failure:
-        """Wait for the batch; a second call returns the same value."""
+    def collect(self) -> T_co:
+        """Wait for it; a second call returns the same value."""
         ...
+
+
+Pending: TypeAlias = Later[Ran | Failure]
+"""A batch on its way."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Collected(Generic[T_co]):
-    """A batch, or a screening launch, that is over already."""
+    """A result that is there already."""
 
     outcome: T_co
 
     def collect(self) -> T_co:
-        """Wait for the batch and return its result."""
+        """Return it."""
         return self.outcome
 
 
@@ -152,31 +156,23 @@ class Runner(Protocol):
 
     def capabilities(self) -> Capabilities | Failure:
         """Say what can run here, or why nothing can."""
-        ...
 
     def compile(self, module: KernelModule) -> Compiled | Failure:
         """Translate a module; kernels of one module share the work."""
-        ...
 
     def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
         """Start a batch; `images` must stay as they are until it is collected.
 
         Several batches may be on their way; they run in the order of submission.
 
-        Raises
-        ------
-        UsageError
-            If the images do not fit the kernel, or the module has no such entry.
+        Raises UsageError if the images do not fit the kernel, or the module has no such entry.
         """
-        ...
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch and wait for it."""
-        ...
 
     def close(self) -> None:
         """Give everything back; further requests raise UsageError."""
-        ...
 
     def __enter__(self) -> Self: ...
 
@@ -220,10 +216,7 @@ class RunnerAtOnce(ClosedAtTheEnd):
 class ForwardingRunner(ClosedAtTheEnd):
     """A runner that has another one do everything; who derives from it changes a part of that.
 
-    Parameters
-    ----------
-    runner
-        Closed together with this one.
+    `runner`: closed together with this one.
     """
 
     def __init__(self, runner: Runner) -> None:

@@ -9,11 +9,12 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from oracle.errors import UsageError
 from runners.folders import disk_full, is_full
 from runners.kernels import KernelModule
-from runners.processes import OUTPUT_LIMIT, quoted, run_tool, words_of
+from runners.processes import quoted, run_tool, words_of
 from runners.protocol import Compiled, Failure, ForwardingRunner, Runner, Trouble
 from runners.screening import References, Screener, Screening
 
@@ -44,28 +45,18 @@ def is_for_a_shell(command: str) -> bool:
 class PtxPass:
     """A command that reads PTX from standard input and writes PTX to standard output.
 
-    Parameters
-    ----------
-    command
-        As for `sh -c`, which runs it where `is_for_a_shell`; else it is split into words.
-    deadline
-        Seconds that one module may take.
-
-    Raises
-    ------
-    UsageError
-        If the command is empty or its quotes do not match.
+    `command`: as for `sh -c`, which runs it where `is_for_a_shell`; else it is split into words.
+    `deadline`: seconds that one module may take. Raises UsageError if the command is empty or its
+    quotes do not match.
     """
 
     def __init__(self, command: str, *, deadline: float = 60.0) -> None:
         self._words = words_of(command)
         if not self._words:
             raise UsageError("the command of a PTX pass is empty; name a program and its options")
-        self._in_shell = is_for_a_shell(command)
-        if self._in_shell:
+        if is_for_a_shell(command):
             self._words = ["sh", "-c", command]
-        self._command = command
-        self._deadline = deadline
+        self._command, self._deadline = command, deadline
 
     @property
     def missing(self) -> str | None:
@@ -83,9 +74,7 @@ class PtxPass:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 return _no_space()
             return self._failure(f"cannot be run ({error}); check its path", "")
-        if len(finished.output) >= OUTPUT_LIMIT:
-            return self._failure(f"wrote {OUTPUT_LIMIT >> 20} MiB and more", finished.errors)
-        if finished.status != 0:
+        if finished.failed:
             if is_full(Path(tempfile.gettempdir())):
                 return _no_space()
             return self._failure(finished.ending, finished.errors)
@@ -121,12 +110,8 @@ def rewritten(module: KernelModule, rewriters: Sequence[Rewriter]) -> KernelModu
 class RewritingRunner(ForwardingRunner):
     """A runner that gets other PTX than was emitted; the rest of it is the runner's own.
 
-    Parameters
-    ----------
-    runner
-        Where the rewritten modules run; closed together with this one.
-    rewriters
-        What happens to the text of every module, in order.
+    `runner`: where the rewritten modules run; closed together with this one. `rewriters`: what
+    happens to the text of every module, in order.
     """
 
     def __init__(self, runner: Runner, rewriters: Sequence[Rewriter]) -> None:
@@ -139,10 +124,7 @@ class RewritingRunner(ForwardingRunner):
         return made if isinstance(made, Failure) else self._runner.compile(made)
 
     def prepare(self, module: KernelModule) -> Compiled | Failure:
-        """Rewrite a module and translate it, as a runner does that can screen.
-
-        Raises UsageError if the runner cannot screen.
-        """
+        """Rewrite a module and translate it, as a runner does that can screen; else UsageError."""
         made = rewritten(module, self._rewriters)
         return made if isinstance(made, Failure) else self._screener.prepare(made)
 
@@ -152,16 +134,6 @@ class RewritingRunner(ForwardingRunner):
             raise UsageError(f"{type(self._runner).__name__} cannot screen; use `cuda` or `sim`")
         return self._runner
 
-    def screen(
-        self,
-        compiled: Compiled,
-        references: References,
-        *,
-        limit: int,
-        entry: str | None = None,
-        examine: bool = False,
-    ) -> Screening:
+    def screen(self, compiled: Compiled, references: References, **options: Any) -> Screening:
         """Start a screening launch, as the runner does; UsageError if the runner cannot screen."""
-        return self._screener.screen(
-            compiled, references, limit=limit, entry=entry, examine=examine
-        )
+        return self._screener.screen(compiled, references, **options)

@@ -10,7 +10,7 @@ import re
 from itertools import pairwise
 
 from oracle.errors import UsageError
-from oracle.isa.statements import directives, without_comments
+from oracle.isa.legality import directives, without_comments
 from oracle.isa.targets import PtxVersion
 
 _TARGET = re.compile(r"^(\s*\.target\s+)sm_\w+", re.MULTILINE)
@@ -18,16 +18,17 @@ _VERSION = re.compile(r"^(\s*\.version\s+)\d+\.\d+", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([a-zA-Z][\w$]*|[_$%][\w$]+)", re.ASCII)
 """A kernel and its name (PTX ISA 4.4, identifiers)."""
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_ENTRY_LINE = re.compile(
-    r"^[ \t]*(?:\.visible|\.weak|\.extern)?[ \t]*\.entry[ \t]+([\w$]+)", re.MULTILINE
+_KERNEL = re.compile(
+    r"^(?:[ \t]*//[^\n]*\n)*[ \t]*(?:\.visible|\.weak|\.extern)?[ \t]*\.entry[ \t]+([\w$]+)",
+    re.MULTILINE,
 )
-_KERNEL = re.compile(rf"^(?:[ \t]*//[^\n]*\n)*{_ENTRY_LINE.pattern[1:]}", re.MULTILINE)
-"""The same with the comments in front of it."""
+"""The line of a kernel, with the comments in front of it."""
 _VARIABLE = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:\[[^\]]*\]\s*)*(?:=|;)")
 _LABEL = re.compile(r"\$L_*|\bL(?=BB\d)")
 """What the names of labels of LLVM begin with: "LBB0_1" in 14, "$L__BB0_1" from 15 on."""
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")
-
+CUBIN_HEADER_BYTES, _EM_CUDA = 64, 190
+"""Bytes of a cubin that tell that it is one, and its machine (ELF-64 Object File Format, 1.5)."""
 
 _LISTED = re.compile(r"^Fatbin (ptx|elf) code:\n=+\n(.*?)(?=^Fatbin |\Z)", re.MULTILINE | re.DOTALL)
 """A part of what cuobjdump prints of a program: PTX, or the facts about machine code."""
@@ -58,6 +59,12 @@ def module_in(text: str, name: str) -> str:
         )
     start = text.find(".version", found[0].start(2))
     return "\n" * text.count("\n", 0, start) + text[start : found[0].end()]
+
+
+def is_cubin(code: bytes) -> bool:
+    """Whether bytes begin with the header of an ELF file for a GPU."""
+    machine = int.from_bytes(code[18:20], "little")
+    return len(code) >= CUBIN_HEADER_BYTES and code.startswith(b"\x7fELF") and machine == _EM_CUDA
 
 
 def is_ptx(code: bytes) -> bool:

@@ -33,7 +33,7 @@ from runners.protocol import (
 )
 from runners.ptx_text import is_ptx
 from runners.reference.fresh import FreshRan, FreshWork, PendingFresh, finished_by
-from runners.reference.host import HostReference
+from runners.reference.shipped import HostReference
 from runners.screening import References, Screened, Screening, screening_kernel
 from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.silicon import Chip, Planted, SiliconTarget

@@ -11,6 +11,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -133,19 +134,14 @@ def places(program: str) -> Iterator[tuple[Path, ToolOrigin]]:
     for folder in os.get_exec_path():
         if folder:
             yield Path(folder) / program, ToolOrigin.PATH
-    for variable in _TOOLKIT_VARIABLES:
-        if os.environ.get(variable):
-            yield Path(os.environ[variable]) / "bin" / program, ToolOrigin.TOOLKIT
-    for toolkit in sorted(_TOOLKIT_FOLDER.glob("cuda*"), reverse=True):
+    given = [Path(folder) for folder in map(os.environ.get, _TOOLKIT_VARIABLES) if folder]
+    for toolkit in (*given, *sorted(_TOOLKIT_FOLDER.glob("cuda*"), reverse=True)):
         yield toolkit / "bin" / program, ToolOrigin.TOOLKIT
     for name in HOLDING[program]:
-        try:
-            files = importlib.metadata.files(name) or []
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        for file in files:
-            if file.parts[-2:] == ("bin", program):
-                yield Path(str(file.locate())), ToolOrigin.WHEEL
+        with suppress(importlib.metadata.PackageNotFoundError):
+            for file in importlib.metadata.files(name) or []:
+                if file.parts[-2:] == ("bin", program):
+                    yield Path(str(file.locate())), ToolOrigin.WHEEL
 
 
 def parted(spelled: str) -> tuple[str, str]:

@@ -7,7 +7,6 @@ without a question: an option such as --output-file would write where a stranger
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -15,50 +14,24 @@ from oracle.errors import UsageError
 
 NONE = "none"
 """In place of a variant: none."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """How a value reaches the assembler."""
-
-    says: str
-    flag: str = ""
-    """Option of ptxas."""
-    rewrite: Callable[[str, str], str] | None = None
-    """Returns the text of a module with the value in it."""
-
-
-_ENTRY = re.compile(r"(\.entry\s+)([\w$]+)(\s*\([^)]*\))?")
-
-
-def _limited(ptx: str, value: str) -> str:
-    """Return a module whose entries have the directive `.maxnreg` (PTX ISA 11.4.1)."""
-    return _ENTRY.sub(lambda found: f"{found[0]} .maxnreg {value}", ptx)
-
-
-SETTINGS: Mapping[str, Setting] = {
-    "maxrregcount": Setting(says="most registers of a thread", flag="--maxrregcount"),
-    "maxnreg": Setting(says="the same as the directive .maxnreg of each entry", rewrite=_limited),
-    "regAllocOptLevel": Setting(
-        says="level of register allocation (no ptxas documents it; 12.4 to 13.5 take it)",
-        flag="--regAllocOptLevel",
-    ),
-    "register-usage-level": Setting(
-        says="what optimisations may cost in registers, 0 to 10", flag="--register-usage-level"
-    ),
-    "Ofast-compile": Setting(says="min, mid or max: compile faster", flag="--Ofast-compile"),
-    "allow-expensive-optimizations": Setting(
-        says="true or false", flag="--allow-expensive-optimizations"
-    ),
-    "target": Setting(says="sibling of the GPU's target: sm_90a for sm_90"),
-    "process": Setting(says="last: behind a copy of the module, compiled by the same process"),
+SETTINGS = {
+    "maxrregcount": "most registers of a thread",
+    "maxnreg": "the same as the directive .maxnreg of each entry",
+    "regAllocOptLevel": "level of register allocation, not documented; 12.4 to 13.5 take it",
+    "register-usage-level": "what optimisations may cost in registers, 0 to 10",
+    "Ofast-compile": "min, mid or max: compile faster",
+    "allow-expensive-optimizations": "true or false",
+    "target": "sibling of the GPU's target: sm_90a for sm_90",
+    "process": "last: behind a copy of the module, compiled by the same process",
 }
 """What may be set, by its name; options and values as ptxas 13.5 --help has them (2026-11)."""
+_NO_OPTIONS = ("maxnreg", "target", "process")
+"""Those that are no options of that name."""
+_ENTRY = re.compile(r"(\.entry\s+)([\w$]+)(\s*\([^)]*\))?")
 _TOO_FEW = "register target"
-"""In "Register allocation failed with register count of '24'. Compile the program with a higher
-register target" (ptxas 12.0 and 12.4), "Insufficient registers (24) to compile instruction at line
-957 in function k14. Try to compile with register target of 26 or higher" (12.6 to 13.5), and
-"cannot be compiled with specified register target constraints" (12.0 to 13.5, 2026-11)."""
+"""In "Compile the program with a higher register target" (ptxas 12.0 and 12.4), "Try to compile
+with register target of 26 or higher" (12.6 to 13.5), and "cannot be compiled with specified
+register target constraints" (12.0 to 13.5, 2026-11)."""
 _LAST = ("process", "last")
 _ONE = rf"(?:{'|'.join(SETTINGS)})=[\w.]+"
 _NAMED = re.compile(rf"(.*?)((?:\+{_ONE})*)", re.DOTALL)
@@ -88,8 +61,7 @@ class Variant:
     @property
     def flags(self) -> list[str]:
         """Options of ptxas, but for the architecture."""
-        given = ((SETTINGS[name].flag, value) for name, value in self.settings)
-        return [f"{flag}={value}" for flag, value in given if flag]
+        return [f"--{name}={value}" for name, value in self.settings if name not in _NO_OPTIONS]
 
     def asks_too_much(self, said: str) -> bool:
         """Whether what ptxas says is that the limit of registers cannot be kept."""
@@ -98,9 +70,8 @@ class Variant:
 
     def files(self, name: str, ptx: str) -> dict[str, str]:
         """Return the files that one process is given for that of a module, which is the last."""
-        for setting, value in self.settings:
-            rewrite = SETTINGS[setting].rewrite
-            ptx = ptx if rewrite is None else rewrite(ptx, value)
+        if (most := dict(self.settings).get("maxnreg")) is not None:  # (PTX ISA 11.4.1)
+            ptx = _ENTRY.sub(lambda found: f"{found[0]} .maxnreg {most}", ptx)
         if _LAST in self.settings:
             return {"before.ptx": _ENTRY.sub(r"\1\2_before\3", ptx), name: ptx}
         return {name: ptx}
@@ -124,10 +95,7 @@ def split_variant(name: str) -> tuple[str, Variant]:
 def parse_variant(text: str) -> Variant:
     """Return the variant that a person names: "maxrregcount=32,target=sm_90a", or "none".
 
-    Raises
-    ------
-    UsageError
-        If it names none, or something twice.
+    Raises UsageError if it names none, or something twice.
     """
     words = re.split(r"[,+]", text.strip().removeprefix("+"))
     if words == [NONE]:
@@ -138,6 +106,6 @@ def parse_variant(text: str) -> Variant:
             f"{text!r:.200} is no variant of a ptxas; give some of {', '.join(SETTINGS)}, each "
             "once, with values, such as maxrregcount=32,target=sm_90a"
         )
-    if given.get(_LAST[0], _LAST[1]) != _LAST[1]:
+    if given.get(*_LAST) != _LAST[1]:
         raise UsageError(f"process={given[_LAST[0]]} is not known; the only value is process=last")
     return Variant(tuple((name, given[name]) for name in SETTINGS if name in given))

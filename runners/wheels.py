@@ -49,17 +49,15 @@ _HEADERS = (
 _VERSION = re.compile(r"(\d+)\.(\d+)(\.\d+)?")
 _LICENCE = r"[^/]+\.dist-info/(?:licenses/)?(licen[cs]e[^/]*)"
 _TOP = r"nvidia/(?:cu\d+|cuda_\w+|nvvm)/"
-_NAMED_VERSION = re.compile(r"[^-]+-(\d+(?:\.\d+)+)-")
-"""The version in the name of a wheel."""
 _PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
 # The first pip that prints progress for programs to read (pip changelog, 24.1).
 _RAW_PROGRESS = (24, 1)
 _PIP_VERSION = re.compile(r"pip (\d+)\.(\d+)")
 _OFFERED = re.compile(r"\(from versions: ([^)]*)\)")
+_COMPLAINT = re.compile(r"^(?:ERROR|WARNING).*", re.MULTILINE)
 _MEMBER_BYTES = 256 << 20
 """Most bytes of a file of a wheel; a ptxas of CUDA 13 has 51 MB, the library of llvmlite 0.43
 134 MB (2026-11)."""
-_PART_BYTES = 1 << 20
 
 Progress = Callable[[int, int], None]
 """Told the bytes that are there and the bytes that there will be."""
@@ -97,28 +95,21 @@ class Wheels:
         """Return what pip is asked for; UsageError if there is no wheel of a version."""
         match = _VERSION.fullmatch(version)
         release = f"{match[1]}.{match[2]}" if match else version
+        none = f"there is no wheel of {self.title} {version or 'without a version'}; "
         if self.unlisted and match is None:
             raise UsageError(
                 f'{version!r} is not a version; they are written like "13.5" or "12.4.131"'
             )
         if self.unlisted and int(version.partition(".")[0]) < min(self.distributions):
-            raise UsageError(
-                f"there is no wheel of {self.title} {version}; the oldest are "
-                f"{' and '.join(self.releases[:2])}"
-            )
+            raise UsageError(f"{none}the oldest are {' and '.join(self.releases[:2])}")
         if not self.unlisted and release not in self.releases:
-            raise UsageError(
-                f"there is no wheel of {self.title} {version or 'without a version'}; there are "
-                f"{', '.join(self.spelled + one for one in self.releases)}{self.more}"
-            )
+            there = ", ".join(self.spelled + one for one in self.releases)
+            raise UsageError(f"{none}there are {there}{self.more}")
         major, _, minor = release.partition(".")
-        values = {
-            "exact": f"=={version}" if match and match[3] else f"=={release}.*",
-            "release": release,
-            "next": int(minor or 0) + 1,
-        }
+        exact = f"=={version}" if match and match[3] else f"=={release}.*"
+        following = int(minor or 0) + 1
         own = self.distributions[min(int(major), max(self.distributions))]
-        return [one.format(**values) for one in own]
+        return [one.format(exact=exact, release=release, next=following) for one in own]
 
 
 WHEELS = {
@@ -179,33 +170,20 @@ def fetched(
     *,
     version_of: Callable[[Path], str] | None = None,
 ) -> Path:
-    """Download a toolchain and unpack it into the user's cache folder; return its folder.
+    """Download a version such as "13.5" or "12.4.131", and unpack it as `unpacked` does.
 
-    Parameters
-    ----------
-    version
-        "13.5", or a full version such as "12.4.131".
-    progress
-        Called as the download goes on; not at all where pip is older than 24.1.
-    version_of
-        As `unpacked` takes it.
-
-    Raises
-    ------
-    UsageError
-        If the version is none, or does not exist; the message lists those that do.
-    InfrastructureError
-        If there is no pip, no network or no space, or the wheel holds nothing that works.
+    `progress` is called as the download goes on; not at all where pip is older than 24.1. Raises
+    UsageError if the version is none, or does not exist; the message lists those that do.
+    InfrastructureError if there is no pip, no network or no space, or nothing in it works.
     """
     row = WHEELS[name]
     requirements = row.requirements(version)
     with temporary_folder(_made(row)) as room:
-        wheels = []
-        for number, wanted in enumerate(requirements):
-            own = room / str(number)
-            own.mkdir()
-            what = f"{row.title} {version}"
-            wheels.append(_downloaded(wanted, own, row.options, what=what, progress=progress))
+        what = f"{row.title} {version}"
+        wheels = [
+            _downloaded(wanted, room / str(number), row.options, what=what, progress=progress)
+            for number, wanted in enumerate(requirements)
+        ]
         return unpacked(name, wheels, version_of=version_of)
 
 
@@ -216,17 +194,10 @@ def unpacked(
 
     The folder is made complete under another name and then renamed, so that it is there whole or
     not at all. It holds the toolchain, the licence and a note of where both come from.
-
-    Parameters
-    ----------
-    version_of
-        Tells the version of what lies in a folder by running it. What is there already and works
-        stays. None: the version is that of the last wheel, and what is there is replaced.
-
-    Raises
-    ------
-    InfrastructureError
-        If a wheel is broken or holds nothing that works, or the folder cannot be written.
+    `version_of` tells the version of what lies in a folder by running it; what is there already
+    and works stays. None: the version is that of the last wheel, and what is there is replaced.
+    Raises InfrastructureError if a wheel is broken or holds nothing that works, or the folder
+    cannot be written.
     """
     row, last = WHEELS[name], wheels[-1]
     target = _made(row)
@@ -242,11 +213,11 @@ def unpacked(
             note = {"wheels": [wheel.name for wheel in wheels], "member": kept[-1]}
             (fresh / "origin.json").write_text(json.dumps(note, indent=2) + "\n")
         try:
-            version = (version_of or (lambda _: _version_named(last)))(fresh)
+            # The name of a wheel has its version behind the first dash.
+            version = version_of(fresh) if version_of else last.name.split("-")[1]
         except UsageError as error:
-            raise InfrastructureError(
-                f"{last.name} holds no working {row.title}: {error}"
-            ) from None
+            said = f"{last.name} holds no working {row.title}: {error}"
+            raise InfrastructureError(said) from None
         final = target / f"{row.prefix}{version}"
         with contextlib.suppress(UsageError, InfrastructureError):
             if version_of is not None and final.is_dir() and version_of(final):
@@ -263,13 +234,6 @@ def unpacked(
         return final
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-
-
-def _version_named(wheel: Path) -> str:
-    found = _NAMED_VERSION.match(wheel.name)
-    if found is None:
-        raise InfrastructureError(f"the name of {wheel.name} tells no version")
-    return found[1]
 
 
 def _made(row: Wheels) -> Path:
@@ -290,9 +254,13 @@ def _extract(wheel: Path, row: Wheels, folder: Path) -> list[str]:
                 found = wanted.fullmatch(name)
                 if found is None or member.is_dir() or ".." in Path(name).parts:
                     continue
+                if member.file_size > _MEMBER_BYTES:  # no more is read, whatever is packed
+                    most = f"{name} has more than {_MEMBER_BYTES >> 20} MiB"
+                    raise zipfile.BadZipFile(most)
                 path = folder / (found[1] or found[2])
                 path.parent.mkdir(parents=True, exist_ok=True)
-                _unpack_member(archive, name, path)
+                with archive.open(name) as source, path.open("wb") as sink:
+                    shutil.copyfileobj(source, sink)
                 if found[1]:
                     kept.append(name)
                 if "bin" in Path(name).parts:
@@ -305,24 +273,11 @@ def _extract(wheel: Path, row: Wheels, folder: Path) -> list[str]:
 def _downloaded(
     wanted: str, folder: Path, options: Sequence[str], *, what: str, progress: Progress | None
 ) -> Path:
-    """Download a wheel into a folder.
+    """Download a wheel ("nvidia-cuda-nvcc==13.5.*", as pip reads it) into a folder.
 
-    Parameters
-    ----------
-    wanted
-        Distribution and version, as pip reads them: "nvidia-cuda-nvcc==13.5.*".
-    options
-        More options of `pip download`.
-    what
-        What is in it, for messages: "ptxas 13.5".
-
-    Raises
-    ------
-    UsageError
-        If there is no such version; the message lists those that there are.
-    InfrastructureError
-        If there is no pip, no network or no space.
+    `what` is in it, for messages: "ptxas 13.5". Raises as `fetched` does.
     """
+    folder.mkdir()
     raw = progress is not None and _pip_version() >= _RAW_PROGRESS
     command = helper(
         "pip", "download", "--no-deps", "--no-input",
@@ -368,26 +323,15 @@ def _pip_error(told: str, wanted: str, what: str, folder: Path) -> Exception:
         return disk_full(folder)
     offered = _OFFERED.search(told)
     if offered and offered[1].strip() not in ("", "none"):
-        releases = sorted(
-            {".".join(one.split(".")[:2]) for one in offered[1].split(", ") if _is_release(one)},
-            key=lambda one: tuple(map(int, one.split("."))),
-        )
         return UsageError(
             f"there is no wheel of {what} for this machine; the package that would have it has "
-            f"{', '.join(releases) or 'none'}"
+            f"{offered[1]}"
         )
-    reason = next(
-        (line for line in reversed(told.splitlines()) if line.startswith(("ERROR", "WARNING"))),
-        told.splitlines()[-1] if told else "nothing",
-    )
+    reason = (_COMPLAINT.findall(told) or told.splitlines() or ["nothing"])[-1]
     return InfrastructureError(
         f"pip could not download {wanted}: it said {reason!r}; check the network and pip's index "
         f"settings (`pip config list`), or try `pip download {wanted}`"
     )
-
-
-def _is_release(version: str) -> bool:
-    return re.fullmatch(r"[1-9]\d*(\.\d+)+", version) is not None
 
 
 def _pip_version() -> tuple[int, int]:
@@ -396,14 +340,3 @@ def _pip_version() -> tuple[int, int]:
     ).stdout
     match = _PIP_VERSION.search(told)
     return (int(match[1]), int(match[2])) if match else (0, 0)
-
-
-def _unpack_member(archive: zipfile.ZipFile, name: str, path: Path) -> None:
-    """Unpack a file of a wheel; BadZipFile if it is larger than any that there is."""
-    room = _MEMBER_BYTES
-    with archive.open(name) as source, path.open("wb") as sink:
-        while part := source.read(_PART_BYTES):
-            room -= len(part)
-            if room < 0:
-                raise zipfile.BadZipFile(f"{name} has more than {_MEMBER_BYTES >> 20} MiB")
-            sink.write(part)

@@ -10,22 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.forms import ROW_BYTES, Form
+from oracle.isa.forms import LANES, ROW_BYTES, Form
 from oracle.isa.lookup import FORMS, is_available, selectors_of
-from oracle.isa.matrices import LANES
 from oracle.isa.targets import Module
 from oracle.layouts.storage import Tile, write
-from oracle.program.image import position
-from oracle.program.ops import Op, Rows, memory_of, operands_of
-from oracle.program.places import Buffer, Place
-from oracle.program.program import Program
-from oracle.program.steps import Barrier, Copy, Step
+from oracle.program.operands import Buffer, Place
+from oracle.program.program import Program, position
+from oracle.program.steps import Barrier, Copy, Op, Rows, Step, memory_of, operands_of
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.features import stride_unit, unit_bytes
 from strategies.matrices import inputs
-from strategies.programs import is_valued
-from strategies.programs.builder import GUARD_BYTES
-from strategies.programs.forms import ACCESS_FORMS, VALUED_FORMS
+from strategies.programs.builder import ACCESS_FORMS, GUARD_BYTES, VALUED_FORMS, is_valued
 from strategies.programs.single_instruction import exact_elements, plain_access, span_of
 
 
@@ -33,14 +28,10 @@ class _Way(NamedTuple):
     """How a matrix is reached."""
 
     words: str
-    stride: str = ""
-    """"" is left out, "immediate" or "register"."""
-    padding: int = 0
-    """Units (`stride_unit`) that the stride is longer than the least."""
-    offset: int = 0
-    """Units that the matrix lies behind the start of its buffer."""
-    in_instruction: bool = False
-    """Whether that offset stands in the instruction."""
+    stride: str = ""  # "" is left out, "immediate" or "register"
+    padding: int = 0  # Units (`stride_unit`) that the stride is longer than the least
+    offset: int = 0  # Units that the matrix lies behind the start of its buffer
+    in_instruction: bool = False  # Whether that offset stands in the instruction
 
 
 _STRIDES = (
@@ -66,8 +57,7 @@ class Item:
 
     form: Form
     program: Program
-    ways: tuple[str, ...]
-    """In words, in the order of the program's results; empty of what has one."""
+    ways: tuple[str, ...]  # In words, in the order of the program's results; empty of what has one
 
     def images(self, count: int) -> NDArray[np.uint8]:
         """Return images to run, uint8 (count, image_bytes): the same ones every time.
@@ -96,13 +86,11 @@ class _Maker:
     steps: list[Step] = field(default_factory=list)
 
     def plain(self, step: Step) -> None:
-        """Add a plain load or store, with a global buffer of its own."""
         span = span_of(step)
         self.buffers.append(Buffer(name=span.buffer, space="global", size=span.end + GUARD_BYTES))
         self.steps.append(step)
 
     def reaching(self, name: str, memory: str, size: int, step: Step, *, stores: bool) -> None:
-        """Add a step that reads or writes a buffer, in shared memory by way of a global one."""
         self.buffers.append(Buffer(name=f"g{name}", space="global", size=size))
         if memory == "global":
             self.steps.append(step)
@@ -114,7 +102,6 @@ class _Maker:
             self.steps += [Barrier(), Copy(source=ends[1], destination=ends[0], size=size)]
 
     def lines(self, form: Form, number: int, fragment: str, reached: tuple[str, _Way]) -> None:
-        """Add a wmma.load or wmma.store of a fragment, in a memory and a way."""
         memory, way = reached
         matrix, shared = form.matrix(), memory == "shared"
         unit, stride = stride_unit(matrix, shared=shared), None
@@ -137,7 +124,6 @@ class _Maker:
         self.reaching(name, memory, size, step, stores=form.is_store)
 
     def access(self, form: Form, number: int, reached: tuple[str, _Way]) -> None:
-        """Add a load or store in one way, with what shows what it has done."""
         matrix, consumer = form.matrix(), None
         matrices = {operand: replace(matrix, operand=operand) for operand in "cd"}
         layouts = dict.fromkeys("abcd", "row")
@@ -158,7 +144,6 @@ class _Maker:
                 self.lines(plain, number, fragment, _PLAIN)
 
     def main(self, form: Form, number: int, **more: Any) -> None:
-        """Add any other instruction between plain loads and stores of its registers."""
         step = Op.of(form, **{name: f"{name}{number}" for name, *_ in operands_of(form)}, **more)
         for use in step.reads:
             self.plain(plain_access(use, Place(buffer=use.name)))
@@ -172,7 +157,6 @@ class _Maker:
 
 
 def _consumer(form: Form, module: Module) -> Form:
-    """Return a multiplication that takes what a load of A or B loads."""
     matrix = form.matrix()
     return next(
         one

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Self, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -47,8 +48,7 @@ LONGEST_EPOCH = 16384
 """Rounds of an epoch late in a campaign: at least so many rounds can be run at once, one for
 each worker of 1,000 GPUs with 15 cores. By then, everything that is drawn was reached many
 times."""
-_SHOWN_MISSING = 8
-"""Names of what is missing that a line shows."""
+_SHOWN_MISSING = 8  # Names of what is missing that a line shows
 _DETAIL = re.compile(r"\.(?:sync|aligned|row|col|x[124]|shared(?:::cta)?|m\d+n\d+k\d+)(?=\.|$)")
 _MOST_WISHES = 3
 """Most features that one program is asked for; none in a quarter of them, so that what nobody
@@ -59,8 +59,7 @@ _VALUE_CLASS = "value class"
 def epoch_known(number: int) -> int:
     """Return how many rounds (0 to that, exclusive) a round takes into account.
 
-    All of the epochs before the last. As many rounds as lie between can be run at once, so epochs
-    grow with the number of the round.
+    Those of all epochs before the last: epochs grow, so that more rounds can be run at once.
     """
     quarter = (1 << number.bit_length()) // 4  # of the next power of two
     epoch = max(EPOCH, min(quarter, LONGEST_EPOCH))
@@ -71,13 +70,10 @@ def epoch_known(number: int) -> int:
 class CoverageLine:
     """One dimension of what was reached."""
 
-    name: str
-    """Name of the dimension: "forms", "stride classes", "value classes"."""
+    name: str  # Name of the dimension: "forms", "stride classes", "value classes"
     reached: int
-    total: int | None
-    """How many there are; None where nobody has counted them."""
-    missing: Sequence[str] = ()
-    """Some of what was not reached."""
+    total: int | None  # How many there are; None where nobody has counted them
+    missing: Sequence[str] = ()  # Some of what was not reached
 
     @classmethod
     def of(cls, name: str, counts: Mapping[str, int]) -> Self:
@@ -94,8 +90,7 @@ class Coverage(ABC):
     """Dimensions that are counted; the first has the forms that cases were about."""
 
     def __init__(self) -> None:
-        self.programs = 0
-        """Programs, or other things that were looked at."""
+        self.programs = 0  # Programs, or other things that were looked at
         self.counts: dict[str, Counter[str]] = {name: Counter() for name in self.NAMES}
 
     @abstractmethod
@@ -121,17 +116,13 @@ class Coverage(ABC):
     @classmethod
     def from_state(cls, state: object) -> Self:
         """Return the counts that `state` gave; an InfrastructureError says that it is none."""
-        made = cls()
+        made, counts = cls(), dict[str, int]
         try:
-            if not isinstance(state, Mapping):
-                raise TypeError("they are no object")
-            made.programs = int(str(state["programs"]))
+            told = msgspec.convert(state, dict[str, Any])
+            made.programs = msgspec.convert(told["programs"], int)
             for name, counter in made.counts.items():
-                counts = state[name]
-                if not isinstance(counts, Mapping):
-                    raise TypeError(f"{name} is no object")
-                counter.update({str(key): int(count) for key, count in counts.items()})
-        except (KeyError, TypeError, ValueError) as error:
+                counter.update(msgspec.convert(told[name], counts))
+        except (KeyError, msgspec.ValidationError) as error:
             raise InfrastructureError(
                 f"the counts of what was reached cannot be read ({error!r}); delete the campaign's "
                 "state and start it anew"
@@ -144,11 +135,8 @@ class Reached:
 
     def __init__(self, kind: type[Coverage]) -> None:
         self._kind = kind
-        self.total = kind()
-        """All of it."""
+        self.total = kind()  # All of it
         self._base = kind()
-        self._first = 0
-        """Rounds before this one, a multiple of EPOCH, are in the base."""
         self._epochs: dict[int, Coverage] = {}
         """By the first round of a part of the campaign; no round knows less than all of one."""
         self._known: tuple[int, Coverage] = (-1, kind())
@@ -175,30 +163,27 @@ class Reached:
         return self._known[1]
 
     def _before(self, number: int) -> list[int]:
-        """Return the epochs that a round takes into account and that are not in the base."""
         return sorted(earlier for earlier in self._epochs if earlier < epoch_known(number))
 
     def settle(self, following: int) -> None:
         """Put together what every round from `following` on takes into account."""
         for earlier in self._before(following):
             self._base.merge(self._epochs.pop(earlier))
-        self._first = max(self._first, epoch_known(following))
 
     def state(self) -> dict[str, Any]:
         """Return all of it as JSON takes it."""
         epochs = {str(number): one.state() for number, one in self._epochs.items()}
-        return {"base": self._base.state(), "first": self._first, "epochs": epochs}
+        return {"base": self._base.state(), "epochs": epochs}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take up what `state` was called of.
 
         It raises KeyError, TypeError, ValueError or InfrastructureError if it is something else.
         """
-        base, first, epochs = state["base"], state["first"], state["epochs"]
-        if not (isinstance(base, dict) and isinstance(first, int) and isinstance(epochs, dict)):
-            raise TypeError("coverage has the fields base, first and epochs")
-        self._base, self._first = self._kind.from_state(base), first
-        self._known = -1, self._kind()
+        base, epochs = state["base"], state["epochs"]
+        if not isinstance(epochs, dict):
+            raise TypeError("the epochs of coverage are no object")
+        self._base, self._known = self._kind.from_state(base), (-1, self._kind())
         self._epochs = {int(name): self._kind.from_state(one) for name, one in epochs.items()}
         for part in (self._base, *self._epochs.values()):
             self.total.merge(part)
@@ -208,16 +193,12 @@ class Reached:
 class Batch:
     """One program of a round and what fills its images."""
 
-    entry: str
-    """Name of its kernel in the round's module."""
+    entry: str  # Name of its kernel in the round's module
     program: Program
     recipe: Recipe
-    focus: Focus
-    """What was asked of the program."""
-    count: int
-    """Images that the round runs it on."""
-    version: str
-    """PTX ISA version of its module."""
+    focus: Focus  # What was asked of the program
+    count: int  # Images that the round runs it on
+    version: str  # PTX ISA version of its module
 
     @property
     def form(self) -> Form | None:
@@ -322,7 +303,6 @@ class ProgramCoverage(Coverage):
         return frozenset(wishes)
 
     def _least(self, family: str, features: Sequence[Feature]) -> Feature:
-        """Return the first of those that a family had and was asked for least."""
         counts = self.counts["pairs"], self.counts["asked"]
         return min(features, key=lambda one: sum(c.get(_pair(family, one), 0) for c in counts))
 
@@ -342,7 +322,6 @@ class ProgramCoverage(Coverage):
 
 @cache
 def _possible(mnemonic: str) -> Mapping[Dimension, tuple[Feature, ...]]:
-    """Return what programs about a form of an instruction can be asked for, by dimension."""
     possible = possible_features(next(form for form in FORMS if form.mnemonic == mnemonic))
     return {one: tuple(each for each in possible if each.dimension is one) for one in WISHED}
 

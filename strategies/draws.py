@@ -32,8 +32,7 @@ class UniformProvider(HypothesisProvider):
         return self._random.randint(min_value, max_value)
 
 
-BACKEND = "warpfuzz"
-"""Value for the setting `backend`."""
+BACKEND = "warpfuzz"  # Value for the setting `backend`
 AVAILABLE_PROVIDERS[BACKEND] = f"{__name__}.{UniformProvider.__name__}"
 
 

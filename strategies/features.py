@@ -13,36 +13,20 @@ from enum import StrEnum
 from functools import cache, partial
 from typing import assert_never
 
-from oracle.isa.forms import ROW_BYTES, Form
+from oracle.isa.forms import LANES, ROW_BYTES, Form, Matrix
 from oracle.isa.lookup import FORMS
-from oracle.isa.matrices import LANES, Matrix
 from oracle.isa.tables import INSTRUCTIONS
-from oracle.program import ops
+from oracle.program import steps as ops
 from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every, inside
-from oracle.program.operands import Use
-from oracle.program.operations import Operation
-from oracle.program.places import Span, Word
-from oracle.program.program import Program, walk
-from oracle.program.registers import MOST_REGISTERS, Register, listed
-from oracle.program.sharing import Way, way_of
-from oracle.program.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Loop,
-    PlainAccess,
-    Scalar,
-    Step,
-    is_lane_code,
-)
+from oracle.program.operands import MOST_REGISTERS, Operation, Register, Span, Use, Word, listed
+from oracle.program.operations import Elementwise, Scalar
+from oracle.program.program import Program, Way, walk, way_of
+from oracle.program.steps import Barrier, Branch, Copy, Loop, PlainAccess, Step, is_lane_code
 from oracle.scalar import SCALARS
 from strategies.fragment_flow import chains, most_live
 
-HUGE_PITCH = 4096
-"""Bytes between lines from which a stride counts as huge: a page of memory each."""
-LARGE_FACTOR = 2
-"""Times the default from which a stride counts as large."""
+HUGE_PITCH = 4096  # Bytes between lines from which a stride counts as huge: a page of memory each
+LARGE_FACTOR = 2  # Times the default from which a stride counts as large
 SHARED_ROW_BYTES = 16
 """Alignment of lines in shared memory. The page asks for less where a fragment is smaller, and
 sm_90 raises "misaligned address" there (measured on H200, 2026-11-21; docs/findings.md)."""
@@ -64,8 +48,7 @@ class Dimension(StrEnum):
 class Feature:
     """Something that a program has."""
 
-    value: str
-    """What it is called: no two features have the same name."""
+    value: str  # What it is called: no two features have the same name
     dimension: Dimension = field(compare=False)
     opaque: bool | None = field(default=None, compare=False)
     """Whether only programs on fragments of wmma have it (True), or only programs on registers
@@ -98,7 +81,6 @@ def of_form(form: Form, memory: str = "") -> tuple[Feature, ...]:
 
 
 def _of_forms(forms: Iterable[Form]) -> tuple[Feature, ...]:
-    """Return what instructions of some forms have, each feature once."""
     memories = ("global", "shared")
     found = (one for form in forms for memory in memories for one in of_form(form, memory))
     return tuple(dict.fromkeys(found))
@@ -273,8 +255,7 @@ def possible_features(form: Form) -> tuple[Feature, ...]:
 class Focus:
     """What a program should be about. Nothing that is asked for: anything goes."""
 
-    form: Form | None = None
-    """An instruction that the program should have."""
+    form: Form | None = None  # An instruction that the program should have
     features: frozenset[Feature] = frozenset()
     """What else it should have, as far as that is possible together."""
     line_bytes: int = 1
@@ -308,9 +289,7 @@ def features_of(program: Program) -> frozenset[Feature]:
     """Return all features that a program has."""
     steps = tuple(walk(program.steps))
     found = {*_of_structure(program, steps), *_of_registers(steps), *_of_memory(program, steps)}
-    for step in steps:
-        found.update(_of_step(step, program))
-    return frozenset(found)
+    return frozenset(found.union(*(_of_step(step, program) for step in steps)))
 
 
 def _those(found: Mapping[Feature, bool]) -> Iterator[Feature]:
@@ -319,8 +298,23 @@ def _those(found: Mapping[Feature, bool]) -> Iterator[Feature]:
 
 def _of_step(step: Step, program: Program) -> Iterator[Feature]:
     match step:
+        case ops.Op() if ops.accesses_matrix(step):
+            yield from of_form(step.form, program.buffer(step.memory.place.buffer).space)
+            yield from _of_access(program, step)
         case ops.Op():
-            yield from _of_op(step, program)
+            yield from of_form(step.form)
+            if ops.accesses_rows(step):
+                yield from _those(
+                    {
+                        **_immediate(step.memory.immediate),
+                        Has.ROWS_COMPUTED: bool(step.memory.computed),
+                        Has.ROWS_REPEATED: step.stores and _repeats(step.reads[0]),
+                    }
+                )
+            elif ops.multiplies(step):
+                yield from _of_sharing(step, program)
+            elif step.names["source"] == step.names["destination"]:
+                yield Has.MOVED_IN_PLACE
         case Elementwise():
             yield OF_OPERATION[step.operation]
             multiplicand = step.matrix.operand in "ab"
@@ -338,8 +332,7 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
             yield Has.BARRIER
         case Branch():
             yield Has.BRANCH
-            word = isinstance(step.condition, Word)
-            yield Has.BRANCH_WORD if word else Has.BRANCH_CONSTANT
+            yield Has.BRANCH_WORD if isinstance(step.condition, Word) else Has.BRANCH_CONSTANT
             yield from _those({Has.TWO_ARMS: bool(step.then and step.otherwise)})
         case Loop():
             yield Has.LOOP
@@ -350,28 +343,8 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
     yield from _those({Has.ADDRESS_LOADED: step.address is not None, Has.NESTED: nested})
 
 
-def _of_op(step: ops.AnyOp, program: Program) -> Iterator[Feature]:
-    """Yield what an instruction is, and how it addresses memory and shares registers."""
-    if ops.accesses_matrix(step):
-        yield from _of_access(program, step)
-        return
-    yield from of_form(step.form)
-    if ops.accesses_rows(step):
-        yield from _of_immediate(step.memory.immediate)
-        yield from _those(
-            {
-                Has.ROWS_COMPUTED: bool(step.memory.computed),
-                Has.ROWS_REPEATED: step.stores and _repeats(step.reads[0]),
-            }
-        )
-    elif ops.multiplies(step):
-        yield from _of_sharing(step, program)
-    else:
-        yield from _those({Has.MOVED_IN_PLACE: step.names["source"] == step.names["destination"]})
-
-
-def _of_immediate(immediate: int) -> Iterator[Feature]:
-    return _those({Has.OFFSET_IMMEDIATE: immediate > 0, Has.OFFSET_NEGATIVE: immediate < 0})
+def _immediate(immediate: int) -> dict[Feature, bool]:
+    return {Has.OFFSET_IMMEDIATE: immediate > 0, Has.OFFSET_NEGATIVE: immediate < 0}
 
 
 def _repeats(use: Use) -> bool:
@@ -379,17 +352,15 @@ def _repeats(use: Use) -> bool:
 
 
 def _of_lane_code(step: LaneCode) -> Iterator[Feature]:
-    """Yield what code of lanes is made of."""
     for one in every(step.code):
+        found: dict[Feature, bool] = {}
         match one:
-            case Assign():
-                row = one.row
+            case Assign(row=row):
                 if row.family in OF_SCALAR:
                     yield OF_SCALAR[row.family]
                 found = {
                     Has.GUARD: bool(one.guard), Has.CARRY: row.carry_in, Has.CROSSING: row.warp,
                 }  # fmt: skip
-                yield from _those(found)
             case If():
                 yield Has.IF_ELSE if one.then and one.otherwise else Has.IF
             case Repeat():
@@ -398,9 +369,9 @@ def _of_lane_code(step: LaneCode) -> Iterator[Feature]:
                     Has.REPEAT_DOWN: one.down, Has.REPEAT_LATE: one.late,
                     Has.REPEAT_ENTRY: bool(one.entry),
                 }  # fmt: skip
-                yield from _those(found)
             case Leave():
                 yield Has.LEAVE_TURN if one.turn else Has.LEAVE
+        yield from _those(found)
     depth = _depth(step.code)
     yield from _those({Has.DEPTH_2: depth >= 2, Has.DEPTH_3: depth >= 3})
 
@@ -417,8 +388,7 @@ _ORDERS = (Way.REVERSED, Way.SWAPPED, Way.ROTATED, Way.SHUFFLED)
 def _of_sharing(step: ops.Product, program: Program) -> Iterator[Feature]:
     """Yield how the operands of a multiplication share registers."""
     d, a, b, c = step.uses[:4]
-    way = way_of(d, c, program.shared_banks)
-    over = d.name in (a.name, b.name)
+    way, over = way_of(d, c, program.shared_banks), d.name in (a.name, b.name)
     metadata = [one for use in step.uses[4:] for one in use.registers]
     a_with_b = {one.bank for one in a.registers} & {one.bank for one in b.registers}
     return _those(
@@ -440,36 +410,36 @@ def _of_sharing(step: ops.Product, program: Program) -> Iterator[Feature]:
 
 
 def _of_access(program: Program, step: ops.MatrixAccess) -> Iterator[Feature]:
-    matrix, place, stride = step.form.matrix(), step.memory.place, step.memory.stride
-    buffer = program.buffer(place.buffer)
+    matrix, layout, memory = step.form.matrix(), step.form.layout, step.memory
+    buffer, stride = program.buffer(memory.place.buffer), memory.stride
     shared = buffer.space == "shared"
-    yield from of_form(step.form, buffer.space)
-    yield from _of_immediate(step.memory.immediate)
     unit = unit_bytes(matrix, shared=shared)
-    address = program.offset(buffer.name) + place.offset
-    if address % 128 == 0:
-        yield Has.ALIGNED_128
-    else:
-        yield Has.ALIGNED_LEAST if address % (2 * unit) else Has.ALIGNED_MORE
-    yield from _those({Has.BUFFER_END: place.offset + step.tile.extent == buffer.size})
-    if stride is None:
-        yield Has.STRIDE_OMITTED
-        return
-    yield Has.STRIDE_REGISTER if step.memory.stride_in_register else Has.STRIDE_IMMEDIATE
-    default = matrix.default_stride(step.form.layout)
-    if stride == default:
-        yield Has.STRIDE_DEFAULT
-        return
-    least = stride == least_padded(matrix, step.form.layout, shared=shared)
-    odd = stride // stride_unit(matrix, shared=shared) % 2 == 1
-    huge = stride * matrix.type.bits // 8 >= HUGE_PITCH
-    large = stride >= LARGE_FACTOR * default
-    yield from _those(
-        {
-            Has.STRIDE_LEAST: least, Has.STRIDE_ODD: odd and not least, Has.STRIDE_HUGE: huge,
-            Has.STRIDE_LARGE: large and not huge,
+    address = program.offset(buffer.name) + memory.place.offset
+    found = {
+        **_immediate(memory.immediate),
+        Has.BUFFER_END: memory.place.offset + step.tile.extent == buffer.size,
+        Has.ALIGNED_128: address % 128 == 0,
+        Has.ALIGNED_LEAST: address % 128 != 0 and address % (2 * unit) != 0,
+        Has.ALIGNED_MORE: address % 128 != 0 and address % (2 * unit) == 0,
+        Has.STRIDE_OMITTED: stride is None,
+    }
+    if stride is not None:
+        default = matrix.default_stride(layout)
+        padded = stride != default
+        least = padded and stride == least_padded(matrix, layout, shared=shared)
+        huge = padded and stride * matrix.type.bits // 8 >= HUGE_PITCH
+        found |= {
+            Has.STRIDE_REGISTER: memory.stride_in_register,
+            Has.STRIDE_IMMEDIATE: not memory.stride_in_register,
+            Has.STRIDE_DEFAULT: not padded,
+            Has.STRIDE_LEAST: least,
+            Has.STRIDE_ODD: padded
+            and not least
+            and stride // stride_unit(matrix, shared=shared) % 2 == 1,
+            Has.STRIDE_HUGE: huge,
+            Has.STRIDE_LARGE: padded and not huge and stride >= LARGE_FACTOR * default,
         }
-    )  # fmt: skip
+    return _those(found)
 
 
 def _of_structure(program: Program, steps: Sequence[Step]) -> Iterator[Feature]:
@@ -506,6 +476,8 @@ def _of_registers(steps: Sequence[Step]) -> Iterator[Feature]:
             for use in step.reads
         }
         every_ = [one for some in sources.values() for one in some]
+        after_product = any(map(ops.multiplies_registers, every_))
+        found: dict[Feature, bool] = {}
         if ops.multiplies_registers(step):
             code = list(filter(is_lane_code, every_))
             multiplicands = (*sources["a"], *sources["b"])
@@ -516,13 +488,12 @@ def _of_registers(steps: Sequence[Step]) -> Iterator[Feature]:
                 Has.LANES_BEFORE: bool(code),
                 Has.UNPACKED: any(_has(one, "cvt", "prmt", "lop3", "bfe") for one in code),
             }
-            yield from _those(found)
-        elif is_lane_code(step) and any(map(ops.multiplies_registers, every_)):
-            yield Has.LANES_BEHIND
+        elif is_lane_code(step) and after_product:
             packs = _has(step, "cvt", "bfi") and len(step.results) < step.count
-            yield from _those({Has.PACKED_BEHIND: packs})
-        elif ops.stores_rows(step) and any(map(ops.multiplies_registers, sources["registers"])):
-            yield Has.ROWS_OF_D
+            found = {Has.LANES_BEHIND: True, Has.PACKED_BEHIND: packs}
+        elif ops.stores_rows(step):
+            found = {Has.ROWS_OF_D: any(map(ops.multiplies_registers, sources["registers"]))}
+        yield from _those(found)
         if step.writes is not None:
             # What is moved, packed or transposed is still the D that it was.
             moved = "source" in sources and not (step.writes.is_fragment or is_lane_code(step))
@@ -531,7 +502,6 @@ def _of_registers(steps: Sequence[Step]) -> Iterator[Feature]:
 
 
 def _has(step: LaneCode, *families: str) -> bool:
-    """Tell whether code of lanes has an instruction of one of some first words."""
     return any(SCALARS[opcode].family in families for opcode in step.opcodes)
 
 

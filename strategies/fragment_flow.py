@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 
-from oracle.program.ops import multiplies
-from oracle.program.places import Word
-from oracle.program.registers import Register
-from oracle.program.steps import Branch, Loop, Step
+from oracle.program.operands import Register, Word
+from oracle.program.steps import Branch, Loop, Step, multiplies
 
 Vector = tuple[Register, ...]
+_Values = tuple[dict[Register, int], Counter[tuple[str, Vector]]]
+"""The multiplications before the value in each register, one after the other, and how often
+registers were used as an operand since one of them was written."""
 
 
-@dataclass
-class _Values:
-    """What is known of the value in each register."""
+def _copied(values: _Values) -> _Values:
+    return dict(values[0]), Counter(values[1])
 
-    chains: dict[Register, int] = field(default_factory=dict)
-    uses: Counter[tuple[str, Vector]] = field(default_factory=Counter)
-    """How often registers were used as an operand since one of them was written."""
 
-    def copy(self) -> _Values:
-        return _Values(dict(self.chains), Counter(self.uses))
-
-    def join(self, other: _Values) -> None:
-        for register, chain in other.chains.items():
-            self.chains[register] = max(chain, self.chains.get(register, 0))
-        self.uses |= other.uses
-
-    def chain(self, registers: Vector) -> int:
-        return max(self.chains.get(register, 0) for register in registers)
-
-    def write(self, registers: Vector, chain: int) -> None:
-        self.chains.update(dict.fromkeys(registers, chain))
-        for key in [key for key in self.uses if not set(registers).isdisjoint(key[1])]:
-            del self.uses[key]
+def _join(values: _Values, other: _Values) -> None:
+    values[0].update({one: max(n, values[0].get(one, 0)) for one, n in other[0].items()})
+    values[1].update(other[1] - values[1])
 
 
 def chains(steps: tuple[Step, ...]) -> tuple[int, dict[str, int]]:
@@ -51,33 +35,37 @@ def chains(steps: tuple[Step, ...]) -> tuple[int, dict[str, int]]:
     def follow(steps: tuple[Step, ...], values: _Values) -> _Values:
         nonlocal most
         for step in steps:
+            chain = -1
             match step:
                 case Branch():
-                    after = follow(step.then, values.copy())
-                    after.join(follow(step.otherwise, values))
+                    after = follow(step.then, _copied(values))
+                    _join(after, follow(step.otherwise, values))
                     values = after
                 case Loop():
                     turns = step.count.mask if isinstance(step.count, Word) else step.count
                     for _ in range(min(2, turns)):
-                        after = follow(step.body, values.copy())
-                        after.join(values)
+                        after = follow(step.body, _copied(values))
+                        _join(after, values)
                         values = after
                 case _ if multiplies(step):
-                    d, a, b, c = step.uses[:4]
-                    for use in (a, b):
+                    for use in step.uses[1:3]:
                         key = use.field, use.registers
-                        values.uses[key] += 1
-                        reused[use.field] = max(reused[use.field], values.uses[key])
-                    before = values.chain(c.registers)
-                    most = max(most, before)
-                    values.write(d.registers, before + 1)
+                        values[1][key] += 1
+                        reused[use.field] = max(reused[use.field], values[1][key])
+                    chain = max(values[0].get(one, 0) for one in step.uses[3].registers)
+                    most = max(most, chain)
                 case _ if step.writes is not None:
                     carried = [use for use in step.reads if use.name == step.carried]
-                    chain = values.chain(carried[0].registers) if carried else 0
-                    values.write(step.writes.registers, chain)
+                    kept = (values[0].get(one, 0) for use in carried[:1] for one in use.registers)
+                    chain = max(kept, default=0) - 1
+            if step.writes is not None:
+                registers = step.writes.registers
+                values[0].update(dict.fromkeys(registers, chain + 1))
+                for key in [key for key in values[1] if not set(registers).isdisjoint(key[1])]:
+                    del values[1][key]
         return values
 
-    follow(steps, _Values())
+    follow(steps, ({}, Counter()))
     return most, reused
 
 

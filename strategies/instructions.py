@@ -8,45 +8,225 @@ neighbourhood lists all that lies there.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import islice
 from math import prod
 from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from oracle.isa.forms import Form, kind_of
-from oracle.isa.lookup import is_available, selectors_of, spellings
-from oracle.isa.matrices import Matrix, Vector
+from oracle.isa.forms import FORMATS, LANES, Form, Matrix, Vector, kind_of
+from oracle.isa.lookup import FORMS, SHAPES, is_available, selectors_of, spellings
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.targets import Module, PtxVersion, Target
-from strategies.drafts import (
-    Draft,
-    as_operands,
-    canonical,
-    dealt_once,
-    described,
-    documented,
-    foreign,
-    tokens,
-    vector,
-)
 from strategies.draws import derived_seed, draw, draw_several
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """One instruction, legal or not: qualifiers in slots, operands beside them.
+
+    Register names tell their declared type: `%r0` is .b32, `%f0` .f32, `%d0` .f64, `%h0` .b16,
+    `%p0` .pred, `%addr` a 64-bit address, `%stride` .b32; `tile` is a variable in shared memory.
+    """
+
+    mnemonic: str
+    qualifiers: tuple[tuple[str, str], ...]
+    """(name of the slot, text) in the order of writing; an empty text is left out."""
+    operands: tuple[str, ...]
+    predicate: str = ""
+
+    @cached_property
+    def opcode(self) -> str:
+        """Mnemonic and qualifiers."""
+        return ".".join((self.mnemonic, *(text for _, text in self.qualifiers if text)))
+
+    @cached_property
+    def text(self) -> str:
+        """The whole instruction, with its semicolon."""
+        guard = f"@{self.predicate} " if self.predicate else ""
+        return f"{guard}{self.opcode} {', '.join(self.operands)};"
+
+    def qualifier(self, slot: str) -> str:
+        """Return what stands in a slot, "" if nothing."""
+        return next((text for name, text in self.qualifiers if name == slot), "")
+
+    def with_qualifiers(self, texts: Mapping[str, str]) -> Draft:
+        """Return the draft with other texts in every slot that is named."""
+        changed = tuple((name, texts.get(name, old)) for name, old in self.qualifiers)
+        return replace(self, qualifiers=changed)
+
+
+REGISTER_PREFIX = {"b32": "r", "s32": "r", "f32": "f", "f64": "d"}
+"""First letter of a register's name, by the type in which it is declared."""
+_FIRST_REGISTERS = {"d": 0, "c": 0, "a": 16, "b": 32}
+"""Number of the first register of an operand; D has the registers of C, so that few names serve
+every shape."""
+
+
+@lru_cache(maxsize=1024)
+def vector(registers: int, register_type: str, first: int = 0) -> str:
+    """Return a brace-enclosed vector of consecutive registers."""
+    prefix = REGISTER_PREFIX[register_type]
+    return "{" + ", ".join(f"%{prefix}{first + i}" for i in range(registers)) + "}"
+
+
+def canonical(
+    form: Form, *, address: str = "[%addr]", stride: str = "", selector: int = 0
+) -> Draft:
+    """Return the plainest instruction of a form: lowest registers, default stride."""
+    texts = {"p": address, "stride": stride, "selector": f"{selector}"}
+    texts |= {"to": "%r0", "from": "%r1", "e": "%r48"}
+    for kind, rows in form.vectors.items():
+        if kind not in texts:
+            texts[kind] = vector(rows.registers, rows.register_type, _FIRST_REGISTERS.get(kind, 0))
+    operands = tuple(texts[kind] for kind in form.operands if texts[kind])
+    return Draft(mnemonic=form.mnemonic, qualifiers=form.slots, operands=operands)
+
+
+def as_operands(
+    vectors: Mapping[str, Matrix | Vector], counts: Mapping[str, int] | None = None
+) -> tuple[str, ...]:
+    """Return the vectors d, a, b, c of a product, each with registers of its own where it can.
+
+    `counts` overrides the number of registers of an operand.
+    """
+    operands = []
+    for name in "dabc":
+        registers = (counts or {}).get(name, max(1, vectors[name].registers))
+        operands.append(vector(registers, vectors[name].register_type, _FIRST_REGISTERS[name]))
+    return tuple(operands)
+
+
+_SHAPE = re.compile(r"m\d{1,3}n\d{1,3}k\d{1,3}")
+
+
+def described(draft: Draft) -> dict[str, Matrix | Vector]:
+    """Return the vectors that a draft's qualifiers describe, documented together or not, by matrix.
+
+    Fragments of wmma are left out whose shape or type is not one of its page.
+    """
+    row = INSTRUCTIONS.get(draft.mnemonic)
+    if row is None:
+        return {}
+    texts = {slot: draft.qualifier(slot) for slot in row.slots}
+    if row.implicit_types:
+        texts["atype"] = texts["atype"] or "f16"  # implicit (9.7.14.4.5)
+        texts["btype"] = texts["btype"] or texts["atype"]
+    types = {operand: texts.get(f"{operand}type", "") for operand in "dabc"}
+    if not row.opaque:
+        known = _SHAPE.fullmatch(texts["shape"]) and FORMATS.keys() >= set(types.values())
+        return row.form(texts).vectors if known else {}
+    shape = SHAPES.get(texts["shape"])
+    if "matrix" in texts:
+        types = {texts["matrix"]: texts["type"]}
+    return {
+        operand: Matrix(operand=operand, shape=shape, type=FORMATS[type_])
+        for operand, type_ in types.items()
+        if shape is not None and type_ in FORMATS and operand in ("a", "b", "c", "d")
+    }
+
+
+def dealt_once(matrix: Matrix) -> int:
+    """Return the registers of a fragment that holds each element exactly once (at least one)."""
+    bits = matrix.rows * matrix.columns * matrix.type.bits
+    return max(1, bits // (LANES * matrix.register_bits))
+
+
+_ALLOWED = {"b32": "r", "s32": "r", "f32": "rf", "f64": "d"}
+"""Prefixes of registers that fit a fragment: a .b32 register holds any 32-bit type."""
+
+
+def fits_declarations(draft: Draft, form: Form) -> bool:
+    """Tell whether the operands of a legal instruction are declared as the instruction needs.
+
+    The oracle judges text without declarations. An assembler sees them, and may well refuse
+    `%h0` (.b16) where 32 bits are loaded; that is no disagreement.
+    """
+    for kind, operand in zip(form.operands, draft.operands, strict=False):
+        match kind:
+            case "p":
+                pointer = operand.strip("[] ").split("+")[0].strip()
+                fits = pointer == "%addr" or (pointer == "tile" and form.space.startswith("shared"))
+            case "to" | "from":
+                fits = operand.startswith("%r")
+            case "e":
+                fits = operand[:2] in ("%r", "%f")
+            case "selector":
+                fits = True
+            case "stride":
+                number = not operand[0].isalpha() and operand[0] not in "%_$"
+                fits = operand == "%stride" or number
+            case _:
+                allowed = _ALLOWED[form.vectors[kind].register_type]
+                items = [item.strip() for item in operand.strip("{}").split(",")]
+                fits = all(item[:1] == "%" and item[1:2] in allowed for item in items)
+        if not fits:
+            return False
+    return draft.predicate in ("", "%p0", "!%p0")
+
+
+# What other instructions of the PTX ISA have in such a place (mma 9.7.14.5, ld 9.7.9.8,
+# cvt 9.7.9.21, atom 9.7.13): the qualifiers that a compiler's tables may let through by mistake.
+_FOREIGN: dict[str, tuple[str, ...]] = {
+    "matrix": ("d",),
+    "layout": ("trans",),
+    "shape": (
+        "m8n8k16", "m8n8k64", "m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32", "m16n8k64",
+        "m16n8k128", "m16n8k256", "m64n8k16", "m8n8", "m16n16", "m8n16", "m16n8",
+    ),
+    "space": ("local", "const", "param", "shared::cluster", "generic"),
+    "type": (
+        "b8", "b16", "b32", "b64", "s16", "u16", "u32", "s64", "u64", "f16x2", "bf16x2", "e4m3",
+        "e5m2", "b4", "b8x16", "b6x16_p32", "b4x16_p64", "pred",
+    ),
+    "rnd": ("rna", "rs", "rni", "ftz"),
+    "satfinite": ("sat", "relu", "satfinite.relu"),
+    "op": ("or", "add", "mul", "min", "cas"),
+    "popc": ("popcll", "clz"),
+    "dst_fmt": ("b6x16_p32", "b16x16", "b8"),
+    "src_fmt": ("b8x16", "b4x16", "b6x16", "b6p2x16", "s8"),
+    "num": ("x3", "x8", "x16"),
+    "sync": ("async", "cta", "nosync"),
+    "aligned": ("unaligned", "weak"),
+    "trans": ("notrans",),
+}  # fmt: skip
+
+
+@cache
+def documented(kind: str) -> tuple[str, ...]:
+    """Return every qualifier of a kind that stands in some documented form, in page order."""
+    slots = (slot for form in FORMS for slot in form.slots if slot.text)
+    return tuple(dict.fromkeys(slot.text for slot in slots if kind_of(slot.name) == kind))
+
+
+@cache
+def foreign(kind: str) -> tuple[str, ...]:
+    """Return qualifiers of a kind that only other instructions have."""
+    return tuple(text for text in _FOREIGN.get(kind, ()) if text not in documented(kind))
+
+
+@cache
+def tokens() -> tuple[str, ...]:
+    """Return every word that token soup is made of."""
+    kinds = dict.fromkeys(kind for row in INSTRUCTIONS.values() for kind in row.most)
+    words = [word for kind in kinds for word in (*documented(kind), *foreign(kind))]
+    heads = [part for mnemonic in INSTRUCTIONS for part in mnemonic.split(".")]
+    return tuple(dict.fromkeys((*heads, *words, "", "::", "v4", "x", "0")))
+
 
 GENERATOR_VERSION = 8
 """Goes up when the same seed would draw other instructions; CHANGELOG.md says why."""
 
-_LEGAL_FORMS = 40
-"""Forms of a round whose legal instructions are asked: 6 on average."""
+_LEGAL_FORMS = 40  # Forms of a round whose legal instructions are asked: 6 on average
 _LEGAL, _NEAR, _DAMAGED, _SOUP = 300, 7200, 60, 40
 """Most instructions of each sort: most stand in neighbourhoods, whose instructions cost a tenth of
 those that are drawn one by one."""
-_NEIGHBOURHOODS = 48
-"""Neighbourhoods of a round: they list 160 instructions on average."""
-ROUND_CASES = _LEGAL + _NEAR + _DAMAGED + _SOUP
-"""Most instructions of a round."""
+_NEIGHBOURHOODS = 48  # Neighbourhoods of a round: they list 160 instructions on average
+ROUND_CASES = _LEGAL + _NEAR + _DAMAGED + _SOUP  # Most instructions of a round
 ADDRESSES: tuple[str, ...] = ("[%addr]", "[%addr+64]", "[tile]", "[tile+128]")
 """Addresses that every instruction takes; multiples of 64 bytes keep any fragment aligned."""
 _NEIGHBOURHOOD_LIMIT = 800
@@ -86,13 +266,11 @@ class Neighbourhood:
     origin: Draft
     axes: tuple[tuple[str, ...], ...]
     """Each axis names the slots that change together, to the same text."""
-    foreign: bool
-    """Whether qualifiers of other instructions are tried as well."""
+    foreign: bool  # Whether qualifiers of other instructions are tried as well
     registers: str | int
     """Registers of the vectors: "table" (by the page's rule for the new shape and type), "once"
     (each element dealt out once), "origin" (as the form had them), or a number for all."""
-    start: int = 0
-    """Where to begin in a neighbourhood that is too large to be listed whole."""
+    start: int = 0  # Where to begin in a neighbourhood that is too large to be listed whole
 
     def drafts(self) -> Iterator[Draft]:
         """List the instructions of the neighbourhood; of too many, some spread over all."""
@@ -143,7 +321,6 @@ _TOGETHER = (("atype", "btype"), ("dtype", "ctype"), ("alayout", "blayout"))
 
 
 def _axes(mnemonic: str) -> tuple[tuple[str, ...], ...]:
-    """Return what changes alone, and what changes together, of an instruction."""
     always, slots = ("sync", "aligned"), INSTRUCTIONS[mnemonic].slots
     singles = ((slot,) for slot in (*(slot for slot in slots if slot not in always), *always))
     return (*singles, *(some for some in _TOGETHER if some[0] in slots))
@@ -166,7 +343,6 @@ def neighbourhoods(forms: Sequence[Form]) -> st.SearchStrategy[Neighbourhood]:
 def _neighbourhoods(
     draw: st.DrawFn, blocks: Mapping[str, Sequence[Sequence[Form]]]
 ) -> Neighbourhood:
-    """Draw from forms by instruction and block of its page."""
     mnemonic = _one_of(draw, list(blocks))
     form = _one_of(draw, _one_of(draw, blocks[mnemonic]))
     fertile = draw(st.booleans())
@@ -195,31 +371,14 @@ def damaged_drafts(draw: st.DrawFn, forms: Sequence[Form]) -> Draft:
     return _one_of(draw, _DAMAGES)(draw, draft)
 
 
-def _swap(draw: st.DrawFn, draft: Draft) -> Draft:
-    return replace(draft, qualifiers=tuple(draw(st.permutations(draft.qualifiers))))
-
-
 def _double(draw: st.DrawFn, draft: Draft) -> Draft:
     pair = draw(st.sampled_from([pair for pair in draft.qualifiers if pair[1]]))
     at = draw(st.integers(0, len(draft.qualifiers)))
     return replace(draft, qualifiers=(*draft.qualifiers[:at], pair, *draft.qualifiers[at:]))
 
 
-def _swap_operands(draw: st.DrawFn, draft: Draft) -> Draft:
-    return replace(draft, operands=tuple(draw(st.permutations(draft.operands))))
-
-
 def _with_operand(draft: Draft, at: int, *texts: str) -> Draft:
     return replace(draft, operands=(*draft.operands[:at], *texts, *draft.operands[at + 1 :]))
-
-
-def _drop_operand(draw: st.DrawFn, draft: Draft) -> Draft:
-    return _with_operand(draft, draw(st.integers(0, len(draft.operands) - 1)))
-
-
-def _add_operand(draw: st.DrawFn, draft: Draft) -> Draft:
-    extra = draw(st.sampled_from(("%r0", "16", "{%r0}", "[%addr]", "%stride")))
-    return replace(draft, operands=(*draft.operands, extra))
 
 
 def _change_vector(draw: st.DrawFn, draft: Draft) -> Draft:
@@ -253,10 +412,6 @@ _WILD_ADDRESSES = (
 )  # fmt: skip
 
 
-def _wild_stride(draw: st.DrawFn, draft: Draft) -> Draft:
-    return replace(draft, operands=(*draft.operands[:2], _one_of(draw, _WILD_STRIDES)))
-
-
 def _wild_address(draw: st.DrawFn, draft: Draft) -> Draft:
     addresses = [i for i, operand in enumerate(draft.operands) if operand.startswith("[")]
     if not addresses:
@@ -264,14 +419,23 @@ def _wild_address(draw: st.DrawFn, draft: Draft) -> Draft:
     return _with_operand(draft, addresses[0], _one_of(draw, _WILD_ADDRESSES))
 
 
-def _predicate(draw: st.DrawFn, draft: Draft) -> Draft:
-    return replace(draft, predicate=draw(st.sampled_from(("%p0", "!%p0", "%r0", "p", "!!%p0"))))
+def _swap_operands(draw: st.DrawFn, draft: Draft) -> Draft:
+    return replace(draft, operands=tuple(draw(st.permutations(draft.operands))))
 
 
+_EXTRA = st.sampled_from(("%r0", "16", "{%r0}", "[%addr]", "%stride"))
+_PREDICATES = st.sampled_from(("%p0", "!%p0", "%r0", "p", "!!%p0"))
 _DAMAGES: tuple[Callable[[st.DrawFn, Draft], Draft], ...] = (
-    _swap, _double, _drop_operand, _add_operand, _swap_operands, _change_vector, _wild_stride,
-    _wild_address, _predicate,
-)  # fmt: skip
+    lambda draw, x: replace(x, qualifiers=tuple(draw(st.permutations(x.qualifiers)))),
+    _double,
+    lambda draw, x: _with_operand(x, draw(st.integers(0, len(x.operands) - 1))),
+    lambda draw, x: replace(x, operands=(*x.operands, draw(_EXTRA))),
+    _swap_operands,
+    _change_vector,
+    lambda draw, x: replace(x, operands=(*x.operands[:2], _one_of(draw, _WILD_STRIDES))),
+    _wild_address,
+    lambda draw, x: replace(x, predicate=draw(_PREDICATES)),
+)
 
 
 @st.composite

@@ -13,19 +13,21 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import Format, format_named
-from oracle.isa.forms import ROW_BYTES
+from oracle.isa.forms import ROW_BYTES, Format, format_named
 from oracle.layouts.storage import Tile
-from oracle.program.image import position
-from oracle.program.ops import RowAccess, loads_fragment, stores_fragment, stores_rows
-from oracle.program.places import Place
-from oracle.program.program import Program, walk
-from oracle.program.steps import accesses_registers, copies_bytes
+from oracle.program.operands import Place
+from oracle.program.program import Program, position, walk
+from oracle.program.steps import (
+    RowAccess,
+    accesses_registers,
+    copies_bytes,
+    loads_fragment,
+    stores_fragment,
+    stores_rows,
+)
 
-Image = NDArray[np.uint8]
-"""uint8 (image_bytes,)."""
-Ids = NDArray[np.intp]
-"""Numbers of cells."""
+Image = NDArray[np.uint8]  # uint8 (image_bytes,)
+Ids = NDArray[np.intp]  # Numbers of cells
 _RUNS = (16, 4, 2)
 """Bytes that are zeroed together outside of matrices: rows of ldmatrix, words, elements."""
 _AXES = {"a": ("row", "k"), "b": ("k", "column"), "c": ("row", "column")}
@@ -36,10 +38,8 @@ _AXES = {"a": ("row", "k"), "b": ("k", "column"), "c": ("row", "column")}
 class Placed:
     """A matrix that a program loads or stores, in the image."""
 
-    operand: str
-    """"a", "b", "c" or "d"."""
-    place: Place
-    """Place of its first byte, in a global buffer."""
+    operand: str  # "a", "b", "c" or "d"
+    place: Place  # Place of its first byte, in a global buffer
     tile: Tile
 
     def firsts(self, program: Program) -> NDArray[np.int64]:
@@ -59,7 +59,7 @@ def inputs(program: Program) -> tuple[Placed, ...]:
         Placed(operand=step.form.matrix().operand, place=place, tile=step.tile)
         for step in walk(program.steps)
         if loads_fragment(step)
-        for place in _ends(program, step.memory.place, step.tile.extent, backwards=True)
+        for place in _ends(program, step.memory.place, step.tile.extent, stored=False)
     )
 
 
@@ -69,28 +69,28 @@ def outputs(program: Program) -> tuple[Placed, ...]:
         Placed(operand="d", place=place, tile=step.tile)
         for step in walk(program.steps)
         if stores_fragment(step)
-        for place in _ends(program, step.memory.place, step.tile.extent, backwards=False)
+        for place in _ends(program, step.memory.place, step.tile.extent, stored=True)
     )
 
 
-def _ends(program: Program, place: Place, size: int, *, backwards: bool) -> Iterator[Place]:
+def _ends(program: Program, place: Place, size: int, *, stored: bool) -> Iterator[Place]:
     """Find the places of the image from or to which copies take some bytes; where they are, too."""
-    copies = [step for step in walk(program.steps) if copies_bytes(step)]
-    seen, open_ = {place}, [place]
-    while open_:
-        here = open_.pop(0)
+    seen = [place]
+    for here in seen:
         if program.buffer(here.buffer).space == "global":
             yield here
-        for copy in copies:
-            near, far = copy.source, copy.destination
-            if backwards:
-                near, far = far, near
-            start = here.offset - near.offset
-            if near.buffer == here.buffer and 0 <= start <= copy.size - size:
-                there = replace(far, offset=far.offset + start)
-                if there not in seen:
-                    seen.add(there)
-                    open_.append(there)
+        seen += [one for one in _copied(program, here, size, stored=stored) if one not in seen]
+
+
+def _copied(program: Program, place: Place, size: int, *, stored: bool) -> Iterator[Place]:
+    """Find where copies take bytes at a place from, or (`stored`) to, all of them together."""
+    for copy in walk(program.steps):
+        if copies_bytes(copy):
+            ends = copy.destination, copy.source
+            here, there = ends[::-1] if stored else ends
+            moved = place.offset - here.offset
+            if here.buffer == place.buffer and 0 <= moved <= copy.size - size:
+                yield replace(there, offset=there.offset + moved)
 
 
 def places_of(
@@ -104,19 +104,9 @@ def places_of(
     if program.buffer(place.buffer).space == "global":
         yield place
         return
-    for copy in walk(program.steps):
-        if not copies_bytes(copy):
-            continue
-        here, there = copy.destination, copy.source
-        if stored:
-            here, there = there, here
-        moved = place.offset - here.offset
-        if (
-            here.buffer == place.buffer
-            and 0 <= moved <= copy.size - size
-            and program.buffer(there.buffer).space == "global"
-        ):
-            yield replace(there, offset=there.offset + moved)
+    for there in _copied(program, place, size, stored=stored):
+        if program.buffer(there.buffer).space == "global":
+            yield there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,20 +116,13 @@ class Result:
     name: str
     """"d", or "d1", "d2", … where there are several; "r" for registers, "s" for rows of
     moved matrices."""
-    type: str
-    """Name of the format of an element; "b32" or "b64" for registers, "b16" for rows."""
-    bits: int
-    """Size of an element: 16, 32 or 64."""
-    start: int
-    """Byte of the image at which element [0, 0] starts."""
-    rows: int
-    """Rows of the matrix, or lanes."""
-    columns: int
-    """Columns of the matrix, or registers of each lane."""
-    row_bytes: int
-    """Bytes from one row to the next."""
-    column_bytes: int
-    """Bytes from one column to the next."""
+    type: str  # Name of the format of an element; "b32" or "b64" for registers, "b16" for rows
+    bits: int  # Size of an element: 16, 32 or 64
+    start: int  # Byte of the image at which element [0, 0] starts
+    rows: int  # Rows of the matrix, or lanes
+    columns: int  # Columns of the matrix, or registers of each lane
+    row_bytes: int  # Bytes from one row to the next
+    column_bytes: int  # Bytes from one column to the next
 
     @property
     def is_registers(self) -> bool:
@@ -194,7 +177,6 @@ def results(program: Program) -> tuple[Result, ...]:
 
 
 def _rows(program: Program, step: RowAccess) -> Iterator[Result]:
-    """Find the rows that a step leaves in the image, in runs that are equally far apart."""
     starts = sorted(
         position(program, place)
         for span in step.bytes_written
@@ -235,12 +217,9 @@ class Cells:
     """Where the elements of an image lie."""
 
     program: Program
-    starts: NDArray[np.int64]
-    """(count,): first bit of each cell."""
-    sizes: NDArray[np.int64]
-    """(count,): bits of each cell."""
-    types: Sequence[Format]
-    """Format of each cell; u8 for bytes that belong to no matrix."""
+    starts: NDArray[np.int64]  # (count,): first bit of each cell
+    sizes: NDArray[np.int64]  # (count,): bits of each cell
+    types: Sequence[Format]  # Format of each cell; u8 for bytes that belong to no matrix
     matrices: Sequence[tuple[str, NDArray[np.intp]]]
     """For each matrix, its operand and the cells of its elements, (rows, columns)."""
 
@@ -276,7 +255,6 @@ class Cells:
         return changed
 
     def _bits(self, cell: int) -> tuple[slice, int, int]:
-        """Return the bytes of a cell, its first bit in them, and a mask of as many bits."""
         first, size = int(self.starts[cell]), int(self.sizes[cell])
         return slice(first // 8, -(-(first + size) // 8)), first % 8, (1 << size) - 1
 

@@ -1,13 +1,11 @@
 """The rounds of programs: functions of seed, round number, and the coverage of earlier rounds.
 
-Breadth comes first. The programs of a round are about different families of forms, in an order
-that deals out all of them before any comes again, and early rounds have few images for each
-program; so a fault in any one form is met after few images. Later rounds go deeper: more images
-of each program, and programs with what was reached least (`ProgramCoverage`).
+Breadth comes first: the programs of a round are about different families of forms, and early rounds
+have few images for each program, so that a fault in any one form is met after few images. Later
+rounds have more images of each program, and programs with what was reached least.
 
-Hypothesis offers `target()` for searches with a numeric distance. It steers Hypothesis's own
-mutation of choices, over thousands of examples of one test; here every program is drawn alone from
-a seed of its own, uniformly (`strategies.draws`), so that it can be made again without those
+Hypothesis's `target()` steers its own mutation of choices, over thousands of examples of one test;
+here every program is drawn alone from a seed of its own, so that it can be made again without those
 before it. So there are counts instead, and programs are asked for what was reached least.
 """
 
@@ -19,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
+from itertools import count as count_up
 from typing import Self
 
 from hypothesis import strategies as st
@@ -26,7 +25,7 @@ from hypothesis import strategies as st
 from oracle.errors import UsageError
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS, is_available
-from oracle.isa.targets import VERSIONS, Module, PtxVersion, parse_target, parse_version
+from oracle.isa.targets import VERSIONS, Module, PtxVersion, parse_target
 from oracle.models import model_for
 from oracle.program.operands import Fragment
 from oracle.program.program import Program, requirements
@@ -35,17 +34,11 @@ from strategies.contents import Recipe, ValueClass, recipes
 from strategies.coverage import Batch, ProgramCoverage, epoch_known, shuffled
 from strategies.draws import Selection, derived_seed, draw_one
 from strategies.features import Focus, Has
-from strategies.programs import (
-    GENERATOR_VERSION,
-    VALUED_FORMS,
-    is_valued,
-    programs,
-    undefined_programs,
-)
-from strategies.programs.forms import operand_of
+from strategies.programs import GENERATOR_VERSION, VALUED_FORMS, programs, undefined_programs
+from strategies.programs.builder import is_valued, operand_of
 
-PROGRAMS = 8
-"""Programs of one round that are about forms; all of a round are in one module."""
+Strategy = st.SearchStrategy
+PROGRAMS = 8  # Programs of one round that are about forms; all of a round are in one module
 LANE_PROGRAMS = 8
 """Most programs of one round that are code of lanes alone. With 4, ten minutes of a GPU had 12,200
 of them, and some defects of the driver's compiler show in one of 10,000 (docs/findings.md,
@@ -57,17 +50,14 @@ _RANDOM_CLASSES = 4
 class Speed(StrEnum):
     """How fast images are run, in classes that decide when rounds grow."""
 
-    INTERPRETED = "interpreted"
-    """The simulated device: thousands of images a second."""
-    NATIVE = "native"
-    """A GPU: the oracle is slower than it."""
+    INTERPRETED = "interpreted"  # The simulated device: thousands of images a second
+    NATIVE = "native"  # A GPU: the oracle is slower than it
 
 
 _FIRST_IMAGES = 8
 """Images of a program in the first rounds. Running so few on the simulated device takes as long as
 drawing the program (4 ms each, 2026-11), so that fewer would hardly be sooner."""
-IMAGES = 256
-"""Images of a program where nobody counts rounds."""
+IMAGES = 256  # Images of a program where nobody counts rounds
 _MOST_IMAGES = {Speed.INTERPRETED: 256, Speed.NATIVE: 4096}
 """From here on the time of a program is that of its images, and more of them bring little: of 6,000
 programs of scalar code that 17 versions of ptxas compiled, 64 images of each showed 12 defects
@@ -88,19 +78,17 @@ _ROUNDS_OF_A_STEP = {Speed.INTERPRETED: 8, Speed.NATIVE: 2}
 breadth costs more, too."""
 _FRESH_IMAGES = {Speed.INTERPRETED: 64, Speed.NATIVE: 6 << 18}
 """Most images that a device makes beyond those that the oracle judges, of a program that takes 10
-ns for each: all programs take 16 ms of an H100 (`runners.reference.cost`). Those of the simulated
+ns for each: all programs take 16 ms of an H100 (`runners.reference.fresh`). Those of the simulated
 device take as long as those that the oracle judges."""
 LANES_TAKE = 4
 """Code of lanes alone has so many times fewer of these images: more programs find more there, not
 more images of each."""
-_FIRST_FRESH = 1 << 18
-"""Most such images in the first rounds: breadth comes first."""
-_FEW_FORMS = 16
-"""Selected forms up to which breadth does not come first."""
+_FIRST_FRESH = 1 << 18  # Most such images in the first rounds: breadth comes first
+_FEW_FORMS = 16  # Selected forms up to which breadth does not come first
 
 
 def _lane_programs(forms: Sequence[Form], number: int) -> int:
-    """Return how many are code of lanes: none where forms of one instruction are selected.
+    """Return how many programs are code of lanes: none where forms of one instruction are selected.
 
     In the first rounds, which are about breadth, half of `LANE_PROGRAMS`.
     """
@@ -121,8 +109,7 @@ def images_per_program(number: int, speed: Speed) -> int:
     device, every 2 rounds up to 4096 on a GPU; programs about forms have at most `MOST_OF_FORMS`.
     """
     doublings = max(0, number - _BROAD_ROUNDS) // _ROUNDS_OF_A_STEP[speed]
-    most = _MOST_IMAGES[speed]
-    return most if doublings >= most.bit_length() else min(most, _FIRST_IMAGES << doublings)
+    return min(_MOST_IMAGES[speed], _FIRST_IMAGES << min(doublings, 16))
 
 
 def fresh_per_program(number: int, speed: Speed, forms: int) -> int:
@@ -142,8 +129,7 @@ class PtxVersions:
 
     every: tuple[str, ...]
     """All versions, the oldest first; never empty. The newest has every form of the others."""
-    main: str
-    """The version of every second round, on average."""
+    main: str  # The version of every second round, on average
 
     @classmethod
     def only(cls, version: str) -> Self:
@@ -208,7 +194,7 @@ def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[
     Where only loads and stores of wmma are selected, the multiplications of fragments that they
     load and store. It raises UsageError if there is none.
     """
-    module, selected = Module(parse_target(target), parse_version(version)), selection.forms()
+    module, selected = Module.named(target, version), selection.forms()
     forms = tuple(form for form in selected if form.is_main and is_valued(form, module))
     if forms:
         return forms
@@ -222,29 +208,26 @@ def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[
         for form in VALUED_FORMS
         if is_valued(form, module) and any((one, operand_of(form, one)) in served for one in "abcd")
     )
-    if not forms and unjudged_forms(selection, target=target, version=version):
+    if forms:
+        return forms
+    if unjudged_forms(selection, target=target, version=version):
         raise UsageError(
             f"the model {model_for(target).name} has no figures of what {selection.pattern!r} "
             "selects; measure them with `warpfuzz measure`, or choose other forms or another "
             "model"
         )
-    if not forms:
-        raise UsageError(
-            f"no matrix instruction of {target} and PTX ISA {version} that is drawn matches "
-            f"{selection.pattern!r}; `warpfuzz isa --target {target} --ptx-version {version}` "
-            "lists what there is"
-        )
-    return forms
+    raise UsageError(
+        f"no matrix instruction of {target} and PTX ISA {version} that is drawn matches "
+        f"{selection.pattern!r}; `warpfuzz isa --target {target} --ptx-version {version}` "
+        "lists what there is"
+    )
 
 
 def unjudged_forms(selection: Selection, *, target: str, version: str) -> tuple[Form, ...]:
     """Return the selected forms that a target has, and of which the model in use has no figures."""
-    module = Module.named(target, version)
-    return tuple(
-        form
-        for form in selection.forms()
-        if form.is_product and is_available(form, module) and not model_for(target).judges(form)
-    )
+    module, model = Module.named(target, version), model_for(target)
+    there = (one for one in selection.forms() if one.is_product and is_available(one, module))
+    return tuple(form for form in there if not model.judges(form))
 
 
 def round_key(seed: int, number: int) -> int:
@@ -290,21 +273,15 @@ def round_batches(
     ----------
     forms
         What is selected; the target has it.
-    target, version
-        Of the module. Where several versions are given, the key draws one for all programs of the
-        round; a program whose form is newer has the oldest version that has this.
-    key
-        Of the round (`round_key`).
+    version
+        Of several versions, the key draws one for all programs of the round; a program whose form
+        is newer has the oldest version that has this.
     focuses
         What each program should be about (`round_focuses`); None: what the key alone chooses.
-    count
-        Images of each program (`images_per_program`), fewer where they are large.
-    most_of_forms
-        Of a program that is about a form.
-    line_bytes
-        As in `Focus`, of every second program.
-    shares_registers
-        As in `Focus`, of the programs in turn; None leaves it to the program's own focus.
+    count, most_of_forms
+        Images of each program, of one that is about a form; fewer where they are large.
+    line_bytes, shares_registers
+        As in `Focus`: of every second program, and of the programs in turn, where it is not None.
     """
     versions = version if isinstance(version, PtxVersions) else PtxVersions.only(version)
     of_round = versions.of_round(key)
@@ -338,21 +315,13 @@ def round_batches(
 
 
 def _with_recipe(
-    strategy: st.SearchStrategy[Program],
-    module: Module,
-    key: int,
-    classes: Sequence[ValueClass] = (),
+    strategy: Strategy[Program], module: Module, key: int, classes: Sequence[ValueClass] = ()
 ) -> Iterator[tuple[Program, Recipe]]:
-    """Draw a program and what fills its images; nothing if a module does not have the program.
-
-    Some state spaces and types are newer than what is multiplied.
-    """
+    """Draw a program and what fills its images; nothing if a module does not have the program."""
+    # Some state spaces and types are newer than what is multiplied.
     program, recipe = draw_one(st.tuples(strategy, recipes(wanted=tuple(classes))), key)
     if all(is_available(form, module) for form in requirements(program)):
         yield program, recipe
-
-
-Strategy = st.SearchStrategy
 
 
 def filled_programs(only: str, module: Module) -> Strategy[tuple[Program, Recipe]]:
@@ -406,23 +375,18 @@ def campaign_rounds(
     forms: Sequence[Form], *, target: str, version: str, seed: int, speed: Speed
 ) -> Iterator[list[Batch]]:
     """Iterate over the rounds of a campaign, in order and without end."""
-    reached, number = ProgramCoverage(), 0
-    waiting: deque[ProgramCoverage] = deque()
-    while True:
+    reached, waiting = ProgramCoverage(), deque[ProgramCoverage]()
+    for number in count_up():
         while number - len(waiting) < epoch_known(number):
             reached.merge(waiting.popleft())
         waiting.append(ProgramCoverage())
-        batches = list(
-            round_batches(
-                forms,
-                target=target,
-                version=version,
-                key=round_key(seed, number),
-                focuses=round_focuses(forms, seed=seed, number=number, reached=reached),
-                count=images_per_program(number, speed),
+        focuses = round_focuses(forms, seed=seed, number=number, reached=reached)
+        batches = [
+            *round_batches(
+                forms, target=target, version=version, key=round_key(seed, number),
+                focuses=focuses, count=images_per_program(number, speed),
             )
-        )
+        ]  # fmt: skip
         for batch in batches:
             waiting[-1].add(batch)
         yield batches
-        number += 1

@@ -29,7 +29,7 @@ from fuzz.checks.protocol import (
     nested,
 )
 from fuzz.findings.families import FamilyState, FindingGroup, finding_groups, finding_rows
-from fuzz.findings.replay import Basis
+from fuzz.findings.verdicts import Basis
 from fuzz.output import counted, duration, harmless
 from oracle.errors import InfrastructureError, UsageError
 from strategies.coverage import CoverageLine

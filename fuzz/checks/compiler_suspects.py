@@ -21,8 +21,7 @@ from corpus import (
     ShrinkStatus,
     open_corpus,
 )
-from corpus.entry import MODULE, PROGRAM
-from corpus.finding import RIGHT
+from corpus.finding import MODULE, PROGRAM, RIGHT
 from corpus.programs import encode_program
 from fuzz.checks.examining import Examiner, Parties, who_alone
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
@@ -32,7 +31,7 @@ from fuzz.compilers.members import COMPILE_SECONDS, Member, RunPlace
 from fuzz.findings.case import TEXT_CHARACTERS, made_by
 from fuzz.findings.families import Bucket, form_name
 from fuzz.findings.making import is_value_finding
-from fuzz.findings.stored import EXPANSION
+from fuzz.findings.replay import EXPANSION
 from fuzz.kinds import BY_OUTCOME, described
 from fuzz.reducer import has_loop, instructions_in, opcodes_of, telling
 from oracle.isa.lookup import forms_by_opcode

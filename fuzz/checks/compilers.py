@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind, ShrinkStatus
-from corpus.entry import MODULE, PROGRAM
-from corpus.finding import BESIDE
+from corpus.finding import BESIDE, MODULE, PROGRAM
 from corpus.programs import encode_program
 from fuzz.campaign.heartbeat import health_of
 from fuzz.checks.compiler_suspects import (
@@ -61,8 +60,7 @@ from fuzz.compilers.members import (
 )
 from fuzz.findings import families
 from fuzz.findings.case import Evidence, case_of, files_of, instructions_of
-from fuzz.findings.replay import Attempt
-from fuzz.findings.verdicts import judge
+from fuzz.findings.verdicts import Attempt, judge
 from fuzz.kinds import KINDS, described
 from fuzz.runner import RunnerChoice, kind_of_failure, without_figures
 from oracle.errors import InfrastructureError

@@ -14,8 +14,7 @@ import msgspec
 import numpy as np
 
 from corpus import Case, Entry, Kind, ShrinkStatus, open_corpus
-from corpus.entry import EXPECTED, KERNEL
-from corpus.finding import BESIDE, DIVERGED, WRONG_STEP
+from corpus.finding import BESIDE, DIVERGED, EXPECTED, KERNEL, WRONG_STEP
 from corpus.programs import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_rounds import CompiledOnce, nothing_compiles
@@ -24,11 +23,11 @@ from fuzz.compilers.matrix import BuildMatrix
 from fuzz.compilers.members import Member, MemberRunner, with_outcomes
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
-from fuzz.diagnosis.lane_code import refused_code
+from fuzz.diagnosis.scalar import refused_code
 from fuzz.findings import families
 from fuzz.findings.case import ACTUAL, Evidence, case_of, files_of, subject_of
 from fuzz.findings.families import Bucket
-from fuzz.findings.replay import (
+from fuzz.findings.verdicts import (
     COPIES,
     KERNEL_SECONDS,
     Attempt,
@@ -39,7 +38,7 @@ from fuzz.findings.replay import (
     replays_of,
     smallest_kernel,
 )
-from fuzz.kinds import KINDS, Named, described, versions_described
+from fuzz.kinds import KINDS, Named, described
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import RunnerVerdicts, Verdicts, shrink
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
@@ -68,8 +67,7 @@ def who_alone(kind: Kind, members: Sequence[Named], among: Sequence[Named]) -> s
     if len(members) == len(among):
         return ""
     # What makes lanes part, one pass does, which other levels have as well.
-    told = versions_described if kind is Kind.DIVERGENCE else described
-    return f"only {told(members, among)}"
+    return f"only {described(members, among, levels=kind is not Kind.DIVERGENCE)}"
 
 
 def bucket_of_builds(

@@ -22,12 +22,10 @@ from fuzz.runner import kind_of_failure
 from oracle.errors import UsageError
 from oracle.execution.execution import execute
 from oracle.models import model_for
-from oracle.program.image import different
-from oracle.program.program import Program, requirements
+from oracle.program.program import Program, different, requirements
 from runners.protocol import Compiled, Failure, Images, Trouble
-from runners.reference.cost import images_of
 from runners.reference.encoding import encode
-from runners.reference.fresh import FreshRan, FreshWork, PendingFresh, fresh_runner
+from runners.reference.fresh import FreshRan, FreshWork, PendingFresh, fresh_runner, images_of
 from strategies.contents import Recipe, expand
 from strategies.contents.device import device_contents
 from strategies.coverage import Batch

@@ -20,7 +20,7 @@ from corpus import (
     ShrinkStatus,
     open_corpus,
 )
-from corpus.entry import MODULE
+from corpus.finding import MODULE
 from fuzz.checks.protocol import (
     CheckWords,
     Examination,
@@ -54,13 +54,11 @@ from oracle.isa.targets import (
     parse_version,
 )
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.assembling import Doubt
 from runners.assemblers.judgements import Judgement, Response
-from runners.assemblers.judging import DEADLINE_SECONDS, ToolJudge, judge_module
+from runners.assemblers.judging import DEADLINE_SECONDS, Doubt, ToolJudge, judge_module
 from strategies.coverage import Coverage, CoverageLine
-from strategies.drafts import Draft
 from strategies.draws import Selection, derived_seed
-from strategies.instructions import GENERATOR_VERSION, ROUND_CASES, round_drafts
+from strategies.instructions import GENERATOR_VERSION, ROUND_CASES, Draft, round_drafts
 from strategies.simplification.instructions import plainest, plainest_module
 
 _STALL_SECONDS = 900.0

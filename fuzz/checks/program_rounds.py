@@ -27,18 +27,17 @@ from fuzz.checks.protocol import (
 from fuzz.checks.rounds import Rounds
 from fuzz.compilers.matrix import Built, BuiltVariant
 from fuzz.compilers.members import Member
+from fuzz.diagnosis.alone import shared_register_culprits
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
-from fuzz.diagnosis.shared_registers import shared_register_culprits
 from fuzz.findings import families
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import Bucket, WrongImages
-from fuzz.findings.replay import Attempt, Subject, attempt
-from fuzz.findings.verdicts import judge
+from fuzz.findings.verdicts import Attempt, Subject, attempt, judge
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.execution.execution import CHUNK_IMAGES, execute
 from oracle.isa.forms import Form
 from oracle.isa.targets import Module
-from oracle.program.places import Buffer
+from oracle.program.operands import Buffer
 from oracle.program.program import Program
 from oracle.program.steps import Barrier
 from runners.emission import emit

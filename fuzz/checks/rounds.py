@@ -18,7 +18,7 @@ from fuzz.checks.protocol import Heartbeat, RoundJob, RoundReport, Stage, Stored
 from fuzz.compilers.matrix import Built, BuiltVariant
 from fuzz.compilers.members import Member
 from fuzz.findings.families import Bucket
-from fuzz.findings.replay import Attempt, Subject, attempt
+from fuzz.findings.verdicts import Attempt, Subject, attempt
 from oracle.bounds.permission import contradicting
 from oracle.errors import DeviceLostError, UndefinedProgramError, UsageError
 from oracle.execution.execution import CHUNK_IMAGES, execute, expansions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import partial
@@ -12,18 +12,22 @@ from itertools import groupby
 from operator import itemgetter
 
 from corpus.known import load_known
-from fuzz.bench import Report as Advance
-from fuzz.bench import run_all
-from fuzz.bench.campaigns import (
+from fuzz.bench import (
     CAMPAIGN_PROGRAMS,
+    Advance,
+    BenchPlan,
+    Contents,
     CountedCampaign,
     LinesTask,
     Row,
+    chosen,
     lines_of,
+    measure,
     measure_reach,
+    median,
+    run_all,
     undrawn_forms,
 )
-from fuzz.bench.search import BenchPlan, Contents, Measurement, chosen, measure
 from fuzz.options.conflicts import check_conflicts
 from fuzz.options.testing import Bench, Faults
 from fuzz.output import bars, counted
@@ -31,49 +35,50 @@ from fuzz.output.report import Data, Report, ReportColumn, ReportRow, Section, r
 from fuzz.runner import RunnerChoice, cores, version_for
 from oracle.errors import UsageError
 from oracle.isa.forms import Form
-from runners.faults import CATALOGUE
+from runners.faults import CATALOGUE, Fault
 from strategies.draws import Selection
 from strategies.rounds import selected_forms
 
 _SHOWN = 4
-"""Names of what is missing of one kind that are printed, and forms of an instruction, those that
-were reached least, that stand in the table."""
+"""Names of what is missing of one kind that are printed."""
 
 
 def _reach_report(
     rows: Sequence[Row], undrawn: Sequence[Form], options: Bench, seconds: float
 ) -> Report:
-    def marked(rows: Iterable[Row]) -> list[ReportRow]:
-        return [ReportRow(data=one, style="" if one["programs"] else "bad") for one in rows]
-
     gaps = [{"dimension": r["dimension"], "name": r["name"]} for r in rows if not r["programs"]]
-    sections, sentences = [], []
-    columns = (ReportColumn("reached", "name", whole=True), ReportColumn("programs", number=True))
+    dimensions = []
     for dimension, group in groupby(rows, key=itemgetter("dimension")):
-        some = list(group)
+        some = sorted(group, key=itemgetter("programs"))
         names = [one["name"] for one in some if not one["programs"]]
-        heading = f"{dimension}: {len(some) - len(names)} of {len(some)}"
-        if dimension.startswith("form"):  # too long to list, and most are reached
-            some = sorted(some, key=itemgetter("programs"))[:_SHOWN]
-        sections.append(Section(heading=heading, columns=columns, rows=marked(some)))
-        if names:
-            more = f" and {len(names) - _SHOWN:,} more" * (len(names) > _SHOWN)
-            sentences.append(f"missing: {dimension}: {', '.join(names[:_SHOWN])}{more}")
-    if undrawn:
-        sentences.append(
-            f"{counted(len(undrawn), 'form')} of the target left out, because nobody has measured "
-            "what they compute (--json lists them)"
-        )
+        more = f" and {len(names) - _SHOWN:,} more" * (len(names) > _SHOWN)
+        dimensions.append({
+            "dimension": dimension,
+            "reached": len(some) - len(names),
+            "of": len(some),
+            "least often": some[0]["programs"],
+            "missing": ", ".join(names[:_SHOWN]) + more,
+        })  # fmt: skip
+    columns = (
+        ReportColumn("dimension"),
+        *(ReportColumn(name, number=True) for name in ("reached", "of", "least often")),
+        ReportColumn("missing"),
+    )
     sentence = (
         f"{counted(options.programs, 'program')}, seed {options.seed}, in {seconds:,.0f} s: "
         f"{len(rows) - len(gaps):,} of {len(rows):,} features reached"
     )
     if gaps:
         sentence += f"; {len(gaps):,} missing (exit code 1). More programs reach more (--programs)"
+    if undrawn:
+        sentence += (
+            f". {counted(len(undrawn), 'form')} of the target left out, because nobody has "
+            "measured what they compute (--json lists them)"
+        )
     return Report(
-        rows=marked(rows),
-        before=sections,
-        sentences=[*sentences, sentence],
+        rows=rows_of(rows),
+        before=[Section(columns=columns, rows=rows_of(dimensions))],
+        sentences=[sentence],
         summary={
             "cases": options.programs,
             "seconds": round(seconds, 3),
@@ -86,28 +91,25 @@ def _reach_report(
     )
 
 
-def _measurement_report(measured: Measurement, plan: BenchPlan, options: Bench) -> Report:
+def _measurement_report(
+    plan: BenchPlan,
+    subjects: Sequence[tuple[Fault, str]],
+    told: Mapping[tuple[Contents, str], Row],
+    summary: Row,
+) -> Report:
     main, *baselines = plan.columns
-    rows: list[Row] = []
-    sections: dict[bool, list[ReportRow]] = {False: [], True: []}
-    for subject, figures in measured.rows:
-        told = {
-            of: {"found": one.cases is not None, **one._asdict()} for of, one in figures.items()
+    rows: list[Row] = [
+        {
+            "name": fault.name,
+            "meaning": fault.meaning,
+            "place": fault.place.value,
+            "observable": not reason,
+            "reason": reason,
+            **told.get((main, fault.name), _UNSEEN),
+            "baselines": {of.value: told.get((of, fault.name), _UNSEEN) for of in baselines},
         }
-        row = {
-            "name": subject.name,
-            "meaning": subject.fault.meaning,
-            "stands_for": subject.fault.stands_for,
-            "place": subject.fault.place.value,
-            "observable": not subject.unobservable,
-            "reason": subject.unobservable,
-            **told[main],
-            "baselines": {one.value: told[one] for one in baselines},
-        }
-        rows.append(row)
-        if not subject.unobservable:
-            style = "" if row["found"] else "bad"
-            sections[subject.is_measured_row].append(ReportRow(data=row, style=style))
+        for fault, reason in subjects
+    ]
 
     def cases(of: Contents) -> Callable[[Data], str]:
         def shown(row: Data) -> str:
@@ -121,48 +123,40 @@ def _measurement_report(measured: Measurement, plan: BenchPlan, options: Bench) 
         ReportColumn("what happens", "meaning"),
         ReportColumn("images", cases(main), number=True),
         ReportColumn("found", lambda row: f"{row['found_in']}/{row['seeds']}", number=True),
-        ReportColumn(
-            "seconds",
-            lambda row: "-" if row["seconds"] is None else f"{row['seconds']:.2f}",
-            number=True,
-        ),
+        ReportColumn("seconds", lambda row: row["seconds"] or "-", number=True),
         *(ReportColumn(one.value, cases(one), number=True) for one in baselines),
     )
-    missed = measured.missed(main)
     sentences = [f"Not observable: {row['name']}: {row['reason']}" for row in rows if row["reason"]]
-    for one in plan.columns:
-        median, left, limit = measured.median(one), len(measured.missed(one)), plan.limit_of(one)
-        sentences.append(
-            f"contents {one.value}: {left} not found within {limit:,} images"
-            if median is None
-            else f"contents {one.value}: half of the faults are found within "
-            f"{counted(median, 'image')} (median of the seeds); {left} not within {limit:,}"
-        )
-    sentences += [f"Not found: {', '.join(missed)}"] if missed else []
+    medians, missed = {}, {}
+    for of in plan.columns:
+        counts = {name: told[of, name]["cases"] for name in plan.names}
+        missed[of] = [name for name, count in counts.items() if count is None]
+        found = median(counts.values())
+        medians[of] = None if found is None else round(found)
+        within = f"{len(missed[of])} not found within {plan.limit_of(of):,} images"
+        half = f"; half of the faults within {medians[of]} (median of the seeds)" * bool(found)
+        sentences.append(f"contents {of.value}: {within}{half}")
+    sentences += [f"Not found: {', '.join(missed[main])}"] if missed[main] else []
     sentences.append(
-        f"{counted(options.seeds, 'seed')} from {options.seed}, {plan.target}, PTX ISA "
-        f"{plan.version}; {counted(measured.cases, 'image')} in {measured.seconds:,.0f} s"
+        f"{counted(summary['seeds'], 'seed')} from {summary['seed']}, {plan.target}, PTX ISA "
+        f"{plan.version}; {counted(summary['cases'], 'image')} in {summary['seconds']:,.0f} s"
     )
+    shown = [ReportRow(data=row, style="" if row["found"] else "bad")
+             for row in rows if row["observable"]]  # fmt: skip
     return Report(
         rows=rows_of(rows),
-        before=[
-            Section(heading="Planted faults", columns=columns, rows=sections[False]),
-            Section(heading="Rows of what was measured", columns=columns, rows=sections[True]),
-        ],
+        before=[Section(heading="Planted faults", columns=columns, rows=shown)],
         sentences=sentences,
-        summary={
-            "cases": measured.cases,
-            "seconds": round(measured.seconds, 3),
-            "seed": options.seed,
-            "seeds": options.seeds,
+        summary=summary
+        | {
             "limit": plan.limit,
             "baseline_limit": plan.baseline_limit,
             "target": plan.target,
             "ptx_version": plan.version,
             "contents": main.value,
-            "median": measured.median(main),
-            "baseline_medians": {one.value: measured.median(one) for one in baselines},
-            "missed": missed,
+            "median": medians.pop(main),
+            "baseline_medians": {of.value: found for of, found in medians.items()},
+            "missed": missed[main],
             "faults": [
                 {name: row[name] for name in ("name", "found", "cases", "seconds")} for row in rows
             ],
@@ -170,6 +164,8 @@ def _measurement_report(measured: Measurement, plan: BenchPlan, options: Bench) 
     )
 
 
+_UNSEEN: Row = {"found": False, "found_in": 0, "seeds": 0, "cases": None, "seconds": None}
+"""Of a fault that no program can show, for which nobody looks."""
 TARGET = "sm_100a"
 """Target of the bench where none is given: it has every form that is multiplied or read by
 ldmatrix (9.7.14.5.15, Target ISA Notes)."""
@@ -203,21 +199,26 @@ def list_faults(options: Bench | Faults) -> bool:
 
 
 def _search(options: Bench) -> bool:
+    begun = time.perf_counter()
     target, version = _module(options)
+    subjects = chosen(options.only, target=target, version=version)
     plan = BenchPlan(
         forms=selected_forms(Selection(), target=target, version=version),
         target=target,
         version=version,
-        subjects=chosen(options.only, target=target, version=version),
+        names=tuple(fault.name for fault, reason in subjects if not reason),
         columns=tuple(one for one in Contents if one in options.contents) or tuple(Contents),
         limit=options.limit,
         baseline_limit=min(options.limit, options.baseline_limit),
     )
     seeds = [(options.seed + index) % 2**64 for index in range(options.seeds)]
     with _watched("searches", len(seeds), json=options.json) as report:
-        measured = measure(plan, seeds, jobs=options.jobs or cores(), report=report)
-    _measurement_report(measured, plan, options).write(json=options.json)
-    return bool(measured.missed(plan.columns[0]))
+        cases, told = measure(plan, seeds, jobs=options.jobs or cores(), report=report)
+    seconds = round(time.perf_counter() - begun, 3)
+    summary = {"cases": cases, "seconds": seconds, **options.picked("seed", "seeds")}
+    found = _measurement_report(plan, subjects, told, summary)
+    found.write(json=options.json)
+    return bool(found.summary and found.summary["missed"])
 
 
 def _search_lines(options: Bench) -> bool:
@@ -227,10 +228,10 @@ def _search_lines(options: Bench) -> bool:
     tasks: dict[str, LinesTask] = {}
     for target in [options.target] if options.target else _LINES_TARGETS:
         version = version_for(options.ptx_version, options.target or TARGET)
-        for one in chosen(options.only, target=target, version=version):
-            if not one.unobservable and not one.is_measured_row:
+        for one, reason in chosen(options.only, target=target, version=version):
+            if not reason:
                 task = LinesTask(
-                    name=one.name, guilty=one.fault.guilty, seed=options.seed,
+                    name=one.name, guilty=one.guilty, seed=options.seed,
                     choice=RunnerChoice(
                         name="sim", target=target, ptx_version=version, faults=(one.name,)
                     ),

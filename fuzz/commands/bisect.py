@@ -16,7 +16,8 @@ from rich.text import Text
 
 from corpus import Entry, open_corpus
 from corpus.finding import RunnerVerdict
-from corpus.opening import MANIFEST, named_entry
+from corpus.known import named_entry
+from corpus.store import MANIFEST
 from fuzz import kinds
 from fuzz.compilers.bisection import (
     Conclusion,
@@ -31,8 +32,8 @@ from fuzz.compilers.matrix import expansion_asker
 from fuzz.compilers.members import Member, MemberRunner, device_of
 from fuzz.findings.case import subject_for
 from fuzz.findings.making import ReplayOptions, is_by_hand, is_runnable, replay_options
-from fuzz.findings.replay import Answer, Basis, CannotBeAskedError, Rerun, asked, by_way, probe
-from fuzz.findings.stored import ModuleProbe, is_expansion, words_of
+from fuzz.findings.replay import ModuleProbe, is_expansion, words_of
+from fuzz.findings.verdicts import Answer, Basis, CannotBeAskedError, Rerun, asked, by_way, probe
 from fuzz.kinds import compiler_words
 from fuzz.options.testing import Bisect
 from fuzz.output import counted, fetcher
@@ -49,8 +50,6 @@ from runners.front_ends.protocol import FrontEnd
 from runners.protocol import Failure, Runner
 from runners.ptx_pass import Rewriter, RewritingRunner
 from runners.toolchains import DRIVER
-from runners.variants import split_variant
-from runners.wheels import WHEELS
 
 _ON_A_GPU = 1_000
 """Runs of each build there, at least: one launch, of what fails every time as far as is known."""
@@ -85,7 +84,8 @@ def bisect_case(options: Bisect) -> bool:
 
         def sample(index: int, level: int, most: int) -> Counter[Rerun]:
             one = candidates[index] = fetched(candidates[index], fetch_one)
-            member = Member(toolchain=one.toolchain, level=level)
+            assert one.here is not None
+            member = Member(toolchain=one.here, level=level)
             if not member.has_level:
                 raise CannotBeAskedError(f"{one.name} has no -O{level}")
             try:
@@ -156,34 +156,22 @@ def _keep(entry: Entry, conclusion: Conclusion, device: str) -> None:
 
 
 def _check(entry: Entry, selected: Selected, options: Bisect) -> None:
-    runs, by_hand = is_runnable(entry), is_by_hand(entry)
-    as_it_is = f"finding {entry.id} was written by hand, and its module is run as it is; leave"
-    for refused, sentence in (
-        (by_hand and options.ptx_version is not None, f"{as_it_is} --ptx-version out"),
-        (by_hand and options.target is not None, f"{as_it_is} --target out"),
-        (
-            options.runner is not None and not runs,
-            f"--runner {options.runner} says where programs run, and finding {entry.id} is of what "
-            "compilers make of a module; leave it out",
-        ),
-        (
-            selected.driver and not selected.candidates and not runs,
-            f"the driver's compiler can only be asked what its code computes, and finding "
-            f"{entry.id} is of what assemblers make of a module; name a ptxas with --compilers",
-        ),
-        (
-            options.disassembler is not None and not is_expansion(entry),
-            f"--disassembler {options.disassembler} is for notes of changed machine code, and "
-            f"{entry.id} is none; leave it out",
-        ),
-        (
-            options.target is not None and is_expansion(entry),
-            f"--target {options.target} would look at other machine code than {entry.id}; leave "
-            "it out",
-        ),
+    runs, note, name = is_runnable(entry), is_expansion(entry), f"finding {entry.id}"
+    by_hand = f"{name} was written by hand, and its module is run as it is; leave it out"
+    for option, refused, why in (
+        ("ptx_version", is_by_hand(entry), by_hand),
+        ("target", is_by_hand(entry), by_hand),
+        ("runner", not runs, f"{name} is of what compilers make of a module; leave it out"),
+        ("disassembler", not note, f"{name} is no note of changed machine code; leave it out"),
+        ("target", note, f"{name} is about the machine code of its target; leave it out"),
     ):
-        if refused:
-            raise UsageError(sentence)
+        if refused and (value := getattr(options, option)) is not None:
+            raise UsageError(f"{options.spelled(option)} {value} cannot be: {why}")
+    if selected.driver and not selected.candidates and not runs:
+        raise UsageError(
+            f"the driver's compiler can only be asked what its code computes, and {name} is of "
+            "what assemblers make of a module; name a ptxas with --compilers"
+        )
 
 
 def _row(entry: Entry, conclusion: Conclusion, modules: Mapping[int, str]) -> dict[str, object]:
@@ -255,9 +243,7 @@ def _shown(name: str, row: Mapping[str, Answer | None]) -> Text:
 
 
 def _sentences(entry: Entry, conclusion: Conclusion, *, runs: int, rate: float) -> Iterator[str]:
-    releases = " ".join(_narrower(conclusion))
-    hint = f"; `warpfuzz compilers fetch {releases}` narrows it" if releases else ""
-    yield f"{conclusion.sentence}{hint}"
+    yield conclusion.sentence
     # How many builds were right, how many wrong, and of how many nothing is known.
     answers = conclusion.answers
     known = [one for one in answers if one.known]
@@ -281,25 +267,6 @@ def _sentences(entry: Entry, conclusion: Conclusion, *, runs: int, rate: float) 
             f"It fails in {rate:.1%} of runs; {runs} runs of each miss that with a probability of "
             f"{missed(rate, runs):.2g}."
         )
-
-
-def _narrower(conclusion: Conclusion) -> list[str]:
-    """Return the releases that can be fetched and lie between two versions that differ."""
-    found: dict[str, None] = {}
-    for change in (change for column in conclusion.columns for change in column.changes):
-        named = (split_variant(conclusion.names[index])[0].removeprefix("V") for index in change)
-        (kind, _, before), (_, _, after) = (name.rpartition(":") for name in named)
-        wheels = WHEELS[kind or "ptxas"]
-        for release in wheels.releases if _digits(before) and _digits(after) else ():
-            digits = _digits(release)
-            if _digits(before)[: len(digits)] < digits < _digits(after)[: len(digits)]:
-                found[wheels.spelled + release] = None
-    return list(found)
-
-
-def _digits(version: str) -> tuple[int, ...]:
-    parts = version.split(".")
-    return tuple(map(int, parts)) if all(map(str.isdecimal, parts)) else ()
 
 
 def _behind_good(conclusion: Conclusion) -> int:

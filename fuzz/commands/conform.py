@@ -10,34 +10,27 @@ from __future__ import annotations
 
 import multiprocessing
 import re
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind, durable
-from corpus.entry import EXPECTED, INPUT, MODULE
+from corpus.finding import EXPECTED, INPUT, MODULE
 from corpus.programs import pack
 from fuzz.campaign.status import check_tested, untested_words
 from fuzz.findings.case import ACTUAL
 from fuzz.findings.verdicts import differences, judge, worst_of
 from fuzz.kinds import BY_TROUBLE
 from fuzz.options.testing import Conform
-from fuzz.output import (
-    HEARTBEAT_SECONDS,
-    check_output,
-    counted,
-    duration,
-    emit,
-    say,
-)
+from fuzz.output import check_output, counted, emit, say
 from fuzz.output.report import Report, Test, tap_test
 from fuzz.runner import (
     OpenRunner,
@@ -55,9 +48,9 @@ from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.measuring.units import module_of_all
-from oracle.program.image import locate
+from oracle.program.program import locate
 from runners import emission
-from runners.faults import by_name
+from runners.faults import idle_faults
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Images, Ran, Runner, Trouble
 from strategies.conformance import Item, forms_of, item, unjudged
@@ -164,13 +157,6 @@ def _files(kernel: KernelModule, *images: NDArray[np.uint8]) -> dict[str, bytes]
     return found | {name: pack(one[None]) for name, one in zip(names, images, strict=False)}
 
 
-def _save(folder: Path, opcode: str, files: Mapping[str, bytes]) -> None:
-    own = folder / re.sub(r"[^\w.]+", "-", opcode)
-    own.mkdir(parents=True, exist_ok=True)
-    for name, data in files.items():
-        durable.write_output(own / name, data)
-
-
 def _ways(item: Item, wrong: Sequence[int]) -> str:
     """Say in which ways of reaching memory bytes of an image are wrong; "" where there is one."""
     buffers = {place.buffer for byte in set(wrong) if (place := locate(item.program, byte))}
@@ -189,14 +175,13 @@ def read_expectations(path: Path) -> dict[str, str]:
     """
     try:
         document = parse_toml(read_given(path, most=TOML_BYTES), str(path))
+        tables = msgspec.convert(document, dict[Literal["forms"], dict[str, str]])
     except OSError as error:
         raise UsageError(f"the expectations {path} cannot be read: {reason_of(error)}") from None
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{path}: {error}; write a table, [{_TABLE}]") from None
     known = {form.opcode for form in FORMS}
-    if others := [name for name in document if name != _TABLE]:
-        raise UsageError(f"{others[0]!r:.100} of {path} means nothing; write a table, [{_TABLE}]")
-    table = document.get(_TABLE, {})
-    if not isinstance(table, dict):
-        raise UsageError(f"{_TABLE} of {path} is a value; write a table, [{_TABLE}]")
+    table: dict[str, str] = next(iter(tables.values()), {})
     for opcode, outcome in table.items():
         if opcode not in known:
             raise UsageError(f"{opcode!r:.100} of {path} is no form; `warpfuzz isa` lists them")
@@ -224,49 +209,38 @@ def conform(options: Conform) -> bool:
         expected = read_expectations(path)
     if options.update_expectations:
         check_output("--expectations", path)
-    selected = frozenset(Selection(pattern=options.only).forms())
     choice = RunnerChoice(
         name=options.runner,
         **options.picked("target", "ptx_version", "faults", "ptx_pass", "model", "device"),
         deadline=options.deadline,
     )
     with opened(choice) as ready:
+        selected = frozenset(Selection(pattern=options.only).forms())
         module = Module.named(ready.target, ready.ptx_version)
-        forms = [one for one in forms_of(module) if one in selected]
-        if not forms and options.ptx_version is None:
+        if options.ptx_version is None and selected.isdisjoint(forms_of(module)):
             # What is asked for may be newer than the version that is taken by itself.
             module = module_of_all(ready.target)
-            forms = [one for one in forms_of(module) if one in selected]
+        forms = [form for form in forms_of(module) if form in selected]
         if not forms:
             raise UsageError(
                 f"--only {options.only!r} selects no form of {ready.target} in PTX ISA "
                 f"{module.version}; `warpfuzz isa` lists them"
             )
-        report = _Report(options, expected, selected)
-        report.begin(len(forms))
+        report = _Conformance(options, expected)
+        report.tell("TAP version 14", f"1..{len(forms)}")
         try:
-            for form, (came, seconds) in zip(
-                forms, _answers(ready.runner, choice, module, forms, options), strict=True
-            ):
+            answers = _answers(ready.runner, choice, module, forms, options)
+            for form, (came, seconds) in zip(forms, answers, strict=True):
                 report.add(form, came, seconds)
         except (KeyboardInterrupt, SystemExit):
             report.bail_out(len(forms))
             raise
-        report.end(ready, module, time.monotonic() - started, _untested(options, module, forms))
-    return report.failed > 0
-
-
-def _untested(options: Conform, module: Module, forms: Sequence[Form]) -> str:
-    """Say which planted faults applied to no form, half a sentence; "" where each did."""
-    idle = [
-        name
-        for name in options.faults
-        if not any(
-            by_name(name).applies(emission.emit(item(form, module).program, module=module).ptx)
-            for form in forms
-        )
-    ]
-    return untested_words(idle, len(forms))
+        modules = [emission.emit(item(form, module).program, module=module).ptx
+                   for form in forms if options.faults]  # fmt: skip
+        untested = untested_words(idle_faults(options.faults, modules), len(modules))
+        left = [form.opcode for form in unjudged(module) if form in selected]
+        report.end(ready, module, time.monotonic() - started, untested, left)
+    return bool(report.failed)
 
 
 def _answers(
@@ -305,122 +279,87 @@ def _timed_there(form: Form) -> tuple[FormAsked, float]:
     return cast(tuple[FormAsked, float], made_here()(form))
 
 
-_EXPECTED = "expected"
-"""Result of a form that fails as the file of expectations says."""
-
-
-def _result(came: FormAsked, expected: str | None, *, listed: bool) -> tuple[str, str]:
-    """Return the result of a form, of `Test` or _EXPECTED, and the text after its name.
-
-    Parameters
-    ----------
-    expected
-        What the file says; None: nothing, so that it has to pass.
-    listed
-        Whether there is a file, so that what is missing has to stand there, too.
-    """
-    outcome = came.outcome
-    if outcome == expected and outcome not in (*PASSING, NOT_IMPLEMENTED):
-        return _EXPECTED, outcome
-    if outcome == NOT_IMPLEMENTED and (expected == outcome or not listed):
-        return "skipped", outcome
-    if expected in (None, outcome) and outcome in PASSING:
-        return "passed", outcome
-    says = f"; expected: {expected or 'that it passes'}" if listed else ""
-    return "failure", f"{outcome}{says}"
-
-
 @dataclass
-class _Report:
+class _Conformance:
+    """What is told of the forms, one after the other, and of all of them."""
+
     options: Conform
-    expected: dict[str, str]
-    selected: frozenset[Form]
+    expected: Mapping[str, str]
     tap: list[str] = field(default_factory=list)
     tests: list[Test] = field(default_factory=list)
-    rows: list[dict[str, object]] = field(default_factory=list)
     outcomes: dict[str, str] = field(default_factory=dict)
-    failed: int = 0
+    failed: list[dict[str, object]] = field(default_factory=list)
 
-    def begin(self, count: int) -> None:
-        self._tap("TAP version 14", f"1..{count}")
-        self._count, self._began = count, time.monotonic()
-        self._told = self._began
-
-    def _tap(self, *lines: str) -> None:
+    def tell(self, *lines: str) -> None:
         self.tap += lines
-        if not self.options.json:
-            for line in lines:
-                say(line)
+        for line in () if self.options.json else lines:
+            say(line)
 
     def add(self, form: Form, came: FormAsked, seconds: float) -> None:
-        name, options = form.opcode, self.options
-        expected = self.expected.get(name)
-        listed = options.expectations is not None and not options.update_expectations
-        result, text = _result(came, expected if listed else None, listed=listed)
-        passed = result != "failure" or options.update_expectations
-        self.outcomes[name] = came.outcome
+        name, options, outcome = form.opcode, self.options, came.outcome
+        update, expected = options.update_expectations, self.expected.get(name)
+        # With a file, what is missing has to stand there, too; where it is written anew, nothing.
+        listed = options.expectations is not None and not update
+        due = expected if listed else None
+        result, text = "failure", outcome
+        as_expected = outcome == due and outcome not in (*PASSING, NOT_IMPLEMENTED)
+        if as_expected or (outcome == NOT_IMPLEMENTED and (due == outcome or not listed)):
+            result = "skipped"
+        elif outcome in PASSING and due in (None, outcome):
+            result = "passed"
+        elif listed:
+            text = f"{outcome}; expected: {due or 'that it passes'}"
+        passed = result != "failure" or update
+        self.outcomes[name] = outcome
         group = f"warpfuzz.conform.{form.mnemonic.replace('.', '_')}"
-        shown = "skipped" if result == _EXPECTED else result
-        test = Test(group, name, seconds, shown, text, came.said)
-        self._tap(*tap_test(len(self.outcomes), test, expected_to_fail=result == _EXPECTED))
-        updated = result == "failure" and passed
-        self.tests.append(replace(test, result="passed") if updated else test)
+        test = Test(group, name, seconds, result, text, came.said)
+        self.tell(*tap_test(len(self.outcomes), test, expected_to_fail=as_expected))
+        self.tests.append(replace(test, result="passed") if update and passed else test)
         if result == "failure" and options.save_failing is not None:
-            _save(options.save_failing, name, came.files)
+            folder = options.save_failing / re.sub(r"[^\w.]+", "-", name)
+            folder.mkdir(parents=True, exist_ok=True)
+            for file, data in came.files.items():
+                durable.write_output(folder / file, data)
         row: dict[str, object] = {
-            "form": name, "outcome": came.outcome, "expected": expected, "passed": passed,
+            "form": name, "outcome": outcome, "expected": expected, "passed": passed,
             "seconds": round(seconds, 3), "message": came.said,
         }  # fmt: skip
         if options.json:
             emit(row)
         if not passed:
-            self.failed += 1
-            self.rows.append(row)
-        now = time.monotonic()
-        if now - self._told >= HEARTBEAT_SECONDS and not sys.stdout.isatty():
-            self._told = now
-            many = f"{len(self.outcomes)} of {counted(self._count, 'form')}"
-            say(f"{duration(now - self._began)}: {many} asked, {self.failed} failed", stderr=True)
+            self.failed.append(row)
 
-    def end(self, ready: OpenRunner, module: Module, seconds: float, untested: str) -> None:
-        options = self.options
+    def end(
+        self, ready: OpenRunner, module: Module, seconds: float, untested: str, left: list[str]
+    ) -> None:
+        options, path = self.options, self.options.expectations
         about = f"{ready.device}, PTX ISA {module.version}"
         counts = Counter(self.outcomes.values())
         told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-        self._tap(f"# {counted(len(self.outcomes), 'form')} of {about}, in {seconds:.1f} s: {told}")
-        left = [one.opcode for one in unjudged(module) if one in self.selected]
+        all_forms = counted(len(self.outcomes), "form")
+        self.tell(f"# {all_forms} of {about}, in {seconds:.1f} s: {told}")
         if left:
-            many = counted(len(left), "form")
-            self._tap(
-                f"# {many} not tested, because the model has no figures of them, such as {left[0]}"
-            )
+            many = f"{counted(len(left), 'form')} not tested, because the model has no figures"
+            self.tell(f"# {many} of them, such as {left[0]}")
         if untested:
-            self._tap(f"# {untested}")
-            said = "a planted fault was not tested"
-            self.tests.append(
-                Test("warpfuzz.conform", "the planted faults", 0.0, "error", said, untested)
-            )
-        path = options.expectations
-        flips = [one for one, was in self.expected.items() if self._flips(one, was)]
+            self.tell(f"# {untested}")
+            self._error("the planted faults", "a planted fault was not tested", untested)
+        flips = [name for name, was in self.expected.items()
+                 if was not in PASSING and self.outcomes.get(name) in PASSING]  # fmt: skip
         if path is not None and options.update_expectations:
             kept = {**self.expected, **self.outcomes}
-            failing = {name: one for name, one in kept.items() if one not in PASSING}
+            failing = {name: outcome for name, outcome in kept.items() if outcome not in PASSING}
             write_expectations(path, failing, about=about)
-            self._tap(
-                "# "
-                f"{path} has {counted(len(failing), 'form')} now; {len(flips)} that pass were "
-                f"taken out"
-            )
+            has = f"{path} has {counted(len(failing), 'form')} now"
+            self.tell(f"# {has}; {len(flips)} that pass were taken out")
         elif flips:
-            many = counted(len(flips), "form")
-            self._tap(
-                f"# {many} passed that {path} expects to fail; --update-expectations corrects that"
-            )
+            many = f"{counted(len(flips), 'form')} passed that {path} expects to fail"
+            self.tell(f"# {many}; --update-expectations corrects that")
         self._write({
             "cases": len(self.outcomes) - counts[NOT_IMPLEMENTED],
             "seconds": round(seconds, 3),
             "seed": None,
-            "findings": self.rows,
+            "findings": self.failed,
             "outcomes": dict(counts),
             "flipped": flips,
             "not_asked": left,
@@ -440,13 +379,14 @@ class _Report:
     def bail_out(self, count: int) -> None:
         """Say that it was stopped before all forms were asked, and keep what was said of those."""
         said = f"stopped after {len(self.outcomes)} of {counted(count, 'form')}"
-        self._tap(f"Bail out! {said}")
+        self.tell(f"Bail out! {said}")
         if self.options.json:
             emit({"stopped": said})
-        self.tests.append(
-            Test("warpfuzz.conform", "the suite comes to its end", 0.0, "error", said)
-        )
+        self._error("the suite comes to its end", said)
         self._write()
+
+    def _error(self, name: str, said: str, text: str = "") -> None:
+        self.tests.append(Test("warpfuzz.conform", name, 0.0, "error", said, text))
 
     def _write(self, summary: Mapping[str, Any] | None = None) -> None:
         options = self.options
@@ -455,6 +395,3 @@ class _Report:
         Report(title="warpfuzz conform", summary=summary, tests=self.tests).write(
             **options.picked("json", "junit")
         )
-
-    def _flips(self, name: str, was: str) -> bool:
-        return was not in PASSING and self.outcomes.get(name) in PASSING

@@ -8,26 +8,11 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.text import Text
-
-from corpus import Problem, create_corpus, durable, open_corpus
-from corpus.exchange import export_zip, is_archive, json_lines, opened_archive, read_case
-from corpus.known import known_with, load_known, mark_known
-from corpus.opening import named_corpus, named_entry
-from corpus.store import CauseGroup, compare, grouped, merge, prune, verify
+from corpus import Problem, create_corpus, durable, exchange, open_corpus
+from corpus.known import known_with, load_known, mark_known, named_corpus, named_entry
 from fuzz.findings.families import accused, in_words, who_has
 from fuzz.kinds import sentence
-from fuzz.options.operating import (
-    CorpusCheck,
-    CorpusDiff,
-    CorpusExport,
-    CorpusImport,
-    CorpusList,
-    CorpusMarkKnown,
-    CorpusMerge,
-    CorpusPrune,
-    CorpusShow,
-)
+from fuzz.options import operating as given
 from fuzz.options.testing import Repro
 from fuzz.output import (
     check_output,
@@ -47,71 +32,58 @@ from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import find_disassembler
 
 
-def list_findings(options: CorpusList) -> None:
+def list_findings(options: given.CorpusList) -> None:
     """Print a line for each cause, worst first."""
     problems: list[Problem] = []
     listed = known_with(options.known, nothing=options.no_known)
     entries = list(named_corpus(options.path).entries(problems.append))
-    groups = grouped(
-        (entry for entry in entries if not entry.finding.suspected),
-        lambda finding: listed.match(finding) is not None,
-    )
-    rows = [
-        {
+    findings = [entry for entry in entries if not entry.finding.suspected]
+    rows = []
+    for group in exchange.grouped(findings, lambda finding: listed.match(finding) is not None):
+        smallest = group.smallest.finding
+        first, *others = accused(smallest).strip().split("\n")
+        rows.append({
             "kind": group.kind.value,
             "family": group.identity.text,
-            "title": _line(group),
+            "title": sentence(smallest, who=_who(group)),
             "members": len(group.members),
-            "kinds": Counter(one.finding.kind for one in group.members),
+            "kinds": Counter(member.finding.kind for member in group.members),
             "compilers": _who(group) or None,
-            "ids": [one.id for one in group.members],
+            "ids": [member.id for member in group.members],
             "id": group.smallest.id,
-            "text": group.smallest.finding.text,
+            "text": smallest.text,
             "path": str(group.smallest.path),
-            "known": listed.match(group.smallest.finding) is not None,
-        }
-        for group in groups
-    ]
-    findings = sum(len(group.members) for group in groups)
+            "known": listed.match(smallest) is not None,
+            "case": f"{first}{f' (and {len(others)} more lines)' * bool(others)}",
+        })  # fmt: skip
     unknown = sum(not row["known"] for row in rows)
     sentences = [
-        f"{counted(findings, 'finding')} of {counted(len(groups), 'family', 'families')} in "
-        f"{options.path}, a line for each cause: {unknown} new, {len(groups) - unknown} known."
+        f"{counted(len(findings), 'finding')} of {counted(len(rows), 'family', 'families')} in "
+        f"{options.path}, a line for each cause: {unknown} new, {len(rows) - unknown} known."
     ]
-    if suspects := sum(entry.finding.suspected for entry in entries):
+    if suspects := len(entries) - len(findings):
         resume = typed(("warpfuzz", "run", "--resume", "--corpus", options.path))
         sentences.append(
             f"{counted(suspects, 'suspect')}, not replayed yet, so no findings: {resume}"
         )
-    smallest = {group.smallest.id: accused(group.smallest.finding) for group in groups}
     columns = (
         ReportColumn("id", whole=True),
         ReportColumn("findings", "members", number=True),
         ReportColumn("known"),
         ReportColumn("family", lambda row: f"{row['title']}{in_words(row['kinds'])}"),
-        ReportColumn("smallest case", lambda row: _in_a_line(smallest[row["id"]])),
+        ReportColumn("smallest case", lambda row: plain(row["case"], "quiet")),
     )
     Report(columns=columns, rows=rows_of(rows), sentences=sentences).write(json=options.json)
     report_expired(listed)
     report_problems(problems)
 
 
-def _in_a_line(text: str) -> Text:
-    """Return a text for a cell: of a kernel the first line, and how many there are."""
-    first, *others = text.strip().split("\n")
-    return plain(f"{first} (and {counted(len(others), 'more line')})" if others else first, "quiet")
-
-
-def _who(group: CauseGroup) -> str:
+def _who(group: exchange.CauseGroup) -> str:
     """Say which compilers have the cause of a group; "" where it is not theirs."""
-    return who_has(one.finding for one in group.members)
+    return who_has(member.finding for member in group.members)
 
 
-def _line(group: CauseGroup) -> str:
-    return sentence(group.smallest.finding, who=_who(group))
-
-
-def show_finding(options: CorpusShow) -> None:
+def show_finding(options: given.CorpusShow) -> None:
     """Print the page of a finding, or its description as JSON."""
     entry = named_entry(options.finding, options.corpus)
     if options.json:
@@ -122,7 +94,7 @@ def show_finding(options: CorpusShow) -> None:
     page_of(entry).show(console())
 
 
-def mark_finding(options: CorpusMarkKnown) -> None:
+def mark_finding(options: given.CorpusMarkKnown) -> None:
     """Add an entry for the family of a finding to a file of known discrepancies."""
     entry, known = named_entry(options.finding, options.corpus), options.known
     until = None if options.until is None else options.until.date()
@@ -131,40 +103,40 @@ def mark_finding(options: CorpusMarkKnown) -> None:
     there = load_known(known).match(entry.finding) if known.exists() else None
     if there is not None:
         raise UsageError(f"{known} knows {entry.id} already, as {there.id}; change it there")
-    marked = mark_known(
-        known,
-        entry.finding,
-        cause=options.reason,
-        evidence=options.evidence or "",
-        until=until,
-    )
+    reason, evidence = options.reason, options.evidence or ""
+    marked = mark_known(known, entry.finding, cause=reason, evidence=evidence, until=until)
     end = "for good" if marked.expires is None else f"until {marked.expires}"
     said = f"{sentence(entry.finding)} is known as {marked.id} {end}, by {known}: give it with "
     said += typed(("--known", known))
     _tell(options.json, said, id=marked.id, path=str(known), expires=marked.expires)
 
 
-def merge_corpora(options: CorpusMerge) -> None:
+def merge_corpora(options: given.CorpusMerge) -> None:
     """Add the findings of folders or exported .zip files to a corpus."""
     _merge(options.destination, options.sources, json=options.json)
 
 
 def _merge(destination: Path, sources: Sequence[Path], *, json: bool) -> None:
     with ExitStack() as stack:
-        enter = stack.enter_context
         opened = [
-            enter(opened_archive(one)) if is_archive(one) else named_corpus(one) for one in sources
+            stack.enter_context(exchange.opened_archive(path))
+            if exchange.is_archive(path)
+            else named_corpus(path)
+            for path in sources
         ]
         made = create_corpus(destination, generator=generator())
         # One source after the other comes to the same as all of them at once.
-        parts = [merge(made, (source,)) for source in tracked(opened, "merging", json=json)]
-    added = [one for ids, _ in parts for one in ids]
+        parts = [
+            exchange.merge(made, (source,)) for source in tracked(opened, "merging", json=json)
+        ]
     # What another is shown in place of is no finding of its own.
     shown = {entry.id for entry in made.entries()}
-    raw = [one for one in added if one not in shown]
-    said = f"{counted(len(added) - len(raw), 'finding')} added{_with_raw(len(raw))}"
-    _tell(json, said, added=[one for one in added if one in shown], raw=raw)
-    report_problems(one for _, problems in parts for one in problems)
+    every = [identity for ids, _ in parts for identity in ids]
+    added = [identity for identity in every if identity in shown]
+    raw = [identity for identity in every if identity not in shown]
+    said = f"{counted(len(added), 'finding')} added{_with_raw(len(raw))}"
+    _tell(json, said, added=added, raw=raw)
+    report_problems(problem for _, problems in parts for problem in problems)
 
 
 def _with_raw(count: int) -> str:
@@ -178,47 +150,48 @@ def _tell(json: bool, sentence: str, **row: object) -> None:
         say(sentence)
 
 
-def prune_corpus(options: CorpusPrune) -> None:
+def prune_corpus(options: given.CorpusPrune) -> None:
     """Remove all but the smallest finding of each family, and print how many went."""
     dry_run = options.dry_run
-    pruned = prune(open_corpus(options.path), dry_run=dry_run)
+    pruned = exchange.prune(open_corpus(options.path), dry_run=dry_run)
     raw = [entry.id for entry in pruned.removed if entry.id in pruned.raw]
     removed = [entry.id for entry in pruned.removed if entry.id not in pruned.raw]
-    kept, would = [entry.id for entry in pruned.kept], "would be " if dry_run else ""
+    kept = [entry.id for entry in pruned.kept]
     said = f"{counted(len(kept) + len(removed), 'finding')}: {len(kept)} kept, {len(removed)} "
-    said += f"{would}removed{_with_raw(len(raw))}"
+    said += f"{'would be ' * dry_run}removed{_with_raw(len(raw))}"
     _tell(options.json, said, kept=kept, removed=removed, raw=raw, dry_run=dry_run)
     report_problems(pruned.problems)
 
 
-def compare_corpora(options: CorpusDiff) -> bool:
+def compare_corpora(options: given.CorpusDiff) -> bool:
     """Print what one corpus has and the other has not; tell whether there is any such thing."""
     left, right = options.left, options.right
-    difference = compare(named_corpus(left), named_corpus(right))
-    sides = (("-", difference.only_left), ("+", difference.only_right))
+    difference = exchange.compare(named_corpus(left), named_corpus(right))
+    sides = (
+        ("-", "left", left, difference.only_left), ("+", "right", right, difference.only_right)
+    )  # fmt: skip
+    row: dict[str, object] = {"common": difference.common}
+    lines = []
+    for mark, side, _, groups in sides:
+        row[f"only_{side}"] = [member.id for group in groups for member in group.members]
+        row[f"families_only_{side}"] = [group.identity.text for group in groups]
+        for group in groups:
+            title = sentence(group.smallest.finding, who=_who(group))
+            lines.append(f"{mark} {group.smallest.id}  {title}")
+    only = (f"{counted(len(groups), 'cause')} only in {path}" for _, _, path, groups in sides)
     if options.json:
-        emit(
-            only_left=[one.id for group in difference.only_left for one in group.members],
-            only_right=[one.id for group in difference.only_right for one in group.members],
-            common=difference.common,
-            families_only_left=[group.identity.text for group in difference.only_left],
-            families_only_right=[group.identity.text for group in difference.only_right],
-        )
+        emit(row)
     else:
-        for mark, groups in sides:
-            for group in groups:
-                say(f"{mark} {group.smallest.id}  {_line(group)}")
-        only = [counted(len(groups), "cause") for _, groups in sides]
-        say(f"{only[0]} only in {left}, {only[1]} only in {right}")
-    differ = bool(difference.only_left or difference.only_right)
+        say("\n".join((*lines, ", ".join(only))))
+    differ = any(groups for *_, groups in sides)
     report_problems(difference.problems, fail=not differ)
     return differ
 
 
-def check_corpus(options: CorpusCheck) -> None:
+def check_corpus(options: given.CorpusCheck) -> None:
     """Print everything that is wrong with a corpus; nothing is changed."""
     corpus = named_corpus(options.path)
-    problems = list(verify(corpus))
+    problems = list(exchange.verify(corpus))
     sound = sum(1 for _ in corpus.entries(checksums=False))
     if options.json:
         for one in problems:
@@ -231,7 +204,7 @@ def check_corpus(options: CorpusCheck) -> None:
         raise InfrastructureError(f"{options.path} has {said}")
 
 
-def export_corpus(options: CorpusExport) -> None:
+def export_corpus(options: given.CorpusExport) -> None:
     """Write a corpus into a .zip (a corpus again when unpacked) or .jsonl (descriptions only)."""
     corpus, file = named_corpus(options.path), options.file
     if file.suffix not in (".zip", ".jsonl"):
@@ -240,24 +213,25 @@ def export_corpus(options: CorpusExport) -> None:
     problems: list[Problem] = []
     entries = list(tracked(corpus.entries(problems.append), "reading", json=options.json))
     if file.suffix == ".zip":
-        export_zip(corpus, entries, file)
+        exchange.export_zip(corpus, entries, file)
     else:
-        durable.write_output(file, "".join(line + "\n" for line in json_lines(entries)).encode())
+        durable.write_output(
+            file, "".join(line + "\n" for line in exchange.json_lines(entries)).encode()
+        )
     said = f"{counted(len(entries), 'finding')} written to {file}"
     _tell(options.json, said, path=str(file), findings=[entry.id for entry in entries])
     report_problems(problems)
 
 
-def import_by_hand(options: CorpusImport) -> None:
+def import_by_hand(options: given.CorpusImport) -> None:
     """Add a case that a person wrote, or what a .zip holds that `corpus export` wrote."""
-    if is_archive(options.folder):
+    if exchange.is_archive(options.folder):
         _merge(options.corpus, (options.folder,), json=options.json)
         return
     # Read first: what is refused leaves no corpus behind.
-    case, files = read_case(options.folder)
+    case, files = exchange.read_case(options.folder)
     saved = create_corpus(options.corpus, generator=generator()).add(case, files)
-    was = "added" if saved.new else "was there already"
-    said = f"{saved.id} {was}: {saved.path}"
+    said = f"{saved.id} {'added' if saved.new else 'was there already'}: {saved.path}"
     _tell(options.json, said, id=saved.id, path=str(saved.path), new=saved.new)
 
 
@@ -266,9 +240,8 @@ def reproduce(options: Repro) -> None:
     from fuzz.explain.folder import write_reproduction
 
     entry = named_entry(options.case, options.corpus)
-    path, disassembler = options.output or Path(f"repro-{entry.id}"), options.disassembler
-    files = write_reproduction(
-        entry, path, disassembler=find_disassembler(disassembler), bisected=options.bisected
-    )
+    path = options.output or Path(f"repro-{entry.id}")
+    disassembler = find_disassembler(options.disassembler)
+    files = write_reproduction(entry, path, disassembler=disassembler, bisected=options.bisected)
     said = f"{path}: {', '.join(files)}\n{path / 'README.md'} says what it is about"
     _tell(options.json, said, id=entry.id, path=str(path), files=list(files))

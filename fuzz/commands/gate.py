@@ -12,9 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from corpus import Case, Kind, create_corpus
-from corpus.entry import Entry, read_entry
-from corpus.known import Known, known_with, load_known
-from corpus.opening import RECORD, named_corpus
+from corpus.known import RECORD, Known, known_with, load_known, named_corpus
+from corpus.store import Entry, read_entry
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.rounds import parse_duration
@@ -27,12 +26,11 @@ from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, RunPlace, p
 from fuzz.console import ended_by_signals, watching
 from fuzz.findings.families import FamilyState, asked_of
 from fuzz.findings.making import ReplayOptions, is_runnable
-from fuzz.findings.stored import Replayed, Replays, is_expansion
+from fuzz.findings.replay import Replayed, Replays, is_expansion
 from fuzz.gating import (
     SOURCES,
     GateItem,
     GateResult,
-    GateVerdict,
     Standing,
     write_report,
 )
@@ -112,11 +110,11 @@ def gate(options: Gate) -> bool:
             write_report(result, seed, time.monotonic() - started)
             report_expired(known)
     verdict, reason = result.verdict
-    if result.stopped and verdict is not GateVerdict.REJECT:
+    if result.stopped and verdict != "REJECT":
         raise KeyboardInterrupt
-    if verdict is GateVerdict.UNKNOWN:
+    if verdict == "UNKNOWN":
         raise InfrastructureError(f"{verdict}: {reason}")
-    return verdict is GateVerdict.REJECT
+    return verdict == "REJECT"
 
 
 def _toolchain(name: str, options: Gate) -> Toolchain:
@@ -179,41 +177,44 @@ def _leave_out(result: GateResult, entries: Sequence[Entry], why: str) -> None:
     """Note findings that ship with warpfuzz about which nobody was asked."""
     if entries:
         result.skipped.append(f"{counted(len(entries), 'shipped finding')}: {why}")
-    result.compared += [
-        GateItem(
-            standing=Standing.SKIPPED, what=sentence(one.finding), source=SOURCES[0],
-            entry=one,
+    for entry in entries:
+        said = sentence(entry.finding)
+        result.compared.append(
+            GateItem(standing=Standing.SKIPPED, what=said, source=SOURCES[0], entry=entry)
         )
-        for one in entries
-    ]  # fmt: skip
 
 
 def _take_record(
     result: GateResult, known: Known, entries: Sequence[Entry], rows: Sequence[Replayed]
 ) -> None:
     """Note what came of the findings that both were asked about, as far as they were."""
-    unasked = [row for row in rows if _standing_of(row) is None]
-    reasons = [one.reason for row in unasked for one in (row.now, row.before) if one]
-    # What to do about it stands behind the semicolon, and is of a command that asks about one.
-    first = next(filter(None, reasons), "one of the two compilers gave no answer").partition(";")[0]
-    _leave_out(result, [row.entry for row in unasked], f"the first one because {first}")
-    done = {row.entry.id for row in rows}
-    _leave_out(
-        result, [one for one in entries if one.id not in done], "the gate was stopped before"
-    )
+    unasked, done = list[Entry](), {row.entry.id for row in rows}
+    why = ""
     for row in rows:
-        standing = _standing_of(row)
+        finding, standing = row.finding, _standing_of(row)
         if standing is None:
+            unasked.append(row.entry)
+            # What to do about it stands behind the semicolon, of a command that asks about one.
+            reasons = (answer.reason for answer in (row.now, row.before) if answer)
+            why = why or next(filter(None, reasons), "").partition(";")[0]
             continue
-        result.compared.append(
-            GateItem(
-                standing=standing,
-                what=f"{sentence(row.finding)}{_named(row, standing)}{_often(row)}",
-                source=SOURCES[0],
-                entry=row.entry,
-                known=_known(row.finding, known, standing, result),
-            )
-        )
+        what = sentence(finding)
+        opcode, *others = finding.text.strip().split("\n")
+        if standing.is_news and not others:
+            # A title has what many findings have in common.
+            what += f", as {opcode.split()[0]}"
+        if is_runnable(row.entry):
+            both = ((who, of) for who, of in (("new", row.now), ("old", row.before)) if of)
+            often = ", ".join(f"{of.failed} of {of.runs:,} runs {who}" for who, of in both)
+            what += f" ({often})"
+        is_known = _known(finding, known, standing, result)
+        result.compared.append(GateItem(
+            standing=standing, what=what, source=SOURCES[0], entry=row.entry, known=is_known
+        ))  # fmt: skip
+    why = why or "one of the two compilers gave no answer"
+    _leave_out(result, unasked, f"the first one because {why}")
+    left = [entry for entry in entries if entry.id not in done]
+    _leave_out(result, left, "the gate was stopped before")
 
 
 def _known(case: Case, known: Known, standing: Standing, result: GateResult) -> bool:
@@ -225,19 +226,6 @@ def _known(case: Case, known: Known, standing: Standing, result: GateResult) -> 
     if standing.is_news:
         known = Known() if path is None or result.options.no_known else load_known(path)
     return known.match(case) is not None
-
-
-def _named(row: Replayed, standing: Standing) -> str:
-    """Return the opcode of what decides: a title has what many findings have in common."""
-    opcode, *others = row.finding.text.strip().split("\n")
-    return f", as {opcode.split()[0]}" if standing.is_news and not others else ""
-
-
-def _often(row: Replayed) -> str:
-    """Say how often something that runs was wrong with both."""
-    both = (("new", row.now), ("old", row.before))
-    said = [f"{one.failed} of {one.runs:,} runs {who}" for who, one in both if one is not None]
-    return f" ({', '.join(said)})" if is_runnable(row.entry) else ""
 
 
 def _standing_of(row: Replayed) -> Standing | None:

@@ -7,12 +7,10 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from subprocess import TimeoutExpired, run
-from typing import TypedDict
 
 from rich.text import Text
 
@@ -38,38 +36,23 @@ def list_compilers(options: CompilersList) -> None:
         except InfrastructureError as error:
             # It tells its version, but does not work; others may.
             problems.append(str(error))
-    front_ends = discover_front_ends()
-    Report(
-        columns=_PTXAS,
-        rows=rows_of(rows),
-        sentences=()
-        if rows
-        else ["No ptxas is here; fetch one with `warpfuzz compilers fetch 13.5`."],
-    ).write(json=options.json)
-    Report(
-        columns=(ReportColumn("front end", "front_end"), ReportColumn("path")),
-        rows=rows_of(map(_front_end_row, front_ends)),
-        sentences=()
-        if front_ends
-        else ["No front end is here; fetch one with `warpfuzz compilers fetch llvm:22`."],
-    ).write(json=options.json)
+    ptxas = (
+        ReportColumn("ptxas", "version"),
+        ReportColumn("PTX ISA up to", "highest_ptx_version"),
+        ReportColumn("targets", lambda row: " ".join(name[3:] for name in row["targets"])),
+        ReportColumn("from", "origin"),
+        ReportColumn("path"),
+    )
+    front_ends = (ReportColumn("front end", "front_end"), ReportColumn("path"))
+    for columns, some, what, name in (
+        (ptxas, rows, "ptxas", "13.5"),
+        (front_ends, [*map(_row, discover_front_ends())], "front end", "llvm:22"),
+    ):
+        nothing = f"No {what} is here; fetch one with `warpfuzz compilers fetch {name}`."
+        sentences = () if some else (nothing,)
+        Report(columns=columns, rows=rows_of(some), sentences=sentences).write(json=options.json)
     for problem in problems:
         say(f"warpfuzz: {problem}", stderr=True)
-
-
-_PTXAS = (
-    ReportColumn("ptxas", "version"),
-    ReportColumn("PTX ISA up to", "highest_ptx_version"),
-    ReportColumn(
-        "targets", lambda row: " ".join(name.removeprefix("sm_") for name in row["targets"])
-    ),
-    ReportColumn("from", "origin"),
-    ReportColumn("path"),
-)
-
-
-def _front_end_row(one: FrontEndToolchain) -> dict[str, str]:
-    return {"front_end": one.spelled, "version": one.version, "path": one.path}
 
 
 def fetch_compilers(options: CompilersFetch) -> None:
@@ -78,79 +61,38 @@ def fetch_compilers(options: CompilersFetch) -> None:
         for name in options.versions:
             found = fetch_one(name)
             if options.json:
-                emit(_front_end_row(found) if isinstance(found, FrontEndToolchain) else _row(found))
+                emit(_row(found))
             else:
                 console().print(f"{found.named} is at {found.path}")
 
 
-class _PartRow(TypedDict):
-    version: str
-    release: str
-    highest_ptx_version: str
-    targets: list[str]
-    origin: str
-    path: str
-
-
-def _row(assembler: Assembler) -> _PartRow:
+def _row(found: Assembler | FrontEndToolchain) -> dict[str, object]:
+    if not isinstance(found, Assembler):
+        return {"front_end": found.spelled, "version": found.version, "path": found.path}
     return {
-        "version": assembler.version,
-        "release": assembler.release,
-        "highest_ptx_version": str(assembler.highest_version),
-        "targets": list(assembler.targets),
-        "origin": assembler.origin.value,
-        "path": str(assembler.path),
+        "version": found.version,
+        "release": found.release,
+        "highest_ptx_version": str(found.highest_version),
+        "targets": list(found.targets),
+        "origin": found.origin.value,
+        "path": str(found.path),
     }
 
 
 _SECONDS = 20
 """Time for nvidia-smi, which waits for the driver to load on a machine that was idle."""
-
-
-@dataclass(frozen=True)
-class InstalledPart:
-    """One thing that warpfuzz can use."""
-
-    name: str
-    here: bool
-    found: str
-    """What was found, or that nothing was."""
-    gives: str
-    install: str = ""
-    """How to get it, where it is missing."""
-
-
-def examine(options: Doctor) -> None:
-    """Print every part, those that are missing with the command that installs them."""
-    Report(columns=_PARTS, rows=rows_of(map(asdict, _parts()))).write(json=options.json)
-
-
-_PARTS = (
-    ReportColumn("", lambda row: Text("yes", "legal") if row["here"] else Text("no", "undefined")),
-    ReportColumn("part", "name"),
-    ReportColumn("found"),
-    ReportColumn("what it gives", "gives"),
-    ReportColumn("to install", lambda row: "" if row["here"] else row["install"]),
-)
-
-
 _FRONT_ENDS = {
-    "llvm": (
-        "LLVM's NVPTX back end",
-        "`warpfuzz compilers fetch llvm:20`, or pip install llvmlite",
-    ),
-    "nvcc": ("CUDA C++ through nvcc", "`warpfuzz compilers fetch nvcc:13.0`, or the CUDA toolkit"),
-    "nvrtc": ("CUDA C++ through NVRTC", "`warpfuzz compilers fetch nvrtc:13.0`"),
+    "llvm": ("LLVM's NVPTX back end", "llvm:20`, or pip install llvmlite"),
+    "nvcc": ("CUDA C++ through nvcc", "nvcc:13.0`, or the CUDA toolkit"),
+    "nvrtc": ("CUDA C++ through NVRTC", "nvrtc:13.0`"),
 }
-"""By the name of a front end: what it is, and how to get it."""
-_NEEDED = {
+"""By the name of a front end: what it is, and what `compilers fetch` is given for it."""
+_PACKAGES = {
     "hypothesis": "drawing and shrinking cases",
     "numpy": "the value oracle and the simulated device",
     "ml_dtypes": "bf16 and other formats that NumPy lacks",
     "rich": "the console",
-}
-_OPTIONAL = {
-    "pycuda": "running programs on a CUDA GPU",
+    "pycuda": "running programs on a CUDA GPU (needs nvcc)",
     "nvidia-ml-py": "clocks, temperature and ECC errors of the GPU beside each finding",
     "ray": "campaigns and screening on the GPUs of many hosts (--fleet)",
     "prometheus-client": "figures of a campaign for Prometheus (--metrics)",
@@ -158,61 +100,65 @@ _OPTIONAL = {
 """What packages give."""
 _MODULES = {"nvidia-ml-py": "pynvml", "prometheus-client": "prometheus_client"}
 """Import names of packages that are imported by another name than their own."""
+Part = tuple[str, bool, str, str, str]
+"""Name, whether it is here, what was found, what it gives, and how to get it."""
 
 
-def _parts() -> Iterator[InstalledPart]:
+def examine(options: Doctor) -> None:
+    """Print every part, those that are missing with the command that installs them."""
+    names = ("name", "here", "found", "gives", "install")
+    columns = (
+        ReportColumn(
+            "", lambda row: Text("yes", "legal") if row["here"] else Text("no", "undefined")
+        ),
+        ReportColumn("part", "name"),
+        ReportColumn("found"),
+        ReportColumn("what it gives", "gives"),
+        ReportColumn("to install", lambda row: "" if row["here"] else row["install"]),
+    )
+    rows = rows_of(dict(zip(names, part, strict=True)) for part in _parts())
+    Report(columns=columns, rows=rows).write(json=options.json)
+
+
+def _parts() -> Iterator[Part]:
     here = f"{warpfuzz_version()} on Python {platform.python_version()} ({sys.platform})"
-    yield InstalledPart("warpfuzz", True, here, "the oracle, legality, and campaigns")
-    yield from map(_package, _NEEDED.items())
+    yield "warpfuzz", True, here, "the oracle, legality, and campaigns", ""
+    yield from map(_package, _PACKAGES)
     assemblers = discover_assemblers()
-    yield InstalledPart(
-        "ptxas",
-        bool(assemblers.assemblers),
-        ", ".join(one.version for one in assemblers.assemblers) or "none",
-        "campaigns that compare the ISA with NVIDIA's assembler; compiling for a GPU",
-        "`warpfuzz compilers fetch 13.5`, or `pip install nvidia-cuda-nvcc`",
-    )
+    found = ", ".join(one.version for one in assemblers.assemblers)
+    gives = "campaigns that compare the ISA with NVIDIA's assembler; compiling for a GPU"
+    install = "`warpfuzz compilers fetch 13.5`, or `pip install nvidia-cuda-nvcc`"
+    yield "ptxas", bool(found), found or "none", gives, install
     for problem in assemblers.problems:
-        yield InstalledPart("ptxas", False, problem, "nothing until that is fixed")
+        yield "ptxas", False, problem, "nothing until that is fixed", ""
     disassembler = find_disassembler()
-    yield InstalledPart(
-        "nvdisasm",
-        disassembler is not None,
-        "none" if disassembler is None else disassembler.version,
-        "comparing the machine code of several compilers in campaigns",
-        f"pip install {WHEEL}",
-    )
+    found = "" if disassembler is None else disassembler.version
+    gives = "comparing the machine code of several compilers in campaigns"
+    yield "nvdisasm", bool(found), found or "none", gives, f"pip install {WHEEL}"
     front_ends = discover_front_ends()
-    for name, (words, install) in _FRONT_ENDS.items():
-        versions = [one.version for one in front_ends if one.kind == name]
+    for name, (words, fetched) in _FRONT_ENDS.items():
+        found = ", ".join(one.version for one in front_ends if one.kind == name)
         gives = f"campaigns on {words} (--front-end {name})"
-        yield InstalledPart(name, bool(versions), ", ".join(versions) or "none", gives, install)
+        yield name, bool(found), found or "none", gives, f"`warpfuzz compilers fetch {fetched}"
     library = ctypes.util.find_library("cuda")
     device = Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi") is not None
-    yield InstalledPart(
-        "NVIDIA driver",
-        library is not None and device,
-        library or "no libcuda",
-        "a GPU to run on",
-        "the driver of your system's packages; warpfuzz runs without a GPU, too",
-    )
+    install = "the driver of your system's packages; warpfuzz runs without a GPU, too"
+    there = library is not None and device
+    yield "NVIDIA driver", there, library or "no libcuda", "a GPU to run on", install
     yield from _devices()
-    yield from map(_package, _OPTIONAL.items())
 
 
-def _package(row: tuple[str, str]) -> InstalledPart:
+def _package(name: str) -> Part:
     # Looked for, not imported: PyCUDA is imported nowhere but in the runner's child.
-    name, gives = row
     try:
         found = version(name)
         here = find_spec(_MODULES.get(name, name)) is not None
     except PackageNotFoundError:
         found, here = "not installed", False
-    needs = " (needs nvcc)" if name == "pycuda" else ""
-    return InstalledPart(name, here, found, gives, f"pip install {name}{needs}")
+    return name, here, found, _PACKAGES[name], f"pip install {name}"
 
 
-def _devices() -> Iterator[InstalledPart]:
+def _devices() -> Iterator[Part]:
     """Find the GPUs that the driver's own tool lists; without it there is nothing to say."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
@@ -227,24 +173,18 @@ def _devices() -> Iterator[InstalledPart]:
         said = str(error)
     if said is not None:
         mend = "what nvidia-smi asks for; often the driver has to be loaded again"
-        yield InstalledPart("GPU", False, f"nvidia-smi: {said}", "a device to test", mend)
+        yield "GPU", False, f"nvidia-smi: {said}", "a device to test", mend
         return
     for line in listed.stdout.splitlines():
         name, driver, capability = (*(part.strip() for part in line.split(",")), "", "")[:3]
         found = f"{name}, driver {driver}, compute capability {capability}"
-        yield InstalledPart("GPU", True, found, "a device to test")
-        yield _model(f"sm_{capability.replace('.', '')}", name)
-
-
-def _model(target: str, device: str) -> InstalledPart:
-    try:
-        model = model_for(target)
-    except UsageError as error:
-        return InstalledPart("model", False, str(error), "expected bits")
-    return InstalledPart(
-        "model",
-        model.confidence is Confidence.MEASURED,
-        f"{model.name}: {model.confidence}",
-        f"the bits that {device} is expected to return",
-        "`warpfuzz measure --output FILE`, then --model FILE",
-    )
+        yield "GPU", True, found, "a device to test", ""
+        gives = f"the bits that {name} is expected to return"
+        install = "`warpfuzz measure --output FILE`, then --model FILE"
+        try:
+            model = model_for(f"sm_{capability.replace('.', '')}")
+        except UsageError as error:
+            yield "model", False, str(error), gives, ""
+        else:
+            measured = model.confidence is Confidence.MEASURED
+            yield "model", measured, f"{model.name}: {model.confidence}", gives, install

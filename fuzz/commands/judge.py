@@ -112,29 +112,18 @@ def _sentences(
     left: Mapping[str, int],
     seconds: float,
 ) -> Iterator[str | Text]:
-    for kind, steady in dict.fromkeys((one.kind, one.steady) for one, _ in found):
-        if kind is Kind.DEVIATION:
-            yield "Deviation: all of them agree with each other: the simulated device may be wrong."
-        elif kind is Kind.NOTE:
-            yield (
-                "Note: it has approximate instructions, of whose results the ISA bounds the error "
-                "alone."
-                if steady
-                else "Note: it does not come out the same each time: the kernel may race, which "
-                "nobody looked for."
-            )
-    if any(row["unassembled"] for _, row in found):
-        yield (
-            "no ptxas here takes the kernel, so that none was asked whether it takes the smaller "
-            "one"
-        )
-    quiet = [f"guessed: {sentence}" for sentence in case.guessed]
-    if quiet:
-        how = "Override with --launch FILE; as it was launched:"
-        if options.launch is not None:
-            how = f"The rest is from {options.launch}; as it was launched:"
-        quiet += [how, *case.setup.toml.strip().splitlines()]
-    yield from (plain(line, style="quiet") for line in quiet)
+    kinds = {(said.kind, said.steady) for said, _ in found}
+    if (Kind.DEVIATION, True) in kinds:
+        yield "Deviation: all of them agree with each other: the simulated device may be wrong."
+    if (Kind.NOTE, True) in kinds:
+        yield "Note: of approximate instructions the ISA bounds the error of the result alone."
+    if (Kind.NOTE, False) in kinds:
+        yield "Note: it does not come out the same each time: the kernel may race."
+    if case.guessed:
+        how = "the rest is as the file says" if options.launch else "override with --launch FILE"
+        lines = [f"guessed: {sentence}" for sentence in case.guessed]
+        lines += [f"As it was launched ({how}):", *case.setup.toml.strip().splitlines()]
+        yield from (plain(line, style="quiet") for line in lines)
     yield from case.notes
     if case.refusal:
         yield (
@@ -151,22 +140,20 @@ def _sentences(
     for sentence in (*case.skipped, *came.unasked):
         yield plain(sentence, style="quiet")
     if came.approximations:
-        amount = "Results may depend"
-        if came.approximate_bytes:
-            amount = f"{counted(came.approximate_bytes, 'byte')} of each image may depend"
+        amount = f"{counted(came.approximate_bytes, 'byte')} of each image"
         simulated = case.ready.choice.name == "sim"
-        how = "with what the simulated device has there" if simulated else "among builds alone"
         yield (
-            f"{amount} on {', '.join(came.approximations)}, of which the ISA bounds the error and "
-            f"not the bits: they are compared {how}, and a difference is a note."
+            f"{amount if came.approximate_bytes else 'Results'} may depend on "
+            f"{', '.join(came.approximations)}, of which the ISA bounds the error and not the "
+            f"bits: they are compared {f'with {SIMULATED}' if simulated else 'among builds alone'}"
+            ", and a difference is a note."
         )
     if not came.codes:
         yield f"No build ran to its end, so that no image was compared, in {seconds:.1f} s."
         return
-    agreeing = ", ".join(came.agreeing) or "none"
-    referee = "with each other" if case.refusal else f"with {SIMULATED}"
-    whole = "bit for bit, but for these bytes," if came.approximate_bytes else "bit for bit,"
     yield (
-        f"{counted(came.images, 'image')} compared, whole and {whole} {referee}, in "
-        f"{seconds:.1f} s; different builds that ran: {came.codes}; agreeing: {agreeing}."
+        f"{counted(came.images, 'image')} compared, whole and bit for bit"
+        f"{' but for these bytes' * bool(came.approximate_bytes)}, with "
+        f"{'each other' if case.refusal else SIMULATED}, in {seconds:.1f} s; different builds that "
+        f"ran: {came.codes}; agreeing: {', '.join(came.agreeing) or 'none'}."
     )

@@ -14,7 +14,6 @@ from rich.text import Text
 
 from corpus import durable
 from fuzz.measuring import (
-    FigureOrigin,
     MeasuredResult,
     Measurer,
     ProbedDevice,
@@ -28,15 +27,15 @@ from fuzz.options.testing import Measure
 from fuzz.output import check_output, counted, say, typed
 from fuzz.output.report import Report, ReportColumn, ReportRow, Section, rows_of
 from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened, runner_pool
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module, parse_release, parse_target
-from oracle.measuring.inference import Contradiction, MeasuredFigure
+from oracle.measuring.inference import Contradiction
 from oracle.measuring.units import module_of_all, units_of
 from oracle.models import Confidence, Model, NanRule, model_for
 from oracle.models.files import model_text
 from runners.assemblers.assembler import Assembler
-from runners.compilers import as_assembler, find_assembler, select
+from runners.compilers import find_assembler, select
 from strategies.programs import is_valued
 
 _IMAGES = {"cuda": 1_048_576, "sim": 1_024}
@@ -65,7 +64,7 @@ def _assemblers(options: Measure) -> Sequence[Assembler | None]:
         return [None if options.assembler is None else find_assembler(options.assembler)]
     check_conflicts(options, "measure")
     selected = select(options.compilers)
-    found = [as_assembler(one) for one in selected.toolchains]
+    found = [one if isinstance(one, Assembler) else None for one in selected.toolchains]
     return [*found, None] if selected.driver else found
 
 
@@ -75,10 +74,8 @@ class _Measured:
 
     ready: OpenRunner
     known: Model
-    release: str
-    """Release of CUDA of the compiler; empty if the device reads the PTX itself."""
-    compiler: str
-    """As it is shown; empty where none was named."""
+    release: str  # Release of CUDA of the compiler; empty if the device reads the PTX itself
+    compiler: str  # As it is shown; empty where none was named
     results: list[MeasuredResult] = field(default_factory=list)
 
     @property
@@ -90,7 +87,7 @@ class _Measured:
         target = f"sm_{parse_target(self.known.target).number}"
         is_gpu = self.ready.choice.name == "cuda"
         confidence = Confidence.MEASURED if is_gpu else Confidence.SIMULATED
-        return measured_model(target, self.results, FigureOrigin(source, confidence))
+        return measured_model(target, self.results, source, confidence)
 
 
 def _measure(assembler: Assembler | None, options: Measure, measured: list[_Measured]) -> None:
@@ -136,41 +133,42 @@ def _measure(assembler: Assembler | None, options: Measure, measured: list[_Meas
 def _end(
     measured: Sequence[_Measured], options: Measure, seconds: float, *, stopped: bool = False
 ) -> bool:
-    """Print the sum, and write the file; tell whether something is another than known.
-
-    `stopped`: whether a signal ended it before all units were measured.
-    """
+    """Print the sum, and write the file; tell whether something is another than known."""
+    # `stopped`: whether a signal ended it before all units were measured.
     ready, known = measured[-1].ready, measured[-1].known
     results = [result for one in measured for result in one.results]
-    refused = [result.unit.name for result in results if result.contradiction is not None]
+    refused = sum(result.contradiction is not None for result in results)
     figures = [figure for result in results for figure in result.figures.values()]
-    open_ = sum(not figure.is_told and figure.is_known for figure in figures)
-    asked = len(figures) - open_
-    same = sum(figure.is_told and figure.is_known for figure in figures)
+    told = [figure for figure in figures if figure.is_told or not figure.is_known]
+    same, open_ = sum(figure.is_known for figure in told), len(figures) - len(told)
     images = sum(result.images for result in results)
     ordered = sorted(measured, key=lambda one: parse_release(one.release or "unknown"))
     model = joined_model([(one.release, one.model) for one in ordered])
     output = options.output
-    if output is not None:
-        durable.write_output(output, model_text(model).encode())
     sentences = [f"Stopped before the end, after {counted(len(results), 'unit')}."] * stopped
     sentences.append(
-        f"{same} of {counted(asked, 'figure')} as in the model of {known.base}"
+        f"{same} of {counted(len(told), 'figure')} as in the model of {known.base}"
         + (f"; {open_} more not told apart from other values" if open_ else "")
-        + (f"; {counted(len(refused), 'unit')} refused" if refused else "")
+        + (f"; {counted(refused, 'unit')} refused" if refused else "")
         + f". {images:,} random images agree. {seconds:.0f} s."
     )
     if output is not None:
+        durable.write_output(output, model_text(model).encode())
         name = ready.choice.name
         # By itself `run` takes a GPU, or else asks ptxas, and a simulated sm_90.
         where = () if name == "cuda" else ("--runner", name, "--target", ready.target)
         command = typed(("warpfuzz", "run", *where, "--model", output))
-        left_out = _left_out(model, ready.target)
-        sentences.append(f"Written to {output}: `{command}` judges by it{left_out}")
+        module = module_of_all(ready.target)
+        judged = [form for form in FORMS if form.is_product and is_valued(form, module)]
+        left = sum(not model.judges(form) for form in judged)
+        rest = (
+            f", and leaves out {counted(left, 'form')} of which it has no figures" if left else ""
+        )
+        sentences.append(f"Written to {output}: `{command}` judges by it{rest}.")
         if model.confidence is not Confidence.MEASURED:
             sentences.append(f"Its figures are marked {model.confidence}: no GPU was measured.")
     summary = {
-        "device": ready.device, "target": known.base, "figures": asked, "as_in_model": same,
+        "device": ready.device, "target": known.base, "figures": len(told), "as_in_model": same,
         "not_told_apart": open_, "refused": refused, "images": images,
         "seconds": round(seconds, 1), "seed": options.seed, "known_model": known.name,
         "model": model.digest[:12], "output": None if output is None else str(output),
@@ -180,19 +178,10 @@ def _end(
     return bool(refused) or not all(figure.is_known for figure in figures)
 
 
-def _left_out(model: Model, target: str) -> str:
-    module = module_of_all(target)
-    forms = [
-        form
-        for form in FORMS
-        if form.is_product and is_valued(form, module) and not model.judges(form)
-    ]
-    if not forms:
-        return "."
-    return f", and leaves out {counted(len(forms), 'form')} of which it has no figures."
-
-
 def _as_json(result: MeasuredResult) -> dict[str, Any]:
+    def plain(value: Any) -> Any:
+        return asdict(value) if isinstance(value, NanRule) else value
+
     refusal = result.contradiction
     return {
         "unit": result.unit.name,
@@ -200,9 +189,9 @@ def _as_json(result: MeasuredResult) -> dict[str, Any]:
         "images": result.images,
         "figures": {
             name: {
-                "value": _plain(figure.chosen), "known": _plain(figure.known),
+                "value": plain(figure.chosen), "known": plain(figure.known),
                 "same": figure.is_known, "refuting": figure.refuting,
-                "not_told_apart": [_plain(other) for other in figure.rivals],
+                "not_told_apart": list(map(plain, figure.rivals)),
             }
             for name, figure in result.figures.items()
         },
@@ -210,17 +199,11 @@ def _as_json(result: MeasuredResult) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _plain(value: Any) -> Any:
-    return asdict(value) if isinstance(value, NanRule) else value
-
-
-def _shown(name: str, value: Any) -> str:
+def _shown(value: Any) -> str:
     if isinstance(value, NanRule):
         kept = f"of {', '.join(value.order)}" if value.order else f"{value.canonical:#x}"
         return f"{kept}; invalid {value.invalid:#x}"
-    if value is None:
-        return "none"
-    return f"{value:#x}" if name == "nan" and isinstance(value, int) else str(value)
+    return f"{value:#x}" if isinstance(value, int) and value > 999 else str(value).lower()
 
 
 _COLUMNS = (
@@ -231,17 +214,16 @@ _COLUMNS = (
 
 
 def _unit_report(result: MeasuredResult, row: Mapping[str, Any]) -> Report:
-    """Return the figures of a unit, or why none describes it, with its JSON object."""
     rows, refusal = [ReportRow(data=row, listed=False)], result.contradiction
     if refusal is not None:
         return Report(rows=rows, sentences=[Text(_refusal(result, refusal), style="bad"), ""])
     figures = [
         {
             "figure": name.replace("_", " "),
-            "value": _shown(name, figure.chosen),
-            "model": "same" if figure.is_known else Text(_shown(name, figure.known), "worst"),
+            "value": _shown(figure.chosen),
+            "model": "same" if figure.is_known else Text(_shown(figure.known), "worst"),
             "probes against others": figure.refuting or "",
-            "not told apart": _not_told_apart(figure),
+            "not told apart": _not_told_apart(figure.rivals),
         }
         for name, figure in result.figures.items()
     ]
@@ -253,23 +235,23 @@ def _unit_report(result: MeasuredResult, row: Mapping[str, Any]) -> Report:
     )
 
 
-def _not_told_apart(figure: MeasuredFigure) -> str:
-    others = figure.rivals
+def _not_told_apart(others: Sequence[Any]) -> str:
     if len(others) > 3 and all(isinstance(one, int) for one in others):
         return f"{len(others)} from {min(others)} to {max(others)}"
-    return ", ".join(map(str, others)) if len(others) > 3 else str(others)[1:-1]
+    return ", ".join(map(_shown, others))
 
 
 def _refusal(result: MeasuredResult, refusal: Contradiction) -> str:
     d, multiplicand, _, c = (FORMATS[name] for name in result.unit.types.split("."))
     products = [f"{x:#x} x {y:#x}" for x, y in zip(refusal.a, refusal.b, strict=True) if x or y]
-    nearest = ""
-    if refusal.nearest is not None:
-        nearest = f", and the nearest figures give {refusal.nearest:#0{d.bits // 4 + 2}x}"
+    returned, nearest = (
+        "" if one is None else f"{one:#0{d.bits // 4 + 2}x}"
+        for one in (refusal.returned, refusal.nearest)
+    )
     return (
         f"{result.unit.name}: refused. No rule that a model can express gives what the device "
         f"returns for {counted(refusal.differing, 'probe')} of {refusal.among:,}. The first one "
         f"shows {refusal.family}: {multiplicand.name} products {', '.join(products)}, "
-        f"C {refusal.c:#x} ({c.name}): the device returns "
-        f"{refusal.returned:#0{d.bits // 4 + 2}x}{nearest}."
+        f"C {refusal.c:#x} ({c.name}): the device returns {returned}"
+        + (f", and the nearest figures give {nearest}." if nearest else ".")
     )

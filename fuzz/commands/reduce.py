@@ -38,8 +38,7 @@ _FOR = {
     **dict.fromkeys(("launch", "runner", "ptx_pass", "faults", "device"), ("differs",)),
 }
 """Options that go with some ways alone to say what is to stay."""
-_IMAGES = 64
-"""Contents of buffers of which one has to show a difference: as many as `judge` tries."""
+_IMAGES = 64  # contents of buffers of which one has to show a difference: as many as `judge` tries
 _DEAD = (Response.CRASHED, Response.HUNG, Response.UNREADABLE)
 _ENDS = {
     ShrinkStatus.COMPLETE: "nothing more can be left out",
@@ -53,11 +52,9 @@ _ENDS = {
 class _ReducedText:
     """What a module shows, and what makes it smaller."""
 
-    what: str
-    """What is kept, as a sentence without its full stop."""
+    what: str  # what is kept, as a sentence without its full stop
     reducer: Reducer
-    see: Callable[[Path], str]
-    """The command by which a module shows it."""
+    see: Callable[[Path], str]  # the command by which a module shows it
     row: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -74,27 +71,26 @@ def reduce(options: Reduce) -> bool:
         shown = stack.enter_context(_WAYS[how](options, text, end))
         if not options.json:
             say(f"Kept while the module gets smaller: {shown.what}.")
-        shown.reducer.told = lambda lines, tries: tell(f"{lines} lines left after {tries} runs")
-        status = None
+        reducer, status = shown.reducer, None
+        reducer.told = lambda lines, tries: tell(f"{lines} lines left after {tries} runs")
         try:
-            status = shown.reducer.reduce()
+            status = reducer.reduce()
         finally:
             # What was reached is there whatever ended it.
-            durable.write_output(output, shown.reducer.text.encode())
-            if isinstance(shown.reducer, KernelReducer):
-                launch = shown.reducer.setup.toml.encode()
-                durable.write_output(output.with_suffix(".toml"), launch)
-            before, after = (len(one.splitlines()) for one in (text, shown.reducer.text))
+            durable.write_output(output, reducer.text.encode())
+            if isinstance(reducer, KernelReducer):
+                durable.write_output(output.with_suffix(".toml"), reducer.setup.toml.encode())
+            before, after = (len(ptx.splitlines()) for ptx in (text, reducer.text))
             seconds, see = time.monotonic() - started, shown.see(output)
             if options.json:
                 emit_summary(
                     module=str(options.module), output=str(output), lines_before=before,
-                    lines=after, cases=shown.reducer.tries, seconds=round(seconds, 3),
+                    lines=after, cases=reducer.tries, seconds=round(seconds, 3),
                     shrink="stopped" if status is None else status.value, see=see, **shown.row,
                 )  # fmt: skip
             else:
                 ended = "it was stopped" if status is None else _ENDS[status]
-                runs = f"{counted(shown.reducer.tries, 'run')}, {seconds:.1f} s ({ended})"
+                runs = f"{counted(reducer.tries, 'run')}, {seconds:.1f} s ({ended})"
                 say(f"{counted(before, 'line')} became {after} in {runs}: {output}")
                 say(f"It is seen with: {see}")
     return False
@@ -210,25 +206,20 @@ def _differing(options: Reduce, text: str, end: float) -> Iterator[_ReducedText]
             )
         told = compare(case, count=_IMAGES, seed=judge.seed, tell=lambda _: None)
         found = [
-            one for one in told.verdicts
+            said for said in told.verdicts
             if (wanted is None and options.level is None) or any(
                 wanted in (None, member.version) and options.level in (None, member.level)
-                for each in one.answerers
+                for each in said.answerers
                 for member in each.members
             )
         ]  # fmt: skip
-        if not found:
-            agreeing = ", ".join(told.agreeing) or "none"
+        if not found or (case.members and found[0].good is None):
             raise InfrastructureError(
-                f"{options.module} shows no difference on {counted(told.images, 'image')}: what "
-                f"the simulated device leaves, these leave, too: {agreeing}"
+                f"{options.module} shows no build that is wrong beside one that is right, on "
+                f"{counted(told.images, 'image')}: {', '.join(told.agreeing) or 'none'} leave what "
+                "the simulated device does; `judge` shows what each leaves"
             )
         verdict = found[0]
-        if case.members and verdict.good is None:
-            raise InfrastructureError(
-                f"no build of {options.module} leaves what the simulated device does, so that "
-                "nothing says whether a compiler is wrong; `judge` shows what they leave"
-            )
         reducer = reducer_of(case, case.reference, verdict, end=end)
         right = "" if verdict.good is None else f"; {verdict.good.names[0]} is right"
         yield _ReducedText(

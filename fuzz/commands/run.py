@@ -12,7 +12,7 @@ from typing import Any
 
 from corpus import Corpus, create_corpus
 from corpus.known import known_with
-from corpus.opening import MANIFEST
+from corpus.store import MANIFEST
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.rounds import parse_duration
@@ -20,7 +20,8 @@ from fuzz.campaign.status import CampaignStatus, check_tested, summary
 from fuzz.campaign.store import ABANDONED, Budget, CampaignStore, State, holds_campaign
 from fuzz.checks.protocol import Check, Facts, Shard
 from fuzz.compilers.members import Member, members_of
-from fuzz.console import Several, ended_by_signals, serving, watching
+from fuzz.console import ended_by_signals, watching
+from fuzz.console.metrics import campaign_figures, serving
 from fuzz.console.report import campaign_report, write_report
 from fuzz.findings.making import check_trusted
 from fuzz.fleet.pool import FleetPool, cluster_at
@@ -142,8 +143,9 @@ def _run(options: Run, stack: ExitStack) -> bool:
         corpus, store = _opened(options.corpus, stack)
     if state is None:
         _make_room(store)
-    metrics = stack.enter_context(serving(options.metrics, "CampaignMetrics"))
-    with watching(budget, json=options.json) as watcher:
+    watcher = watching(budget, json=options.json)
+    stack.enter_context(serving(options.metrics, lambda: campaign_figures(watcher.status)))
+    with watcher:
         campaign = Campaign(
             pool,
             facts,
@@ -151,7 +153,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
             budget=budget,
             corpus=corpus,
             known=known,
-            observer=Several(watcher, *metrics),
+            observer=watcher,
             store=store,
             state=state,
             shard=shard,

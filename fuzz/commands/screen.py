@@ -18,26 +18,24 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from rich.console import Group
 from rich.live import Live
-from rich.progress import Progress
 
 from corpus import Corpus, create_corpus
 from corpus.known import Known, known_with
 from fuzz.campaign.rounds import parse_duration
-from fuzz.console import ended_by_signals, serving
-from fuzz.console.dashboard import readings
+from fuzz.console import ended_by_signals
+from fuzz.console.metrics import screening_figures, serving
 from fuzz.console.screening import (
     NOTHING_COMPARED,
     STOPPED_BEFORE,
     ScreenedDevice,
     Soundness,
-    announce,
     device_row,
+    finding_row,
     finding_rows,
     preflight_row,
-    rate_words,
     screening_report,
-    screening_view,
     standing,
     stored_row,
 )
@@ -47,6 +45,7 @@ from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
 from fuzz.options.conflicts import check_conflicts
 from fuzz.options.operating import Distill, Screen
 from fuzz.output import (
+    bars,
     check_output,
     console,
     counted,
@@ -58,7 +57,7 @@ from fuzz.output import (
     say,
     starting,
 )
-from fuzz.output.report import Report, check_kind, recording_console, save, write_junit
+from fuzz.output.report import Report, check_kind, rows_of
 from fuzz.runner import (
     OpenRunner,
     RunnerChoice,
@@ -116,20 +115,17 @@ def screen(options: Screen) -> bool:
     corpus = create_corpus(options.corpus, generator=generator())
     job = _Job(made=made, options=options, corpus=corpus, known=known, seconds=seconds)
     begun = time.monotonic()
-    with ended_by_signals(job.end), serving(options.metrics, "ScreeningMetrics", devices):
-        threads = {
-            device.name: threading.Thread(target=job.screen, args=(device,), daemon=True)
-            for device in devices
-        }
-        for thread in threads.values():
-            thread.start()
-        _watch(devices, threads, begun, job)
+    with ended_by_signals(job.end), serving(options.metrics, lambda: screening_figures(devices)):
+        for device in devices:
+            device.thread = threading.Thread(target=job.screen, args=(device,), daemon=True)
+            device.thread.start()
+        _watch(devices, begun, job)
         # Whoever still makes programs ends, too.
         stopped = job.stop.is_set()
         job.stop.set()
     for device in devices:
         device.stopped = stopped
-        if threads[device.name].is_alive():
+        if device.works:
             device.seconds = time.monotonic() - (device.started or begun)
             device.error = DeviceLostError(
                 f"{device.name}: what ran there has not come back {_END_SECONDS:g} s after the "
@@ -319,35 +315,36 @@ class _Job:
             )
 
 
-def _watch(
-    devices: Sequence[ScreenedDevice], threads: Mapping[str, threading.Thread], begun: float,
-    job: _Job,
-) -> None:  # fmt: skip
+def _watch(devices: Sequence[ScreenedDevice], begun: float, job: _Job) -> None:
     options = job.options
     apart = options.json or options.preflight
     out = console(stderr=apart)
     live = None
     if is_watched(out) and not options.json:
         live = Live(console=out, auto_refresh=False, transient=True)
-    shown = begun
+    shown, told = begun, dict.fromkeys((one.name for one in devices), 0)
     with live or nullcontext():
-        while any(threads[one.name].is_alive() and not job.is_late(one) for one in devices):
-            for thread in threads.values():
-                thread.join(_VIEW_SECONDS / len(threads))
+        while any(one.works and not job.is_late(one) for one in devices):
+            time.sleep(_VIEW_SECONDS / 5)
             for device in devices:
-                for found in device.kept[device.announced :]:
-                    announce(found, out, json=options.json and not options.preflight)
-                    device.announced += 1
+                for found in device.kept[told[device.name] :]:
+                    if options.json and not options.preflight:
+                        emit({"finding": finding_row(found)})
+                    else:
+                        # By the console of the live view: another one would stand in its way.
+                        text = f"{found.title}\n  {found.sentence}\n  {found.path}"
+                        out.print(text, soft_wrap=True)
+                told[device.name] = len(device.kept)
             now = time.monotonic()
+            if now - shown < (_LINE_SECONDS if live is None else _VIEW_SECONDS):
+                continue
+            shown = now
+            lines = [plain(f"{now - begun:.0f} s, ").append_text(one.line) for one in devices]
             if live is not None:
-                live.update(screening_view(devices, now - begun), refresh=True)
-            elif now - shown >= _LINE_SECONDS:
-                shown = now
-                for device in devices:
-                    if device.screen is not None:
-                        told = f"{rate_words(device.per_second)}{readings(device.status)}"
-                        line = f"{device.status.name}: {told}; {device.screen.tally.total}"
-                        say(f"{now - begun:.0f} s, {line}", stderr=apart)
+                live.update(Group(*lines), refresh=True)
+            else:
+                for line in lines:
+                    say(line, stderr=apart)
 
 
 def _report(
@@ -359,21 +356,12 @@ def _report(
         seed, judged_by = made.description.seed, made.description.model or None
     elif targets:
         judged_by = model_for(targets[0]).name
-    rows, found = [*map(device_row, devices)], finding_rows(devices)
+    rows, found = [*map(device_row, devices)], finding_rows(*devices)
     report = screening_report(options, rows, found, seconds, seed=seed, model=judged_by)
     if options.preflight:
-        for device in devices:
-            emit(preflight_row(device))
-        if options.junit is not None:
-            write_junit(options.junit, report.tests, suite=report.title)
-    else:
-        if not options.json:
-            console().print(screening_view(devices, seconds))
-        report.write(**options.picked("json", "junit"))
-    if options.report is not None:
-        recorder = recording_console()
-        recorder.print(screening_view(devices, seconds))
-        save(recorder, options.report, title=report.title)
+        report = replace(report, rows=rows_of(map(preflight_row, devices)), summary=None)
+    json = options.json or options.preflight
+    report.write(json=json, **options.picked("junit", "report"))
 
 
 def make_set(options: Distill) -> None:
@@ -387,12 +375,12 @@ def make_set(options: Distill) -> None:
         Selection(pattern=options.only), target=module.target.name, version=str(module.version)
     )
     begun = time.monotonic()
-    out = console(stderr=True)
-    with Progress(console=out, transient=True, disable=json or not is_watched(out)) as bars:
-        task = bars.add_task("", total=1)
+    with bars(json=json) as shown:
+        shown.start()
+        task = shown.add_task("", total=1)
 
         def watch(what: str, done: int, total: int) -> None:
-            bars.update(task, description=what, completed=done, total=total)
+            shown.update(task, description=what, completed=done, total=total)
 
         made = distill(forms, module, seed=options.seed, images=options.images, watcher=watch)
     write_set(output, made)

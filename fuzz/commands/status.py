@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 from rich.console import Group, RenderableType
@@ -12,16 +12,14 @@ from rich.live import Live
 from rich.text import Text
 
 from fuzz.campaign.status import (
-    CampaignStatus,
     Figures,
     Life,
     event_line,
     fleet_row,
     fleet_words,
-    missing_words,
     read_figures,
 )
-from fuzz.console.dashboard import apart, device_text, outcome_words, rates
+from fuzz.console.report import apart, device_text, outcome_words, state_words
 from fuzz.options.declared import DEFAULT_CORPUS
 from fuzz.options.operating import Status
 from fuzz.output import console, counted, duration, emit, is_watched, plain
@@ -48,17 +46,15 @@ def show_status(options: Status) -> None:
                 view.update(status_view(found), refresh=True)
             elif options.json and (stamps != said or not goes_on):
                 for one in found:
-                    row: dict[str, object] = {"corpus": str(one.corpus), "campaign": one.life.value}
-                    row["silent_seconds"] = round(one.silence, 1)
-                    emit({"status": {**row, **one.rows}})
-            elif stamps != said and goes_on:
+                    row = {"corpus": str(one.corpus), "campaign": one.life.value}
+                    silent = {"silent_seconds": round(one.silence, 1)}
+                    emit({"status": {**row, **silent, **one.rows}})
+            elif not options.json and (stamps != said or not goes_on):
                 out.print(status_view(found))
             if not goes_on:
-                break
+                return
             said = stamps
             time.sleep(_WATCH_SECONDS)
-    if not options.json:
-        out.print(status_view(found))
 
 
 def status_view(found: Sequence[Figures]) -> RenderableType:
@@ -71,59 +67,35 @@ def status_view(found: Sequence[Figures]) -> RenderableType:
         rows = (row for one in found for row in one.status.of_causes(known=False))
         groups = {row.family or row.title for row in rows}
         families = counted(len(groups), "different family", "different families")
-        together = f"all of them: {lives} · {cases:,} cases in {duration(seconds)} together, "
-        together += f"{rate:,.0f} a second now · {families} of findings"
+        together = f"all of them: {lives}; {cases:,} cases in {duration(seconds)} together, "
+        together += f"{rate:,.0f} a second now; {families} of findings"
         lines.append(Text(together, style="bold"))
     return Group(*lines)
 
 
-def _lines(one: Figures) -> list[Text]:
+def _lines(one: Figures) -> Iterator[Text]:
     status, runs = one.status, one.life is Life.RUNNING
     head = plain(f"{one.corpus}: ", style="bold").append(one.life.value, style=_STYLES[one.life])
-    silent = f" for {duration(one.silence)}: it was killed, or its host is gone"
-    why = f" ({status.stopped})" if status.stopped else silent if not runs else ""
-    why = why or " (finishing)" * status.finishing
-    told = (duration(status.seconds), f"seed {status.seed}", status.words.where)
-    head.append_text(plain(f"{why} · {', '.join(filter(None, told))}"))
-    head.append_text(plain(f" · {status.words.subject}" * bool(status.words.subject), "quiet"))
-    outcomes = ", ".join(outcome_words(status))
-    lines = [head, rates(status, now=runs), Text(outcomes), _findings(one), *apart(status)]
+    if one.life is Life.SILENT:
+        head.append(f" for {duration(one.silence)}: it was killed, or its host is gone")
+    told = (f"seed {status.seed}", status.words.where, status.words.subject)
+    yield head.append_text(plain(f", {', '.join(filter(None, told))}"))
+    lines = [plain("; ".join(state_words(status))), Text(outcome_words(status)), *apart(status)]
+    if verdicts := Counter(row.verdict for row in status.of_causes(known=False)):
+        lines.append(plain(f"new: {_counted(verdicts)}", "odd"))
     if runs:
-        gone = status.hosts and not any(host.nodes for host in status.hosts)
-        workers = Text(counted(0 if gone else status.carrying_out, "worker"))
-        workers.append(f", {status.stalled:,} stalled" * bool(status.stalled), style="worst")
-        examined = f" · {counted(status.waiting, 'finding')} being examined"
-        lines.append(workers.append(examined * bool(status.waiting)))
-    lines += [*_fleet(status, runs=runs), *map(device_text, status.devices)]
-    return [head, *(Text("  ").append_text(line) for line in lines[1:])]
-
-
-def _fleet(status: CampaignStatus, *, runs: bool) -> list[Text]:
-    row, lines = fleet_row(status.hosts), []
+        lines.append(Text(counted(status.carrying_out, "worker")))
+    if status.untested and not runs:
+        lines.append(plain(status.untested, style="bad"))
+    row = fleet_row(status.hosts)
     if row and runs:
-        nodes = f"{counted(row['nodes'], 'node')} of the fleet"
-        missing = "".join(f", {words}" for words in [missing_words(status.hosts)] if words)
-        waits = "" if row["nodes"] else ": the campaign waits for one"
-        lines.append(plain(f"{nodes}{waits}").append_text(plain(missing, style="worst")))
+        lines.append(Text(f"{counted(row['nodes'], 'node')} of the fleet"))
     if lost := fleet_words(row):
         lines.append(plain(f"so far {lost}", style="odd"))
         lines += [plain(f"  {event_line(event)}") for event in status.events[-_MOST_EVENTS:]]
-    return lines
-
-
-def _findings(one: Figures) -> Text:
-    status, unknown = one.status, one.status.of_causes(known=False)
-    families = counted(len(unknown), "family", "families")
-    line = Text(f"{families} of findings", style="odd" if unknown else "")
-    if verdicts := Counter(row.verdict for row in unknown):
-        line.append_text(plain(f" ({_counted(verdicts)})"))
-    if known := status.of_causes(known=True):
-        line.append(f", and {len(known):,} known")
-    if status.unreplayed:
-        line.append(f", {counted(status.unreplayed, 'suspect')} not replayed yet")
-    if one.life is Life.RUNNING:
-        return line.append(f" · nothing new for {duration(status.seconds_since_new)}")
-    return line.append_text(plain(f"; {status.untested}" if status.untested else "", style="bad"))
+    yield from (
+        Text("  ").append_text(line) for line in (*lines, *map(device_text, status.devices))
+    )
 
 
 def _counted(words: Counter[str]) -> str:

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from corpus import Finding
-from fuzz.findings.replay import Answer, Rerun, asked
-from fuzz.findings.stored import words_of
+from fuzz.findings.replay import words_of
+from fuzz.findings.verdicts import Answer, Rerun, asked
 from fuzz.kinds import level_words
 from fuzz.output import counted
 

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fuzz.reducer import Reducer
-from runners.assemblers.judgements import Response, ToolVerdict
+from runners.assemblers.judgements import Response, ToolVerdict, normalised
 from runners.assemblers.judging import DEADLINE_SECONDS
-from runners.assemblers.messages import normalised
 
 Ask = Callable[[str, float], ToolVerdict]
 """What a compiler does with a module, in so many seconds at most."""

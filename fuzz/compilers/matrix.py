@@ -16,22 +16,21 @@ from itertools import pairwise
 from typing import NamedTuple, Self, TypeVar
 
 from corpus import Entry
-from corpus.entry import MODULE, PROGRAM
+from corpus.finding import MODULE, PROGRAM
 from corpus.programs import decode_program
 from fuzz.compilers.members import Device, Member
-from fuzz.findings.replay import Basis, CannotBeAskedError, Rerun
-from fuzz.findings.stored import EXPANSION
+from fuzz.findings.replay import EXPANSION
+from fuzz.findings.verdicts import Basis, CannotBeAskedError, Rerun
 from oracle.errors import UsageError
 from oracle.isa.forms import Form
 from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module, PtxVersion, parse_target, parse_version
 from oracle.program.program import Program, requirements
-from runners.assemblers.disassembly import WHEEL, Disassembler
-from runners.assemblers.machine_code import is_cubin, kernel_digests
+from runners.assemblers.disassembly import WHEEL, Disassembler, kernel_digests
 from runners.emission import emit
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure
-from runners.ptx_text import is_ptx, ptx_digests, with_header
+from runners.ptx_text import is_cubin, is_ptx, ptx_digests, with_header
 from strategies.draws import derived_seed, draw
 from strategies.features import FEATURES, Feature, Focus
 from strategies.programs import programs

@@ -26,8 +26,9 @@ from oracle.isa.targets import (
     parse_version,
 )
 from runners.assemblers.assembler import Assembler
-from runners.compilers import Selected, as_assembler, as_front_end
+from runners.compilers import Selected
 from runners.cuda.compilation import Compiler
+from runners.front_ends.protocol import FrontEndToolchain
 from runners.kernels import KernelModule
 from runners.protocol import (
     ClosedAtTheEnd,
@@ -73,7 +74,7 @@ class Member:
     @property
     def assembler(self) -> Assembler | None:
         """The ptxas, if it is one."""
-        return as_assembler(self.toolchain)
+        return self.toolchain if isinstance(self.toolchain, Assembler) else None
 
     @property
     def has_level(self) -> bool:
@@ -120,7 +121,7 @@ class Member:
 
     def choice(self, choice: RunnerChoice) -> RunnerChoice:
         """Return what a person would ask for to run with this member alone."""
-        front_end = as_front_end(self.toolchain)
+        front_end = self.toolchain if isinstance(self.toolchain, FrontEndToolchain) else None
         return replace(choice, assembler=self.assembler, front_end=front_end, level=self.level)
 
     def close(self) -> None:

@@ -7,48 +7,30 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from importlib import import_module
 from types import FrameType
-from typing import Any, Self
+from typing import Self
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from fuzz.campaign.campaign import Observer
-from fuzz.campaign.status import (
-    CampaignStatus,
-    event_line,
-    missing_words,
-    statistics,
-)
+from fuzz.campaign.status import CampaignStatus, event_line, statistics
 from fuzz.campaign.store import Budget
-from fuzz.console.dashboard import dashboard, foot_words, pace_words
-from fuzz.findings.families import (
-    FamilyState,
-    FindingGroup,
-    accused,
-    finding_groups,
-    finding_row,
-    group_counts,
-    group_name,
-)
-from fuzz.kinds import sentence
-from fuzz.output import HEARTBEAT_SECONDS, console, counted, duration, emit, harmless, is_watched
-from oracle.errors import UsageError
+from fuzz.console.report import dashboard, heartbeat
+from fuzz.findings.families import accused, finding_groups, finding_row, group_name
+from fuzz.output import HEARTBEAT_SECONDS, console, emit, harmless, is_watched
 
 STATE_SECONDS = 10.0
 """Between two lines of state with --json: as often as a campaign writes its statistics."""
-_REPLAYED = 5
-"""Findings that get a line before they were made smaller, too: with those of ptxas a hundred lines
-came before the first that says something (2026-11-23)."""
 _PER_SECOND = 4
 """Redraws of a terminal."""
 
 
 class Watching:
     """Somebody who is told of a campaign, within a `with` statement."""
+
+    status: CampaignStatus | None = None
+    """The newest."""
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -59,60 +41,23 @@ class Watching:
 
     def update(self, status: CampaignStatus) -> None:
         """Take the campaign's present status; cheap enough to be called at any rate."""
-        raise NotImplementedError
-
-
-class Several:
-    """Several who watch the same campaign."""
-
-    def __init__(self, *watchers: Observer) -> None:
-        self._watchers = watchers
-
-    def update(self, status: CampaignStatus) -> None:
-        """Tell all of them."""
-        for watcher in self._watchers:
-            watcher.update(status)
-
-
-@contextmanager
-def serving(address: str | None, kind: str, *given: object) -> Iterator[tuple[Any, ...]]:
-    """Serve figures for Prometheus as long as this is open, if somebody wants them.
-
-    Parameters
-    ----------
-    address
-        As `--metrics` takes it; None: nothing is served, and nobody is given.
-    kind
-        The class of `fuzz.console.metrics` that has the figures, which is given.
-    """
-    if address is None:
-        yield ()
-        return
-    try:
-        metrics = import_module("fuzz.console.metrics")
-    except ModuleNotFoundError as error:
-        if error.name != "prometheus_client":
-            raise
-        raise UsageError(
-            f"--metrics {address} needs prometheus_client, which is not installed: pip install "
-            "'.[metrics]' in the clone of warpfuzz"
-        ) from None
-    collector = getattr(metrics, kind)(*given)
-    with metrics.served(collector, address):
-        yield (collector,)
+        self.status = status
 
 
 class LiveWatching(Watching):
     """A view that redraws itself, for a terminal."""
 
     def __init__(self, budget: Budget, out: Console) -> None:
-        self._budget = budget
-        self._shown: RenderableType = Text("starting …", style="quiet")
         self._live = Live(
             console=out,
-            get_renderable=lambda: self._shown,
+            get_renderable=lambda: (
+                Text("starting …", style="quiet")
+                if self.status is None
+                else dashboard(self.status, budget)
+            ),
             refresh_per_second=_PER_SECOND,
             transient=True,
+            vertical_overflow="crop",
         )
 
     def __enter__(self) -> Self:
@@ -122,119 +67,48 @@ class LiveWatching(Watching):
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def update(self, status: CampaignStatus) -> None:
-        """Keep what the next redraw shows."""
-        self._shown = dashboard(status, self._budget)
-
 
 class LineWatching(Watching):
     """A line now and then, and one for each new family, for a pipe or a log."""
 
     def __init__(self, out: Console) -> None:
         self._out = out
-        self._told: dict[object, FamilyState] = {}
-        """By the name of a group: what stood for it when something was said of it last."""
         self._found: set[object] = set()
-        """Names of groups that were said to be found, and not only replayed."""
-        self._begun = self._finishing = False
-        self._remarks = self._events = self._replayed = 0
+        """Names of groups that had a line."""
+        self._finishing = False
+        self._remarks = self._events = 0
         """How many there were a line for."""
         self._last = time.monotonic()
 
     def update(self, status: CampaignStatus) -> None:
         """Print what is new, and how far the campaign is if the last such line is a while ago."""
-        if not self._begun:
-            self._begun = True
-            self._print("Ctrl-C ends the campaign with its report, a second one at once")
-            for sentence in status.left_out:
-                self._print(f"left out: {sentence}")
+        if self.status is None:
+            self._say("Ctrl-C ends the campaign with its report, a second one at once")
+            for left_out in status.left_out:
+                self._say(f"left out: {left_out}")
+        super().update(status)
         for remark in status.remarks[self._remarks :]:
-            self._print(harmless(remark, one_line=True))
+            self._say(remark)
         self._remarks = len(status.remarks)
         for event in status.events_since(self._events):
-            self._print(event_line(event))
+            self._say(event_line(event))
         self._events = status.event_count
-        self._findings(status)
+        for group in finding_groups(status.families):
+            name, family = group_name(group.shown), group.shown
+            if name not in self._found:
+                self._found.add(name)
+                stored = f" ({family.saved.id})" if family.saved is not None else ""
+                shown = f"{accused(family.case)} (PTX ISA {family.case.ptx_version})"
+                self._say(f"{group.title}{group.remark}; smallest case{stored}: {shown}")
         now = time.monotonic()
         finishing = status.finishing and bool(status.waiting)
         if now - self._last >= HEARTBEAT_SECONDS or (finishing and not self._finishing):
             self._last = now
-            self._print(heartbeat(status))
+            self._say(heartbeat(status))
         self._finishing = finishing
 
-    def _findings(self, status: CampaignStatus) -> None:
-        """Print what is new of findings: replayed, found, named otherwise, gone."""
-        groups = finding_groups(status.families)
-        for group in finding_groups(status.shrinking):
-            name = group_name(group.shown)
-            if name not in self._told and group.known is None and self._replayed < _REPLAYED:
-                self._replayed += 1
-                self._told[name] = replace(group.shown)
-                self._say(f"replayed, being made smaller: {group.title}{group.remark}")
-                if self._replayed == _REPLAYED:
-                    self._print("more findings get a line once they are made smaller")
-        for group in groups:
-            name, shown = group_name(group.shown), group.shown
-            if name not in self._found:
-                self._say(_news(group))
-            # A state goes on changing.
-            self._told[name] = replace(shown)
-            self._found.add(name)
-        there = {group_name(one) for one in (*status.families, *status.shrinking)}
-        for gone in [one for one in self._told if one not in there]:
-            now = status.turned_out(self._told[gone].bucket.key)
-            if now is not None:
-                title = sentence(self._told.pop(gone).case)
-                self._found.discard(gone)
-                what = f"now named {now}" if now else "did not happen again"
-                self._say(f"{title}: {what}")
-
     def _say(self, line: str) -> None:
-        self._print(harmless(line, one_line=True))
-
-    def _print(self, line: str) -> None:
-        self._out.print(line, markup=False, soft_wrap=True)
-
-
-def _news(group: FindingGroup) -> str:
-    family = group.shown
-    stored = f" ({family.saved.id})" if family.saved is not None else ""
-    shown = f"{accused(family.case)} (PTX ISA {family.case.ptx_version})"
-    return f"{group.title}{group.remark}; smallest case{stored}: {shown}"
-
-
-def heartbeat(status: CampaignStatus) -> str:
-    """Return a campaign as one line."""
-    parts = [
-        f"{duration(status.seconds)}: {counted(status.cases, status.words.case)}, "
-        f"{status.recent_rate:,.0f} a second",
-        pace_words(status),
-        _found(status),
-        *foot_words(status, Budget()),
-    ]
-    if status.finishing:
-        parts.append("finishing")
-    if status.stalled:
-        parts.append(
-            f"{status.stalled} of {counted(len(status.workers), 'process', 'processes')} stalled"
-        )
-    if missing := missing_words(status.hosts):
-        parts.append(harmless(missing, one_line=True))
-    parts += [
-        harmless(f"{device.name}: {count:,} {name}", one_line=True)
-        for device in status.devices
-        for name, count in device.errors.items()
-        if count
-    ]
-    return "; ".join(parts)
-
-
-def _found(status: CampaignStatus) -> str:
-    unknown, known = group_counts((*status.families, *status.shrinking))
-    if not unknown + known:
-        return "nothing found yet" if status.waiting else "nothing found"
-    words = f"{counted(unknown + known, 'family', 'families')} found"
-    return f"{words}, {known:,} of them known" if known else words
+        self._out.print(harmless(line, one_line=True), markup=False, soft_wrap=True)
 
 
 class JsonWatching(Watching):
@@ -248,6 +122,7 @@ class JsonWatching(Watching):
 
     def update(self, status: CampaignStatus) -> None:
         """Print families that are new, and the state if the last one is a while ago."""
+        super().update(status)
         for family in status.families:
             if family.bucket.key not in self._told:
                 self._told.add(family.bucket.key)

@@ -1,7 +1,8 @@
-"""A screening as it runs, and at its end: a map of the multiprocessors of each device."""
+"""A screening as it runs, and at its end: what came of each device and its multiprocessors."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +10,6 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
-from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from corpus import Case, Saved
@@ -17,89 +17,25 @@ from corpus.known import Row
 from fuzz.campaign.heartbeat import device_status
 from fuzz.campaign.status import untested_words
 from fuzz.checks.protocol import DeviceStatus
-from fuzz.console.dashboard import readings, throttling
+from fuzz.console.report import device_text, throttling
 from fuzz.kinds import sentence
 from fuzz.options.operating import Screen as Screening
-from fuzz.output import counted, duration, emit, plain, typed
+from fuzz.output import counted, typed
 from fuzz.output.report import Report, ReportColumn, ReportRow, Section, Test
 from fuzz.runner import RunnerChoice
 from fuzz.screening.distilling import SetScope, coverage
 from fuzz.screening.examining import ScreenFinding
 from fuzz.screening.screen import ScreenRun
-from fuzz.screening.sets import Tally
 from oracle.errors import DeviceLostError, WarpfuzzError
 from oracle.isa.targets import Module
 from oracle.program.program import Program
 from runners.cuda.messages import DeviceHealth
 from runners.emission import emit as emit_module
-from runners.faults import by_name
+from runners.faults import idle_faults
 from runners.ledger import CONFIDENCE, Rate
-
-_COLUMNS = 44
-"""Multiprocessors in a row of the map: three rows for an H200."""
-
 
 NOTHING_COMPARED = "no image was compared in the time; give it longer (--time)"
 STOPPED_BEFORE = "it was stopped before anything was compared"
-
-
-def rate_words(per_second: float) -> str:
-    """Say how many images are compared in a second: millions on a GPU, thousands if simulated."""
-    if per_second >= 1e6:
-        return f"{per_second / 1e6:,.1f} million images a second"
-    return f"{per_second:,.0f} images a second"
-
-
-def _device(device: ScreenedDevice) -> list[Text]:
-    screen = device.screen
-    if screen is None:
-        return []
-    tally, total = screen.tally, screen.tally.total
-    head = plain(device.status.name, style="bold")
-    head.append(f"  {rate_words(device.per_second)}", style="count")
-    lines = [head]
-    if told := readings(device.status):
-        lines.append(told)
-    ran = len(screen.ran)
-    programs = f"{ran:,} of {counted(max(screen.programs, ran), 'program')} run"
-    counts = f"  {programs}, {counted(screen.launches, 'launch', 'launches')}"
-    if screen.left_out:
-        counts += f", {len(screen.left_out)} left out"
-    lines.append(plain(counts, style="quiet"))
-    if screen.fresh is not None:
-        text = f"  {counted(screen.fresh, 'image')} of these compared with the device's reference"
-        odd = f", which was wrong {screen.once:,} times and not again" if screen.once else ""
-        lines.append(plain(text + odd, style="worst" if odd else "quiet"))
-    lines += _map(tally)
-    style = "worst" if total.wrong else "legal" if total.cases else "quiet"
-    lines.append(plain(f"  {total}", style=style))
-    if (least := tally.least).cases:
-        each = f"each multiprocessor without errors: at least {counted(least.cases, 'image')}"
-        lines.append(plain(f"  {each} ({least.below})", style="quiet"))
-    if tally.pattern:
-        lines.append(plain(f"  {tally.pattern}", style="worst"))
-    return lines
-
-
-def _map(tally: Tally) -> list[Text]:
-    """Return rows with a sign for each multiprocessor: "." it runs, "X" it was wrong."""
-    numbers = tally.multiprocessors
-    if not numbers.size:
-        return []
-    highest = int(numbers[-1]) + 1
-    rows = []
-    for first in range(0, highest, _COLUMNS):
-        row = plain(f"  {first:>4} ", style="quiet")
-        for number in range(first, min(first + _COLUMNS, highest)):
-            if tally.wrong[number]:
-                row.append("X", style="worst")
-            else:
-                row.append("." if tally.cases[number] else " ", style="legal")
-        rows.append(row)
-    rows.append(
-        plain("       . a multiprocessor that runs images, X one that got some wrong", "quiet")
-    )
-    return rows
 
 
 @dataclass(kw_only=True)
@@ -116,12 +52,17 @@ class ScreenedDevice:
     """Whether a signal ended it before its time."""
     kept: list[ScreenFinding] = field(default_factory=list)
     """What was stored for it."""
-    announced: int = 0
-    """How many of these were shown as soon as they were stored."""
+    thread: threading.Thread | None = None
+    """What screens it."""
     scope: SetScope | None = None
     """What a preflight looks at."""
     programs: dict[str, Program] = field(default_factory=dict)
     """By their names: those that the screen has taken in."""
+
+    @property
+    def works(self) -> bool:
+        """Whether it has not come to its end."""
+        return self.thread is not None and self.thread.is_alive()
 
     @property
     def cases(self) -> int:
@@ -146,14 +87,8 @@ class ScreenedDevice:
         ready = self.screen.ready
         module = Module.named(ready.target, ready.ptx_version)
         programs = [self.programs[entry] for entry in sorted(self.screen.ran)]
-        idle = [
-            name
-            for name in self.choice.faults
-            if not any(
-                by_name(name).applies(emit_module(one, module=module).ptx) for one in programs
-            )
-        ]
-        return untested_words(idle, len(programs))
+        texts = [emit_module(one, module=module).ptx for one in programs]
+        return untested_words(idle_faults(self.choice.faults, texts), len(texts))
 
     @property
     def status(self) -> DeviceStatus:
@@ -167,16 +102,16 @@ class ScreenedDevice:
         """Images that its multiprocessors compared in a second, over all of the time."""
         return self.cases / max(self.seconds or time.monotonic() - self.started, 1e-9)
 
-
-def announce(found: ScreenFinding, out: Console, *, json: bool) -> None:
-    """Print a finding as soon as it is stored.
-
-    `out` is the console that shows the live view: what another one prints would stand in its way.
-    """
-    if json:
-        emit({"finding": _finding_row(found)})
-    else:
-        out.print(f"{found.title}\n  {found.sentence}\n  {found.path}", soft_wrap=True)
+    @property
+    def line(self) -> Text:
+        """How it stands while it is screened."""
+        screen = self.screen
+        if screen is None:
+            return Text(f"{self.name}: it begins", style="quiet")
+        many = f"  {len(screen.ran):,} programs, {self.per_second:,.0f} images a second  "
+        total = screen.tally.total
+        style = "worst" if total.wrong else "legal" if total.cases else "quiet"
+        return device_text(self.status).append(many).append(f"{total}", style=style)
 
 
 def stored_row(case: Case, saved: Saved | None, known: Row | None) -> dict[str, object]:
@@ -193,25 +128,15 @@ def stored_row(case: Case, saved: Saved | None, known: Row | None) -> dict[str, 
     }
 
 
-def _finding_row(found: ScreenFinding) -> dict[str, object]:
-    return stored_row(found.case, found.saved, found.known) | {
-        "message": found.sentence,
-        "instructions": found.instructions,
-        "programs": found.programs,
-    }
+def finding_row(found: ScreenFinding) -> dict[str, object]:
+    """Return a finding as JSON has it."""
+    row = stored_row(found.case, found.saved, found.known) | {"message": found.sentence}
+    return row | {"instructions": found.instructions, "programs": found.programs}
 
 
-def finding_rows(devices: Sequence[ScreenedDevice]) -> list[dict[str, object]]:
+def finding_rows(*devices: ScreenedDevice) -> list[dict[str, object]]:
     """Return all findings as JSON has them."""
-    return [_finding_row(one) for device in devices for one in device.kept]
-
-
-def screening_view(devices: Sequence[ScreenedDevice], seconds: float) -> RenderableType:
-    """Return the view of all devices that are there."""
-    return Group(
-        plain(f"warpfuzz screen, {duration(seconds)}", style="quiet"),
-        *(line for device in devices for line in _device(device)),
-    )
+    return [finding_row(found) for device in devices for found in device.kept]
 
 
 class Soundness(StrEnum):
@@ -239,20 +164,21 @@ def standing(device: ScreenedDevice) -> tuple[Soundness, str]:
             f"{screen.refuted[0].why}; nothing else is wrong. Distill the set "
             "again, or copy it again from where it came from"
         )
-    elif missing := _missing(device, screen.tally):
+    elif (
+        missing := []
+        if device.scope is None
+        else [
+            name
+            for name, row in coverage(device.scope, device.programs, screen.tally).items()
+            if row["known"] and not row["ran"]
+        ]
+    ):
+        # Kinds of instructions that a preflight was to look at, and did not.
         known = "the set has none of it, or " if screen.set_name else ""
         ended = "it was stopped before" if device.stopped else "the time was too short (--time)"
         why = f"nothing of {', '.join(missing)} was compared: {known}{ended}"
     why = why or device.untested
     return Soundness.NOT_SCREENED if why else Soundness.SOUND, why
-
-
-def _missing(device: ScreenedDevice, tally: Tally) -> list[str]:
-    """Return the kinds of instructions that a preflight was to look at, and did not."""
-    if device.scope is None:
-        return []
-    groups = coverage(device.scope, device.programs, tally)
-    return [name for name, row in groups.items() if row["known"] and not row["ran"]]
 
 
 def _health(screen: ScreenRun) -> dict[str, object]:
@@ -285,7 +211,7 @@ def preflight_row(device: ScreenedDevice) -> dict[str, object]:
         "groups": coverage(device.scope, device.programs, tally),
         "multiprocessors": len(tally.multiprocessors),
         "wrong_multiprocessors": tally.faulty.tolist(),
-        "findings": finding_rows([device]),
+        "findings": finding_rows(device),
         **_health(screen),
     }
 
@@ -376,11 +302,18 @@ def screening_report(
 
 
 def _remarks(row: Mapping[str, Any]) -> Iterator[str]:
+    units = row["multiprocessors"]
     if row["cases"]:
-        yield str(Rate(cases=row["cases"], wrong=row["wrong"]))
-        if row.get("untested"):
-            yield row["untested"]
-    for one in row["multiprocessors"]:
+        yield str(_rate(row))
+        right = [one["cases"] for one in units if not one["wrong"]]
+        if least := min(right, default=0):
+            each = f"each multiprocessor without errors: at least {counted(least, 'image')}"
+            yield f"{each} ({Rate(cases=least, wrong=0).below})"
+        yield from filter(None, (row.get("pattern"), row.get("untested")))
+    if told := row.get("device_reference"):
+        odd = f", which was wrong {told['once']:,} times and not again" * bool(told["once"])
+        yield f"{counted(told['images'], 'image')} compared with the device's reference{odd}"
+    for one in units:
         if one["wrong"]:
             yield f"multiprocessor {one['number']}: {_rate(one)}"
     for kind in ("wrong_in_the_set", "wrong_code"):

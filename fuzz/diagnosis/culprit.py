@@ -16,35 +16,35 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.diagnosis.experiments import CODE, Culprit, ExperimentDevice
-from fuzz.diagnosis.lane_code import wrong_addresses, wrong_code
-from fuzz.diagnosis.lane_rewrites import without
-from fuzz.diagnosis.multiplication import wrong_alone
-from fuzz.diagnosis.shared_registers import expanded_alike, shared_register_culprits
-from fuzz.diagnosis.single_step import (
+from fuzz.diagnosis.alone import (
     ADDRESSES,
     CONTROL,
+    expanded_alike,
     name_of,
+    shared_register_culprits,
     wrong_copy,
     wrong_register_step,
 )
+from fuzz.diagnosis.experiments import CODE, Culprit, ExperimentDevice
+from fuzz.diagnosis.fragments import wrong_alone
+from fuzz.diagnosis.scalar import wrong_code
 from oracle.errors import WarpfuzzError
 from oracle.execution.tracing import Event, Trace, trace
+from oracle.isa.forms import Matrix
 from oracle.isa.lookup import MMA_FORMS
-from oracle.isa.matrices import Matrix
 from oracle.program.lane_code import Repeat
-from oracle.program.operands import Fragment
-from oracle.program.operations import Operation
-from oracle.program.ops import (
+from oracle.program.operands import Fragment, Operation, Place
+from oracle.program.program import Program, walk
+from oracle.program.steps import (
     Op,
+    Step,
+    changes_elements,
+    is_lane_code,
     loads_fragment,
     multiplies_fragments,
     multiplies_registers,
     stores_fragment,
 )
-from oracle.program.places import Place
-from oracle.program.program import Program, walk
-from oracle.program.steps import Step, changes_elements, is_lane_code
 from strategies.programs.single_instruction import (
     Access,
     Content,
@@ -57,16 +57,13 @@ from strategies.programs.single_instruction import (
     span_of,
 )
 from strategies.simplification.examples import Site, edited, visit
+from strategies.simplification.lane_code import without
 
 _MULTIPLICATIONS = 512
 """Most that are tried by themselves, of a program with loops."""
-_IN_COMPANY = "beside other steps only"
-_COMPUTED = "multiplicands that scalar code computes"
-"""Where a multiplication is right with the same multiplicands, loaded."""
-_AROUND = "with a loop of lanes in it"
-"""Where branches and loops of the warp are right around lanes that take their loops once."""
 _MOST_STEPS = 256
 """Steps of a program that is looked into; loops are longer."""
+_ELEMENTWISE = "element-wise operation"
 
 
 def culprit_of(
@@ -93,13 +90,19 @@ def culprit_of(
         return None
 
 
+def in_company(culprit: Culprit | None) -> bool:
+    """Whether all that is known of steps is that they are wrong beside others.
+
+    Of code of lanes, that no instruction is wrong by itself, and that it is to be made smaller.
+    """
+    return culprit is not None and (culprit.together or culprit.instructions == (CODE,))
+
+
 def _register_steps(device: ExperimentDevice, program: Program, traced: Trace) -> Culprit | None:
     """Blame a step on registers, unless the copies that fill its memory are wrong as well."""
     found = wrong_register_step(device, program, traced)
-    if found is not None and found.instructions == (CODE,):
+    if found is not None and found.instructions in ((CODE,), (ADDRESSES,)):
         return wrong_code(device, traced) or found
-    if found is not None and found.instructions == (ADDRESSES,):
-        return wrong_addresses(device, program) or found
     if found is None or found.witness is None:
         return found
     shown = found.witness
@@ -111,7 +114,6 @@ def _register_steps(device: ExperimentDevice, program: Program, traced: Trace) -
 
 
 def _instructions(device: ExperimentDevice, program: Program, traced: Trace) -> Culprit | None:
-    """Blame what is wrong by itself of loads, multiplications and stores."""
     tried: dict[SingleProduct, list[Mapping[str, Content]]] = {}
     for found, contents in islice(_bare(program, traced), _MULTIPLICATIONS):
         tried.setdefault(found, []).append(contents)
@@ -124,12 +126,11 @@ def _otherwise(
 ) -> Culprit | None:
     """Blame what the program is right without: element-wise steps, or branches and loops."""
 
-    def written(edits: Mapping[Site, tuple[Step, ...]]) -> Program | None:
-        other = replace(program, steps=edited(program.steps, edits))
-        return None if other == program else other
+    def right(steps: tuple[Step, ...]) -> bool:
+        return steps != program.steps and device.right(replace(program, steps=steps), image)
 
-    def right(other: Program | None) -> bool:
-        return other is not None and device.right(other, image)
+    def edits(edits: Mapping[Site, tuple[Step, ...]]) -> tuple[Step, ...]:
+        return edited(program.steps, edits)
 
     plain: dict[Site, tuple[Step, ...]] = {
         site: (replace(step, operation=Operation.COPY, constant=0),)
@@ -137,26 +138,22 @@ def _otherwise(
         if changes_elements(step)
     }
     controlled = any(step.blocks for step in walk(program.steps))
-    if not (plain or controlled) or right(program):
+    if not (plain or controlled) or device.right(program, image):
         return None
-    if right(written(plain)):
+    if right(edits(plain)):
         return Culprit(instructions=(_ELEMENTWISE,))
-    straight = replace(program, steps=tuple(event.step for event in traced.events))
-    if not controlled or not right(straight):
+    if not controlled or not right(tuple(event.step for event in traced.events)):
         return None
     once: dict[Site, tuple[Step, ...]] = {
         site: (replace(step, code=without(step.code, Repeat)),)
         for site, step in visit(program.steps)
         if is_lane_code(step)
     }
-    return replace(CONTROL, condition=_AROUND) if right(written(once)) else CONTROL
-
-
-_ELEMENTWISE = "element-wise operation"
+    # Branches and loops of the warp may be right around lanes that take their loops once.
+    return replace(CONTROL, condition="with a loop of lanes in it" if right(edits(once)) else "")
 
 
 def _accumulating(matrix: Matrix) -> SingleProduct | None:
-    """Return a multiplication that has such an accumulator for C and D; None if none has."""
     for form in MMA_FORMS:
         if form.shape == matrix.shape and form.c_type == form.d_type == matrix.type:
             return single_product(form)
@@ -195,12 +192,9 @@ def _bare(program: Program, traced: Trace) -> Iterator[tuple[SingleProduct, Mapp
             plain = _accumulating(replace(step.form.matrix(), operand="c"))
             if maker is not None and loads_fragment(maker.step) and plain is not None:
                 a, b = (exact(plain.form.matrix(operand), 0) for operand in "ab")
-                yield (
-                    replace(
-                        plain, c=apart(program, maker.step, "c"), store=apart(program, step, "d")
-                    ),
-                    {"a": a, "b": b, "c": event.inputs["fragment"]},
-                )
+                load, store = apart(program, maker.step, "c"), apart(program, step, "d")
+                contents = {"a": a, "b": b, "c": event.inputs["fragment"]}
+                yield replace(plain, c=load, store=store), contents
 
 
 def _maker(traced: Trace, event: Event, name: str) -> Event | None:
@@ -209,14 +203,6 @@ def _maker(traced: Trace, event: Event, name: str) -> Event | None:
     while maker is not None and maker.step.changes:
         maker = traced.maker(maker, maker.step.carried)
     return maker
-
-
-def in_company(culprit: Culprit | None) -> bool:
-    """Whether all that is known of steps is that they are wrong beside others.
-
-    Of code of lanes, that no instruction is wrong by itself, and that it is to be made smaller.
-    """
-    return culprit is not None and (culprit.together or culprit.instructions == (CODE,))
 
 
 def _wrong_in_company(
@@ -269,19 +255,17 @@ def _wrong_in_company(
 
 
 def _culprit_in_company(traced: Trace, event: Event) -> Culprit:
-    """Name a step, and those before it that nothing shows: loads of A and B."""
-    step, condition = event.step, _IN_COMPANY
+    step, condition = event.step, "beside other steps only"
     if step.changes:
         names = [_ELEMENTWISE]
     elif multiplies_fragments(step):
         names = ["wmma.mma", "wmma.load"]
-    elif loads_fragment(step):
-        names = ["wmma.load.c"]
-    else:
-        names = [name_of(step)]
-    if multiplies_registers(step):
+    elif multiplies_registers(step):
         names = [f"{name_of(step)} of {expanded_alike(step.form)}"]
         factors = [use.name for use in step.reads if use.field in ("a", "b")]
         if any(is_lane_code(getattr(traced.maker(event, one), "step", None)) for one in factors):
-            condition = _COMPUTED
+            # It is right with the same multiplicands, loaded.
+            condition = "multiplicands that scalar code computes"
+    else:
+        names = ["wmma.load.c" if loads_fragment(step) else name_of(step)]
     return Culprit(instructions=tuple(names), condition=condition, together=True)

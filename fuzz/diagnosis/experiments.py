@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corpus import Kind
 from fuzz.runner import kind_of_failure
 from oracle.bounds.permission import contradicting
 from oracle.errors import UndefinedProgramError, UsageError
@@ -17,16 +19,16 @@ from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.targets import Module
 from oracle.program.program import Program
 from runners.emission import emit, emit_all
-from runners.isolation import isolate
+from runners.isolation import Isolation, isolate
 from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
+from runners.protocol import Compiled, Failure, Images, Runner, Trouble
 
 _FAILED_RUNS = 24
 """Failed runs of one batch of at most some 20 images, before the rest counts as wrong."""
 IN_PLACE = "d in the registers of a multiplicand"
 """What is said where D shares registers with A or B, which ptxas gets wrong (docs/findings.md)."""
 CODE = "scalar code"
-"""What a step is called that is code of lanes; `fuzz.diagnosis.lane_code` tells more."""
+"""What a step is called that is code of lanes; `fuzz.diagnosis.scalar` tells more."""
 _UNITS = {"f64": "f64", "b1": "single bits"}
 
 
@@ -106,67 +108,75 @@ class ExperimentDevice:
     def results(self, program: Program, images: Images) -> Results | None:
         """Run a program; None if it cannot be asked: it is undefined, or not for this runner.
 
-        Raises DeviceLostError if the device is gone.
+        Raises DeviceLostError if the device is gone, and InfrastructureError if something is
+        missing that the runner needs.
         """
         (found,) = self.results_of([(program, images)])
         return found
 
-    def results_of(self, tried: Sequence[tuple[Program, Images]]) -> list[Results | None]:
+    def results_of(
+        self, tried: Sequence[tuple[Program, Images]], modules: Sequence[KernelModule] = ()
+    ) -> list[Results | None]:
         """Run programs, each on images of its own; as `results` does.
 
         They are kernels of one module, which is compiled in a sixth of the time of 16 modules
-        (ptxas 13.0.88 and 13.5.37, 2026-11); each is a module where that one cannot be compiled.
+        (ptxas 13.0.88 and 13.5.37, 2026-11); each is a module where that one cannot be compiled,
+        and where one of `modules`, those in which they stand, is not what it is emitted as.
         """
-        together = self._together([program for program, _ in tried]) if len(tried) > 1 else None
-        return [
-            self._results(program, images, together, f"kernel_{index}" if together else None)
-            for index, (program, images) in enumerate(tried)
-        ]
-
-    def _together(self, programs: Sequence[Program]) -> Compiled | None:
-        try:
-            named = {f"kernel_{index}": program for index, program in enumerate(programs)}
-            compiled = self._runner.compile(emit_all(named, module=self.module))
-        except (UsageError, UndefinedProgramError):
-            return None
-        return compiled if isinstance(compiled, Compiled) else None
+        found: list[Results | None] = []
+        with suppress(UsageError, UndefinedProgramError):
+            named = {f"kernel_{index}": program for index, (program, _) in enumerate(tried)}
+            if len(tried) > 1 and all(
+                emit(program, module=self.module, entry=module.kernels[0].entry) == module
+                for (program, _), module in zip(tried, modules, strict=False)
+            ):
+                together = self._runner.compile(emit_all(named, module=self.module))
+                if isinstance(together, Compiled):
+                    for entry, (program, images) in zip(named, tried, strict=True):
+                        found.append(None)
+                        with suppress(UsageError, UndefinedProgramError):
+                            found[-1] = self._results(program, images, together, entry)
+                    return found
+        for index, (program, images) in enumerate(tried):
+            found.append(None)
+            with suppress(UsageError, UndefinedProgramError):
+                made = modules[index] if modules else emit(program, module=self.module)
+                found[-1] = self._results(program, images, self._runner.compile(made))
+        return found
 
     def _results(
-        self, program: Program, images: Images, together: Compiled | None, entry: str | None
+        self,
+        program: Program,
+        images: Images,
+        compiled: Compiled | Failure,
+        entry: str | None = None,
     ) -> Results | None:
-        try:
-            compiled = together or self._runner.compile(emit(program, module=self.module))
-            if isinstance(compiled, Compiled):
-                self.target = compiled.oracle_target
-            expected = execute(program, images, target=self.target).images
-        except (UsageError, UndefinedProgramError):
-            return None
+        target = self.target if isinstance(compiled, Failure) else compiled.oracle_target
+        expected = execute(program, images, target=target).images
+        self.target, count = target, len(images)
+        many, many_expected = (np.repeat(one, self._copies, axis=0) for one in (images, expected))
         if isinstance(compiled, Failure):
-            if _unanswered(compiled):
-                return None
-            none = np.zeros(len(images), bool)
-            return Results(wrong=~none, ran=none, actual=images, expected=expected)
-        many = np.repeat(images, self._copies, axis=0)
-        ran = self._runner.run(compiled, many, entry=entry)
-        if isinstance(ran, Ran):
-            actual, alive = ran.images, np.ones(len(many), bool)
-        elif _unanswered(ran):
-            return None
+            came = Isolation.of_nothing(many, compiled)
         else:
-            isolation = isolate(self._runner, compiled, many, entry=entry, limit=_FAILED_RUNS)
-            actual, alive = isolation.images, isolation.ran
-        many_expected = np.repeat(expected, self._copies, axis=0)
-        unlike = contradicting(program, many, actual, target=self.target, expected=many_expected)
-        wrong = ~alive
-        wrong[unlike] = True
-        differs = wrong.reshape(len(images), self._copies)
-        shown = np.arange(len(images)) * self._copies + differs.argmax(axis=1)
-        return Results(
-            wrong=np.asarray(differs.any(axis=1)),
-            ran=alive[shown],
-            actual=actual[shown],
-            expected=expected,
+            came = isolate(self._runner, compiled, many, entry=entry, limit=_FAILED_RUNS)
+        failed: dict[int, Kind] = {}
+        if came.last is not None:
+            if came.last.trouble is Trouble.UNSUPPORTED:
+                return None
+            kind = kind_of_failure(came.last)
+            failed = {} if came.ran.any() or came.culprits else dict.fromkeys(range(count), kind)
+        for one in came.culprits:
+            failed[one.index // self._copies] = kind_of_failure(one.failure)
+        wrong = ~came.ran
+        wrong[contradicting(program, many, came.images, target=target, expected=many_expected)] = (
+            True
         )
+        differs = wrong.reshape(count, self._copies)
+        shown = np.arange(count) * self._copies + differs.argmax(axis=1)
+        return Results(
+            wrong=np.asarray(differs.any(axis=1)), ran=came.ran[shown], actual=came.images[shown],
+            expected=expected, failed=failed, target=target,
+        )  # fmt: skip
 
     def witnesses(self, tried: Sequence[tuple[Program, Images]]) -> list[Witness | None]:
         """Run programs; return each with the images that are wrong, None where none is known."""
@@ -187,14 +197,6 @@ class ExperimentDevice:
         return results is not None and not results.wrong[0]
 
 
-def _unanswered(failure: Failure) -> bool:
-    """Whether a runner could not be asked; DeviceLostError if the device is gone."""
-    if failure.trouble in (Trouble.UNSUPPORTED, Trouble.UNAVAILABLE):
-        return True
-    kind_of_failure(failure)
-    return False
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Results:
     """What came of some images."""
@@ -205,6 +207,10 @@ class Results:
     """(count,): which have one."""
     actual: Images
     expected: Images
+    failed: Mapping[int, Kind]
+    """What a failure is called, by the image; none of those that were not found out."""
+    target: str
+    """Whose model this is judged by."""
 
 
 def name_of_form(form: Form) -> str:

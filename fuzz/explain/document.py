@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -12,34 +12,15 @@ from rich.rule import Rule
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fuzz.explain.values import NOT_A_NUMBER, level, level_words
-from fuzz.findings.verdicts import Difference
-from fuzz.output import harmless, in_ascii, plain, table
-from oracle.isa.formats import Format
-from strategies.matrices import Result
+from fuzz.output import harmless, plain, table
 
-EQUAL = "·"
-_COLOURS = {
-    **dict.fromkeys("0", "black on #d9d9d9"), **dict.fromkeys("12", "black on #ffffb2"),
-    **dict.fromkeys("34", "black on #feca66"), **dict.fromkeys("56", "white on #fc5b2e"),
-    **dict.fromkeys("789", "white on #b00026"), NOT_A_NUMBER: "white on #6a3d9a",
-}  # fmt: skip
-"""From light to dark, as ColorBrewer's YlOrRd does; violet is on no such scale, as NaN is not.
-Both colours of a cell are set, so that it reads the same on light and dark terminals."""
 _MARKDOWN_WIDTH = 100
-"""Columns of what Markdown shows in blocks of code."""
+"""Columns of a listing in Markdown."""
 
 
 @dataclass(frozen=True)
 class Heading:
     """What the blocks behind it are about."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Paragraph:
-    """Sentences."""
 
     text: str
 
@@ -54,21 +35,13 @@ class CodeBlock:
 
 @dataclass(frozen=True)
 class FactTable:
-    """Names, each with what there is to say of it."""
+    """Rows of texts. Without a head: names, each with what there is to say of it."""
 
-    rows: Sequence[tuple[str, str]]
+    rows: Sequence[Sequence[str]]
     commands: bool = False
     """Whether these are commands, to be copied whole."""
-
-
-@dataclass(frozen=True)
-class TextGrid:
-    """A table; all its columns but the first are numbers."""
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    left_out: int = 0
-    """Rows that are not shown."""
+    head: Sequence[str] = ()
+    """Heads of columns, all but the first of numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +54,9 @@ class CodeLine:
     note: str = ""
     marked: bool = False
     indent: int = 0
+    reads: Sequence[str] = ()
+    """Names of the registers that it reads."""
+    writes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -100,19 +76,20 @@ class CodeListing:
         valued = (len(one) for one, line in zip(texts, self.lines, strict=True) if line.values)
         aligned = min(max(valued, default=0), max(width - 4 - room, 24))
         apart = bool(self.head) and room + 28 > width
+
+        def row(values: Sequence[str]) -> str:
+            return "".join(f"  {value:<{size}}" for value, size in zip(values, sizes, strict=False))
+
         if self.head and not apart:
-            yield Text(f"    {'':<{aligned}}{_columns(self.head, sizes)}".rstrip())
+            yield Text(f"    {'':<{aligned}}{row(self.head)}".rstrip())
         for text, line in zip(texts, self.lines, strict=True):
             parts = _wrapped(text, width - 4)
             if apart:
-                named = [f"{x}: {y}" for x, y in zip(self.head, line.values, strict=False)]
-                row = "   ".join(named)
-                parts += [f"        {x}" for x in ([row] if len(row) + 12 <= width else named) if x]
+                parts += [f"    {x}: {y}" for x, y in zip(self.head, line.values, strict=False)]
             elif line.values:
                 if len(parts[-1]) > aligned:
                     parts.append("")
-                values = _columns(line.values, sizes)
-                parts[-1] = f"{parts[-1]:<{aligned}}{values}".rstrip()
+                parts[-1] = f"{parts[-1]:<{aligned}}{row(line.values)}".rstrip()
             if line.note and len(parts[-1]) + 7 + len(line.note) <= width:
                 parts[-1] += f"   {line.note}"
             elif line.note:
@@ -125,54 +102,16 @@ class CodeListing:
 def _wrapped(text: str, width: int) -> list[str]:
     indent = " " * (len(text) - len(text.lstrip()) + 8)
     return textwrap.wrap(
-        text, max(width, 20), subsequent_indent=indent, break_long_words=False,
+        text,
+        max(width, 20),
+        subsequent_indent=indent,
+        break_long_words=False,
         break_on_hyphens=False,
-    ) or [text]  # fmt: skip
+    ) or [text]
 
 
-def _columns(values: Sequence[str], sizes: Sequence[int]) -> str:
-    return "".join(f"  {value:<{size}}" for value, size in zip(values, sizes, strict=False))
-
-
-@dataclass(frozen=True)
-class Map:
-    """A result: a digit for each element that differs, "·" for the others.
-
-    The rows of a matrix go down and its columns to the right; registers, of which there are few, go
-    down, and lanes to the right.
-    """
-
-    result: Result
-    found: Mapping[tuple[int, int], Difference]
-    """What differs, by row (or lane) and column (or register)."""
-    type: Format | None
-
-    def rows(self, width: int) -> Iterator[Text]:
-        """Yield its lines; what is wider than `width` columns goes on below."""
-        signs = {at: level(one, self.type) for at, one in self.found.items()}
-        down, across = self.result.rows, self.result.columns
-        names = ("row", "column")
-        if self.result.is_registers:
-            down, across, names = across, down, ("register", "lane")
-            signs = {(index, other): sign for (other, index), sign in signs.items()}
-        step = max(1, (width - 11) // 3)
-        for start in range(0, across, step):
-            part = range(start, min(start + step, across))
-            yield Text(f"{names[1]:<11}{''.join(f'{one:>3}' for one in part)}", style="quiet")
-            for index in range(down):
-                line = Text(f"{names[0] if index == 0 else '':<8}{index:>3}", style="quiet")
-                for other in part:
-                    sign = signs.get((index, other), EQUAL)
-                    line.append(" ").append(f" {sign}", style=_COLOURS.get(sign, "quiet"))
-                yield line
-            yield Text()
-        words = {"0": "0 the other zero", NOT_A_NUMBER: f"{NOT_A_NUMBER} NaN"}
-        others = [words[sign] for sign in words if sign in signs.values()]
-        legend = (f"{EQUAL} equal", f"1 to 9 {level_words(self.type)}", *others)
-        yield Text("   ".join(legend), style="quiet")
-
-
-Block = Heading | Paragraph | CodeBlock | FactTable | TextGrid | CodeListing | Map
+Block = Heading | str | CodeBlock | CodeListing | FactTable
+"""A string is a paragraph."""
 
 
 @dataclass(frozen=True)
@@ -196,71 +135,61 @@ class Document:
         for block in self.blocks:
             console.print()
             whole = isinstance(block, FactTable) and block.commands
-            console.print(Group(*_on_terminal(block, console.options)), soft_wrap=whole)
+            console.print(Group(*_on_terminal(block, console.width)), soft_wrap=whole)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Show it within something else."""
         yield plain(self.sentence, style="bold")
         for block in self.blocks:
             yield Text()
-            yield Group(*_on_terminal(block, options))
+            yield Group(*_on_terminal(block, options.max_width))
 
 
-def _on_terminal(block: Block, options: ConsoleOptions) -> Iterator[RenderableType]:
+def _on_terminal(block: Block, width: int) -> Iterator[RenderableType]:
     match block:
         case Heading():
             yield Rule(plain(block.text, style="bold"), align="left", style="quiet")
-        case Paragraph():
-            yield plain(block.text)
+        case str():
+            yield plain(block)
         case CodeBlock():
             for line in harmless(block.text).rstrip("\n").split("\n"):
-                yield Text(f"    {line}", no_wrap=False, overflow="fold")
+                yield Text(f"    {line}", overflow="fold")
+        case CodeListing():
+            yield from block.rows(width)
         case FactTable() if block.commands:
             wide = max(len(what) for what, _ in block.rows)
             for what, command in block.rows:
                 yield Text.assemble((f"{what:<{wide}}  ", "quiet"), plain(command))
         case FactTable():
-            grid = RichTable.grid(padding=(0, 2))
-            grid.add_column(style="quiet", no_wrap=True)
-            grid.add_column(overflow="fold")
-            for name, value in block.rows:
-                grid.add_row(plain(name), plain(value))
-            yield grid
-        case TextGrid():
-            made = table(*block.head, padding=(0, 2, 0, 0), justify="right")
-            made.columns[0].justify = "left"
+            made = RichTable.grid(padding=(0, 2))
+            if block.head:
+                made = table(*block.head, padding=(0, 2, 0, 0), justify="right")
+                made.columns[0].justify = "left"
+            else:
+                made.add_column(style="quiet", no_wrap=True)
+                made.add_column(overflow="fold")
             for row in block.rows:
                 made.add_row(*map(plain, row))
             yield made
-            if block.left_out:
-                yield Text(f"… and {block.left_out:,} more", style="quiet")
-        case CodeListing() | Map():
-            for text in block.rows(options.max_width):
-                yield in_ascii(text) if options.ascii_only and isinstance(block, Map) else text
 
 
 def _in_markdown(block: Block) -> Iterator[str]:
     match block:
         case Heading():
             yield f"## {escaped(block.text)}"
-        case Paragraph():
-            yield escaped(block.text)
+        case str():
+            yield escaped(block)
         case CodeBlock():
             yield from fenced(block.text, block.language)
+        case CodeListing():
+            yield from fenced("\n".join(row.plain for row in block.rows(_MARKDOWN_WIDTH)))
         case FactTable() if block.commands:
             texts = (f"{command}  # {what}" for what, command in block.rows)
             yield from fenced("\n".join(texts), "sh")
-        case FactTable(rows=rows):
-            yield from ("| | |", "|---|---|")
-            yield from (f"| {escaped(name)} | {escaped(value)} |" for name, value in rows)
-        case TextGrid():
-            yield f"| {' | '.join(map(escaped, block.head))} |"
-            yield "|---" + "|--:" * (len(block.head) - 1) + "|"
+        case FactTable():
+            yield f"| {' | '.join(map(escaped, block.head or ('', '')))} |"
+            yield "|---" + ("|--:" * (len(block.head) - 1) if block.head else "|---") + "|"
             yield from (f"| {' | '.join(map(escaped, row))} |" for row in block.rows)
-            if block.left_out:
-                yield from ("", f"… and {block.left_out:,} more.")
-        case CodeListing() | Map():
-            yield from fenced("\n".join(row.plain for row in block.rows(_MARKDOWN_WIDTH)))
 
 
 _MEANT = str.maketrans({sign: f"\\{sign}" for sign in "\\`*[]<>|&"})

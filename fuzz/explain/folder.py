@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Entry, Kind, durable
-from corpus.entry import EXPECTED, KERNEL, MODULE
+from corpus.finding import EXPECTED, KERNEL, MODULE
 from corpus.programs import unpack
-from fuzz.explain.document import Block, FactTable, Paragraph
-from fuzz.explain.facts import ValueFacts
+from fuzz.explain.document import Block, FactTable
 from fuzz.explain.machine_code import BAD, GOOD, asked_by_bisection, machine_code
 from fuzz.explain.page import page_of
+from fuzz.explain.values import ValueFacts
 from fuzz.findings.case import ACTUAL, ORIGINAL, REWRITTEN, by_hand
 from fuzz.findings.making import is_runnable, is_value_finding, variant_of
 from fuzz.kinds import sentence
@@ -55,14 +54,6 @@ cd "$(dirname "$0")" || exit 3
 exec "${{PTXAS:-ptxas}}" -arch={target} {module} -o "${{TMPDIR:-/tmp}}/repro-$$.cubin"
 """
 _HERE = Path(__file__).parent
-_MOST_WORDS = 120
-"""Runs of words that stand in `repro.cu`, three in a line: it has 120 lines then with a kernel of
-20. Where memory has more, it is read from files."""
-_IN_LINE = 3
-_ONE_POINTER = re.compile(
-    r"\.visible \.entry (\w+)\(\.param \.u64 image\)\n\{\n(.*)\n\}\s*", re.DOTALL
-)
-"""A kernel as `runners.emission.emit_single` writes it."""
 
 
 def write_reproduction(
@@ -139,7 +130,6 @@ def reproduction(
 
 
 def _of_values(facts: ValueFacts) -> tuple[dict[str, bytes], Sequence[Block]]:
-    """Return the files of a program on an image, and how it is run."""
     subject, finding = facts.subject, facts.finding
     kernel, ptx = subject.module.kernel(), facts.kernel
     if KERNEL in finding.files and facts.rewritten is None:
@@ -168,11 +158,10 @@ def _of_values(facts: ValueFacts) -> tuple[dict[str, bytes], Sequence[Block]]:
         )
     if finding.kind is Kind.HANG:
         said.append("The kernel did not end: be ready to interrupt it.")
-    return files, [FactTable(commands, commands=True), *map(Paragraph, said)]
+    return files, [FactTable(commands, commands=True), *said]
 
 
 def _of_images(entry: Entry) -> tuple[dict[str, bytes], Sequence[Block]]:
-    """Return the files of a kernel with images, and how it is launched."""
     (subject, setup), files = by_hand(entry), entry.finding.files
     kernel, ptx = subject.module.kernel(), subject.module.ptx
     rewritten = entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else ptx
@@ -192,7 +181,7 @@ def _of_images(entry: Entry) -> tuple[dict[str, bytes], Sequence[Block]]:
     if ORIGINAL in files:
         made[ORIGINAL] = entry.read(ORIGINAL)
     commands = [("needs PyCUDA and NumPy", "python repro.py"), *built]
-    launch = Paragraph(f"The entry is {kernel.entry}, launched with {how}.")
+    launch = f"The entry is {kernel.entry}, launched with {how}."
     return made, (FactTable(commands, commands=True), launch)
 
 
@@ -236,33 +225,30 @@ def _programs(
         "parameters": launch.parameters.hex(),
         "pointers": launch.pointers,
     }
-    data = None if kernel.launch is None else _memory(image, expected)
-    kernel_lines = None if data is None else inline_kernel(ptx)
-    if data is None or kernel_lines is None:
-        data = _launched(kernel.entry, level, image.size, copies, launch, places)
-        built = f"ptxas -arch={target} -O{level} {' '.join(flags)}".strip()
-        commands = (
-            ("by the driver's compiler", "nvcc -o repro repro.cu -lcuda && ./repro"),
-            ("by a ptxas", f"{built} kernel.ptx -o kernel.cubin && ./repro kernel.cubin"),
-        )
-    else:
-        virtual = target.replace("sm_", "compute_")
-        own = "".join(f" -Xptxas {flag}" for flag in (f"-O{level}", *flags))
-        driver = f"nvcc -gencode arch={virtual},code={virtual} -o repro repro.cu && ./repro"
-        commands = (
-            ("by the ptxas of nvcc", f"nvcc -arch={target}{own} -o repro repro.cu && ./repro"),
-            ("by the driver's compiler", driver),
-        )
+    built = f"ptxas -arch={target} -O{level} {' '.join(flags)}".strip()
+    commands = (
+        ("by the driver's compiler", "nvcc -o repro repro.cu -lcuda && ./repro"),
+        ("by a ptxas", f"{built} kernel.ptx -o kernel.cubin && ./repro kernel.cubin"),
+    )
     said = (sentence(finding), f"Finding {finding.id} of warpfuzz; README.md says more.", "")
     about = [" ".join(line.replace("\\", "/").split()) for line in said]
     about += [f"  {command}       {what}" for what, command in commands]
-    text = (_HERE / ("inline.cu" if kernel_lines else "standalone.cu")).read_text()
-    for mark, lines in (
-        ("// @ABOUT@", [f"// {line}".rstrip() for line in about]),
-        ("//@KERNEL@", [kernel_lines or ""]),
-        ("//@DATA@", data),
-    ):
-        text = text.replace(mark, "\n".join(lines))
+    places = [place for place in places if place < len(launch.parameters)]
+    data = (
+        # JSON's strings of plain names are C's.
+        f"static const char *const kEntry = {msgspec.json.encode(kernel.entry).decode()};",
+        f"static const int kLevel = {level};",
+        f"static const size_t kBytes = {image.size}, kPlaces[] = {_braced(places)};",
+        f"static const unsigned kCopies = {copies}, kShared = {launch.shared_bytes};",
+        f"static const unsigned kGrid[] = {_braced(launch.grid)};",
+        f"static const unsigned kBlock[] = {_braced(launch.block)};",
+        f"static const unsigned char kParameters[] = {_braced(launch.parameters)};",
+        "static const Pointer kPointers[] = "
+        f"{_braced(f'{{{place}, {offset}}}' for place, offset in launch.pointers)};",
+    )
+    text = (_HERE / "standalone.cu").read_text()
+    text = text.replace("// @ABOUT@", "\n".join(f"// {line}".rstrip() for line in about))
+    text = text.replace("//@DATA@", "\n".join(data))
     files = {
         "expected.bin": expected.tobytes(),
         "input.bin": image.tobytes(),
@@ -274,81 +260,5 @@ def _programs(
     return files, commands
 
 
-def _launched(
-    entry: str, level: int, size: int, copies: int, launch: Launch, places: Sequence[int]
-) -> Sequence[str]:
-    """Return what defines a launch of a kernel that is read from a file."""
-    places = [place for place in places if place < len(launch.parameters)]
-    grid, block = map(_braced, (launch.grid, launch.block))
-    pointers = _braced(f"{{{place}, {offset}}}" for place, offset in launch.pointers)
-    return (
-        # JSON's strings of plain names are C's.
-        f"static const char *const kEntry = {msgspec.json.encode(entry).decode()};",
-        f"static const int kLevel = {level};",
-        f"static const size_t kBytes = {size}, kPlaces[] = {_braced(places)};",
-        f"static const unsigned kCopies = {copies}, kShared = {launch.shared_bytes};",
-        f"static const unsigned kGrid[] = {grid}, kBlock[] = {block};",
-        f"static const unsigned char kParameters[] = {_braced(launch.parameters)};",
-        f"static const Pointer kPointers[] = {pointers};",
-    )
-
-
-def _memory(image: NDArray[np.uint8], expected: NDArray[np.uint8]) -> Sequence[str] | None:
-    """Return what defines the memory before and after, None where that takes many lines."""
-    if image.size % 4:
-        return None
-    before, after = (np.frombuffer(one.tobytes(), "<u4") for one in (image, expected))
-    given, changed = _words(before, before != 0), _words(after, before != after)
-    if len(given) + len(changed) > _MOST_WORDS:
-        return None
-    return (
-        f"static const size_t kBytes = {image.size};",
-        f"static const std::vector<Words> kBefore = {_lines(given)};  // all else is 0",
-        f"static const std::vector<Words> kChanged = {_lines(changed)};",
-    )
-
-
-def _words(values: NDArray[np.uint32], shown: NDArray[np.bool_]) -> list[str]:
-    """Return words with where and how often they stand one after the other."""
-    found: list[list[int]] = []
-    for place in np.flatnonzero(shown).tolist():
-        value = int(values[place])
-        if found and found[-1][1] == value and found[-1][0] + found[-1][2] == place:
-            found[-1][2] += 1
-        else:
-            found.append([place, value, 1])
-    return [f"{{{4 * place}, {value:#x}, {count}}}" for place, value, count in found]
-
-
-def _lines(texts: Sequence[str]) -> str:
-    rows = (", ".join(texts[start : start + _IN_LINE]) for start in range(0, len(texts), _IN_LINE))
-    return f"{{{(',' + chr(10) + '    ').join(rows)}}}"
-
-
 def _braced(values: Any) -> str:
     return f"{{{', '.join(map(str, values))}}}"
-
-
-_GIVEN = "%%given_image"
-"""Register of the operand outside of the kernel's scope: nvcc names its own %rd1, …, and the kernel
-declares such names, too (H200, nvcc 13.0, 2026-11-23: an illegal address)."""
-
-
-def inline_kernel(ptx: str) -> str | None:
-    """Return a kernel of CUDA C++ whose body is a module's only kernel, as inline PTX.
-
-    None where the kernel takes anything but one pointer, or declares what inline PTX cannot.
-    """
-    match = _ONE_POINTER.search(ptx)
-    if match is None or any(sign in match[2] for sign in ('"', "\\", "//")):
-        return None
-    body = match[2].replace("%", "%%").replace("ld.param.u64", "mov.b64").replace("[image]", _GIVEN)
-    return "\n".join(
-        (
-            "__global__ void kernel(unsigned char *image) {",
-            f'    asm volatile(".reg .b64 {_GIVEN}; mov.b64 {_GIVEN}, %0; {{\\n"',
-            *(f'        "{line.strip()}\\n"' for line in body.splitlines() if line.strip()),
-            '        "}" :: "l"(image) : "memory");',
-            "}",
-        )
-    )

@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from corpus import Finding
-from fuzz.explain.document import Block, CodeLine, CodeListing, FactTable, Heading, Paragraph
-from fuzz.explain.facts import ValueFacts
+from fuzz.explain.document import Block, CodeLine, CodeListing, FactTable, Heading
+from fuzz.explain.values import ValueFacts
 from fuzz.findings.families import Asked, asked_of
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import WHEEL, Disassembler
@@ -30,6 +30,26 @@ _BEFORE, _BEHIND = 4, 8
 """Instructions around the first that differs."""
 
 
+class _BisectedCell(msgspec.Struct):
+    outcome: str
+    bad: bool
+    reason: str | None = None
+
+
+class _BisectedLevel(msgspec.Struct):
+    level: int
+    versions: dict[str, _BisectedCell]
+
+
+class _Bisected(msgspec.Struct):
+    id: str
+    levels: list[_BisectedLevel]
+
+
+class _BisectedLine(msgspec.Struct):
+    bisect: _Bisected | None = None
+
+
 def asked_by_bisection(path: Path, finding: Finding) -> tuple[Asked, ...]:
     """Return what each ptxas did, from a file with what `warpfuzz bisect --json` printed.
 
@@ -38,35 +58,25 @@ def asked_by_bisection(path: Path, finding: Finding) -> tuple[Asked, ...]:
     wanted = f"what `warpfuzz bisect {finding.id} --json` prints"
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-        rows = [msgspec.json.decode(line) for line in lines if line.strip()]
-        objects = (row for row in rows if isinstance(row, dict))
-        told = next((row["bisect"] for row in objects if "bisect" in row), None)
-        if told is None:
-            raise UsageError(
-                f'{path} has no line that begins with {{"bisect": …}}, and so is not {wanted}; '
-                "write that to a file and name it"
-            )
-        found = [
-            Asked(
-                version=str(version), level=int(level["level"]),
-                outcome=str(cell["outcome"]) if cell["bad"] else _RIGHT,
-            )
-            for level in told["levels"]
-            for version, cell in level["versions"].items()
-            if "reason" not in cell
-        ]  # fmt: skip
-        identity = str(told["id"])
+        rows = [msgspec.json.decode(line, type=_BisectedLine) for line in lines if line.strip()]
     except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
         raise UsageError(
             f"{path} cannot be read as {wanted} ({error}); write that to a file and name it"
         ) from None
-    except (ValueError, TypeError, KeyError, AttributeError):
+    told = next((row.bisect for row in rows if row.bisect is not None), None)
+    if told is None:
         raise UsageError(
-            f"{path} holds JSON that is not {wanted}; write that to a file and name it"
-        ) from None
-    if identity != finding.id:
-        raise UsageError(f"{path} holds answers about {identity}, and this is {finding.id}")
-    return tuple(found)
+            f'{path} has no line that begins with {{"bisect": …}}, and so is not {wanted}; '
+            "write that to a file and name it"
+        )
+    if told.id != finding.id:
+        raise UsageError(f"{path} holds answers about {told.id}, and this is {finding.id}")
+    return tuple(
+        Asked(version=version, level=one.level, outcome=cell.outcome if cell.bad else _RIGHT)
+        for one in told.levels
+        for version, cell in one.versions.items()
+        if cell.reason is None
+    )
 
 
 def pair_of(asked: Sequence[Asked]) -> tuple[Asked, Asked] | None:
@@ -97,14 +107,14 @@ def machine_code(
     heading = Heading("Where the machine code parts")
     if disassembler is None:
         text = f"No nvdisasm is here: pip install {WHEEL}, and write the folder again."
-        return (heading, Paragraph(text)), {}
+        return (heading, text), {}
     try:
         pair = pair_of(told)
         if pair is None:
             raise UsageError("of the compilers that were asked none is right, or none is wrong")
         bad, good = (_instructions(facts, one, disassembler) for one in pair)
     except (UsageError, InfrastructureError) as error:
-        return (heading, Paragraph(f"It is not shown: {error}.")), {}
+        return (heading, f"It is not shown: {error}."), {}
     files = {name: ("\n".join(some) + "\n").encode() for name, some in ((BAD, bad), (GOOD, good))}
     builds = (("wrong", pair[0], bad, BAD), ("right", pair[1], good, GOOD))
     table = FactTable(
@@ -114,7 +124,6 @@ def machine_code(
 
 
 def _instructions(facts: ValueFacts, asked: Asked, disassembler: Disassembler) -> Sequence[str]:
-    """Return what a compiler makes of the kernel, one instruction a line."""
     module, version = facts.subject.module, asked.version
     name, variant = split_variant(version)
     here = (one for one in discover_assemblers().assemblers if one.version == name)
@@ -141,18 +150,16 @@ def _comparison(bad: Sequence[str], good: Sequence[str], version: str) -> Iterat
     pairs = enumerate(zip_longest(bad, good))
     first = next((at for at, (one, other) in pairs if one != other), None)
     if first is None:
-        yield Paragraph("Both are the same, instruction for instruction.")
+        yield "Both are the same, instruction for instruction."
         return
-    yield Paragraph(
+    yield (
         f"Disassembled with nvdisasm {version}; the first instruction that differs is number "
         f"{first + 1}."
     )
-    for title, instructions in (("wrong:", bad), ("right:", good)):
-        yield Paragraph(title)
+    for title, code in (("wrong:", bad), ("right:", good)):
+        yield title
+        start = max(0, first - _BEFORE)
+        near = enumerate(code[start : first + _BEHIND + 1], start)
         yield CodeListing(
-            [
-                CodeLine(text=f"{at + 1:4d}  {text}", marked=at == first)
-                for at, text in enumerate(instructions)
-                if first - _BEFORE <= at <= first + _BEHIND
-            ]
+            [CodeLine(text=f"{at + 1:4d}  {one}", marked=at == first) for at, one in near]
         )

@@ -5,24 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
 from corpus import Entry, Finding, Kind, ShrinkStatus
-from corpus.entry import KERNEL, MODULE
-from corpus.finding import RIGHT
-from corpus.opening import read_answers
-from fuzz.explain.document import (
-    Block,
-    CodeBlock,
-    Document,
-    FactTable,
-    Heading,
-    Map,
-    Paragraph,
-    TextGrid,
-)
-from fuzz.explain.facts import ValueFacts
-from fuzz.explain.values import apart, number, shown, spans
+from corpus.finding import KERNEL, MODULE, RIGHT
+from corpus.known import read_answers
+from fuzz.explain.document import Block, CodeBlock, Document, FactTable, Heading
+from fuzz.explain.values import ValueFacts, apart, number, shown, spans
 from fuzz.explain.way import ValueWay
 from fuzz.findings.case import LAUNCH, ORIGINAL, OTHER_KERNELS, REWRITTEN
 from fuzz.findings.families import Asked, asked_of, who_has
@@ -30,21 +18,19 @@ from fuzz.findings.making import SINCE, commands_of, is_runnable, is_value_findi
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import KINDS, described, sentence
 from fuzz.output import counted, typed
-from oracle.execution.slicing import Link
-from oracle.execution.tracing import TermSum, operands_of, sums_of
-from oracle.isa.formats import FORMATS, Format
+from oracle.execution.tracing import Link, TermSum, operands_of, sums_of
+from oracle.isa.forms import FORMATS, Form, Format
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.program.lane_code import Assign
-from oracle.program.ops import multiplies
+from oracle.program.steps import multiplies
+from strategies.matrices import Result
 
 ISA = "PTX ISA 9.0"
 """Whose sections are cited (`oracle.scalar.row`)."""
 _MAPPED = 4
 """Differing elements from which on a result has a map."""
 _ROWS = 16
-"""Differing elements that are listed; the map shows all."""
-_TERMS = 16
-"""Products of a sum that are listed."""
+"""Differing elements that are listed; the map shows all. Products of a sum that are listed."""
 _SUMS = 4
 """Sums of a multiplication that are listed: of a chain of f64 there are 16."""
 _MESSAGE = 12
@@ -53,6 +39,10 @@ _SAID = 3
 """Sentences of the ISA about one matrix instruction."""
 _PLAIN = str.maketrans("", "", "`_")
 """Marks of Markdown in sentences of the ISA."""
+_BRANCH = (
+    f"bra ({ISA}, 9.7.12.3), of which branches and loops are made: “Branch to a target and "
+    "continue execution there.” Lanes whose guard predicate is false go on behind it."
+)
 _SMALL_KERNEL = 40
 """Lines up to which a page shows the kernel."""
 
@@ -108,14 +98,14 @@ def _of_values(facts: ValueFacts, way: ValueWay | None) -> Iterator[Block]:
     one = facts.shown
     if one is None:
         if meaning := KINDS[facts.finding.kind].of_programs:
-            yield Paragraph(meaning[:1].upper() + meaning[1:])
+            yield meaning[:1].upper() + meaning[1:]
         if facts.finding.runners and (message := facts.finding.runners[-1].message):
             yield CodeBlock(message)
         return
-    yield Paragraph(_summary(facts, way, one))
+    yield _summary(facts, way, one)
     if way is not None:
         yield way.top()
-        yield from map(Paragraph, _said(way))
+        yield from _said(way)
         for link in way.products[-_SAID:]:
             yield from _terms(facts, link, one)
     if bound := facts.bound(one):
@@ -123,28 +113,22 @@ def _of_values(facts: ValueFacts, way: ValueWay | None) -> Iterator[Block]:
         if bound.low <= bound.high:
             nan = ", or NaN" if bound.nan_ok else ""
             either = f"every value from {bound.low!r} to {bound.high!r}{nan}"
-        yield Paragraph(
+        yield (
             "Over every order of accumulation, every rounding and either treatment of subnormal "
             f"inputs the ISA permits {either} at {one.where}."
         )
     for result in facts.results:
         found = {
-            (other.row, other.column): other
+            (other.row, other.column)
             for other in facts.differences
             if other.row >= 0 and other.where == result.where(other.row, other.column)
         }
-        what = f"{result.rows} x {result.columns} elements of {result.type}"
-        kinds: set[Any] = {*found}
-        if result.is_registers:
-            # Lanes with the same values are one row of the table.
-            kinds = {(at, x.expected, x.actual) for (_, at), x in found.items()}
-            what = f"{counted(result.columns, 'register')} of {result.rows} lanes"
-        if len(kinds) >= _MAPPED:
-            yield Heading(f"Where {result.name} differs: {what}")
-            yield Map(result, found, facts.type_of(next(iter(found.values()))))
+        if len(found) >= _MAPPED and not result.is_registers:
+            yield Heading(f"Where {result.name} differs")
+            yield _map(result, found)
     if len(facts.differences) > 1:
         yield Heading("What differs")
-        yield _differences(facts, "" if way is None else way.stored_type)
+        yield from _differences(facts, "" if way is None else way.stored_type)
     if way is not None and (whole := way.whole()) is not None:
         yield Heading("Every instruction that the value depends on")
         yield whole
@@ -179,36 +163,26 @@ def _summary(facts: ValueFacts, way: ValueWay | None, one: Difference) -> str:
 
 
 def _said(way: ValueWay) -> Iterator[str]:
-    """Say what the ISA says of each instruction that is named.
-
-    A branch and a loop of lanes have no sentence of their own.
-    """
-    scalar, matrix = dict[str, str](), dict[str, None]()
+    texts = dict[str, None]()
     for at in sorted(way.guilty):
         taken, form = way.links[at].taken, way.links[at].event.step.instruction
         if taken is not None and isinstance(taken.statement, Assign):
             row = taken.statement.row
-            scalar.setdefault(f"{row.opcode} ({ISA}, {row.section})", row.says)
-        if form is None:
-            continue
-        row_ = INSTRUCTIONS[form.mnemonic]
-        quotes = row_.quotes_of(form)[:_SAID]
-        if not quotes:
-            matrix[f"{form.mnemonic}: {ISA}, {row_.section}."] = None
-        for section, some in groupby(quotes, lambda quote: quote[0]):
-            text = " ".join(f"“{quote.translate(_PLAIN)}”" for _, quote in some)
-            matrix[f"{form.mnemonic} ({ISA}, {section}): {text}"] = None
-    yield from (f"{text}: {said}" for text, said in scalar.items())
-    yield from matrix
-    if way.unread:
-        yield (
-            f"Of what is named the program has {', '.join(way.unread)}, too; the value does not "
-            "depend on it."
-        )
+            texts[f"{row.opcode} ({ISA}, {row.section}): {row.says}"] = None
+        elif taken is not None:
+            texts[_BRANCH] = None
+        elif form is not None:
+            of_isa = INSTRUCTIONS[form.mnemonic]
+            quotes = of_isa.quotes_of(form)[:_SAID]
+            if not quotes:
+                texts[f"{form.mnemonic}: {ISA}, {of_isa.section}."] = None
+            for section, some in groupby(quotes, lambda quote: quote[0]):
+                text = " ".join(f"“{quote.translate(_PLAIN)}”" for _, quote in some)
+                texts[f"{form.mnemonic} ({ISA}, {section}): {text}"] = None
+    yield from texts
 
 
 def _terms(facts: ValueFacts, link: Link, shown_: Difference) -> Iterator[Block]:
-    """Tell how the element of D that matters is summed."""
     step, at, result = link.event.step, link.at, link.event.result
     if at is None or result is None or not multiplies(step):
         return
@@ -222,8 +196,7 @@ def _terms(facts: ValueFacts, link: Link, shown_: Difference) -> Iterator[Block]
     else:
         # Of a register with several elements, one that differs.
         lane, register = at
-        changed = shown_.expected ^ shown_.actual
-        part = int(shown_.bits == 32 and not changed & mask)
+        part = int(shown_.bits == 32 and not (shown_.expected ^ shown_.actual) & mask)
         d = int(result[lane, register]) >> bits * part
         at = (lane, 32 // bits * register + part)
     d &= mask
@@ -232,66 +205,75 @@ def _terms(facts: ValueFacts, link: Link, shown_: Difference) -> Iterator[Block]
     yield Heading(f"How D{place} is summed: {form.opcode}")
     sums = list(sums_of(form, given, d, facts.trace.model))
     for index, one in enumerate(sums[:_SUMS], start=1):
-        words_ = f"Addition {index} of {len(sums)}: products" if len(sums) > 1 else "Products"
-        yield from _sum(form.a_type, form.b_type, one, words_, several=len(sums) > 1)
+        yield from _sum(form, one, f"Addition {index} of {len(sums)}: products")
     if len(sums) > _SUMS:
-        yield Paragraph(f"{len(sums) - _SUMS} more additions follow.")
+        yield f"{len(sums) - _SUMS} more additions follow."
     c_bits = int(given.c) & ((1 << form.c_type.bits) - 1)
     c, made = (
         shown(raw, fmt.bits, fmt.name) for raw, fmt in ((c_bits, form.c_type), (d, form.d_type))
     )
     clamped = ", clamped to the range of .s32 (.satfinite)" if form.satfinite else ""
     last = "" if sums[0].adds else ", added by an instruction of its own"
-    yield Paragraph(f"C{place} = {c}{last}, and D{place} = {made}{clamped}.")
+    yield f"C{place} = {c}{last}, and D{place} = {made}{clamped}."
 
 
-def _sum(
-    a_type: Format, b_type: Format, one: TermSum, words: str, *, several: bool
-) -> Iterator[Block]:
+def _sum(form: Form, one: TermSum, words: str) -> Iterator[Block]:
+    def counts(bits: int, fmt: Format) -> bool:
+        return bool(bits & (fmt.magnitude if fmt.is_float else (1 << fmt.bits) - 1))
+
+    a, b = form.a_type, form.b_type
     kept = [
         term
         for term in one.terms
-        if (_counts(term.a, a_type) and _counts(term.b, b_type)) or term.value not in (0, 0.0, None)
+        if (counts(term.a, a) and counts(term.b, b)) or term.value not in (0, 0.0, None)
     ]
     ks, left = spans(sorted(term.k for term in one.terms)), len(one.terms) - len(kept)
-    before = shown(one.before, one.addend.bits, one.addend.name)
+    before, after = (
+        shown(bits, fmt.bits, fmt.name)
+        for bits, fmt in ((one.before, one.addend), (one.after, one.total))
+    )
     to = f", added to {one.adds} = {before}" if one.adds else ""
     zeros = f"; {left} of {len(one.terms)} are zero" if left else ""
-    yield Paragraph(f"{words} of k = {ks}{to}{zeros}.")
+    yield f"{words} of k = {ks}{to}{zeros}."
+    with_value, with_unit = bool(kept) and kept[0].value is not None, one.unit is not None
     rows = []
-    for term in kept[:_TERMS]:
-        name = str(term.k) if term.k == term.met else f"{term.k}, row {term.met} of B"
-        factors = ((term.a, a_type), (term.b, b_type))
-        row = [name, *(shown(bits, fmt.bits, fmt.name) for bits, fmt in factors)]
-        if term.value is not None:
-            row.append(number(term.value) if a_type.is_float else str(term.value))
-        if one.unit is not None:
+    for term in kept[:_ROWS]:
+        row = [str(term.k) if term.k == term.met else f"{term.k}, row {term.met} of B"]
+        row += [shown(bits, fmt.bits, fmt.name) for bits, fmt in ((term.a, a), (term.b, b))]
+        if with_value and term.value is not None:
+            row.append(number(term.value) if a.is_float else str(term.value))
+        if with_unit:
             row.append(f"{term.units:.0f}" if term.units is not None else "")
         rows.append(row)
     if rows:
-        head = ["k", "A", "B", *(["A x B"] if kept[0].value is not None else [])]
-        yield TextGrid(
-            [*head, *(["units"] if one.unit is not None else [])], rows, len(kept) - len(rows)
-        )
-    if not several and one.unit is None:
-        return
-    text = f"The sum is {shown(one.after, one.total.bits, one.total.name)}"
-    if one.apart and several:
-        text += ", and the sums are added by instructions of their own"
+        head = ["k", "A", "B", *["A x B"] * with_value, *["units"] * with_unit]
+        yield FactTable(rows, head=head)
+        yield from _left_out(len(kept) - len(rows))
+    text = f"The sum is {after}"
     if one.unit is not None and kept:
         text += f". Each term is cut to a multiple of {number(one.unit, 6)}, the unit"
         text += "" if one.apart else f", and what it is added to to {one.addend_units:.0f} units"
-    yield Paragraph(f"{text}.")
+    yield f"{text}."
 
 
-def _counts(bits: int, fmt: Format) -> bool:
-    return bool(bits & (fmt.magnitude if fmt.is_float else (1 << fmt.bits) - 1))
+def _left_out(count: int) -> Iterator[str]:
+    if count:
+        yield f"… and {count:,} more."
 
 
-def _differences(facts: ValueFacts, type_: str) -> TextGrid:
+def _map(result: Result, found: set[tuple[int, int]]) -> CodeBlock:
+    columns = range(result.columns)
+    rows = (
+        f"{row:>3} " + "".join(" x" if (row, at) in found else " ·" for at in columns)
+        for row in range(result.rows)
+    )
+    return CodeBlock("\n".join(("    " + "".join(f" {at % 10}" for at in columns), *rows)))
+
+
+def _differences(facts: ValueFacts, type_: str) -> Iterator[Block]:
     """List what differs; `type_` is the notation of the register of which the page is about."""
     groups: dict[tuple[object, ...], list[Difference]] = {}
-    # What the ISA forbids comes first.
+    # What the ISA forbids comes first; lanes with the same values are one row.
     for one in sorted(facts.differences, key=facts.is_permitted):
         name, of_lanes, _ = one.where.partition("[lane ")
         key = (name, one.column, one.expected, one.actual) if of_lanes else (one.where,)
@@ -300,8 +282,8 @@ def _differences(facts: ValueFacts, type_: str) -> TextGrid:
     own = facts.written.column if facts.written else -1
     rows = []
     for same in listed:
-        one, where = same[0], same[0].where
-        fmt, is_own = facts.type_of(one), one.column == own and one.row >= 0
+        one, where, fmt = same[0], same[0].where, facts.type_of(same[0])
+        is_own = one.column == own and one.row >= 0
         if fmt is None and is_own:
             fmt = FORMATS.get(type_)
         if len(same) > 1:
@@ -310,8 +292,8 @@ def _differences(facts: ValueFacts, type_: str) -> TextGrid:
         notation = fmt.name if fmt else type_ if is_own else ""
         values = (shown(bits, one.bits, notation) for bits in (one.expected, one.actual))
         rows.append((where, *values, apart(one, fmt)))
-    left = len(facts.differences) - sum(map(len, listed))
-    return TextGrid(("element", "expected", "left by the build", "apart"), rows, left)
+    yield FactTable(rows, head=("element", "expected", "left by the build", "apart"))
+    yield from _left_out(len(facts.differences) - sum(map(len, listed)))
 
 
 # What compilers say of a module
@@ -327,9 +309,9 @@ def _of_module(entry: Entry) -> Iterator[Block]:
     finding, details, runs = entry.finding, entry.finding.details, is_runnable(entry)
     kind, oracle = KINDS[finding.kind], finding.oracle
     if meaning := kind.of_programs if runs else kind.of_modules:
-        yield Paragraph(meaning[:1].upper() + meaning[1:])
+        yield meaning[:1].upper() + meaning[1:]
     if "referee" in details:
-        yield Paragraph(f"Run by {details['compilers']}, compared with {details['referee']}.")
+        yield f"Run by {details['compilers']}, compared with {details['referee']}."
     wrong = (one for one in finding.runners if one.message and one.outcome not in RIGHT)
     for message in dict.fromkeys(one.message for one in wrong):
         lines = [*dict.fromkeys(message.rstrip().split("\n"))]
@@ -341,10 +323,10 @@ def _of_module(entry: Entry) -> Iterator[Block]:
         if oracle.verdict == "legal" and finding.kind is Kind.REJECTED:
             owed = "is legal and has to be accepted"
         if owed and len(finding.instructions) == 1:
-            yield Paragraph(f"By the PTX ISA {finding.instructions[0]} {owed}.")
+            yield f"By the PTX ISA {finding.instructions[0]} {owed}."
         for reason in oracle.reasons:
             section = f" ({ISA}, {reason.section})" if reason.section else ""
-            yield Paragraph(f"{reason.text}{section}")
+            yield f"{reason.text}{section}"
     name = next((name for name in (REWRITTEN, MODULE) if name in finding.files), "")
     module = entry.read(name).decode(errors="replace") if name else ""
     if missing := [text for text in finding.instructions if text not in module]:
@@ -414,7 +396,6 @@ def _compilers(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[
 
 
 def _answers(entry: Entry) -> dict[str, list[str]]:
-    """Return what versions of ptxas answered about a finding that the record that ships has."""
     found: dict[str, list[str]] = {}
     for answer, group in groupby(read_answers().of(entry.id), lambda pair: pair[1]):
         versions = [f"V{version}" for version, _ in group]
@@ -424,7 +405,6 @@ def _answers(entry: Entry) -> dict[str, list[str]]:
 
 
 def _own_build(finding: Finding) -> str:
-    """Name the compiler that made what was run, with the device."""
     compiler = finding.details.get("compiler")
     if isinstance(compiler, str):
         devices = [one.device for one in finding.runners if one.device]
@@ -436,7 +416,6 @@ def _own_build(finding: Finding) -> str:
 
 
 def _age(one: Asked) -> tuple[object, ...]:
-    """Order versions of ptxas by their age, and others behind them."""
     found = _SPAN.match(one.version)
     return (0, *_order(found[1])) if found else (1, one.version)
 

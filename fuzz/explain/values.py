@@ -1,23 +1,163 @@
-"""How a page writes values: a pattern in the notation of its type, and how far two are apart."""
+"""What a page is made of: a finding read from its files, and how values are written.
+
+A value is a pattern in the notation of its type; two are so and so far apart.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.findings.verdicts import Difference
+from corpus import Entry, Finding
+from corpus.finding import EXPECTED
+from fuzz.findings.case import ACTUAL, JUDGED, REWRITTEN, image_of, subject_of
+from fuzz.findings.verdicts import Difference, Subject, differences
 from oracle.arithmetic.dots import unpacked
-from oracle.arithmetic.multiplicands import element_values
-from oracle.isa.formats import FORMATS, Format
+from oracle.arithmetic.truncated import element_values
+from oracle.bounds.permission import Bound, permitted
+from oracle.errors import InfrastructureError, UsageError
+from oracle.execution.tracing import Trace, Written, trace
+from oracle.isa.forms import FORMATS, Format
+from oracle.isa.targets import parse_target, split_compiler
+from oracle.program.program import Program
+from runners.front_ends.languages import Source, source_of
+from strategies.matrices import Result, results
 
-NOT_A_NUMBER = "N"
 NAMED = 3
-"""Elements, or groups of lanes, that are named one by one."""
+"""Groups of lanes that are named one by one."""
 _PARTS = re.compile(r"([a-z]+([0-9]+)(?:m[0-9])?)(?:x([24]))?")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ValueFacts:
+    """A finding of a program on an image."""
+
+    entry: Entry
+    subject: Subject
+    rewritten: str | None
+    """What was run, if a pass or a planted fault changed it."""
+    expected: NDArray[np.uint8]
+    """uint8 (image_bytes,)."""
+    actual: NDArray[np.uint8] | None
+    """uint8 (image_bytes,); None if nothing came out."""
+    architecture: str
+    """Whose model expects this: "sm_90", or "sm_90@12.4" for code of a compiler of CUDA 12.4."""
+
+    @classmethod
+    def of(cls, entry: Entry) -> ValueFacts:
+        """Read a stored finding."""
+        subject, finding = subject_of(entry), entry.finding
+        files, size = finding.files, subject.program.image_bytes
+        architecture = finding.details.get("architecture", finding.target)
+        architecture = str(finding.details.get(JUDGED, architecture))
+        try:
+            parse_target(split_compiler(architecture)[0])
+        except UsageError as error:
+            raise InfrastructureError(f"{entry.path}: {error}") from None
+        if EXPECTED in files:
+            expected = image_of(entry, EXPECTED, size)
+        else:
+            expected = trace(subject.program, subject.image, target=architecture).image
+        ran = entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else None
+        return cls(
+            entry=entry, subject=subject, rewritten=ran, expected=expected,
+            actual=image_of(entry, ACTUAL, size) if ACTUAL in files else None,
+            architecture=architecture,
+        )  # fmt: skip
+
+    @property
+    def finding(self) -> Finding:
+        """The description."""
+        return self.entry.finding
+
+    @property
+    def program(self) -> Program:
+        """The program."""
+        return self.subject.program
+
+    @property
+    def kernel(self) -> str:
+        """The PTX that was run."""
+        return self.rewritten if self.rewritten is not None else self.subject.module.ptx
+
+    @cached_property
+    def source(self) -> Source | None:
+        """What the front end was given; None where warpfuzz wrote the PTX."""
+        made = self.finding.made
+        if not made.front_end:
+            return None
+        return source_of(made.front_end, self.subject.module, level=made.level)
+
+    @cached_property
+    def trace(self) -> Trace:
+        """The program's way over the image, by the model."""
+        return trace(self.program, self.subject.image, target=self.architecture)
+
+    @cached_property
+    def results(self) -> tuple[Result, ...]:
+        """Where the results lie."""
+        return results(self.program)
+
+    @cached_property
+    def differences(self) -> Sequence[Difference]:
+        """What differs."""
+        if self.actual is None:
+            return ()
+        return differences(self.program, self.expected, self.actual)
+
+    @cached_property
+    def shown(self) -> Difference | None:
+        """The difference that the page is about: one that the ISA forbids, if there is any."""
+        forbidden = [one for one in self.differences if not self.is_permitted(one)]
+        return next(iter(forbidden or self.differences), None)
+
+    @cached_property
+    def written(self) -> Written | None:
+        """The step that wrote the byte that is shown; None if none is."""
+        return None if self.shown is None else self.trace.writer(self.shown.byte)
+
+    @cached_property
+    def _permission(self) -> Any:
+        return permitted(self.program, self.subject.image[None], target=self.architecture)
+
+    @cached_property
+    def _allowed(self) -> Any:
+        assert self.actual is not None
+        return self._permission.allows(self.actual[None])[0]
+
+    def is_permitted(self, difference: Difference) -> bool:
+        """Whether the ISA permits what is there."""
+        size = difference.bits // 8
+        return bool(self._allowed[difference.byte : difference.byte + size].all())
+
+    def bound(self, difference: Difference) -> Bound | None:
+        """Return what the ISA permits there, None if it is one value or anything."""
+        start, size = difference.byte, difference.bits // 8
+        changed = difference.expected ^ difference.actual
+        found: list[Bound] = [
+            one for one in self._permission.bounds() if start <= one.byte < start + size
+        ]
+        # Of a register with two elements, that of one that differs.
+        for one, end in zip_longest(found, found[1:]):
+            bits = 8 * ((end.byte if end else start + size) - one.byte)
+            if changed >> 8 * (one.byte - start) & ((1 << bits) - 1):
+                return one
+        return None
+
+    def type_of(self, difference: Difference) -> Format | None:
+        """Return the format of what differs; None for registers and bytes."""
+        for result in self.results:
+            if not result.is_registers and difference.byte in result.offsets:
+                return FORMATS.get(result.type)  # rows of moved matrices have none
+        return None
 
 
 def hexadecimal(bits: int, size: int) -> str:
@@ -33,7 +173,7 @@ def notation(bits: int, type_: str) -> str:
     if type_ == "pred":
         return "true" if bits else "false"
     found = _PARTS.fullmatch(type_)
-    if found is None or (type_[0] == "b" and not type_.startswith("bf")):
+    if found is None or is_plain(type_):
         return ""
     name, size, count = found[1], int(found[2]), int(found[3] or 1)
     if count > 1:
@@ -43,6 +183,11 @@ def notation(bits: int, type_: str) -> str:
     if name[0] in "us":
         return str(_signed(bits, size) if name[0] == "s" else bits)
     return decimal(bits, FORMATS[name]) if name in FORMATS else ""
+
+
+def is_plain(type_: str) -> bool:
+    """Whether a type is of plain bits: ".b32", and not ".bf16"."""
+    return type_.startswith("b") and not type_.startswith("bf")
 
 
 def _signed(bits: int, size: int) -> int:
@@ -119,26 +264,6 @@ def apart(one: Difference, fmt: Format | None) -> str:
     return f"off by {number(float_of(one.actual, fmt) - float_of(one.expected, fmt), 3)}"
 
 
-def level(one: Difference, fmt: Format | None) -> str:
-    """Return how far two values are apart as a digit, 9 for more; "N" where one is NaN.
-
-    It is the number of differing bits, or of the decimal digits that the distance has.
-    """
-    distance = units(one, fmt)
-    if distance is None:
-        return NOT_A_NUMBER
-    return str(min(9, distance if fmt is None or not distance else len(str(abs(distance)))))
-
-
-def level_words(fmt: Format | None) -> str:
-    """Say what `level` counts."""
-    if fmt is None:
-        return "bits that differ, at most 9"
-    return (
-        f"digits of the {'distance in units in the last place' if fmt.is_float else 'difference'}"
-    )
-
-
 def spans(numbers: Sequence[int]) -> str:
     """Return numbers in rising order as spans: "0 to 3, 8"."""
     parts: list[list[int]] = []
@@ -150,14 +275,6 @@ def spans(numbers: Sequence[int]) -> str:
     return ", ".join(
         str(part[0]) if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in parts
     )
-
-
-def packed_type(fmt: Format) -> str:
-    """Return the notation of a 32-bit register of elements of a format: "f16x2"."""
-    count = 32 // fmt.bits if fmt.bits < 32 else 1
-    if count == 1:
-        return fmt.name
-    return f"{fmt.name}x{count}" if fmt.bits >= 8 else "b32"
 
 
 def register_of(words: NDArray[np.uint32], lane: int, index: int, bits: int) -> int:
@@ -179,29 +296,3 @@ def by_lanes(values: NDArray[np.uint64], bits: int) -> str:
     return ", ".join(
         f"{shown(one, bits, '')} in lanes {spans(some)}" for one, some in groups.items()
     )
-
-
-def contents_of(matrix: NDArray[np.generic], fmt: Format, operand: str) -> str:
-    """Say which elements of a matrix are not zero."""
-    unsigned = np.ascontiguousarray(matrix).view(f"u{matrix.itemsize}")
-    bits, name = unsigned & unsigned.dtype.type((1 << fmt.bits) - 1), operand.upper()
-    places = np.argwhere(bits)
-    if not len(places):
-        return f"{name} is all zero"
-    if len(places) > NAMED:
-        return f"{len(places)} of {bits.size} elements of {name} are not zero"
-    named = [
-        f"{name}[{row}, {column}] = {shown(int(bits[row, column]), fmt.bits, fmt.name)}"
-        for row, column in places.tolist()
-    ]
-    return f"{', '.join(named)}, the others zero"
-
-
-def words_of_registers(words: NDArray[np.uint32]) -> str:
-    """Say what registers of all lanes hold, uint32 (32, words)."""
-    count = int(np.count_nonzero(words))
-    if not count:
-        return "all zero"
-    if count == words.size and len(np.unique(words)) == 1:
-        return f"{shown(int(words.flat[0]), 32, '')} in every register"
-    return f"{count} of {words.size} words {'is' if count == 1 else 'are'} not zero"

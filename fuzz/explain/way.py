@@ -2,42 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from functools import cached_property
-from operator import floordiv, mod
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fuzz.explain.document import CodeLine, CodeListing
-from fuzz.explain.facts import ValueFacts
 from fuzz.explain.values import (
+    ValueFacts,
     by_lanes,
-    contents_of,
     hexadecimal,
+    is_plain,
     notation,
-    packed_type,
     register_of,
     shown,
-    spans,
-    words_of_registers,
 )
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import is_provisional
-from oracle.execution.slicing import Link, around, slice_of
-from oracle.execution.tracing import Event
-from oracle.isa.matrices import LANES
-from oracle.layouts.matrix_moves import moves
-from oracle.program.lane_code import LANE, ZERO, Assign, If, Leave, Repeat, class_of, read_by
-from oracle.program.operands import Use
-from oracle.program.ops import accesses_rows, is_instruction, loads_rows, multiplies
-from oracle.program.program import walk
-from oracle.program.registers import Register
-from oracle.program.sharing import overlaps
-from oracle.program.steps import Scalar, accesses_registers, is_lane_code
-from runners.emission.registers import OperandRegisters, operand_registers
+from oracle.execution.tracing import Event, Link, around, slice_of
+from oracle.isa.forms import Format
+from oracle.program.lane_code import (
+    LANE,
+    ZERO,
+    Assign,
+    If,
+    Leave,
+    Repeat,
+    Statement,
+    class_of,
+    read_by,
+)
+from oracle.program.operands import Register, Use
+from oracle.program.operations import Scalar
+from oracle.program.program import overlaps
+from oracle.program.steps import (
+    PlainAccess,
+    accesses_registers,
+    accesses_rows,
+    is_instruction,
+    is_lane_code,
+    multiplies,
+)
+from runners.emission.body import operand_registers
 
 _TOP = 11
 """Lines of a listing that is shown before everything else: with those around them, the first 15
@@ -49,28 +56,44 @@ _MOST = 60
 _NOT_COME = "–"
 
 
-class Told(NamedTuple):
-    """A line, with the registers that its instruction reads and writes, as they are named."""
-
-    line: CodeLine
-    reads: Sequence[str] = ()
-    writes: Sequence[str] = ()
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class ValueWay:
     """How a wrong value came about: the instructions that led to it, for the lane that has it."""
 
-    facts: ValueFacts
-    shown: Difference
-    links: Sequence[Link]
-    lanes: tuple[int, ...]
-    """The lane that is told; perhaps another, which is right and goes another way."""
-    types: dict[tuple[int, str], str] = field(default_factory=dict, init=False)
-    """Notation of a register of scalar code, by event and name, as lines come to it."""
-    held: dict[Register, str] = field(default_factory=dict, init=False)
-    """Notation of a register that a multiplication has written."""
-    registers: OperandRegisters
+    def __init__(
+        self, facts: ValueFacts, difference: Difference, links: Sequence[Link], lanes: Sequence[int]
+    ) -> None:
+        self.facts, self.shown, self.links = facts, difference, links
+        self.lanes = lanes
+        """The lane that is told; perhaps another, which is right and goes another way."""
+        identity, self.words = facts.finding.identity, list[str]()
+        if not is_provisional(facts.finding):
+            named = [word for words in identity.instructions for word in words.split(" or ")]
+            self.words = [*named, identity.condition]  # which may be a branch or a loop
+        self.guilty = frozenset(
+            at for at, link in enumerate(links) if any(_named(word, link) for word in self.words)
+        )
+        """Places of the links that the finding's identity names."""
+        self._registers = operand_registers(facts.program)
+        self._types: dict[tuple[int, str], str] = {}
+        """Notation of a register of scalar code, by event and name, as lines come to it."""
+        self._held: dict[Register, tuple[str, str]] = {}
+        """What a register of the program is called then, and its notation."""
+        codes = {link.event.number: link.event for link in links if link.taken is not None}
+        self._suffixes = {one: f"_{at}" if at > 1 else "" for at, one in enumerate(codes, 1)}
+        self._depths = {
+            one: len(outer)
+            for event in codes.values()
+            if is_lane_code(event.step)
+            for one, outer in around(event.step.code).items()
+        }
+        self.stored_type = ""
+        """Notation of what is stored."""
+        self.lines = [
+            line
+            for at, link in enumerate(links)
+            for line in (self._step(at, link) if link.taken is None else self._statement(at, link))
+        ]
+        """Every instruction."""
 
     @classmethod
     def of(cls, facts: ValueFacts) -> ValueWay | None:
@@ -84,33 +107,7 @@ class ValueWay:
         other = None if lanes[0] != written.row else _other_lane(facts, links, lanes[0])
         if other is not None:
             lanes, links = (*lanes, other), slice_of(facts.trace, written, other)
-        registers = operand_registers(facts.program)
-        return cls(facts=facts, shown=shown_, links=links, lanes=lanes, registers=registers)
-
-    # What the finding names
-
-    @cached_property
-    def words(self) -> Sequence[str]:
-        """What the finding's identity names."""
-        identity = self.facts.finding.identity
-        if is_provisional(self.facts.finding):
-            return ()
-        named = [word for words in identity.instructions for word in words.split(" or ")]
-        return [*named, identity.condition]  # which may be a branch or a loop
-
-    @cached_property
-    def guilty(self) -> frozenset[int]:
-        """Places of the links that the finding's identity names."""
-        links = enumerate(self.links)
-        return frozenset(at for at, link in links if any(_named(x, link) for x in self.words))
-
-    @property
-    def unread(self) -> Sequence[str]:
-        """Opcodes of scalar code that the identity names, and the value does not depend on."""
-        codes = [step for step in walk(self.facts.program.steps) if is_lane_code(step)]
-        opcodes = dict.fromkeys(opcode for step in codes for opcode in step.opcodes)
-        missing = [x for x in self.words if not any(_named(x, link) for link in self.links)]
-        return [one for one in opcodes if any(_names(word, one) for word in missing)]
+        return cls(facts, shown_, links, lanes)
 
     @property
     def is_exact(self) -> bool:
@@ -142,10 +139,10 @@ class ValueWay:
         words = [notation(bits, self.stored_type) or hexadecimal(bits, size) for bits in both]
         if words[0] == words[1]:
             words = [hexadecimal(bits, size) for bits in both]
-        own = made is not None and made.line.marked and {*last.reads} <= {*made.writes}
-        gives = "give" if len(self.facts.finding.identity.instructions) > 1 else "gives"
-        verb = f" {gives} {{}} where {{}} is right" if own else ": {} is stored where {} is right"
-        return verb.format(*words)
+        if made is None or not made.marked or not {*last.reads} <= {*made.writes}:
+            return f": {words[0]} is stored where {words[1]} is right"
+        verb = "give" if len(self.facts.finding.identity.instructions) > 1 else "gives"
+        return f" {verb} {words[0]} where {words[1]} is right"
 
     # What is shown of the lines
 
@@ -154,7 +151,7 @@ class ValueWay:
         places = range(len(self.lines))
         if self._room(places) <= _TOP:
             return self._listing(places)
-        marked = [at for at in places if self.lines[at].line.marked]
+        marked = [at for at in places if self.lines[at].marked]
         kept = {*marked[:3], *marked[-1:], *places[-2 if marked else 3 - _TOP :]}
         for at in sorted(kept, reverse=True):
             # The lines just before one that made what it reads.
@@ -166,11 +163,6 @@ class ValueWay:
                         kept.add(before)
         return self._listing(sorted(kept))
 
-    def _room(self, places: Iterable[int]) -> int:
-        """Return how many lines of a page some lines take, about."""
-        lines = (self.lines[at].line for at in places)
-        return sum(1 + bool(line.note) + (len(line.text) > _LONG) for line in lines)
-
     def whole(self) -> CodeListing | None:
         """Return every instruction, of very many the first and the last; None if `top` has all."""
         places, half = range(len(self.lines)), _MOST // 2
@@ -178,41 +170,21 @@ class ValueWay:
             return None
         return self._listing(places if len(places) <= _MOST else [*places[:half], *places[-half:]])
 
+    def _room(self, places: Iterable[int]) -> int:
+        lines = (self.lines[at] for at in places)
+        return sum(1 + bool(line.note) + (len(line.text) > _LONG) for line in lines)
+
     def _listing(self, places: Sequence[int]) -> CodeListing:
-        lines, before = [], -1
+        lines, before = list[CodeLine](), -1
         for at in places:
-            if at == before + 2:
-                lines.append(self.lines[at - 1].line)
-            elif at > before + 1:
-                lines.append(CodeLine(text=f"… {at - before - 1} more"))
-            lines.append(self.lines[at].line)
+            if at > before + 1:
+                left_out = CodeLine(text=f"… {at - before - 1} more")
+                lines.append(self.lines[at - 1] if at == before + 2 else left_out)
+            lines.append(self.lines[at])
             before = at
-        head = [f"lane {lane}" for lane in self.lanes] if len(self.lanes) > 1 else ()
-        return CodeListing(lines, head)
+        return CodeListing(lines, [f"lane {x}" for x in self.lanes] if len(self.lanes) > 1 else ())
 
-    # The lines
-
-    @cached_property
-    def lines(self) -> Sequence[Told]:
-        """Every instruction."""
-        return [
-            told
-            for at, link in enumerate(self.links)
-            for told in (self._step(at, link) if link.taken is None else self._statement(at, link))
-        ]
-
-    @cached_property
-    def _codes(self) -> dict[int, str]:
-        """What registers of scalar code are called behind their names, by event."""
-        codes = dict.fromkeys(link.event.number for link in self.links if link.taken is not None)
-        return {number: f"_{at}" if at > 1 else "" for at, number in enumerate(codes, 1)}
-
-    @cached_property
-    def _depths(self) -> dict[int, int]:
-        """How deep a statement lies in branches and loops, by its id."""
-        steps = (self.facts.trace.events[number].step for number in self._codes)
-        codes = (around(step.code) for step in steps if is_lane_code(step))
-        return {one: len(outer) for code in codes for one, outer in code.items()}
+    # The lines: scalar code
 
     def _name(self, event: Event, name: str | int) -> str:
         """Return a source of scalar code as it is written: a register or a constant."""
@@ -220,95 +192,91 @@ class ValueWay:
             return str(name) if name < 10 else f"{name:#x}"
         if name.startswith("!"):
             return f"!{self._name(event, name[1:])}"
-        if name in (LANE, ZERO):
-            return {LANE: "%laneid", ZERO: "%zero"}[name]
-        return f"%{name}{self._codes.get(event.number, '')}"
+        special = {LANE: "%laneid", ZERO: "%zero"}
+        return special.get(name) or f"%{name}{self._suffixes.get(event.number, '')}"
 
-    def _statement(self, at: int, link: Link) -> Iterator[Told]:
-        """Yield the line of a statement of scalar code."""
+    def _statement(self, at: int, link: Link) -> Iterator[CodeLine]:
         taken, event, marked = link.taken, link.event, at in self.guilty
         assert taken is not None
-        one, note, turn = taken.statement, "", False
-
-        def met(lane: int) -> str:
-            found = taken.sources[0][0][lane]
-            return str(int(found)) if isinstance(one, Repeat) else notation(found, "pred")
-
-        given: Callable[[int], str] = met
-        match one:
-            case Assign():
-                text, given = self._assigned(at, link, one)
-                note = self._read_as(link, one) if marked else ""
-            case If():
-                text = f"if {self._name(event, one.predicate)}"
-            case Leave():
-                where = "go on to the next turn" if one.turn else "leave the loop"
-                text = f"if {self._name(event, one.predicate)} {where}"
-            case Repeat() if not taken.sources:
-                name, turn = self._name(event, one.counter), True
-                text = f"add.s32 {name}, {name}, {-1 if one.down else 1}"
-                given = lambda lane: str(int(taken.results[0][0][lane]))  # noqa: E731
-            case Repeat():
-                count = self._name(event, one.count)
-                masked = f"{count} & {one.mask:#x}" if isinstance(one.count, str) else count
-                text = f"loop of {masked} turn{'' if masked == '1' else 's'}, "
-                text += f"{self._name(event, one.counter)} from "
-                text += "that on down" if one.down else "0 on"
-                text += ", at least one" if one.late else ""
-                if one.entry:
-                    text += f", entered within its body if {self._name(event, one.entry)}"
+        one, indent = taken.statement, self._depths.get(id(taken.statement), 0)
+        if isinstance(one, Assign):
+            for name in one.destinations:
+                self._types[event.number, name] = self._result_type(at, event, one, name)
         made = [
-            given(lane) if taken.came[0][lane] and link.lanes[lane] else _NOT_COME
+            self._given(link, lane) if taken.came[0][lane] and link.lanes[lane] else _NOT_COME
             for lane in self.lanes
         ]
         if set(made) == {_NOT_COME}:
             lane = int(np.argmax(link.lanes))
-            made[0] = f"{given(lane)} (lane {lane})"
-        indent = self._depths.get(id(one), 0) + turn
+            made[0] = f"{self._given(link, lane)} (lane {lane})"
+        turn = isinstance(one, Repeat) and not taken.sources
         writes = one.destinations if isinstance(one, Assign) else ()
-        yield Told(
-            CodeLine(text=text, values=made, note=note, marked=marked, indent=indent),
-            [self._name(event, name) for name in sorted(read_by(one))],
-            [self._name(event, name) for name in writes],
-        )
+        yield CodeLine(
+            text=self._text(event, one, turn=turn), values=made, marked=marked,
+            note=self._read_as(link, one) if isinstance(one, Assign) and marked else "",
+            indent=indent + turn, reads=[self._name(event, name) for name in sorted(read_by(one))],
+            writes=[self._name(event, name) for name in writes],
+        )  # fmt: skip
+        if is_lane_code(event.step) and event.step.writes is not None:
+            for register, name in zip(event.step.writes.registers, event.step.results, strict=True):
+                type_ = self._types.get((event.number, name), class_of(name))
+                self._held[register] = self._name(event, name), type_
 
-    def _assigned(self, at: int, link: Link, one: Assign) -> tuple[str, Callable[[int], str]]:
-        """Return the text of an instruction, and what tells what it gives in a lane."""
-        taken, event, row = link.taken, link.event, one.row
+    def _text(self, event: Event, one: Statement, *, turn: bool) -> str:
+        match one:
+            case Assign():
+                guard = f"@{self._name(event, one.guard)} " if one.guard else ""
+                words = one.row.text(
+                    [self._name(event, name) for name in one.destinations],
+                    [self._name(event, source) for source in one.sources],
+                )
+                return f"{guard}{words.removesuffix(';')}"
+            case If():
+                return f"if {self._name(event, one.predicate)}"
+            case Leave():
+                where = "go on to the next turn" if one.turn else "leave the loop"
+                return f"if {self._name(event, one.predicate)} {where}"
+        count, counter = self._name(event, one.count), self._name(event, one.counter)
+        if turn:
+            return f"add.s32 {counter}, {counter}, {-1 if one.down else 1}"
+        masked = f"{count} & {one.mask:#x}" if isinstance(one.count, str) else count
+        parts = [
+            f"loop of {masked} turn{'' if masked == '1' else 's'}",
+            f"{counter} counts {'down' if one.down else 'up'}",
+            *(["at least one"] if one.late else []),
+            *([f"entered within its body if {self._name(event, one.entry)}"] if one.entry else []),
+        ]
+        return ", ".join(parts)
+
+    def _given(self, link: Link, lane: int) -> str:
+        taken, number = link.taken, link.event.number
         assert taken is not None
-        guard = f"@{self._name(event, one.guard)} " if one.guard else ""
-        text = guard + row.text(
-            [self._name(event, name) for name in one.destinations],
-            [self._name(event, source) for source in one.sources],
-        ).removesuffix(";")
-        for name in one.destinations:
-            self.types[event.number, name] = self._result_type(at, link, one, name)
-
-        def given(lane: int) -> str:
+        one = taken.statement
+        if isinstance(one, Assign):
             if not taken.lanes[0][lane]:
                 return "not executed"
             parts = [
-                shown(int(made[0][lane]), _bits(class_of(name)), self.types[event.number, name])
+                shown(int(made[0][lane]), _bits(class_of(name)), self._types[number, name])
                 for name, made in zip(one.destinations, taken.results, strict=False)
             ]
-            carry = [notation(taken.results[-1][0][lane], "pred")] if row.carry_out else []
-            return ", ".join([*parts, *(f"CC.CF {one}" for one in carry)])
+            if one.row.carry_out:
+                parts.append(f"CC.CF {notation(taken.results[-1][0][lane], 'pred')}")
+            return ", ".join(parts)
+        if isinstance(one, Repeat):
+            return str(int((taken.sources or taken.results)[0][0][lane]))
+        return notation(taken.sources[0][0][lane], "pred")
 
-        return text, given
-
-    def _result_type(self, at: int, link: Link, one: Assign, name: str) -> str:
+    def _result_type(self, at: int, event: Event, one: Assign, name: str) -> str:
         """Return the notation of a destination: its own type, or that of what reads it."""
         if class_of(name) == "pred":
             return "pred"
         own = one.row.result_type if name == one.destinations[0] else class_of(name)
-        if own[0] != "b" or own.startswith("bf"):
+        if not is_plain(own):
             return own
-        if one.row.family == "mov":
-            (source, *_) = map(str, one.sources)
-            known = self.types.get((link.event.number, source))
-            if known and class_of(source) == class_of(name):
-                return known
-        return self._consumer_type(at, link.event, name) or own
+        known = self._types.get((event.number, str(one.sources[0]))) if one.sources else None
+        if known and one.row.family == "mov" and class_of(str(one.sources[0])) == class_of(name):
+            return known
+        return self._consumer_type(at, event, name) or own
 
     def _consumer_type(self, at: int, event: Event, name: str) -> str:
         """Return as what the next instruction that computes with a register reads it."""
@@ -317,103 +285,91 @@ class ValueWay:
             if link.event is not event or not isinstance(one, Assign):
                 continue
             if name in one.sources and one.row.family not in ("selp", "slct", "mov"):
-                type_ = one.row.source_type
-                return "" if type_[0] == "b" and not type_.startswith("bf") else type_
+                return "" if is_plain(one.row.source_type) else one.row.source_type
             if name in one.destinations and not one.guard:
                 return ""
         return ""
 
     def _read_as(self, link: Link, one: Assign) -> str:
-        """Say what an instruction reads, where its type has another notation, or lanes are many."""
-        taken, type_, notes = link.taken, one.row.source_type, []
+        taken, type_, notes = link.taken, one.row.source_type, list[str]()
         assert taken is not None
         lane = self.lanes[0]
         for name, source in zip(one.sources, taken.sources, strict=False):
             kind = "b32" if isinstance(name, int) else class_of(name)
-            if kind == "pred":
-                continue
-            if one.row.warp and isinstance(name, str):
+            if one.row.warp and isinstance(name, str) and kind != "pred":
                 values = by_lanes(source[0], _bits(kind))
                 notes.append(f"{self._name(link.event, name)} is {values}")
                 continue
             value = int(source[0][lane])
-            if isinstance(name, int) and not value:
+            if kind == "pred" or not taken.lanes[0][lane] or (isinstance(name, int) and not value):
                 continue
-            known = self.types.get((link.event.number, str(name)), "")
-            said = notation(value, type_) if type_[0] in "fb" or known else ""
-            floats = type_[0] == "f" or type_.startswith("bf")
-            if not taken.lanes[0][lane] or said in ("", notation(value, known)):
-                continue
-            if floats or not isinstance(name, int):
+            known = self._types.get((link.event.number, str(name)), "")
+            said, floats = notation(value, type_), type_[0] == "f" or type_.startswith("bf")
+            if said and said != notation(value, known) and (floats or known):
                 notes.append(f"{self._name(link.event, name)} is {said} as {type_}")
         return "; ".join(dict.fromkeys(notes))
 
-    # Steps
+    # The lines: steps
 
-    def _names(self, use: Use, event: Event) -> Sequence[str]:
-        """Return the registers of an operand; what scalar code made is called as there."""
-        names = self.registers.of(use)
-        number = None if use.written else event.makers.get(use.name)
-        maker = None if number is None else self.facts.trace.events[number]
-        if maker is None or not is_lane_code(maker.step) or maker.step.writes is None:
+    def _names(self, use: Use) -> Sequence[str]:
+        """Return the registers of an operand; what was named before keeps its name."""
+        names = self._registers.of(use)
+        if use.written:
             return names
-        made, results = maker.step.writes.registers, maker.step.results
         return [
-            self._name(maker, results[made.index(register)]) if register in made else name
-            for register, name in zip(use.registers, names, strict=True)
-        ]
+            self._held.get(register, (name, ""))[0]
+            for register, name in zip(use.registers, names, strict=False)
+        ] or names
 
-    def _operand(self, use: Use, event: Event) -> str:
-        """Return an operand as it is written: one register, or a vector."""
-        names = [*self._names(use, event)]
-        if len(names) > 2:
-            stem = names[0].rstrip("0123456789")
-            if names == [f"{stem}{at}" for at in range(len(names))]:
-                return f"{{{names[0]}, …, {names[-1]}}}"
+    def _operand(self, use: Use) -> str:
+        names = [*self._names(use)]
+        stem = names[0].rstrip("0123456789")
+        if len(names) > 2 and names == [f"{stem}{at}" for at in range(len(names))]:
+            return f"{{{names[0]}, …, {names[-1]}}}"
         return f"{{{', '.join(names)}}}" if len(names) > 1 else names[0]
 
-    def _step(self, at: int, link: Link) -> Iterator[Told]:
-        """Yield the lines of a step that is no scalar code."""
-        event, step, marked = link.event, link.event.step, at in self.guilty
+    def _step(self, at: int, link: Link) -> Iterator[CodeLine]:
+        step, marked = link.event.step, at in self.guilty
         if accesses_registers(step):
-            yield from self._access(at, link)
+            yield from self._access(at, link, step)
             return
-        reads = [name for use in step.reads for name in self._names(use, event)]
-        writes = [] if step.writes is None else self._names(step.writes, event)
-        value = [] if link.at is None else [self._element(link, link.at)]
+        reads = [name for use in step.reads for name in self._names(use)]
+        writes = [] if step.writes is None else self._names(step.writes)
+        texts = [self._operand(use) for use in sorted(step.uses, key=lambda use: not use.written)]
+        notes, values = list[str](), [] if link.at is None else [self._element(link, link.at)]
         if not is_instruction(step):
             text = str(step)
             if isinstance(step, Scalar):
-                given = self._operand(step.reads[0], event) if step.reads else f"{step.constant:#x}"
-                text = f"{step.opcode} {self._operand(step.uses[-1], event)}, {given}"
-            yield Told(CodeLine(text=text, values=value, marked=marked), reads, writes)
-            return
-        form, uses = step.form, {use.field: use for use in step.uses}
-        order = [uses[name] for name in ("d", "a", "b", "c", "e") if name in uses] or step.uses
-        texts = [
-            self._operand(use, event) for use in sorted(order, key=lambda use: not use.written)
-        ]
-        if form.is_load or form.is_store:
-            (place, *_) = step.bytes_read or step.bytes_written
-            where = place.buffer if accesses_rows(step) else _at(place.buffer, place.start)
-            texts.insert(1 if form.is_load else 0, f"[{where}]")
-        if step.selector is not None:
-            texts.append(str(step.selector))
-        notes = [str(one) for one in overlaps(step, self.facts.program.shared_banks)]
-        if loads_rows(step) and link.at is not None:
-            notes.append(_gathered(event, *link.at))
-        elif form.matrices and form.is_load and not value and event.result is not None:
-            notes.append(contents_of(event.result, form.type(), form.matrix().operand))
-        if at == len(self.links) - 1:
-            value = [self._stored]
-            notes.append(self._left)
-        text, note = f"{form.opcode} {', '.join(texts)}", "; ".join(filter(None, notes))
-        yield Told(CodeLine(text=text, values=value, note=note, marked=marked), reads, writes)
+                source = texts[1] if step.reads else f"{step.constant:#x}"
+                text = f"{step.opcode} {texts[0]}, {source}"
+        else:
+            form, uses = step.form, {use.field: use for use in step.uses}
+            if multiplies(step):
+                texts = [self._operand(uses[name]) for name in "dabce" if name in uses]
+            if form.is_load or form.is_store:
+                (place, *_) = step.bytes_read or step.bytes_written
+                where = place.buffer if accesses_rows(step) else _at(place.buffer, place.start)
+                texts.insert(1 if form.is_load else 0, f"[{where}]")
+            if step.selector is not None:
+                texts.append(str(step.selector))
+            text = f"{form.opcode} {', '.join(texts)}"
+            notes = [str(one) for one in overlaps(step, self.facts.program.shared_banks)]
+            if at == len(self.links) - 1:
+                values = self._stored(step.reads[0])
+                notes.append(self._left)
+        for register in () if step.writes is None else step.writes.registers:
+            self._held.pop(register, None)
+        if multiplies(step) and not step.form.opaque and step.writes is not None:
+            named = zip(step.writes.registers, writes, strict=True)
+            type_ = _packed_type(step.form.d_type)
+            self._held |= {register: (name, type_) for register, name in named}
+        yield CodeLine(
+            text=text, values=values, note="; ".join(notes), marked=marked, reads=reads,
+            writes=writes,
+        )  # fmt: skip
 
     def _element(self, link: Link, at: tuple[int, int]) -> str:
-        """Return the element of a fragment, or the register of a lane, that matters."""
-        step, result = link.event.step, link.event.result
-        made = step.writes
+        step, result, made = link.event.step, link.event.result, link.event.step.writes
         if result is None or made is None:
             return ""
         row, column = at
@@ -423,106 +379,76 @@ class ValueWay:
             name = "D" if multiplies(step) else matrix.operand.upper()
             return f"{name}[{row}, {column}] = {shown(bits, matrix.type.bits, matrix.type.name)}"
         size = made.holds.bits
-        type_ = packed_type(step.form.d_type) if multiplies(step) else f"b{size}"
-        if type_ != f"b{size}":
-            self.held[made.registers[column]] = type_
+        type_ = _packed_type(step.form.d_type) if multiplies(step) else ""
         return shown(register_of(result, row, column, size), size, type_)
 
-    def _access(self, at: int, link: Link) -> Iterator[Told]:
+    def _access(self, at: int, link: Link, step: PlainAccess) -> Iterator[CodeLine]:
         """Yield a line for each register of a load or store that matters.
 
         Of a load that matters in many lanes there is one line.
         """
-        event, step = link.event, link.event.step
-        assert accesses_registers(step)
-        (use,) = step.uses
-        space, size = self.facts.program.buffer(step.place.buffer).space, step.bits // 8
+        (use,), size, result = step.uses, step.bits // 8, link.event.result
+        space = self.facts.program.buffer(step.place.buffer).space
         opcode = f"{'ld' if step.loads else 'st'}.{space}.b{step.bits}"
         by_lane = f" + {size * step.count}*lane"
+        for register in use.registers if step.loads else ():
+            self._held.pop(register, None)
         if step.loads and link.at is None and int(link.lanes.sum()) > len(self.lanes):
             where = f"[{_at(step.place.buffer, step.place.offset)}{by_lane}]"
-            note = "" if event.result is None else words_of_registers(event.result)
-            text = f"{opcode} {self._operand(use, event)}, {where}"
-            yield Told(CodeLine(text=text, note=note), writes=self._names(use, event))
+            yield CodeLine(text=f"{opcode} {self._operand(use)}, {where}", writes=self._names(use))
             return
         for index in link.registers if step.loads or link.at is None else [link.at[1]]:
             offset, alone = step.place.offset + size * index, len(self.lanes) == 1
             place = _at(step.place.buffer, offset + alone * size * step.count * self.lanes[0])
-            where = f"[{place}]" if alone else f"[{place}{by_lane}]"
-            name, type_ = self._named(at, use.registers[index], use, index)
+            where, register = f"[{place}]" if alone else f"[{place}{by_lane}]", use.registers[index]
+            plain = self._registers.of(use)[index]
             if step.loads:
-                assert event.result is not None
-                words = [register_of(event.result, one, index, step.bits) for one in self.lanes]
+                assert result is not None
+                name, type_ = self._held[register] = self._loaded_as(at, register, plain)
+                words = [register_of(result, one, index, step.bits) for one in self.lanes]
                 values = [shown(one, step.bits, type_) for one in words]
-                yield Told(CodeLine(text=f"{opcode} {name}, {where}", values=values), writes=[name])
+                yield CodeLine(text=f"{opcode} {name}, {where}", values=values, writes=[name])
             else:
-                line = CodeLine(
-                    text=f"{opcode} {where}, {name}", values=[self._stored, *self._others()],
-                    note=self._left,
+                name, _ = self._held.get(register, (plain, ""))
+                yield CodeLine(
+                    text=f"{opcode} {where}, {name}", values=self._stored(use), note=self._left,
+                    reads=[name],
                 )  # fmt: skip
-                yield Told(line, reads=[name])
 
-    def _named(self, at: int, register: Register, use: Use, index: int) -> tuple[str, str]:
-        """Return the name of a register of an operand, and its notation.
-
-        Scalar code calls it as it calls its input or its result.
-        """
-        plain, plain_type = self.registers.of(use)[index], f"b{use.holds.bits}"
-        if use.written:
-            for later in self.links[at + 1 :]:
-                step = later.event.step
-                for read in step.reads:
-                    if register in read.registers and is_lane_code(step):
-                        name = step.inputs[read.registers.index(register)]
-                        type_ = self._consumer_type(at, later.event, name) or plain_type
-                        self.types[later.event.number, name] = type_
-                        return self._name(later.event, name), type_
-                    if register in read.registers and multiplies(step):
-                        return plain, packed_type(step.form.type(read.field))
-            return plain, plain_type
-        for earlier in reversed(self.links[:at]):
-            step = earlier.event.step
-            if step.writes is not None and register in step.writes.registers:
-                if is_lane_code(step):
-                    name = step.results[step.writes.registers.index(register)]
-                    type_ = self.types.get((earlier.event.number, name), plain_type)
-                    return self._name(earlier.event, name), type_
-                return plain, self.held.get(register, plain_type)
-        return plain, plain_type
+    def _loaded_as(self, at: int, register: Register, plain: str) -> tuple[str, str]:
+        """Return what the step that reads a register calls it, and its notation there."""
+        for later in self.links[at + 1 :]:
+            step = later.event.step
+            for use in step.reads:
+                if register in use.registers and is_lane_code(step):
+                    name = step.inputs[use.registers.index(register)]
+                    type_ = self._consumer_type(at, later.event, name)
+                    self._types[later.event.number, name] = type_ or class_of(name)
+                    return self._name(later.event, name), type_
+                if register in use.registers and multiplies(step):
+                    return plain, _packed_type(step.form.type(use.field))
+        return plain, ""
 
     # What is stored
 
-    @cached_property
-    def stored_type(self) -> str:
-        """Notation of what is stored."""
-        fmt, written = self.facts.type_of(self.shown), self.facts.written
+    def _stored(self, use: Use) -> list[str]:
+        facts, bits = self.facts, self.shown.bits
+        fmt, column = facts.type_of(self.shown), facts.written.column if facts.written else 0
         if fmt is not None:
-            return fmt.name
-        (use,) = self.links[-1].event.step.reads
-        index = written.column if written else 0
-        if use.is_fragment or index >= len(use.registers):
-            return ""
-        type_ = self._named(len(self.links) - 1, use.registers[index], use, index)[1]
-        return type_ if self.shown.bits == use.holds.bits else ""
-
-    @property
-    def _stored(self) -> str:
-        return shown(self.shown.expected, self.shown.bits, self.stored_type)
-
-    @property
-    def _left(self) -> str:
-        left = shown(self.shown.actual, self.shown.bits, self.stored_type)
-        return f"the build leaves {left}"
-
-    def _others(self) -> list[str]:
-        """Return what the other lanes that are told store."""
-        facts, column = self.facts, self.facts.written.column if self.facts.written else 0
-        return [
+            self.stored_type = fmt.name
+        elif not use.is_fragment and column < len(use.registers) and bits == use.holds.bits:
+            self.stored_type = self._held.get(use.registers[column], ("", ""))[1]
+        others = [
             shown(int(result.read(facts.expected)[lane, column]), result.bits, self.stored_type)
             for lane in self.lanes[1:]
             for result in facts.results
             if result.is_registers and self.shown.byte in result.offsets
         ]
+        return [shown(self.shown.expected, bits, self.stored_type), *others]
+
+    @property
+    def _left(self) -> str:
+        return f"the build leaves {shown(self.shown.actual, self.shown.bits, self.stored_type)}"
 
 
 def _bits(kind: str) -> int:
@@ -533,25 +459,18 @@ def _at(buffer: str, offset: int) -> str:
     return f"{buffer}+{offset}" if offset else buffer
 
 
-def _gathered(event: Event, lane: int, register: int) -> str:
-    """Say from which rows a register of a lane comes after a load of rows."""
-    assert loads_rows(event.step)
-    index = moves(event.step.form).ravel()
-    first = 4 * (lane * (index.size // 4 // LANES) + register)
-    places = [int(one) for one in index[first : first + 4]]
-    bytes_, givers = (sorted({one(place, 16) for place in places}) for one in (mod, floordiv))
-    return (
-        f"register {register} of lane {lane}: bytes {spans(bytes_)} of the row"
-        f"{'s' if len(givers) > 1 else ''} at the address of lane {spans(givers)}"
-    )
+def _packed_type(fmt: Format) -> str:
+    count = 32 // fmt.bits if fmt.bits < 32 else 1
+    if count == 1:
+        return fmt.name
+    return f"{fmt.name}x{count}" if fmt.bits >= 8 else ""
 
 
 def _other_lane(facts: ValueFacts, links: Sequence[Link], lane: int) -> int | None:
-    """Return a lane that is right and goes another way, of those that most go; None if none is."""
     written = facts.written
     assert written is not None
 
-    def decisions(lane: int) -> tuple[object, ...]:
+    def decisions(lane: int) -> tuple[Any, ...]:
         """Where a lane went: what it met at each branch, loop and predicate."""
         found: list[object] = []
         for taken in (link.taken for link in links if link.taken is not None):
@@ -576,7 +495,7 @@ def _named(word: str, link: Link) -> bool:
     """Whether a word of an identity names an instruction: an opcode, a family, a unit, a loop."""
     one = link.taken.statement if link.taken else None
     if isinstance(one, Assign):
-        return _names(word, one.opcode)
+        return fnmatchcase(one.opcode, word) or one.opcode.startswith(f"{word}.")
     if link.taken is not None:
         kind = "loop of lanes" if isinstance(one, Repeat) else "branch of lanes"
         return kind in word and not isinstance(one, Leave) and bool(link.taken.sources)
@@ -588,7 +507,3 @@ def _named(word: str, link: Link) -> bool:
     # Of plain and of ordered metadata an identity has one name.
     own = form.opcode.replace("::", ".")
     return f"{own}.".startswith(f"{opcode.replace('::', '.')}.") and f".{shape}" in own
-
-
-def _names(word: str, opcode: str) -> bool:
-    return fnmatchcase(opcode, word) or opcode.startswith(f"{word}.")

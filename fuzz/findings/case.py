@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,24 +13,24 @@ from numpy.typing import NDArray
 from corpus import (
     Case,
     Entry,
+    Identity,
     Kind,
+    Making,
     OracleVerdict,
     Origin,
     RunnerVerdict,
     ShrinkStatus,
     Versions,
 )
-from corpus.entry import EXPECTED, INPUT, MODULE, PROGRAM
-from corpus.finding import WRONG_STEP
+from corpus.finding import EXPECTED, INPUT, MODULE, PROGRAM, WRONG_STEP
 from corpus.programs import decode_program, encode_program, pack, unpack
 from fuzz import warpfuzz_version
 from fuzz.diagnosis.experiments import CODE, Culprit
 from fuzz.findings.families import Bucket, bucket_of_culprit
 from fuzz.findings.launches import Setup, parse_launch, setup_of
-from fuzz.findings.making import is_by_hand, making_of
-from fuzz.findings.replay import NO_PROGRAM, Attempt, Subject, most_copies
-from fuzz.findings.verdicts import Difference, differences
-from fuzz.runner import OpenRunner
+from fuzz.findings.making import is_by_hand
+from fuzz.findings.verdicts import NO_PROGRAM, Attempt, Subject, differences, most_copies
+from fuzz.runner import OpenRunner, RunnerChoice
 from oracle.errors import InfrastructureError, UndefinedProgramError, UsageError
 from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module
@@ -45,8 +46,7 @@ from strategies.matrices import complexity
 from strategies.programs import GENERATOR_VERSION
 
 REWRITTEN = "rewritten.ptx"
-ORIGINAL = "original.ptx"
-"""A judged kernel before it was made smaller."""
+ORIGINAL = "original.ptx"  # a judged kernel before it was made smaller
 ACTUAL = "actual.npy"
 LAUNCH = "launch.toml"
 """How a kernel with parameters of its own is launched (`fuzz.findings.launches`)."""
@@ -55,8 +55,7 @@ OTHER_KERNELS = "other kernels"
 JUDGED = "judged as"
 """Detail of a case: the target with its compiler (`oracle.isa.targets.split_compiler`)."""
 _SHOWN_DIFFERENCES = 8
-TEXT_CHARACTERS = 4000
-"""Characters that are kept of a tool's output; the rest rarely helps."""
+TEXT_CHARACTERS = 4000  # characters that are kept of a tool's output; the rest rarely helps
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,10 +65,8 @@ class Evidence:
     kind: Kind
     bucket: Bucket
     subject: Subject
-    attempts: Sequence[Attempt]
-    """Runs of the subject, the one that shows it best first."""
-    culprit: str = ""
-    """The step that experiments show to be wrong, in words; "" where none tells."""
+    attempts: Sequence[Attempt]  # of the subject, the one that shows it best first
+    culprit: str = ""  # the step that experiments show to be wrong; "" where none tells
 
     @property
     def results(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
@@ -117,10 +114,9 @@ def case_of(
         details[WRONG_STEP] = evidence.culprit
     if compiled is not None:
         details["compiler"] = compiled.compiler
-    results, differing = evidence.results, list[Difference]()
-    if results is not None:
+    message = ""
+    if (results := evidence.results) is not None:
         found = differences(program, *results)
-        differing = [*found[:_SHOWN_DIFFERENCES]]
         details["differing elements"] = len(found)
         judged = architecture if compiled is None else compiled.oracle_target
         if judged != architecture:
@@ -131,35 +127,56 @@ def case_of(
         details["model"] = model.name
         if model.file:
             details["model file"] = Path(model.file).name
-    for number, difference in enumerate(differing, start=1):
-        details[f"difference {number}"] = str(difference)
-    message = "\n".join(map(str, differing))
+        told = [*map(str, found[:_SHOWN_DIFFERENCES])]
+        details |= {f"difference {number}": said for number, said in enumerate(told, 1)}
+        message = "\n".join(told)
     if shown.failure is not None:
-        message = f"{shown.failure}\n{shown.failure.detail}".strip()[:TEXT_CHARACTERS]
-    return Case(
-        kind=evidence.kind,
-        identity=evidence.bucket.identity,
+        message = f"{shown.failure}\n{shown.failure.detail}".strip()
+    return case_by(
+        opened,
+        choice,
+        evidence.kind,
+        evidence.bucket.identity,
+        message,
         instructions=instructions_of(program),
         target=opened.target,
         ptx_version=subject.module.version,
         oracle=OracleVerdict(verdict="legal"),
-        runners=(
-            RunnerVerdict(
-                runner=choice.label,
-                version=opened.version,
-                options=choice.options,
-                outcome=evidence.kind.value,
-                message=message,
-                device=opened.device,
-            ),
-        ),
         versions=made_by(),
         origin=origin,
-        made=making_of(choice),
         shrink=status,
         complexity=complexity(program, subject.image),
         details=details,
     )
+
+
+def case_by(
+    opened: OpenRunner,
+    choice: RunnerChoice,
+    kind: Kind,
+    identity: Identity,
+    message: str,
+    **rest: Any,
+) -> Case:
+    """Return the case that a runner shows, with other fields of it, and how it was made."""
+    verdict = RunnerVerdict(
+        runner=choice.label,
+        version=opened.version,
+        options=choice.options,
+        outcome=kind.value,
+        message=message[:TEXT_CHARACTERS],
+        device=opened.device,
+    )
+    made = Making(
+        runner=choice.name,
+        layout=choice.layout,
+        level=choice.level,
+        assembler="" if choice.assembler is None else choice.assembler.spelled,
+        faults=tuple(choice.faults),
+        ptx_pass=choice.ptx_pass or "",
+        front_end="" if choice.front_end is None else choice.front_end.spelled,
+    )
+    return Case(kind=kind, identity=identity, runners=(verdict,), made=made, **rest)
 
 
 def made_by() -> Versions:
@@ -193,10 +210,7 @@ def instructions_of(program: Program) -> tuple[str, ...]:
 
 
 def image_of(entry: Entry, name: str, size: int | None = None) -> NDArray[np.uint8]:
-    """Return an image of a stored finding, (bytes,), of so many bytes if they are given.
-
-    Raises InfrastructureError if it is another's.
-    """
+    """Return a stored image, (bytes,), of a given size; InfrastructureError if it is not."""
     images = unpack(entry, name)
     size = (images.shape or (0,))[-1] if size is None else size
     if images.dtype != np.uint8 or images.shape != (1, size):
@@ -211,8 +225,7 @@ def image_of(entry: Entry, name: str, size: int | None = None) -> NDArray[np.uin
 def subject_of(entry: Entry) -> Subject:
     """Return what a stored finding of a program runs, with the module that was stored.
 
-    Raises UsageError if its program cannot be emitted any more, and InfrastructureError if a file
-    is broken, or does not fit the others.
+    UsageError: its program cannot be emitted any more. InfrastructureError: a file is broken.
     """
     finding = entry.finding
     program = decode_program(entry.read(PROGRAM), str(entry.path / PROGRAM))
@@ -258,12 +271,9 @@ def subject_for(entry: Entry, *, target: str, version: str) -> Subject:
 def by_hand(entry: Entry) -> tuple[Subject, Setup | None]:
     """Return what a case runs that a person wrote, and its launch where it has one of its own.
 
-    A folder for `warpfuzz corpus import` with `case.json`, `module.ptx`, `input.npy` and
-    `expected.npy`, both uint8 of shape (1, bytes). The module's first entry keeps the convention
-    of `runners.kernels`, and one warp runs; or there is a `launch.toml`. A difference is of the
-    case's own kind: what the ISA says of it, the person knows.
-
-    Raises UsageError if the module has no entry, and InfrastructureError if the images are none.
+    Its images are uint8 (1, bytes). The module's first entry keeps the convention of
+    `runners.kernels`, and one warp runs; or there is a `launch.toml`. A difference is of the case's
+    own kind: what the ISA says of it, the person knows. UsageError: it has no entry.
     """
     finding = entry.finding
     ptx = entry.read(MODULE).decode(errors="replace")

@@ -2,13 +2,9 @@
 
 A family is the step that is wrong, as soon as experiments have told (`culprit`). Until then it is
 provisional: the unit that computes (the type of the multiplicands, or ldmatrix), and whether bytes
-outside of the results differ, or all differences are of a sort that does not depend on the
-contents. How values are related otherwise does depend on them, and one fault must not be many
-lines: that stands in the title, and not in the key.
-
-A campaign keeps deviations and violations apart, because each has a smallest case of its own. The
-same fault makes both, depending on what it is fed, so that `corpus.store` shows them as one
-group; `finding_groups` does the same for families that a campaign has not ended yet.
+outside of the results differ. How values are related depends on the contents, and one fault must
+not be many lines. A campaign keeps deviations and violations apart, because each has a smallest
+case of its own; the same fault makes both, so that `finding_groups` shows them as one.
 """
 
 from __future__ import annotations
@@ -30,27 +26,18 @@ from corpus.finding import BESIDE, DIVERGED, RIGHT
 from corpus.known import Row
 from fuzz.diagnosis.experiments import Culprit, unit_of
 from fuzz.findings.verdicts import differences
-from fuzz.kinds import (
-    KINDS,
-    described,
-    is_provisional,
-    sentence,
-    versions_described,
-    what_is_wrong,
-)
+from fuzz.kinds import KINDS, described, is_provisional, sentence, what_is_wrong
 from oracle.bounds.permission import contradicting
 from oracle.execution.tracing import trace
 from oracle.isa.forms import Form
-from oracle.isa.legality import Explanation
+from oracle.isa.legality import Explanation, Rule
 from oracle.isa.lookup import FORMS
-from oracle.isa.reasons import Rule
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.program.lane_code import Assign, LaneCode, every
-from oracle.program.ops import accesses_rows, is_producer
 from oracle.program.program import Program
-from oracle.program.steps import is_lane_code
+from oracle.program.steps import accesses_rows, is_lane_code, is_producer
 from runners.protocol import Failure, Images
-from strategies.drafts import Draft, canonical, documented, fits_declarations
+from strategies.instructions import Draft, canonical, documented, fits_declarations
 
 # Rules about spelling and operands: a breach has nothing to do with shape and type.
 _SPELLING = frozenset(
@@ -69,8 +56,7 @@ class Bucket:
 
     kind: Kind
     identity: Identity
-    builds: str = ""
-    """The compilers and levels that have it, as they are told apart; "" where none are compared."""
+    builds: str = ""  # that have it, as they are told apart; "" where none are compared
 
     @classmethod
     def of(cls, kind: Kind, *instructions: str, builds: str = "", **rest: str) -> Bucket:
@@ -160,22 +146,16 @@ class WrongImages:
     """
 
     program: Program
-    images: Images
-    """Before."""
-    actual: Images
-    """After."""
-    expected: Images
-    """After, by the model of the target."""
+    images: Images  # before
+    actual: Images  # after
+    expected: Images  # after, by the model of the target
     target: str
 
     def wrong_in(self, actual: Images) -> NDArray[np.bool_]:
         """Return which of the images are wrong in another run, (count,)."""
+        program, target, expected = self.program, self.target, self.expected
         wrong = np.zeros(len(self.images), bool)
-        wrong[
-            contradicting(
-                self.program, self.images, actual, target=self.target, expected=self.expected
-            )
-        ] = True
+        wrong[contradicting(program, self.images, actual, target=target, expected=expected)] = True
         return wrong
 
     @cached_property
@@ -205,11 +185,7 @@ class WrongImages:
         return scalar, form, behind
 
     def bucket(self, kind: Kind, form: Form | None) -> Bucket:
-        """Return the bucket of these images: what made the first element that differs.
-
-        How values are related depends on what the images hold, and is no part of it. `form` is
-        what the program is about, which is named where nothing else is behind what differs.
-        """
+        """Return the bucket: what made the first element that differs, or else `form`."""
         scalar, producer, behind_code = self._first
         form = producer or form
         outside = any(
@@ -223,8 +199,7 @@ class WrongImages:
         return Bucket.of(kind, name, condition=_OUTSIDE * outside)
 
 
-_LANES = "scalar code"
-"""What is named where a program has no matrix instruction."""
+_LANES = "scalar code"  # what is named where a program has no matrix instruction
 _OUTSIDE = "writes outside of its result"
 
 
@@ -260,10 +235,7 @@ def form_name(form: Form | None) -> str:
 
 
 def bucket_of_difference(kind: Kind, form: Form | None, *, outside: bool = False) -> Bucket:
-    """Return the bucket of an image that came out wrong, after what its program is about.
-
-    `outside`: bytes outside of every result differ.
-    """
+    """Return the bucket of an image that is wrong, `outside`: beside every result, too."""
     return Bucket.of(kind, unit_name(form), condition=_OUTSIDE * outside)
 
 
@@ -312,10 +284,7 @@ def what_was_said(failure: Failure) -> str:
 
 
 def under_a_condition(failure: Failure) -> str:
-    """Return which instruction came under a condition that differs between lanes.
-
-    The runner says so: the last line of the failure's detail is the instruction.
-    """
+    """Return which instruction came under a condition that differs, the last line of the detail."""
     _, _, last = failure.detail.rstrip("\n").rpartition("\n")
     words = (word for word in last.split() if "." in word and not word.startswith("@"))
     opcode = next(words, "")
@@ -337,8 +306,7 @@ def bucket_of_flaky(form: Form | None) -> Bucket:
 class Asked:
     """A compiler at a level that was asked about a finding."""
 
-    version: str
-    """Version with options, such as "V13.5.37"."""
+    version: str  # with options, such as "V13.5.37"
     level: int
     outcome: str = ""
 
@@ -359,10 +327,7 @@ class Asked:
 
 
 def asked_of(case: Case, *runners: str) -> tuple[Asked, ...]:
-    """Return what each compiler did, oldest first; nothing where compilers were not compared.
-
-    Kinds of compilers are such as "ptxas"; without any, all are meant.
-    """
+    """Return what each compiler did, of some kinds ("ptxas") or of all."""
     return tuple(
         Asked(version=one.version, level=int(one.options[2]), outcome=one.outcome)
         for one in case.asked
@@ -371,11 +336,7 @@ def asked_of(case: Case, *runners: str) -> tuple[Asked, ...]:
 
 
 def accused(case: Case) -> str:
-    """Return the instruction of a case that its identity names, or what the case is about.
-
-    Of several that have the name the one is meant that has most of the name's qualifiers. A case
-    may have none: a runner may fail at what moves registers.
-    """
+    """Return the instruction with most of the identity's words, or what a case is about."""
     words = " ".join(case.identity.instructions).replace(",", " ").split()
     named = [
         text
@@ -393,10 +354,7 @@ def accused(case: Case) -> str:
 
 
 def who_has(found: Iterable[Case]) -> str:
-    """Say which compilers have a cause: "only V11.8.89 to V12.4.131 -O1 -O3".
-
-    "every compiler" where all do that were asked, and "" where compilers were not compared.
-    """
+    """Say which compilers have a cause: "only V11.8.89 to V12.4.131 -O1", "every compiler"."""
     cases = list(found)
     asked = [one for case in cases for one in asked_of(case)]
     everybody = list(dict.fromkeys(replace(one, outcome="") for one in asked))
@@ -405,31 +363,24 @@ def who_has(found: Iterable[Case]) -> str:
         return "every compiler" if everybody else ""
     # A divergence is one pass's, which other levels have as well.
     diverged = all(case.kind is Kind.DIVERGENCE for case in cases)
-    named = versions_described if diverged else described
-    return f"only {named([one for one in everybody if one in wrong], everybody)}"
+    members = [one for one in everybody if one in wrong]
+    return f"only {described(members, everybody, levels=not diverged)}"
 
 
 @dataclass(kw_only=True)
 class FamilyState:
     """A finding of a campaign, from the first suspect to its smallest form."""
 
-    bucket: Bucket
-    """What its suspects have in common."""
-    case: Case
-    """What stands for it: the smallest one that there is."""
+    bucket: Bucket  # what its suspects have in common
+    case: Case  # what stands for it: the smallest one that there is
     known: Row | None = None
-    like: Row | None = None
-    """What is known and has its identity, whatever builds have that."""
-    cases: int = 0
-    """Cases drawn so far that belong here."""
+    like: Row | None = None  # known and of its identity, whatever builds have that
+    cases: int = 0  # drawn so far that belong here
     saved: Saved | None = None
     new: bool = False
-    confirmed: bool = False
-    """Whether it was replayed."""
-    finished: bool = False
-    """Whether nothing more is to be done with it."""
-    deaths: int = 0
-    """Workers that died over it."""
+    confirmed: bool = False  # replayed
+    finished: bool = False  # nothing more is to be done with it
+    deaths: int = 0  # workers that died over it
 
     @property
     def kind(self) -> Kind:
@@ -446,8 +397,7 @@ class FamilyState:
 class FindingGroup:
     """Findings of one identity, whichever compilers have it: all of them known, or none."""
 
-    members: tuple[FamilyState, ...]
-    """Those of the worst kind first; never empty."""
+    members: tuple[FamilyState, ...]  # those of the worst kind first; never empty
 
     @property
     def shown(self) -> FamilyState:
@@ -460,14 +410,18 @@ class FindingGroup:
         return self.shown.kind
 
     @property
+    def _who(self) -> str:
+        return who_has(member.case for member in self.members)
+
+    @property
     def title(self) -> str:
         """The line that a person reads."""
-        return sentence(self.shown.case, who=who_has(one.case for one in self.members))
+        return sentence(self.shown.case, who=self._who)
 
     @property
     def what(self) -> str:
         """The title without the kind."""
-        return what_is_wrong(self.shown.case, who=who_has(one.case for one in self.members))
+        return what_is_wrong(self.shown.case, who=self._who)
 
     @property
     def kinds(self) -> Mapping[Kind, int]:
@@ -562,4 +516,4 @@ def finding_row(family: FamilyState) -> dict[str, object]:
 
 def finding_rows(families: Iterable[FamilyState]) -> list[dict[str, object]]:
     """Return families as the summary lists them: those of one cause together, worst first."""
-    return [finding_row(one) for group in finding_groups(families) for one in group.members]
+    return [finding_row(member) for group in finding_groups(families) for member in group.members]

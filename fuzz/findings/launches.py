@@ -31,14 +31,13 @@ from msgspec import Meta, Struct
 from corpus.finding import explain
 from oracle.errors import UsageError
 from oracle.given_files import parse_toml
-from oracle.isa.statements import without_comments
+from oracle.isa.legality import without_comments
 from runners.kernels import Kernel, KernelModule, Launch
 from runners.ptx_text import header
 
 _ALIGNMENT = 256
 """Bytes: what cudaMalloc aligns to (CUDA C++ Programming Guide, Device Memory Accesses)."""
-MOST_BYTES = 64 << 20
-"""Most bytes of an image, and of a buffer."""
+MOST_BYTES = 64 << 20  # most bytes of an image, and of a buffer
 _LARGEST_BLOCK, _LARGEST_GRID = 1024, 1 << 16
 """Threads of a block on every target (CUDA C++ Programming Guide, Technical Specifications), and
 blocks that the simulated device runs at once."""
@@ -60,11 +59,9 @@ class BufferRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     bytes: Annotated[int, Meta(ge=1, le=MOST_BYTES)]
     type: _Type = "b32"
-    """Type of the buffer's elements; for a type `b` both integers and floating-point numbers are
-    drawn."""
+    """Of the elements; for a type `b` both integers and floating-point numbers are drawn."""
     fill: Literal["drawn", "zeros", "count"] = "drawn"
-    below: Annotated[int, Meta(ge=1, le=(1 << 63) - 1)] | None = None
-    """Elements are integers from 0 up to this."""
+    below: Annotated[int, Meta(ge=1, le=(1 << 63) - 1)] | None = None  # integers from 0 up to this
 
 
 class LaunchRows(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,10 +80,8 @@ class Parameter:
 
     name: str
     type: str
-    offset: int
-    """Bytes from the start of all parameters."""
-    size: int
-    """Bytes."""
+    offset: int  # bytes from the start of all parameters
+    size: int  # bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,10 +195,7 @@ def _raw(name: str, type_: str, value: int | float) -> bytes:
 
 
 def parse_launch(data: bytes, name: str) -> LaunchRows:
-    """Return what a launch file says.
-
-    Raises UsageError if it is no TOML, or says something that no launch has.
-    """
+    """Return what a launch file says; UsageError if it says something that no launch has."""
     try:
         return msgspec.convert(parse_toml(data, name), LaunchRows)
     except msgspec.ValidationError as error:
@@ -214,10 +206,7 @@ def parse_launch(data: bytes, name: str) -> LaunchRows:
 
 
 def setup_of(ptx: str, rows: LaunchRows) -> Setup:
-    """Return how a module's entry is launched, where a file says all of it.
-
-    Raises UsageError if something is left out, or does not fit the module.
-    """
+    """Return how a module's entry is launched; UsageError if a file does not say that."""
     entry = entry_of(ptx, rows.entry)
     parameters = parameters_of(ptx, entry)
     stems = {name.partition("+")[0] for name in rows.arguments}

@@ -3,9 +3,8 @@
 A corpus may come from anybody, and its findings and its campaign name assemblers, front ends and
 PTX passes: commands, which are shown, and run only with the user's word. The word is `--trust`,
 the same option given again, or that the same command was given in the same folder on this machine
-before, which is remembered outside of any corpus. A version, such as "13.5", is no command: it
-names one of the assemblers that this machine has anyway, as does the path of one that is found here
-without being named.
+before, which is remembered outside of any corpus. A version, and the path of an assembler that is
+found here anyway, need no word.
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from corpus import Entry, Finding, Kind, Making
-from corpus.entry import EXPECTED, INPUT, MODULE, PROGRAM
-from corpus.finding import RIGHT
+from corpus import Entry, Finding, Kind
+from corpus.finding import EXPECTED, INPUT, MODULE, PROGRAM, RIGHT
 from fuzz.output import typed
 from fuzz.runner import BUILT_IN, RunnerChoice
 from oracle.errors import UsageError
@@ -41,67 +39,44 @@ from runners.processes import quoted
 from runners.toolchains import VERSION, names_program, parted
 from runners.variants import NONE, PLAIN, Variant, parse_variant, split_variant
 
-SINCE = "since when"
-"""What a bisection tells."""
-NOTHING = "none"
-"""In place of a fault or a pass: nothing is planted."""
+SINCE = "since when"  # what a bisection tells
+NOTHING = "none"  # in place of a fault or a pass: nothing is planted
 
 
 class UntrustedError(UsageError):
     """A corpus names a command, and nobody gave his word for it."""
 
 
-def making_of(choice: RunnerChoice) -> Making:
-    """Return what a finding has to remember of a runner."""
-    return Making(
-        runner=choice.name,
-        layout=choice.layout,
-        level=choice.level,
-        assembler="" if choice.assembler is None else choice.assembler.spelled,
-        faults=tuple(choice.faults),
-        ptx_pass=choice.ptx_pass or "",
-        front_end="" if choice.front_end is None else choice.front_end.spelled,
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class ReplayOptions:
     """What findings are to be run with; what is left out is as each finding was made."""
 
-    runner: str | None = None
-    """By its name; None: the finding's."""
+    runner: str | None = None  # by its name; None: the finding's
     target: str | None = None
     ptx_version: str | None = None
     faults: tuple[str, ...] | None = None
     """Names of planted faults; none where it is empty, or `NOTHING` alone."""
-    ptx_pass: str | None = None
-    """A command; `NOTHING`: none."""
-    front_end: str | None = None
-    """What writes the PTX; `NOTHING`: warpfuzz."""
+    ptx_pass: str | None = None  # a command; `NOTHING`: none
+    front_end: str | None = None  # what writes the PTX; `NOTHING`: warpfuzz
     assembler: str | None = None
     variant: str | None = None
     """Its options; those of the finding where neither this nor `assembler` names some."""
     level: int | None = None
-    trust: bool = False
-    """Whether commands and programs that findings name may be run."""
-    model: str | None = None
-    """Path of the model that judges; None: the built-in one of the target."""
+    trust: bool = False  # whether commands and programs that findings name may be run
+    model: str | None = None  # path of the model that judges; None: the built-in one of the target
 
     def choice(self, entry: Entry, *, compiled: bool = True) -> RunnerChoice:
-        """Return the runner for a finding.
+        """Return the runner for a finding, with its own compilers and level if `compiled`.
 
-        With `compiled`, the finding's own compilers and level are taken; others are asked if not.
-        Raises UntrustedError if the finding names a program, and nobody gave his word for it, and
-        UsageError if the finding does not say where it ran, or there is no such fault.
+        UntrustedError: the finding names a program. UsageError: it does not say where it ran.
         """
         made, finding = entry.finding.made, entry.finding
+        target, name = self.target or finding.target, self.runner or made.runner
         if self.model is None and "model file" in finding.details:
             raise UsageError(
                 f"finding {entry.id} was judged by the model {finding.details['model']}, which is "
                 "not built in; give its file with --model"
             )
-        target = self.target or finding.target
-        name = self.runner or made.runner
         if name in ("", "ptxas"):
             raise UsageError(f"finding {entry.id} does not say what found it; choose with --runner")
         if self.runner is None and is_command(name):
@@ -148,10 +123,7 @@ class ReplayOptions:
         return tuple(name for name in faults if by_name(name).place is FaultPlace.PTX)
 
     def chosen(self, entry: Entry, what: Literal["ptx_pass", "front_end"]) -> str | None:
-        """Return the PTX pass for a finding, or what writes its PTX.
-
-        Raises UntrustedError if it is a program that only the finding names.
-        """
+        """Return the PTX pass for a finding, or what writes its PTX, if that is trusted."""
         given, made = getattr(self, what), getattr(entry.finding.made, what)
         if given is not None:
             return None if given == NOTHING else str(given)
@@ -160,18 +132,12 @@ class ReplayOptions:
         return made or None
 
     def compilers(self, entry: Entry, named: str | None, *, runs: bool) -> Selected:
-        """Return the compilers that a bisection asks.
+        """Return the compilers that a bisection asks; `runs`: the finding is of what ran.
 
-        Raises UntrustedError if the finding names a program, and nobody gave his word for it, and
+        `named` is as `runners.compilers.select` takes it. None: versions of the front end that
+        wrote the PTX, or the one that is given; those that are here where there is none. Raises
+        UntrustedError if the finding names a program, and nobody gave his word for it, and
         UsageError if one is not here, or no compiler has a part in the finding.
-
-        Parameters
-        ----------
-        named
-            As `runners.compilers.select` takes it. None: versions of the front end that wrote the
-            PTX, or the one that is given; those that are here where there is none.
-        runs
-            Whether the finding is of what ran.
         """
         front_end = self.chosen(entry, "front_end")
         if named is None and front_end is None:
@@ -181,9 +147,8 @@ class ReplayOptions:
             if runs and device == "sim" and not made.assembler:
                 raise UsageError(
                     f"finding {entry.id} came out on the simulated device, which runs the PTX "
-                    "itself: no compiler made its code, so there is none to bisect; give --runner "
-                    "cuda on a machine with a GPU, or name a compiler that writes PTX with "
-                    "--front-end"
+                    "itself: there is no compiler to bisect; give --runner cuda on a machine with "
+                    "a GPU, or name a compiler that writes PTX with --front-end"
                 )
         if named is not None or front_end is None:
             given = variant_of(entry.finding) if self.variant is None else None
@@ -220,14 +185,6 @@ def replay_options(options: object) -> ReplayOptions:
     return ReplayOptions(**{**given, "faults": given["faults"] or None})
 
 
-def _passed(made: Making) -> list[str]:
-    words = ["--runner", made.runner] if made.runner and is_command(made.runner) else []
-    words += ["--ptx-pass", made.ptx_pass] if made.ptx_pass else []
-    if made.front_end and names_program(made.front_end):
-        words += ["--front-end", made.front_end]
-    return words
-
-
 def is_value_finding(entry: Entry) -> bool:
     """Whether a finding has a program and an image, so that a runner can replay it."""
     return PROGRAM in entry.finding.files and INPUT in entry.finding.files
@@ -245,10 +202,7 @@ def is_runnable(entry: Entry) -> bool:
 
 
 def lacks_images(entry: Entry) -> bool:
-    """Whether a finding is of what a program did, and has nothing that it could run on.
-
-    What a compiler says of its module tells nothing of that.
-    """
+    """Whether a finding is of what a program did, and has nothing that it could run on."""
     of_results = (Kind.DEVIATION, Kind.LAUNCH_FAILURE, Kind.DIVERGENCE, Kind.VIOLATION)
     return entry.finding.kind in of_results and not is_runnable(entry)
 
@@ -256,21 +210,24 @@ def lacks_images(entry: Entry) -> bool:
 def commands_of(entry: Entry, *, sent: bool = False) -> list[tuple[str, str]]:
     """Return the commands that a page of a finding names, each with what it does.
 
-    They name its folder; or its id, on a page that is `sent` to others. The programs that it was
-    made with are named in them: who runs them has read them.
+    They name its folder; or its id, on a page that is `sent` to others.
     """
     path, made = entry.id if sent else entry.path, entry.finding.made
     found = [("without warpfuzz", typed(("warpfuzz", "repro", path)))]
     if lacks_images(entry):
         return found
-    again = ["warpfuzz", "replay", path, *_passed(made)]
+    passed = ["--runner", made.runner] if made.runner and is_command(made.runner) else []
+    passed += ["--ptx-pass", made.ptx_pass] if made.ptx_pass else []
+    if made.front_end and names_program(made.front_end):
+        passed += ["--front-end", made.front_end]
+    again = ["warpfuzz", "replay", path, *passed]
     if made.assembler and not _is_version(made.assembler):
         again += ["--assembler", made.assembler]
     if "model file" in entry.finding.details:
         again += ["--model", str(entry.finding.details["model file"])]
     # Others than a GPU run PTX: no ptxas has to do with what came out there.
     if made.runner in ("", "ptxas", "cuda") or made.front_end or made.assembler:
-        found.insert(0, (SINCE, typed(("warpfuzz", "bisect", path, *_passed(made)))))
+        found.insert(0, (SINCE, typed(("warpfuzz", "bisect", path, *passed))))
     return [("run it again", typed(again)), *found]
 
 
@@ -279,10 +236,7 @@ def _is_version(command: str) -> bool:
 
 
 def remember(*commands: str | None) -> None:
-    """Keep that the user gave these commands here; a cache that cannot be written is none.
-
-    What is built in, or a version, is no command.
-    """
+    """Keep that the user gave these commands here (built-in names and versions are none)."""
     for command in filter(None, commands):
         if command in (NOTHING, *BUILT_IN) or _is_version(command):
             continue
@@ -293,11 +247,7 @@ def remember(*commands: str | None) -> None:
 
 
 def check_trusted(command: str, *, option: str, named_by: str, trust: bool) -> None:
-    """Check that a command of a corpus may be run.
-
-    `option` is what it is for, as a person types it: "--assembler". Raises UntrustedError if it
-    may not; the command is shown.
-    """
+    """Check that a command of a corpus may be run for an option; UntrustedError, which shows it."""
     if trust or _is_version(command) or _mark(command).exists():
         return
     if option == "--assembler" and is_discovered(split_variant(command)[0]):

@@ -1,437 +1,435 @@
-"""Runs one image, or one stored finding, again.
+"""Runs stored findings again, with one compiler, or with one against another.
 
-An `Attempt` is one run on an image, with all its bytes. A `Rerun` is what one run of any stored
-finding showed, and an `Answer` what several did.
+A `Replayed` is what became of a finding, whatever it is of: a module that assemblers judge, a
+program on an image, or a case that a person wrote. The record that ships is asked always in the
+same way, so that its answers can be compared (`ask`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import time
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
+from typing import Any, TypeVar, cast
 
-import numpy as np
-from numpy.typing import NDArray
+import msgspec
 
-from corpus import Kind
-from corpus.finding import WRONG_RESULT
-from fuzz.findings.verdicts import judge, worst_of
-from fuzz.reducer import Reducer, indented
-from fuzz.runner import UnsupportedError, kind_of_failure
-from oracle.bounds.permission import contradicting
-from oracle.errors import DeviceLostError, InfrastructureError
-from oracle.execution.execution import execute
-from oracle.isa.targets import Module
-from oracle.program.places import Buffer
-from oracle.program.program import Program
-from runners.emission import emit_single
-from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, Images, Runner
-from runners.ptx_text import kernel_texts
-from runners.simulated import SimulatedDevice, SimulatedTrap
+from corpus import Entry, Finding, Kind
+from corpus.finding import EXPECTED, INPUT, MODULE, PROGRAM
+from corpus.known import Answers
+from fuzz.findings.case import subject_for, subject_of
+from fuzz.findings.making import ReplayOptions, is_by_hand, is_runnable, lacks_images
+from fuzz.findings.verdicts import (
+    Answer,
+    Basis,
+    CannotBeAskedError,
+    Rerun,
+    asked,
+    kind_of,
+    probe,
+    smallest_kernel,
+    worst_of,
+)
+from fuzz.runner import OpenRunner, opened, rewriters
+from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
+from oracle.isa.legality import Verdict, explain
+from oracle.isa.targets import PtxVersion, parse_target, parse_version
+from runners.assemblers.assembler import Assembler
+from runners.assemblers.judging import judge_module
+from runners.compilers import discover_assemblers, find_assembler
+from runners.protocol import ClosedAtTheEnd, Failure
+from runners.ptx_pass import Rewriter
+from runners.ptx_text import with_header
+from runners.variants import PLAIN, split_variant
 
-_JUDGED_COPIES = 16
-"""Different results of one launch whose verdicts are asked for; bounds cost more than the model."""
-_COPIED_BYTES = 1 << 28
-"""Most bytes of all copies of an image that are run at once; the oracle takes several times that.
-Images have 1 MiB at most (2026-11), and `fuzz.checks.examining` runs 256 copies."""
-REPLAYS = 3
-"""Times that something is run again before it is called a finding."""
-COPIES = 256
-"""Warps of a launch in which something is run that does not fail alone: more than a device has
-multiprocessors (132 on an H200)."""
-_LAUNCHES = 10
-"""Launches over which runs are spread, at least: a compiler that is asked anew may err, too."""
-_AT_ONCE = 4096
-"""Most runs of one launch, in which each has a warp or a grid of its own."""
-_HANG_REPLAYS = 1
-"""How often a case that hangs is run again: each costs the whole deadline and a new process."""
-NO_PROGRAM = Program(buffers=(Buffer(name="image", space="global", size=16),), steps=())
-"""Stands for the program of a kernel that a person wrote."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Subject:
-    """What is run: a program in a module of its own, or beside other kernels, and an image."""
-
-    module: KernelModule
-    program: Program
-    image: NDArray[np.uint8]
-    """uint8 (image_bytes,)."""
-    copies: int = 1
-    """Warps that work on copies of the image in one launch; what fails only in some places of a
-    device needs more than one."""
-    told: tuple[NDArray[np.uint8], Kind] | None = None
-    """What must come out of a kernel that a person wrote, (image_bytes,), and what all else is
-    called; None where the oracle says that of the program."""
-
-    @property
-    def others(self) -> tuple[str, ...]:
-        """Names of the other kernels in the module: of what is right without them."""
-        _, texts = kernel_texts(self.module.ptx)
-        return tuple(name for name in texts if name != self.module.kernels[0].entry)
-
-    @property
-    def images(self) -> Images:
-        """The image as often as it is run at once."""
-        return np.repeat(self.image[None], self.copies, axis=0)
+_Made = TypeVar("_Made")
+EXPANSION = "expansion"
+"""The failure of a note about machine instructions: they are others than before."""
+STAND_IN = "sm_80"
+"""Known to every ptxas from 11.0 to 13.5, with every form that is not newer than its PTX ISA."""
+_WORDS = {
+    "accepted": "accepted",
+    "rejected": "rejected",
+    "internal": "internal error",
+    "crashed": "crash",
+    "hung": "hang",
+    "unreadable": "unreadable",
+}
+"""What the record calls an outcome, by the label of a run."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Attempt:
-    """One run of a subject."""
+class ReplayStatus(StrEnum):
+    """What a new assembler does about a finding, beside the newest that was asked before."""
 
-    kind: Kind | None
-    """None if every copy is what the model says."""
-    actual: Images | None = None
-    """uint8 (copies, image_bytes); None if the runner failed."""
-    expected: NDArray[np.uint8] | None = None
-    """uint8 (image_bytes,), what the model says of every copy; None if the runner failed."""
-    sms: tuple[int, ...] = ()
-    """Multiprocessors on which copies differed."""
-    failed: int
-    """Copies that differed; all of them if the runner failed."""
-    kinds: Mapping[bytes, Kind | None] = field(default_factory=dict)
-    """Verdicts of different results, by their bytes, for as many as were judged."""
-    failure: Failure | None = None
-    compiled: Compiled | None = None
-
-    def like(self, other: Attempt) -> bool:
-        """Whether another run gave the same, bit for bit where there are bits."""
-        if self.actual is None or other.actual is None:
-            return self.kind is other.kind and self.actual is other.actual
-        return self.kind is other.kind and np.array_equal(self.actual, other.actual)
+    MENDED = "mended"  # right, and it was wrong with the compiler before
+    KEPT = "kept"  # as with the compiler before
+    CHANGED = "changed"  # wrong, and otherwise than with the compiler before
 
 
-def attempt(runner: Runner, subject: Subject) -> Attempt:
-    """Run a subject once.
+def words_of(answer: Answer) -> str | None:
+    """Return an answer as the record has it: "crash"; None if there is none, or several."""
+    return _WORDS.get(answer.label)
 
-    Raises DeviceLostError or InfrastructureError if the device is gone, or the runner cannot run it
-    at all.
+
+def ask(assembler: Assembler, entry: Entry) -> Answer:
+    """Assemble a finding's module at -O3, as all versions of the record were asked."""
+    question = ModuleProbe(entry, stand_in=STAND_IN)
+    return asked(lambda _: Counter([question.ask([(assembler, None)])]), times=1)
+
+
+def is_expansion(entry: Entry) -> bool:
+    """Whether a stored case is a note of a changed expansion."""
+    finding = entry.finding
+    return finding.identity.failure == EXPANSION and {MODULE, PROGRAM} <= finding.files.keys()
+
+
+Asker = tuple[Assembler, int | None]  # an assembler and a level, None for its default
+
+
+class ModuleProbe:
+    """Whether assemblers accept a finding's module.
+
+    An assembler that does not know the module's `.version` is asked in the highest one that it
+    knows, where the ISA says the same of the instructions there; a refused `.version` would say
+    nothing of them. `target` and `version` stand in place of the finding's; a version that is
+    given is asked for as it is. Where an assembler does not know the finding's target, `stand_in`
+    is asked for. Raises UsageError if the finding has no module, or there is no such target or
+    version, and CannotBeAskedError if it is of what ran.
     """
-    compiled = runner.compile(subject.module)
-    if isinstance(compiled, Failure):
-        return Attempt(kind=kind_of_failure(compiled), failure=compiled, failed=subject.copies)
-    images = subject.images
-    ran = runner.run(compiled, images)
-    if isinstance(ran, Failure):
-        return Attempt(
-            kind=kind_of_failure(ran), failure=ran, failed=subject.copies, compiled=compiled
-        )
-    program, target = subject.program, compiled.oracle_target
-    if subject.told is None:
-        expected = execute(program, subject.image[None], target=target).images
-    else:
-        expected = subject.told[0][None]
-    wrong = (ran.images != expected).any(axis=1)
-    # In the order of their bytes; sorting by columns takes 0.1 s.
-    different = [*map(_image, sorted({one.tobytes() for one in ran.images[wrong]}))]
-    judged = different[:_JUDGED_COPIES]
-    verdicts: Sequence[Kind | None] = ()
-    if subject.told is not None:
-        verdicts = [subject.told[1]] * len(judged)
-    elif judged:
-        inputs, should = (np.repeat(one, len(judged), axis=0) for one in (images[:1], expected))
-        verdicts = judge(program, inputs, np.stack(judged), target=target, expected=should)
-    if None in verdicts:  # by the bounds alone: the model has no figures of the compiler
-        some = np.flatnonzero(wrong)
-        should = np.repeat(expected, len(some), axis=0)
-        bad = contradicting(program, images[some], ran.images[some], target=target, expected=should)
-        wrong[np.delete(some, bad)] = False
-    return Attempt(
-        kind=worst_of(verdicts),
-        actual=ran.images,
-        expected=expected[0],
-        sms=tuple(np.unique(ran.sms[wrong]).tolist()),
-        failed=int(wrong.sum()),
-        kinds={one.tobytes(): kind for one, kind in zip(judged, verdicts, strict=True)},
-        compiled=compiled,
-    )
 
-
-def _image(data: bytes) -> NDArray[np.uint8]:
-    return np.frombuffer(data, np.uint8)
-
-
-def most_copies(program: Program) -> int:
-    """Return how many copies of an image of a program may be run at once."""
-    return max(1, _COPIED_BYTES // (program.image_bytes + program.shared_bytes))
-
-
-KERNEL_SECONDS = 10.0
-"""Time for the text of one kernel: of 20 lines it takes 100 tries, of 20 ms to 50 ms each on the
-simulated device (2026-11-28)."""
-
-
-def smallest_kernel(
-    runner: Runner, subject: Subject, kind: Kind, *, seconds: float = KERNEL_SECONDS
-) -> str | None:
-    """Return the PTX of a subject's smallest kernel if it shows the same kind.
-
-    It is `emit_single`'s, made smaller as far as the simulated device still leaves with it what
-    the oracle expects of the program, wherever it runs and whatever nobody wrote: so it is the
-    runner that is wrong, and not the kernel. None where even that of the program does not show it,
-    where other kernels or several copies are needed, and where the runner cannot run it by design:
-    it has a launch of its own, which not every command takes. Otherwise raises as `attempt`. After
-    so many seconds what was reached is returned.
-    """
-    if subject.others or subject.copies > 1 or kind.failure != WRONG_RESULT:
-        return None
-    named = Module.named(subject.module.target, subject.module.version)
-    module = emit_single(subject.program, module=named)
-
-    def tried(ptx: str) -> Attempt | None:
-        try:
-            return attempt(runner, replace(subject, module=replace(module, ptx=ptx)))
-        except UnsupportedError:
-            return None
-
-    seen = tried(module.ptx)
-    if seen is None or seen.kind is not kind:
-        return None
-    if seen.compiled is None or seen.expected is None:
-        return module.ptx
-    kernel, expected = module.kernels[0], seen.expected
-    assert kernel.launch is not None
-    launch = kernel.launch
-    # "sm_90" of "sm_90@13.0"
-    target = seen.compiled.architecture
-    devices = [SimulatedDevice(target, otherwise=other) for other in (False, True)]
-
-    def holds(ptx: str) -> bool:
-        try:
-            left = (
-                device.load(ptx).launch_grid(kernel.entry, subject.image, launch).image
-                for device in devices
+    def __init__(
+        self,
+        entry: Entry,
+        *,
+        target: str | None = None,
+        version: str | None = None,
+        rewriters: Sequence[Rewriter] = (),
+        stand_in: str | None = None,
+    ) -> None:
+        finding = entry.finding
+        if MODULE not in finding.files:
+            raise UsageError(
+                f"finding {entry.id} has no {MODULE} that a compiler could be given; import it "
+                "with one"
             )
-            right = all(np.array_equal(image, expected) for image in left)
-        except SimulatedTrap:
+        if lacks_images(entry):
+            raise CannotBeAskedError(
+                f"finding {entry.id} is a {finding.kind}, which shows where its module runs, "
+                f"and there is nothing that it could run on; import it with {INPUT} and {EXPECTED}"
+            )
+        self._finding = msgspec.structs.replace(
+            finding,
+            target=parse_target(target).name if target else finding.target,
+            ptx_version=version or finding.ptx_version,
+        )
+        self._own, self._fixed = parse_version(self._finding.ptx_version), version is not None
+        self._ptx = entry.read(MODULE).decode(errors="replace")
+        self._rewriters, self._stand_in = rewriters, stand_in
+
+    def module_for(self, assemblers: Sequence[Assembler]) -> tuple[str, PtxVersion]:
+        """Return the .target and .version in which some assemblers are asked."""
+        finding, version = self._finding, self._own
+        if not self._fixed:
+            version = min([version, *(one.highest_version for one in assemblers)])
+        for target in filter(None, (finding.target, self._stand_in)):
+            refusing = [one for one in assemblers if not one.accepts(version, target)]
+            if refusing:
+                continue
+            for one in assemblers:
+                if said := one.refusal(target, target):
+                    raise CannotBeAskedError(f"{one} does not take its options: {said}")
+            if target != self._stand_in and self._expected(target, version) is not self._expected(
+                target, self._own
+            ):
+                raise CannotBeAskedError(
+                    f"with .version {version}, the highest that is known, the ISA says something "
+                    f"else of finding {finding.id} than with {self._own}, so that nothing is learnt"
+                )
+            return target, version
+        raise CannotBeAskedError(
+            f"{refusing[0]} takes no module with .version {version} and .target "
+            f"{finding.target}, so that it cannot be asked about finding {finding.id}; choose "
+            "another --target"
+        )
+
+    def _expected(self, target: str, version: PtxVersion) -> bool | None:
+        """Return whether the ISA, as the oracle knows it now, has the instructions; None: open."""
+        verdicts = {
+            explain(text, target=target, ptx_version=str(version)).verdict
+            for text in self._finding.instructions
+        }
+        if Verdict.ILLEGAL in verdicts:
             return False
-        again = tried(ptx) if right else None
-        return again is not None and again.kind is kind
+        return None if verdicts & {Verdict.UNDEFINED, Verdict.NOT_JUDGED} else True
 
-    reducer = Reducer(holds, module.ptx, end=time.monotonic() + seconds)
-    reducer.reduce()
-    return module.ptx if reducer.tries == 0 else indented(reducer.text)
+    def ask(self, askers: Sequence[Asker], *, among: Sequence[Assembler] = ()) -> Rerun:
+        """Assemble once with each assembler at a level; CannotBeAskedError if one cannot be asked.
 
-
-def replays_of(kind: Kind) -> int:
-    """Return how often something of this kind is run again."""
-    return _HANG_REPLAYS if kind is Kind.HANG else REPLAYS
-
-
-def conclusion(attempts: Sequence[Attempt]) -> Kind | None:
-    """Return what several runs of one subject say together; FLAKY if they are not alike."""
-    first = attempts[0]
-    return first.kind if all(first.like(other) for other in attempts[1:]) else Kind.FLAKY
-
-
-class Basis(StrEnum):
-    """How much an answer says."""
-
-    COMPARED = "compared"
-    """The code ran, and every byte of the image was compared with what is expected."""
-    JUDGED = "accepted or rejected"
-    """A compiler accepted or rejected it: there is nothing to compare that with."""
-    FAILED = "not compiled or not run to the end"
-    """It should have been compared, and was not."""
-    NOT_ASKED = "could not be asked"
-
-
-def by_way(count: Callable[[Basis], int]) -> dict[Basis, int]:
-    """Return how many answers there are of each way; what failed only where something did."""
-    counts = {way: count(way) for way in Basis}
-    return {way: some for way, some in counts.items() if some or way is not Basis.FAILED}
-
-
-class CannotBeAskedError(InfrastructureError):
-    """Nothing can be learnt of a finding in this way: the target is not known there, say."""
+        `among`: more assemblers that have to know the module's `.version`.
+        """
+        everybody = list(dict.fromkeys([*(one for one, _ in askers), *among]))
+        target, version = self.module_for(everybody)
+        text = with_header(self._ptx, target=target, version=version)
+        for rewriter in self._rewriters:
+            rewritten = rewriter(text)
+            if isinstance(rewritten, Failure):
+                raise InfrastructureError(f"finding {self._finding.id}: {rewritten.message}")
+            text = rewritten
+        verdicts = [judge_module(one, text, target=target, level=level) for one, level in askers]
+        for (assembler, _), verdict in zip(askers, verdicts, strict=True):
+            if assembler.variant.asks_too_much("\n".join(verdict.messages)):
+                raise CannotBeAskedError(f"{assembler.named}: {verdict.messages[0]}")
+        seen, was = [verdict.outcome for verdict in verdicts], self._finding.kind
+        expected = self._expected(target, version)
+        kinds = [kind_of(expected, one) for one in seen]
+        same = was in kinds or (was is Kind.DIFFER and len(set(seen)) > 1)
+        return Rerun(
+            label=", ".join(outcome.name.lower() for outcome in seen),
+            kind=was if same else worst_of(kinds),
+            way=Basis.JUDGED,
+            message="\n".join(verdicts[0].messages) or verdicts[0].ending,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rerun:
-    """What one run showed."""
+class Replayed:
+    """What became of one finding."""
 
-    label: str
-    """Equal for results that are the same: "accepted", "match", "violation 3f2a91c0"."""
-    kind: Kind | None
-    """What a finding of it is called; None where it is as the ISA says."""
-    way: Basis = Basis.COMPARED
-    message: str = field(default="", compare=False)
-    """What the tool said, or what differs."""
-    copies: int = field(default=1, compare=False)
-    """Executions of one run: warps that worked on copies of the image in company."""
-
-
-def probe(runner: Runner, subject: Subject, most: int = 1) -> Counter[Rerun]:
-    """Run a subject up to so many times at once.
-
-    Each copy of the image is a run, but where the finding needs copies in company: then all of
-    a launch are one. Raises CannotBeAskedError if the runner cannot run it by design, and
-    DeviceLostError if there is no device any more.
-    """
-    alone = subject.copies == 1
-    if alone:
-        most = min(most, _AT_ONCE, most_copies(subject.program))
-        subject = replace(subject, copies=most)
-    copies = 1 if alone else subject.copies
-    try:
-        seen = attempt(runner, subject)
-    except DeviceLostError:
-        raise
-    except InfrastructureError as error:
-        raise CannotBeAskedError(str(error)) from error
-    right = Rerun(label="match", kind=None, copies=copies)
-    if seen.kind is None:
-        return Counter({right: subject.copies // copies})
-    kind, expected = seen.kind, seen.expected
-    if seen.actual is None or expected is None:
-        said = str(seen.failure)
-        return Counter(
-            [Rerun(label=kind, kind=kind, way=Basis.FAILED, message=said, copies=copies)]
-        )
-    wrong = seen.actual[(seen.actual != expected).any(axis=1)]
-    if not alone:
-        every = b"".join(sorted({one.tobytes() for one in wrong}))
-        return Counter([Rerun(label=f"{kind} {_digest(every)}", kind=kind, copies=copies)])
-    found = Counter({right: subject.copies - len(wrong)})
-    for image in wrong:
-        data = image.tobytes()
-        own = seen.kinds.get(data, kind)
-        label = f"{own} {_digest(data) if data in seen.kinds else 'and others'}"
-        said = _described(expected, image) if subject.told is not None else ""
-        found[right if own is None else Rerun(label=label, kind=own, message=said)] += 1
-    return +found
-
-
-def _digest(data: bytes) -> str:
-    """Return what tells results apart in a table."""
-    return hashlib.sha256(data).hexdigest()[:8]
-
-
-def _described(expected: NDArray[np.uint8], actual: NDArray[np.uint8]) -> str:
-    first, *others = np.flatnonzero(expected != actual).tolist()
-    return (
-        f"{f'{len(others) + 1} bytes differ' if others else '1 byte differs'}; byte {first}: "
-        f"expected 0x{expected[first]:02x}, actual 0x{actual[first]:02x}"
-    )
-
-
-@dataclass(kw_only=True)
-class Answer:
-    """What several runs of one finding showed, with one compiler on one device."""
-
-    samples: Counter[Rerun] = field(default_factory=Counter)
-    """Empty where nothing could be asked."""
-    reason: str = ""
-    """Why nothing could be asked."""
+    entry: Entry
+    now: Answer
+    before: Answer | None = None  # with the baseline, if there is one
+    baseline: str | None = None
+    where: dict[str, object]
+    """What it ran with, for the JSON row: runner, device and options, or assemblers and levels."""
+    recorded: str = ""  # what the versions of the record said of it; "" where none was asked
+    standing: ReplayStatus | None = None
+    """What has become of the newest of these answers; None without one."""
+    error: WarpfuzzError | None = None  # why it could not be run
+    kernel: str | None = None
+    """The smallest kernel that shows it; None where none does, or none was asked for."""
 
     @property
-    def known(self) -> bool:
-        """Whether it could be asked."""
-        return bool(self.samples)
+    def finding(self) -> Finding:
+        """The description."""
+        return self.entry.finding
 
     @property
-    def way(self) -> Basis:
-        """How much the fullest of its runs says."""
-        ways = {sample.way for sample in self.samples} or {Basis.NOT_ASKED}
-        return next(way for way in Basis if way in ways)
-
-    @property
-    def flaky(self) -> bool:
-        """Whether its runs were not alike."""
-        return len(self.samples) > 1
-
-    @property
-    def bad(self) -> bool:
-        """Whether any of its runs disagreed with the ISA."""
-        return self.failed > 0
-
-    @property
-    def kind(self) -> Kind | None:
-        """What a finding of it is called; None where it is as the ISA says every time."""
-        if self.flaky:
-            return Kind.FLAKY
-        return next((sample.kind for sample in self.samples), None)
-
-    @property
-    def runs(self) -> int:
-        """Number of runs."""
-        return self.samples.total()
-
-    @property
-    def executions(self) -> int:
-        """Executions in all runs."""
-        return sum(sample.copies * count for sample, count in self.samples.items())
-
-    @property
-    def failed(self) -> int:
-        """Number of runs that disagreed with the ISA."""
-        return sum(count for sample, count in self.samples.items() if sample.kind is not None)
-
-    @property
-    def label(self) -> str:
-        """What it did, in words."""
-        if self.flaky:
-            return f"flaky ({self.failed} of {self.runs} bad)"
-        return next((one.label for one in self.samples), Basis.NOT_ASKED.value)
+    def verdict(self) -> str:
+        """What became of it, as `Answer.verdict` says, or "note"."""
+        return "note" if is_expansion(self.entry) else self.now.verdict(self.finding.kind)
 
     @property
     def message(self) -> str:
         """What the tool said, or what differs; why nothing could be asked."""
-        bad_first = sorted(self.samples, key=lambda sample: sample.kind is None)
-        return next((sample.message for sample in bad_first if sample.message), self.reason)
+        return self.now.message
 
     @property
-    def counts(self) -> dict[str, int]:
-        """How often each result came out, by its label."""
-        counted: Counter[str] = Counter()
-        for sample, count in self.samples.items():
-            counted[sample.label] += count
-        return dict(counted)
+    def way(self) -> Basis:
+        """How it was judged: compared, or less; with a baseline, the weaker of the two."""
+        ways = [one.way for one in (self.now, self.before) if one is not None]
+        return max(ways, key=list(Basis).index)
 
-    def same(self, other: Answer) -> bool:
-        """Whether two compilers do the same; of what is flaky, whether it is ever bad."""
-        if self.known and other.known and (self.flaky or other.flaky):
-            return self.bad == other.bad
-        return self.label == other.label
+    @property
+    def answered(self) -> bool:
+        """Whether what was asked for is known: a module judged, or images compared."""
+        if is_expansion(self.entry):
+            return False
+        asked_for = Basis.COMPARED if is_runnable(self.entry) else Basis.JUDGED
+        # A program that still fails before anything can be compared is an answer, too.
+        return self.way is asked_for or (self.way in (Basis.JUDGED, Basis.FAILED) and self.now.bad)
 
-    def verdict(self, was: Kind) -> str:
-        """Say what became of a finding of this kind.
+    @property
+    def counts(self) -> bool:
+        """Whether it is something to report: it disagrees, or comes out otherwise than before."""
+        if not self.now.known or is_expansion(self.entry):
+            return False
+        if self.before is None:
+            return self.verdict != "gone"
+        return self.before.known and not self.now.same(self.before)
 
-        It is "reproduced", "changed" (into another kind), "flaky", "gone" or "could not be asked".
-        """
-        if not self.known:
-            return Basis.NOT_ASKED.value
-        if self.kind is None:
-            return "gone"
-        # What was not the same every time need not be so in a few runs.
-        if self.kind is was or was is Kind.FLAKY:
-            return "reproduced"
-        return "flaky" if self.kind is Kind.FLAKY else "changed"
+    def row(self) -> dict[str, object]:
+        """Return the row as a JSON object says it, but for what is known."""
+        finding, now = self.finding, self.now
+        row: dict[str, object] = {
+            "id": finding.id,
+            "family": finding.identity.text,
+            "kind": finding.kind.value,
+            "verdict": self.verdict,
+            "path": str(self.entry.path),
+            "way": self.way.value,
+            "outcomes": now.counts,
+            "runs": now.runs,
+            "failed": now.failed,
+            "executions": now.executions,
+            **self.where,
+            "message": now.message,
+            "counts": self.counts,
+        }
+        if self.before is not None:
+            before = self.before.verdict(finding.kind)
+            row |= {"baseline": self.baseline, "baseline_verdict": before, "regressed": self.counts}
+        if self.standing is not None:
+            row |= {"recorded": self.recorded, "standing": self.standing.value}
+        return row
 
 
-def asked(
-    sample: Callable[[int], Counter[Rerun] | None], *, times: int, into: Answer | None = None
-) -> Answer:
-    """Ask some times, and return the answer.
+class Replays(ClosedAtTheEnd):
+    """Replays findings with options, and against a baseline if there is one.
 
-    `sample` asks up to so many times at once, and at least once; it gives None, or raises
-    `CannotBeAskedError`, where nothing can be learnt.
+    A runner that several findings need is opened once; what is missing is asked for once.
+    `baseline` is another compiler, or "none": without faults and passes. `kernels` asks for the
+    smallest kernel of each finding, too.
     """
-    answer = Answer() if into is None else into
-    left = times
-    while left > 0:
+
+    def __init__(
+        self,
+        options: ReplayOptions,
+        *,
+        baseline: str | None = None,
+        answers: Answers | None = None,
+        kernels: bool = False,
+    ) -> None:
+        self._baseline, self._answers, self._kernels = baseline, answers, kernels
+        self._ways = [options, *([] if baseline is None else [options.baseline(baseline)])]
+        self._stack = ExitStack()
+        self._made: dict[object, object] = {}
+        """Runners by their choice, and assemblers by their name; or why there is none."""
+
+    def close(self) -> None:
+        """Close the runners."""
+        self._stack.close()
+
+    def replay(self, entry: Entry, *, times: int) -> Replayed:
+        """Replay a finding; the row tells what keeps it from being run. DeviceLostError."""
+        if is_expansion(entry):
+            # It is no disagreement: nothing can be gone or still be.
+            said = f"`warpfuzz bisect {entry.id}` asks compilers for the expansion again"
+            return Replayed(entry=entry, now=Answer(reason=said), where={})
+        error: WarpfuzzError | None = None
         try:
-            some = sample(min(left, max(1, times // _LAUNCHES)))
-        except CannotBeAskedError as error:
-            answer.reason = str(error)
-            break
-        if some is None:
-            break
-        answer.samples.update(some)
-        left -= some.total()
-    return answer
+            answers, row = (self._program if is_runnable(entry) else self._module)(entry, times)
+            if unknown := [answer.reason for answer in answers if not answer.known]:
+                error = CannotBeAskedError(unknown[0])
+            now, before = (*answers, None)[:2]
+            assert now is not None
+            return Replayed(
+                entry=entry, now=now, before=before, error=error, baseline=self._baseline, **row
+            )
+        except DeviceLostError:
+            raise
+        except WarpfuzzError as its:
+            error = its
+        except OSError as its:
+            error = UsageError(str(its))
+        except Exception as its:  # one finding of a stranger's ends no other's replay
+            error = InfrastructureError(
+                f"{entry.path} cannot be replayed ({type(its).__name__}: {its!s:.300}); mend "
+                "or remove it, or report this"
+            )
+        return Replayed(entry=entry, now=Answer(reason=str(error)), where={}, error=error)
+
+    def _program(self, entry: Entry, times: int) -> tuple[list[Answer], dict[str, Any]]:
+        """Return the answers about what runs, and more fields of a row."""
+        opened_: list[OpenRunner] = []
+        answers = []
+        for options in self._ways:
+            choice = options.choice(entry)
+            # A GPU takes its time to say that it is not there.
+            ready = self._once(choice, lambda c=choice: self._stack.enter_context(opened(c)))  # type: ignore[misc]
+            subject = subject_for(entry, target=ready.target, version=ready.ptx_version)
+            answers.append(asked(partial(probe, ready.runner, subject), times=times))
+            opened_.append(ready)
+        ready, kind = opened_[0], answers[0].kind
+        row: dict[str, Any] = {
+            "where": {
+                "runner": ready.choice.name, "device": ready.device, "options": ready.choice.options
+            }
+        }  # fmt: skip
+        if self._kernels and kind is not None and not is_by_hand(entry):
+            row["kernel"] = smallest_kernel(ready.runner, subject_of(entry), kind)
+        return answers, row
+
+    def _once(self, key: object, make: Callable[[], _Made]) -> _Made:
+        """Return what was made before: what is missing is missing for every finding."""
+        if key not in self._made:
+            try:
+                self._made[key] = make()
+            except WarpfuzzError as error:
+                self._made[key] = error
+        if isinstance(found := self._made[key], WarpfuzzError):
+            raise found
+        return cast(_Made, found)
+
+    def _module(self, entry: Entry, times: int) -> tuple[list[Answer], dict[str, Any]]:
+        """Return the answers about a module that is judged, and more fields of a row."""
+        told = None if self._answers is None else self._answers.of(entry.id)
+        ways = []
+        for options in self._ways:
+            question = ModuleProbe(
+                entry,
+                target=options.target,
+                version=options.ptx_version,
+                rewriters=rewriters(options.planted(entry), options.chosen(entry, "ptx_pass")),
+                stand_in=STAND_IN if told else None,
+            )
+            ways.append((question, self._askers(entry.finding, options)))
+        among = [one for _, askers in ways for one, _ in askers] if len(ways) > 1 else []
+        (question, askers), *_ = ways
+        answers = [
+            asked(
+                lambda _, ask=one.ask, who=who: Counter([ask(who, among=among)]),  # type: ignore[misc]
+                times=times,
+            )
+            for one, who in ways
+        ]
+        now = answers[0]
+        where: dict[str, object] = {
+            "assemblers": list(dict.fromkeys(assembler.label for assembler, _ in askers)),
+            "levels": list(dict.fromkeys(level for _, level in askers)),
+        }
+        if now.known:
+            target, version = question.module_for([*(one for one, _ in askers), *among])
+            where |= {"target": target, "ptx_version": str(version)}
+        row: dict[str, Any] = {"where": where}
+        if self._answers is not None:
+            row["recorded"] = self._answers.spans(entry.id)
+            if told and (words := words_of(now)) is not None:
+                changed = ReplayStatus.MENDED if now.kind is None else ReplayStatus.CHANGED
+                row["standing"] = ReplayStatus.KEPT if told[-1][1] == words else changed
+        return answers, row
+
+    def _askers(self, finding: Finding, options: ReplayOptions) -> Sequence[Asker]:
+        """Return who is asked: an assembler that was named, or those that the finding names."""
+        told = [
+            (*split_variant(one.version), int(level[1]) if level else None)
+            for one in finding.runners
+            if one.runner == "ptxas"
+            for level in (re.search(r"-O(\d)", one.options),)
+        ]
+        if (name := options.assembler) is not None or not told:
+            # A case that a person wrote need not say which: then the newest, as for a module.
+            assembler = self._once(name, partial(find_assembler, name))
+            here = dict.fromkeys((version for version, _, _ in told), assembler)
+            if not told:
+                return [(options.having(assembler, PLAIN), options.level)]
+        else:
+            here = self._once(
+                "here", lambda: {one.version: one for one in discover_assemblers().assemblers}
+            )
+        if missing := list(dict.fromkeys(version for version, _, _ in told if version not in here)):
+            releases = " ".join(".".join(one.lstrip("V").split(".")[:2]) for one in missing)
+            # Without the finding's id: a corpus is told once of every version.
+            raise UsageError(
+                f"made with ptxas {', '.join(missing)}, which is not here (found: "
+                f"{', '.join(here) or 'none'}); fetch it (`warpfuzz compilers fetch "
+                f"{releases}`), or choose another with --assembler"
+            )
+        found = (
+            (options.having(here[version], own), level if options.level is None else options.level)
+            for version, own, level in told
+        )
+        return list(dict.fromkeys(found))

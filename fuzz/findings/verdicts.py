@@ -1,59 +1,85 @@
-"""Verdicts: how an image differs from the expected one, and what that is called."""
+"""Runs one image, and says how it differs from the expected one, and what that is called.
+
+A `Subject` is what is run, an `Attempt` one run of it with all its bytes, a `Rerun` what one run of
+any stored finding showed, and an `Answer` what several did.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind
+from corpus.finding import WRONG_RESULT
 from fuzz.kinds import BY_OUTCOME
-from oracle.bounds.permission import permitted
+from fuzz.reducer import Reducer, indented
+from fuzz.runner import UnsupportedError, kind_of_failure
+from oracle.bounds.permission import contradicting, permitted
+from oracle.errors import DeviceLostError, InfrastructureError
 from oracle.execution.execution import execute, has_figures
 from oracle.isa.legality import Explanation
 from oracle.isa.legality import Verdict as Legality
-from oracle.program.image import different, locate
-from oracle.program.program import Program
+from oracle.isa.targets import Module
+from oracle.program.operands import Buffer
+from oracle.program.program import Program, different, locate
 from runners.assemblers.judgements import Response
-from runners.protocol import Images
-from strategies.drafts import Draft, fits_declarations
-from strategies.matrices import Result, results
+from runners.emission import emit_single
+from runners.kernels import KernelModule
+from runners.protocol import Compiled, Failure, Images, Runner
+from runners.ptx_text import kernel_texts
+from runners.simulated import SimulatedDevice, SimulatedTrap
+from strategies.instructions import Draft, fits_declarations
+from strategies.matrices import results
+
+_MOST_BYTES = 4096  # bytes outside of every result that are listed one by one
+_JUDGED_COPIES = 16
+"""Different results of one launch whose verdicts are asked for; bounds cost more than the model."""
+_COPIED_BYTES = 1 << 28
+"""Most bytes of all copies of an image that are run at once; the oracle takes several times that.
+Images have 1 MiB at most (2026-11), and `fuzz.checks.examining` runs 256 copies."""
+REPLAYS = 3  # times that something is run again before it is called a finding
+COPIES = 256
+"""Warps of a launch in which something is run that does not fail alone: more than a device has
+multiprocessors (132 on an H200)."""
+_HANG_REPLAYS = 1
+"""How often a case that hangs is run again: each costs the whole deadline and a new process."""
+_LAUNCHES = 10
+"""Launches over which runs are spread, at least: a compiler that is asked anew may err, too."""
+_AT_ONCE = 4096  # most runs of one launch, in which each has a warp or a grid of its own
+KERNEL_SECONDS = 10.0
+"""Time for the text of one kernel: of 20 lines it takes 100 tries, of 20 ms to 50 ms each on the
+simulated device (2026-11-28)."""
+NO_PROGRAM = Program(buffers=(Buffer(name="image", space="global", size=16),), steps=())
+"""Stands for the program of a kernel that a person wrote."""
 
 
-class ExpectedImages(StrEnum):
-    """What the ISA lets one expect of an assembler."""
+def expectation_of(draft: Draft, explanation: Explanation) -> bool | None:
+    """Return whether an assembler has to accept a draft that the oracle explains so.
 
-    ACCEPT = "accept"
-    REJECT = "reject"
-    OPEN = "open"
-    """Either: undefined behaviour, or registers whose declared types the oracle cannot judge."""
-
-
-def expectation_of(draft: Draft, explanation: Explanation) -> ExpectedImages:
-    """Return what an assembler has to do with a draft that the oracle explains so."""
+    None: either will do. It is undefined, or of registers whose types the oracle cannot judge.
+    """
     if explanation.verdict is Legality.ILLEGAL:
-        return ExpectedImages.REJECT
+        return False
     if explanation.verdict is Legality.UNDEFINED or explanation.form is None:
-        return ExpectedImages.OPEN
-    if fits_declarations(draft, explanation.form):
-        return ExpectedImages.ACCEPT
-    return ExpectedImages.OPEN
+        return None
+    return fits_declarations(draft, explanation.form) or None
 
 
-def kind_of(expectation: ExpectedImages, outcome: Response) -> Kind | None:
+def kind_of(expected: bool | None, outcome: Response) -> Kind | None:
     """Return the kind of disagreement, None where assembler and ISA agree."""
-    if outcome in BY_OUTCOME:
-        return BY_OUTCOME[outcome]
-    if outcome is Response.ACCEPTED and expectation is ExpectedImages.REJECT:
+    if outcome is Response.ACCEPTED and expected is False:
         return Kind.ACCEPTED
-    if outcome is Response.REJECTED and expectation is ExpectedImages.ACCEPT:
+    if outcome is Response.REJECTED and expected is True:
         return Kind.REJECTED
-    return None
+    return BY_OUTCOME.get(outcome)
 
 
 def worst_of(kinds: Iterable[Kind | None]) -> Kind | None:
@@ -73,19 +99,12 @@ def judge(
 
     It matches if every byte is what the model of the target computes; or what the ISA permits, if
     the model has no figures of the compiler. An image that the ISA leaves undefined for what it
-    holds is not judged. The permitted bounds, which cost more than the model,
-    are computed for images that differ.
+    holds is not judged. The permitted bounds, which cost more than the model, are computed for
+    images that differ.
 
-    Parameters
-    ----------
-    images : uint8 (count, image_bytes)
-        Before the program.
-    actual : uint8 (count, image_bytes)
-        After it.
-    target
-        Whose model computes; "sm_90@12.4" for code of a compiler of CUDA 12.4.
-    expected : uint8 (count, image_bytes)
-        What it expects, from a caller who has asked it already.
+    `images` and `actual`, uint8 (count, image_bytes), are before and after the program. `target`
+    is whose model computes: "sm_90@12.4" for code of a compiler of CUDA 12.4. `expected` is what
+    it expects, of the same shape, from a caller who has asked it already.
     """
     if expected is None:
         expected = execute(program, images, target=target).images
@@ -105,20 +124,13 @@ def judge(
 class Difference:
     """One element, or one byte outside of every result, that is not what was expected."""
 
-    where: str
-    """Place, such as "d[3, 4]" (row, column), "r[lane 5, 1]", or "byte 7 of gd"."""
-    byte: int = -1
-    """The first byte of it in the image."""
-    row: int
-    """Or lane; -1 for a byte."""
-    column: int
-    """Or register; -1 for a byte."""
-    expected: int
-    """Raw bits."""
+    where: str  # "d[3, 4]" (row, column), "r[lane 5, 1]", or "byte 7 of gd"
+    byte: int = -1  # the first byte of it in the image
+    row: int  # or lane; -1 for a byte
+    column: int  # or register; -1 for a byte
+    expected: int  # raw bits, as the next
     actual: int
-    """Raw bits."""
-    bits: int
-    """Size of the element."""
+    bits: int  # size of the element
 
     def __str__(self) -> str:
         digits = -(-self.bits // 4)
@@ -126,30 +138,10 @@ class Difference:
         return f"{self.where}: expected {expected}, actual {actual}"
 
 
-class Differences(Sequence[Difference]):
-    """What differs in one image, each made when it is asked for: there may be thousands."""
+class Differences(list[Difference]):
+    """What differs in one image."""
 
-    def __init__(
-        self,
-        parts: Sequence[tuple[int, Callable[[int], Difference]]] = (),
-        *,
-        outside: bool = False,
-    ) -> None:
-        self._parts = parts
-        self.outside = outside
-        """Whether bytes outside of every result differ."""
-
-    def __len__(self) -> int:
-        return sum(count for count, _ in self._parts)
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[at] for at in range(*index.indices(len(self)))]
-        for count, made in self._parts:
-            if index < count:
-                return made(index)
-            index -= count
-        raise IndexError(index)
+    outside = False  # whether bytes outside of every result differ
 
 
 def differences(
@@ -157,46 +149,375 @@ def differences(
 ) -> Differences:
     """List the elements of results that differ, row by row, then the other bytes that do.
 
-    Where two results overlap, an element belongs to the later one.
-
-    Parameters
-    ----------
-    expected, actual : uint8 (image_bytes,)
-        One image after the program.
+    Where two results overlap, an element belongs to the later one. `expected` and `actual`, uint8
+    (image_bytes,), are one image after the program.
     """
-    parts: list[tuple[int, Callable[[int], Difference]]] = []
-    left = expected != actual
+    found, left = Differences(), expected != actual
     for result in reversed(results(program)):
         differing = left[result.bytes].any(axis=2)
         left[result.bytes] = False
-        places = np.argwhere(differing)
-        if len(places):
-            both = result.read(expected), result.read(actual)
-            parts.insert(0, (len(places), partial(_element, result, places, *both)))
+        if differing.any():
+            was, now = result.read(expected), result.read(actual)
+            found[:0] = [
+                Difference(
+                    where=result.where(row, column), byte=int(result.offsets[row, column]),
+                    row=row, column=column, expected=int(was[row, column]),
+                    actual=int(now[row, column]), bits=result.bits,
+                )
+                for row, column in np.argwhere(differing).tolist()
+            ]  # fmt: skip
     others = np.flatnonzero(left)
-
-    def byte(at: int) -> Difference:
-        number = int(others[at])
+    found.outside = bool(others.size)
+    for number in others[:_MOST_BYTES].tolist():
         place = locate(program, number)
         where = f"byte {number}" if place is None else f"byte {place.offset} of {place.buffer}"
-        return Difference(
-            where=where, byte=number, row=-1, column=-1, expected=int(expected[number]),
-            actual=int(actual[number]), bits=8,
+        found.append(
+            Difference(
+                where=where, byte=number, row=-1, column=-1, expected=int(expected[number]),
+                actual=int(actual[number]), bits=8,
+            )
         )  # fmt: skip
+    return found
 
-    return Differences([*parts, (len(others), byte)], outside=bool(len(others)))
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Subject:
+    """What is run: a program in a module of its own, or beside other kernels, and an image."""
+
+    module: KernelModule
+    program: Program
+    image: NDArray[np.uint8]  # (image_bytes,)
+    copies: int = 1
+    """Warps that work on copies of the image in one launch; what fails only in some places of a
+    device needs more than one."""
+    told: tuple[NDArray[np.uint8], Kind] | None = None
+    """What must come out of a kernel that a person wrote, (image_bytes,), and what all else is
+    called; None where the oracle says that of the program."""
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Names of the other kernels in the module: of what is right without them."""
+        _, texts = kernel_texts(self.module.ptx)
+        return tuple(name for name in texts if name != self.module.kernels[0].entry)
+
+    @property
+    def images(self) -> Images:
+        """The image as often as it is run at once."""
+        return np.repeat(self.image[None], self.copies, axis=0)
 
 
-def _element(
-    result: Result,
-    places: NDArray[np.int64],
-    expected: NDArray[Any],
-    actual: NDArray[Any],
-    at: int,
-) -> Difference:
-    row, column = places[at].tolist()
-    return Difference(
-        where=result.where(row, column), byte=int(result.offsets[row, column]), row=row,
-        column=column, expected=int(expected[row, column]), actual=int(actual[row, column]),
-        bits=result.bits,
-    )  # fmt: skip
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Attempt:
+    """One run of a subject."""
+
+    kind: Kind | None  # None if every copy is what the model says
+    actual: Images | None = None  # (copies, image_bytes); None if the runner failed
+    expected: NDArray[np.uint8] | None = None
+    """(image_bytes,), what the model says of every copy; None if the runner failed."""
+    sms: tuple[int, ...] = ()  # multiprocessors on which copies differed
+    failed: int  # copies that differed; all of them if the runner failed
+    kinds: Mapping[bytes, Kind | None] = field(default_factory=dict)
+    """Verdicts of different results, by their bytes, for as many as were judged."""
+    failure: Failure | None = None
+    compiled: Compiled | None = None
+
+    def like(self, other: Attempt) -> bool:
+        """Whether another run gave the same, bit for bit where there are bits."""
+        if self.actual is None or other.actual is None:
+            return self.kind is other.kind and self.actual is other.actual
+        return self.kind is other.kind and np.array_equal(self.actual, other.actual)
+
+
+def attempt(runner: Runner, subject: Subject) -> Attempt:
+    """Run a subject once; DeviceLostError or InfrastructureError if that is impossible."""
+    compiled = runner.compile(subject.module)
+    if isinstance(compiled, Failure):
+        return Attempt(kind=kind_of_failure(compiled), failure=compiled, failed=subject.copies)
+    images = subject.images
+    ran = runner.run(compiled, images)
+    if isinstance(ran, Failure):
+        return Attempt(
+            kind=kind_of_failure(ran), failure=ran, failed=subject.copies, compiled=compiled
+        )
+    program, target = subject.program, compiled.oracle_target
+    if subject.told is None:
+        expected = execute(program, subject.image[None], target=target).images
+    else:
+        expected = subject.told[0][None]
+    wrong = (ran.images != expected).any(axis=1)
+    # In the order of their bytes; sorting by columns takes 0.1 s.
+    judged = sorted({image.tobytes() for image in ran.images[wrong]})[:_JUDGED_COPIES]
+    verdicts: Sequence[Kind | None] = ()
+    if subject.told is not None:
+        verdicts = [subject.told[1]] * len(judged)
+    elif judged:
+        inputs, should = (np.repeat(one, len(judged), axis=0) for one in (images[:1], expected))
+        actual = np.stack([np.frombuffer(image, np.uint8) for image in judged])
+        verdicts = judge(program, inputs, actual, target=target, expected=should)
+    if None in verdicts:  # by the bounds alone: the model has no figures of the compiler
+        some = np.flatnonzero(wrong)
+        should = np.repeat(expected, len(some), axis=0)
+        bad = contradicting(program, images[some], ran.images[some], target=target, expected=should)
+        wrong[np.delete(some, bad)] = False
+    return Attempt(
+        kind=worst_of(verdicts),
+        actual=ran.images,
+        expected=expected[0],
+        sms=tuple(np.unique(ran.sms[wrong]).tolist()),
+        failed=int(wrong.sum()),
+        kinds=dict(zip(judged, verdicts, strict=True)),
+        compiled=compiled,
+    )
+
+
+def most_copies(program: Program) -> int:
+    """Return how many copies of an image of a program may be run at once."""
+    return max(1, _COPIED_BYTES // (program.image_bytes + program.shared_bytes))
+
+
+def smallest_kernel(
+    runner: Runner, subject: Subject, kind: Kind, *, seconds: float = KERNEL_SECONDS
+) -> str | None:
+    """Return the PTX of a subject's smallest kernel if it shows the same kind.
+
+    It is `emit_single`'s, made smaller as long as the simulated device leaves with it what the
+    oracle expects of the program, wherever it runs and whatever nobody wrote: so it is the runner
+    that is wrong, and not the kernel. None where it does not show it, where other kernels or
+    several copies are needed, and where the runner cannot run it by design: it has a launch of its
+    own. Otherwise raises as `attempt`. After so many seconds what was reached is returned.
+    """
+    if subject.others or subject.copies > 1 or kind.failure != WRONG_RESULT:
+        return None
+    named = Module.named(subject.module.target, subject.module.version)
+    module = emit_single(subject.program, module=named)
+
+    def tried(ptx: str) -> Attempt | None:
+        try:
+            return attempt(runner, replace(subject, module=replace(module, ptx=ptx)))
+        except UnsupportedError:
+            return None
+
+    seen = tried(module.ptx)
+    if seen is None or seen.kind is not kind:
+        return None
+    if seen.compiled is None or seen.expected is None:
+        return module.ptx
+    kernel, expected = module.kernels[0], seen.expected
+    assert kernel.launch is not None
+    launch = kernel.launch
+    # "sm_90" of "sm_90@13.0"
+    target = seen.compiled.architecture
+    devices = [SimulatedDevice(target, otherwise=other) for other in (False, True)]
+
+    def holds(ptx: str) -> bool:
+        try:
+            left = (
+                device.load(ptx).launch_grid(kernel.entry, subject.image, launch).image
+                for device in devices
+            )
+            right = all(np.array_equal(image, expected) for image in left)
+        except SimulatedTrap:
+            return False
+        again = tried(ptx) if right else None
+        return again is not None and again.kind is kind
+
+    reducer = Reducer(holds, module.ptx, end=time.monotonic() + seconds)
+    reducer.reduce()
+    return module.ptx if reducer.tries == 0 else indented(reducer.text)
+
+
+def replays_of(kind: Kind) -> int:
+    """Return how often something of this kind is run again."""
+    return _HANG_REPLAYS if kind is Kind.HANG else REPLAYS
+
+
+def conclusion(attempts: Sequence[Attempt]) -> Kind | None:
+    """Return what several runs of one subject say together; FLAKY if they are not alike."""
+    first = attempts[0]
+    return first.kind if all(first.like(other) for other in attempts[1:]) else Kind.FLAKY
+
+
+class Basis(StrEnum):
+    """How much an answer says."""
+
+    COMPARED = "compared"
+    """The code ran, and every byte of the image was compared with what is expected."""
+    JUDGED = "accepted or rejected"
+    """A compiler accepted or rejected it: there is nothing to compare that with."""
+    FAILED = "not compiled or not run to the end"  # it should have been compared, and was not
+    NOT_ASKED = "could not be asked"
+
+
+def by_way(count: Callable[[Basis], int]) -> dict[Basis, int]:
+    """Return how many answers there are of each way; what failed only where something did."""
+    counts = {way: count(way) for way in Basis}
+    return {way: some for way, some in counts.items() if some or way is not Basis.FAILED}
+
+
+class CannotBeAskedError(InfrastructureError):
+    """Nothing can be learnt of a finding in this way: the target is not known there, say."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rerun:
+    """What one run showed."""
+
+    label: str  # equal for results that are the same: "accepted", "match", "violation 3f2a91c0"
+    kind: Kind | None  # what a finding of it is called; None where it is as the ISA says
+    way: Basis = Basis.COMPARED
+    message: str = field(default="", compare=False)  # what the tool said, or what differs
+    copies: int = field(default=1, compare=False)
+    """Executions of one run: warps that worked on copies of the image in company."""
+
+
+@dataclass(kw_only=True)
+class Answer:
+    """What several runs of one finding showed, with one compiler on one device."""
+
+    samples: Counter[Rerun] = field(default_factory=Counter)  # empty: nothing could be asked
+    reason: str = ""  # why nothing could be asked
+
+    @property
+    def known(self) -> bool:
+        """Whether it could be asked."""
+        return bool(self.samples)
+
+    @property
+    def way(self) -> Basis:
+        """How much the fullest of its runs says."""
+        ways = {sample.way for sample in self.samples} or {Basis.NOT_ASKED}
+        return next(way for way in Basis if way in ways)
+
+    @property
+    def flaky(self) -> bool:
+        """Whether its runs were not alike."""
+        return len(self.samples) > 1
+
+    @property
+    def bad(self) -> bool:
+        """Whether any of its runs disagreed with the ISA."""
+        return self.failed > 0
+
+    @property
+    def kind(self) -> Kind | None:
+        """What a finding of it is called; None where it is as the ISA says every time."""
+        return Kind.FLAKY if self.flaky else next((one.kind for one in self.samples), None)
+
+    @property
+    def runs(self) -> int:
+        """Number of runs."""
+        return self.samples.total()
+
+    @property
+    def executions(self) -> int:
+        """Executions in all runs."""
+        return sum(sample.copies * count for sample, count in self.samples.items())
+
+    @property
+    def failed(self) -> int:
+        """Number of runs that disagreed with the ISA."""
+        return sum(count for sample, count in self.samples.items() if sample.kind is not None)
+
+    @property
+    def label(self) -> str:
+        """What it did, in words."""
+        if self.flaky:
+            return f"flaky ({self.failed} of {self.runs} bad)"
+        return next((sample.label for sample in self.samples), Basis.NOT_ASKED.value)
+
+    @property
+    def message(self) -> str:
+        """What the tool said, or what differs; why nothing could be asked."""
+        bad_first = sorted(self.samples, key=lambda sample: sample.kind is None)
+        return next((sample.message for sample in bad_first if sample.message), self.reason)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How often each result came out, by its label."""
+        counted = Counter[str]()
+        for sample, count in self.samples.items():
+            counted[sample.label] += count
+        return dict(counted)
+
+    def same(self, other: Answer) -> bool:
+        """Whether two compilers do the same; of what is flaky, whether it is ever bad."""
+        if self.known and other.known and (self.flaky or other.flaky):
+            return self.bad == other.bad
+        return self.label == other.label
+
+    def verdict(self, was: Kind) -> str:
+        """Say "reproduced", "changed" (its kind), "flaky", "gone" or "could not be asked"."""
+        if not self.known:
+            return Basis.NOT_ASKED.value
+        if self.kind is None:
+            return "gone"
+        # What was not the same every time need not be so in a few runs.
+        if self.kind is was or was is Kind.FLAKY:
+            return "reproduced"
+        return "flaky" if self.kind is Kind.FLAKY else "changed"
+
+
+def asked(
+    sample: Callable[[int], Counter[Rerun] | None], *, times: int, into: Answer | None = None
+) -> Answer:
+    """Ask some times: up to so many at once, and nothing more after None or CannotBeAskedError."""
+    answer, left = into or Answer(), times
+    while left > 0:
+        try:
+            some = sample(min(left, max(1, times // _LAUNCHES)))
+        except CannotBeAskedError as error:
+            answer.reason = str(error)
+            break
+        if some is None:
+            break
+        answer.samples.update(some)
+        left -= some.total()
+    return answer
+
+
+def probe(runner: Runner, subject: Subject, most: int = 1) -> Counter[Rerun]:
+    """Run a subject up to so many times at once; raises DeviceLostError.
+
+    Each copy of the image is a run, but where the finding needs copies in company: then all of a
+    launch are one. CannotBeAskedError: the runner cannot run it by design.
+    """
+    alone = subject.copies == 1
+    if alone:
+        most = min(most, _AT_ONCE, most_copies(subject.program))
+        subject = replace(subject, copies=most)
+    copies = 1 if alone else subject.copies
+    try:
+        seen = attempt(runner, subject)
+    except DeviceLostError:
+        raise
+    except InfrastructureError as error:
+        raise CannotBeAskedError(str(error)) from error
+    right = Rerun(label="match", kind=None, copies=copies)
+    if seen.kind is None:
+        return Counter({right: subject.copies // copies})
+    kind, expected = seen.kind, seen.expected
+    if seen.actual is None or expected is None:
+        failed = Rerun(
+            label=kind, kind=kind, way=Basis.FAILED, message=f"{seen.failure}", copies=copies
+        )
+        return Counter([failed])
+    wrong = seen.actual[(seen.actual != expected).any(axis=1)]
+    if not alone:
+        every = b"".join(sorted({image.tobytes() for image in wrong}))
+        return Counter([Rerun(label=f"{kind} {_digest(every)}", kind=kind, copies=copies)])
+    found = Counter({right: subject.copies - len(wrong)})
+    for image in wrong:
+        data, said = image.tobytes(), ""
+        own = seen.kinds.get(data, kind)
+        label = f"{own} {_digest(data) if data in seen.kinds else 'and others'}"
+        if subject.told is not None:
+            first, *others = np.flatnonzero(expected != image).tolist()
+            said = f"{len(others) + 1} byte{'s differ' if others else ' differs'}; byte {first}: "
+            said += f"expected 0x{expected[first]:02x}, actual 0x{image[first]:02x}"
+        found[right if own is None else Rerun(label=label, kind=own, message=said)] += 1
+    return +found
+
+
+def _digest(data: bytes) -> str:
+    """Return what tells results apart in a table."""
+    return hashlib.sha256(data).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""The driver's side of a fleet: a pool of actors, which may come and go."""
+"""The driver of a fleet: a `WorkerPool` of actors, which may come and go."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ from fuzz.fleet.host import (
     Ended,
     Handle,
     Host,
-    News,
     Parcel,
-    Reference,
     leave,
     together,
 )
@@ -40,58 +38,40 @@ from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
 from strategies.draws import derived_seed
 
-_TEND_SECONDS = 2.0
-"""Between two looks at which nodes the cluster has, and which are missing actors."""
-_POLL_SECONDS = 0.5
-"""How long an actor with work waits for news: so late an interruption reaches it at most."""
-_IDLE_SECONDS = 0.5  # between two exchanges with an actor that has nothing to do
-_IDLE_OF_AN_ACTOR = 5e-3
-"""Seconds between two exchanges with an idle actor, for each actor there is, if that is longer:
-1,000 idle actors make 200 exchanges a second."""
-_LEFT_OUT_SECONDS = 10.0
-"""Between two exchanges with an actor that was left out, to notice when its node goes."""
-_DEAF_SECONDS = 120.0
-"""Silence after which an actor is given up: it answers within a second, whatever its processes do;
-Ray notices a host that is gone within 10 s by itself."""
-_BEGIN_SECONDS = 300.0
-"""Seconds that an actor may stay silent while it starts: its Python may come over a network's
-file system."""
-_GATHER_OF_AN_ACTOR = 1e-3
-"""Seconds of gathering news for each actor there is: an exchange costs the driver 1 ms
-(benchmarks/fleet_driver.py), so that it keeps up with them."""
-_MOST_GATHER = 1.0
+_TEND_SECONDS = 2.0  # between two looks at which nodes and actors there are
+_POLL_SECONDS = 0.2
+_POLL_OF_AN_ACTOR = 1e-3
+"""How long an exchange gathers news, in all, or for each actor there is if that is more: it costs
+the driver 1 ms (benchmarks/fleet_driver.py)."""
+_DEAF_SECONDS = 300.0
+"""Silence after which an actor is given up that has a place: its Python may come over a network's
+file system. Ray notices a host that is gone within 10 s by itself."""
 _PLACE_SECONDS = 120.0
 """How long the first actor may wait for a place: so long an autoscaler takes for a node."""
 _NO_GPU = "no GPU that Ray sees; `--runner sim` takes processors and the simulated device"
-_BEGIN_DEATHS = 10
-"""Actors in a row that may die while they begin, each started after the one before had died; then
-none is started any more."""
+_BEGIN_DEATHS = 10  # actors in a row that may die as they begin; then none is started any more
 _JOB_DEATHS = 10
-"""Actors that may die with the same round; then it is skipped as what kills them. A node that dies
-for another reason may have had the round by chance, so one death proves nothing."""
-_END_SECONDS = 10.0  # how long actors may take to end their processes before they are killed
+"""Actors that may die with the same round; then it counts as one over which a worker died. A node
+that dies for another reason may have had the round by chance."""
 _MOST_GIVEN = 256
 """Rounds that are given before news is heard again: drawing what one is about takes 1 to 2 ms."""
 _MOST_REPEATS = 64  # rounds that wait to be repeated; their sums have 256 KB each (65,536 images)
 _SHOWN = 160  # characters of why an actor is gone that a line shows
 _ACTORS_OF_AN_EXAMINATION = 8  # examinations at once: one for so many actors while rounds go on
-_STARTING = together(())
 
 
 @dataclass(kw_only=True, eq=False)
 class _Actor:
     slot: int
     handle: Handle
-    call: Reference | None = None
+    call: Any = None  # what will be the answer
     step: str = "begin"  # the method that was called last
-    called: float = field(default_factory=time.monotonic)
-    heard: float = field(default_factory=time.monotonic)
+    called: float = 0.0
     begun: Begun | None = None
     facts: Facts | None = None
-    progress: WorkerStatus = _STARTING
+    progress: WorkerStatus = field(default_factory=lambda: together(()))
     left_out: str = ""
     """Why it gets no jobs; it keeps its GPU, so that no other actor comes to it."""
-    interrupted: bool = False
     jobs: dict[int, Job] = field(default_factory=dict)  # by ticket: what it has not done yet
     outgoing: list[tuple[int, RoundJob | Parcel]] = field(default_factory=list)
     rounds: int = 0  # how many of the jobs are rounds
@@ -100,17 +80,9 @@ class _Actor:
     def name(self) -> str:
         return "an actor that waits for a place" if self.begun is None else self.begun.name
 
-    @property
-    def device(self) -> str:
-        return "" if self.facts is None else self.facts.device
-
-    @property
-    def examinations(self) -> int:
-        return len(self.jobs) - self.rounds
-
 
 class FleetPool(WorkerPool):
-    """Actors of a Ray cluster, closed with it, that carry out a campaign's jobs.
+    """Actors of a cluster, closed with it, that carry out a campaign's jobs.
 
     `repeat` is the fraction of the rounds that are carried out again by a second actor with the
     same device, 0 to 1.
@@ -127,16 +99,14 @@ class FleetPool(WorkerPool):
         self._tickets = 0
         self._deaths: Counter[int] = Counter()
         """By the number of a round: actors that died while they had it."""
-        self._begin_deaths, self._begin_died = 0, 0.0
-        self._why = ""  # what was said of the last actor that could not be started
+        self._begin_deaths, self._begin_died, self._why = 0, 0.0, ""
         self._interrupted = self._closed = False
         self._first: Facts | None = None
         self._cases: Counter[int] = Counter()  # by slot: those of the actors that had it before
         self._free: list[_Actor] = []
         self._wanted = 0  # actors that there should be
-        self._tended, self._begun = 0.0, time.monotonic()
-        self._nodes: Mapping[str, str] | None = None
-        """Those that there were; None before the first look."""
+        self._tended, self._made = 0.0, time.monotonic()
+        self._nodes: Mapping[str, str] | None = None  # None before the first look
         self._without: Counter[str] = Counter()
         """By the id of a node: actors that went, and of which none has taken the place there."""
         try:
@@ -172,11 +142,10 @@ class FleetPool(WorkerPool):
 
     def places_for_examinations(self, *, everybody: bool) -> int:
         ready = self._ready()
-        taken = sum(one.examinations for one in ready)
         places = -(-len(ready) // _ACTORS_OF_AN_EXAMINATION)
         if everybody:
             places = (self._workers + 1) * len(ready)
-        return max(0, places - taken)
+        return max(0, places - sum(len(one.jobs) - one.rounds for one in ready))
 
     def give(self, job: Job) -> None:
         if isinstance(job, RoundJob):
@@ -190,23 +159,24 @@ class FleetPool(WorkerPool):
             return
         try:
             entry = open_corpus(job.corpus).get(job.id)
-            parcel = Parcel(job=job, finding=entry.finding, files=entry.files())
+            parcel = job, entry.finding, entry.files()
         except (UsageError, BrokenEntryError):
             # A corpus is open to everybody: the finding may have been pruned in the meantime.
-            self._events.append(
-                RoundEnd(job=job, report=Found(bucket=job.bucket, state=FoundState.LEFT))
-            )
+            left = Found(bucket=job.bucket, state=FoundState.LEFT)
+            self._events.append(RoundEnd(job=job, report=left))
             return
-        actor = min(self._ready(), key=lambda one: (one.examinations, one.slot))
-        self._send(actor, job, parcel)
+        self._send(min(self._ready(), key=lambda one: len(one.jobs) - one.rounds), job, parcel)
 
     def _give_repeats(self) -> None:
         """Give rounds that are to be repeated to other actors with the same device."""
         for _ in range(len(self._to_repeat)):
             first, job, outcomes = self._to_repeat.popleft()
-            alike = [one for one in self._ready() if one.device == first.device]
-            free = [one for one in alike if one.rounds < 2 * self._workers]
-            others = [one for one in free if one.slot != first.slot]
+            others = [
+                one
+                for one in self._ready()
+                if one.facts and first.facts and one.facts.device == first.facts.device
+                and one.rounds < 2 * self._workers and one.slot != first.slot
+            ]  # fmt: skip
             if others:
                 actor = min(others, key=lambda one: one.rounds)
                 self._send(actor, job, replace(job, against=outcomes, device=actor.name))
@@ -214,11 +184,11 @@ class FleetPool(WorkerPool):
             else:
                 self._to_repeat.append((first, job, outcomes))
 
-    def _send(self, actor: _Actor, job: Job, parcel: RoundJob | Parcel) -> None:
+    def _send(self, actor: _Actor, job: Job, given: RoundJob | Parcel) -> None:
         self._tickets += 1
         actor.jobs[self._tickets] = job
         actor.rounds += isinstance(job, RoundJob)
-        actor.outgoing.append((self._tickets, parcel))
+        actor.outgoing.append((self._tickets, given))
 
     def interrupt(self) -> None:
         self._interrupted = True
@@ -229,17 +199,14 @@ class FleetPool(WorkerPool):
         now = time.monotonic()
         if now - self._tended >= _TEND_SECONDS:
             self._tend()
-        if not self._first and now - self._begun > _PLACE_SECONDS and not self._cluster.places():
+        if not self._first and now - self._made > _PLACE_SECONDS and not self._cluster.places():
             raise InfrastructureError(
                 f"no actor had a place within {_PLACE_SECONDS:.0f} s: the cluster has {_NO_GPU}"
             )
         self._exchange()
         waiting = {one.call: one for one in self._actors.values() if one.call is not None}
-        if not waiting:
-            time.sleep(0.0 if self._events else min(seconds, 0.05))
-        else:
-            for call in self._cluster.wait(list(waiting), 0.0 if self._events else seconds):
-                self._hear(waiting[call])
+        for call in self._cluster.wait(list(waiting), 0.0 if self._events else seconds):
+            self._hear(waiting[call])
         self._exchange()
         events, self._events = self._events, []
         return events
@@ -248,23 +215,14 @@ class FleetPool(WorkerPool):
         """Send what there is to be sent to everybody who listens."""
         if not self._interrupted:
             self._give_repeats()
-        now = time.monotonic()
-        gather = min(_MOST_GATHER, _GATHER_OF_AN_ACTOR * len(self._actors))
-        idle = max(_IDLE_SECONDS, _IDLE_OF_AN_ACTOR * len(self._actors))
+        now, gather = time.monotonic(), _POLL_OF_AN_ACTOR * len(self._actors)
         for actor in list(self._actors.values()):
-            if actor.call is not None:
-                patience = _DEAF_SECONDS if actor.step == "exchange" else _BEGIN_SECONDS
-                if actor.begun is not None and now - actor.called > patience:
-                    self._bury(actor, f"gave no answer for {patience:.0f} s")
-                continue
-            news = bool(actor.outgoing) or self._interrupted > actor.interrupted
-            pause = max(_LEFT_OUT_SECONDS, idle) if actor.left_out else idle
-            busy = not actor.left_out and (actor.jobs or news or not actor.facts)
-            if busy or now - actor.heard >= pause:
+            if actor.call is None:
                 outgoing, actor.outgoing = actor.outgoing, []
-                actor.interrupted = self._interrupted
-                wait = _POLL_SECONDS + gather
-                self._call(actor, "exchange", outgoing, self._interrupted, wait, gather)
+                seconds = max(_POLL_SECONDS, gather)
+                self._call(actor, "exchange", outgoing, self._interrupted, seconds)
+            elif actor.begun is not None and now - actor.called > _DEAF_SECONDS:
+                self._bury(actor, f"gave no answer for {_DEAF_SECONDS:.0f} s")
 
     def _call(self, actor: _Actor, method: str, *arguments: object) -> None:
         actor.step, actor.called = method, time.monotonic()
@@ -272,7 +230,6 @@ class FleetPool(WorkerPool):
 
     def _hear(self, actor: _Actor) -> None:
         call, actor.call = actor.call, None
-        actor.heard = time.monotonic()
         try:
             answer = self._cluster.result(call)
         except ActorGoneError as error:
@@ -280,11 +237,10 @@ class FleetPool(WorkerPool):
             return
         if actor.step == "begin":
             self._begin(actor, answer)
-        elif actor.step == "open":
-            if answer is not None:
-                self._leave_out(actor, answer)
-        else:
-            self._news(actor, answer)
+        elif actor.step == "exchange":
+            self._news(actor, *answer)
+        elif answer is not None:
+            self._leave_out(actor, answer)
 
     def _begin(self, actor: _Actor, begun: Begun) -> None:
         actor.begun, self._begin_deaths = begun, 0
@@ -296,25 +252,25 @@ class FleetPool(WorkerPool):
         self._tell_actor(begun, Change.THERE, complete=complete)
         if begun.refusal:
             self._leave_out(actor, Broken(cause=UsageError, message=begun.refusal))
-            return
-        self._call(actor, "open", self._pickled, self._workers)
+        else:
+            self._call(actor, "open", self._pickled, self._workers)
 
-    def _news(self, actor: _Actor, news: News) -> None:
-        actor.progress = news.progress or actor.progress
-        for message in news.messages:
+    def _news(
+        self, actor: _Actor, messages: Sequence[Facts | Ended | Broken],
+        progress: WorkerStatus, alive: bool,
+    ) -> None:  # fmt: skip
+        actor.progress = progress
+        for message in messages:
             match message:
-                case Facts() as facts:
-                    self._opened(actor, facts)
-                case Ended():
-                    job = actor.jobs.pop(message.ticket, None)
-                    if job is None:
-                        continue
+                case Facts() if actor.facts is None:
+                    self._opened(actor, message)
+                case Ended() if message.ticket in actor.jobs:
+                    job = actor.jobs.pop(message.ticket)
                     actor.rounds -= isinstance(job, RoundJob)
                     self._ended(actor, job, message)
-                case Broken() as broken:
-                    if broken.cause is UsageError or not news.alive:
-                        self._leave_out(actor, broken)
-        if not news.alive and not actor.left_out:
+                case Broken() if message.cause is UsageError or not alive:
+                    self._leave_out(actor, message)
+        if not alive:
             nobody = "it has no worker process any more"
             self._leave_out(actor, Broken(cause=InfrastructureError, message=nobody))
 
@@ -340,8 +296,6 @@ class FleetPool(WorkerPool):
         self._events.append(RoundEnd(job=job, report=report))
 
     def _opened(self, actor: _Actor, facts: Facts) -> None:
-        if actor.facts is not None:
-            return  # another of its processes
         first = self._first = self._first or facts
         mine = (facts.target, facts.versions, facts.members)
         if mine != (first.target, first.versions, first.members):
@@ -376,16 +330,14 @@ class FleetPool(WorkerPool):
         self._cluster.kill(actor.handle)
         del self._actors[actor.slot]
         self._cases[actor.slot] += actor.progress.cases
-        if actor.begun is None:
-            if actor.called > self._begin_died:
-                # Those that die together may have a node that died.
-                self._begin_deaths += 1
-                self._begin_died = time.monotonic()
-            self._why = why
-        else:
-            begun = actor.begun
-            self._without[begun.node] += begun.node in (self._nodes or ())
-            self._tell_actor(begun, Change.GONE, why=why)
+        if actor.begun is not None:
+            self._without[actor.begun.node] += actor.begun.node in (self._nodes or ())
+            self._tell_actor(actor.begun, Change.GONE, why=why)
+        elif actor.called > self._begin_died:
+            # Those that die together may have a node that died.
+            self._begin_deaths, self._begin_died, self._why = (
+                self._begin_deaths + 1, time.monotonic(), why,
+            )  # fmt: skip
         self._lose(actor, f"on {actor.name} is gone ({why})", guilty=True)
 
     def _lose(self, actor: _Actor, how: str, *, guilty: bool) -> None:
@@ -433,12 +385,10 @@ class FleetPool(WorkerPool):
         came = Change.THERE if self._nodes is None else Change.JOINED
         self._nodes = dict(now)
         for node in [one for one in before if one not in now]:
-            there = sum(
-                one.begun is not None and one.begun.node == node for one in self._actors.values()
-            )
+            there = [one.begun.node for one in self._actors.values() if one.begun is not None]
             self._tell(
                 Role.NODE, Change.GONE, before[node], node=node, why=self._cluster.why_gone(node),
-                actors=there + self._without.pop(node, 0),
+                actors=there.count(node) + self._without.pop(node, 0),
             )  # fmt: skip
         for node in [one for one in now if one not in before]:
             self._tell(Role.NODE, came, now[node], node=node)
@@ -455,33 +405,25 @@ class FleetPool(WorkerPool):
 
     def _status(self, actor: _Actor) -> WorkerStatus:
         progress, begun, silence = actor.progress, actor.begun, 0.0
-        if actor.call is not None and begun is not None:
+        device = "waiting for a place in the cluster"
+        if begun is not None:
+            device = f"{actor.name}: {actor.facts.device if actor.facts else 'starting'}"
             silence = time.monotonic() - actor.called
-        if begun is None:
-            device = "waiting for a place in the cluster"
-        elif actor.left_out:
-            device = f"left out: {actor.left_out}"
-        else:
-            device = f"{actor.name}: {actor.device or 'starting'}"
-        stalled = silence > SHOWN_STALLED_SECONDS or progress.stalled
         return replace(
             progress,
             number=actor.slot,
             host=begun.host if begun is not None else "",
-            device=device,
+            device=f"left out: {actor.left_out}" if actor.left_out else device,
             seconds=max(silence, progress.seconds),
             cases=self._cases[actor.slot] + progress.cases,
-            stalled=stalled and not actor.left_out,
+            stalled=not actor.left_out and (silence > SHOWN_STALLED_SECONDS or progress.stalled),
         )
 
     def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        actors = [*self._actors.values()]
-        self._actors.clear()
-        begun = [one.handle for one in actors if one.begun is not None]
-        leave(self._cluster, [one.handle for one in actors], begun, _END_SECONDS)
+        if not self._closed:
+            self._closed = True
+            leave(self._cluster, {one.handle: one.begun for one in self._actors.values()})
+            self._actors.clear()
 
 
 def cluster_at(
@@ -497,11 +439,7 @@ def cluster_at(
 
     Raises as `ray_cluster.RayCluster` does, and UsageError if Ray is not installed.
     """
-    tell(
-        "starting a Ray cluster on this machine"
-        if address == "local"
-        else f"joining the Ray cluster {address}"
-    )
+    tell(f"joining the Ray cluster {address}")
     try:
         from fuzz.fleet.ray_cluster import RayCluster
     except ModuleNotFoundError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -17,23 +16,22 @@ from typing import Any
 
 import ray
 from ray import cloudpickle
-from ray.exceptions import ActorUnavailableError, RayError
+from ray._private import worker
+from ray.exceptions import RayError
 
-from fuzz.fleet.host import ActorGoneError, Handle, Reference
+from fuzz.fleet.host import ActorGoneError, Handle
 from fuzz.runner import cores
 from oracle.errors import InfrastructureError
 
 _MOST_CORES = 8
-"""Most cores of an actor without a GPU: few messages for many cores, and room beside other
-tenants."""
+"""Most cores of an actor without a GPU: few messages for many cores, and room beside others."""
 _SHOWN = 400  # characters of what Ray says of an error that are shown
 _ANSWER_SECONDS = 10.0  # in which an address has to answer
-_LOOK_SECONDS = 2.0
-"""In which a head has to answer that answered before: nobody hears news meanwhile."""
+_LOOK_SECONDS = 2.0  # in which a head has to answer that answered before: nobody hears news then
 _SILENT_SECONDS = 30.0
 """How long a head may be silent, such as while it is started anew: as long is left to end the
-campaign in order, which takes up to 17 s, before Ray ends this process."""
-_ASKS, _ASKS_NOT = 77, 78  # Exit codes of `_ASK`: the cluster asks for a token, or not
+campaign in order before Ray ends this process."""
+_ASKS, _ASKS_NOT = 77, 78  # exit codes of `_ASK`: the cluster asks for a token, or not
 _ASK = f"""
 import sys
 from ray._private.services import canonicalize_bootstrap_address_or_die
@@ -45,8 +43,8 @@ except AuthenticationError:
     sys.exit({_ASKS})
 sys.exit({_ASKS_NOT})
 """
-"""Connects to a cluster without a token. In a process of its own, because Ray (2.60) writes what
-went wrong to standard error, and keeps the mode that it was first used with."""
+"""Connects to a cluster without a token. In a process of its own, because Ray (2.60) keeps the mode
+that it was first used with."""
 
 
 class RayCluster:
@@ -74,7 +72,9 @@ class RayCluster:
         self._ours = not ray.is_initialized()
         if self._ours:
             _join(address)
-        self._head = _Head.of_ours()
+        self._head, self._silent = "", 0.0  # since when it has not answered; 0 while it does
+        if not ray.util.client.ray.is_connected():  # Ray's client has a server in its place
+            self._head = ray.get_runtime_context().gcs_address
         self._known: list[dict[str, Any]] = []  # nodes, as the head told of them last
         try:
             # The share of an actor on the node that has fewest cores, for a GPU.
@@ -82,9 +82,8 @@ class RayCluster:
             counts = [int(row.get("CPU", 0)) for row in rows]
             share = min([_MOST_CORES, *filter(None, counts)])
             if gpus:
-                own = [
-                    int(row.get("CPU", 0) // row["GPU"]) for row in rows if row.get("GPU", 0) >= 1
-                ]
+                own = [int(row.get("CPU", 0) // row["GPU"]) for row in rows
+                       if row.get("GPU", 0) >= 1]  # fmt: skip
                 share = max(1, min(own, default=1))
             self.cores = share if workers is None else workers + gpus
             # On a GPU one core is left for it.
@@ -115,10 +114,27 @@ class RayCluster:
             num_cpus=self.cores, num_gpus=int(gpus), max_restarts=0, max_task_retries=0
         )
 
+    def answers(self) -> bool:
+        """Tell whether the head answers; InfrastructureError if it has not for too long.
+
+        Ray would wait for it, and end this process with 1 after 60 s (2.60).
+        """
+        host, _, port = self._head.rpartition(":")
+        try:
+            if host:
+                socket.create_connection((host.strip("[]"), int(port)), _LOOK_SECONDS).close()
+        except OSError as error:
+            self._silent = self._silent or time.monotonic()
+            if time.monotonic() - self._silent > _SILENT_SECONDS:
+                why = f"has not answered for {_SILENT_SECONDS:.0f} s: {error.strerror or error}"
+                raise _gone(f"its head, {self._head}, {why}") from None
+            return False
+        self._silent = 0.0
+        return True
+
     def _nodes(self) -> list[dict[str, Any]]:
         """Return the nodes that live."""
-        # Ray would wait for its head, and end this process with 1 after 60 s (2.60).
-        if self._head is None or self._head.answers():
+        if self.answers():
             try:
                 self._known = list(ray.nodes())
             except RayError as error:
@@ -150,12 +166,15 @@ class RayCluster:
         """Ask for an actor; it waits for a place where there is none."""
         return self._actor.remote()
 
-    def call(self, actor: Handle, method: str, *arguments: object) -> Reference:
-        """Call a method of an actor."""
+    def call(self, actor: Handle, method: str, *arguments: object) -> Any:
+        """Call a method of an actor; return what will be the answer."""
         return actor.call.remote(method, *arguments)
 
-    def wait(self, calls: Sequence[Reference], seconds: float) -> Sequence[Reference]:
+    def wait(self, calls: Sequence[Any], seconds: float) -> Sequence[Any]:
         """Wait until a call has ended, but not longer than this; return all that have."""
+        if not calls:
+            time.sleep(min(seconds, 0.05))
+            return []
         try:
             ready, rest = ray.wait(list(calls), num_returns=1, timeout=seconds)
             if ready and rest:
@@ -164,12 +183,13 @@ class RayCluster:
             raise _gone(error) from error
         return list(ready)
 
-    def result(self, call: Reference) -> Any:
+    def result(self, call: Any) -> Any:
         """Return what a call gave. Raises ActorGoneError if the actor is gone."""
         try:
             return ray.get(call)
         except RayError as error:
-            raise ActorGoneError(_why_gone(error)) from error
+            died = "its node has died" in str(error)
+            raise ActorGoneError("its node died" if died else _said(error)) from error
 
     def kill(self, actor: Handle) -> None:
         """End an actor; nothing happens where it is gone."""
@@ -181,63 +201,31 @@ class RayCluster:
             ray.shutdown()
 
 
-class _Head:
-    """The process of a cluster that knows all nodes, and where it answers."""
-
-    def __init__(self, host: str, port: int) -> None:
-        self._address = host, port
-        self._silent: float | None = None
-        """Since when it has not answered, on the clock of time.monotonic."""
-
-    @classmethod
-    def of_ours(cls) -> _Head | None:
-        """Return that of the cluster that was joined; None for Ray's client, which has a server."""
-        if ray.util.client.ray.is_connected():
-            return None
-        host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
-        return cls(host.strip("[]"), int(port))
-
-    def answers(self) -> bool:
-        """Tell whether it answers. Raises InfrastructureError if it has not for too long."""
-        try:
-            socket.create_connection(self._address, _LOOK_SECONDS).close()
-        except OSError as error:
-            now = time.monotonic()
-            self._silent = self._silent or now
-            if now - self._silent > _SILENT_SECONDS:
-                where, why = ":".join(map(str, self._address)), error.strerror or error
-                said = f"its head, {where}, has not answered for {_SILENT_SECONDS:.0f} s: {why}"
-                raise _gone(ConnectionError(said)) from None
-            return False
-        self._silent = None
-        return True
-
-
 def _join(address: str) -> None:
     # A cluster that is started here tells nobody that it is used.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Its workers have the priority of a campaign without a fleet; Ray would give them niceness 15
     # (2.60), which is meant for the other tenants of a cluster that is there.
     os.environ.setdefault("RAY_worker_niceness", "0")
-    _keep_quiet()
+    # Ray prints of nodes that die and has no option against it (2.60); its log files say the same.
+    worker.print_to_stdstream = lambda *_, **__: None
     try:
         host, _, port = address.removeprefix("ray://").rpartition(":")
         if host and port.isdecimal():
             # Ray asks again and again for minutes where nobody answers.
             socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
-        _choose_authentication(address)
+        # A cluster that Ray starts has the mode of this process.
+        if "RAY_AUTH_MODE" not in os.environ and address != "local":
+            _choose_authentication(address)
         # Ray (2.60) counts what the machine or a container has, whatever `taskset` or Slurm leaves.
         bound = cores() if address == "local" and cores() < (os.cpu_count() or 1) else None
         with warnings.catch_warnings():
             # Its client warns of what it then raises.
             warnings.simplefilter("ignore")
             ray.init(
-                address=address,
-                num_cpus=bound,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
+                address=address, num_cpus=bound, log_to_driver=False, logging_level=logging.ERROR
             )
-    except (RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
+    except (RayError, ConnectionError, RuntimeError, ValueError, OSError, ImportError) as error:
         raise InfrastructureError(
             f"--fleet {address} cannot be joined ({_said(error)}); `ray status` says whether a "
             "cluster is there, `ray get-auth-token` on its head prints the RAY_AUTH_TOKEN that "
@@ -248,76 +236,38 @@ def _join(address: str) -> None:
 def _choose_authentication(address: str) -> None:
     """Show a token to clusters that ask for one, and to no others.
 
-    `ray.init` shows none to an address unless it is told to, and one to what it finds by itself
-    wherever there is one. Neither will do (2.60): with a token, this process asks for it as well,
-    and the actors of a cluster without authentication have none, so that they die as they begin.
+    With a token, this process asks for it as well (Ray 2.60), and the actors of a cluster without
+    authentication have none, so that they die as they begin.
     """
-    if "RAY_AUTH_MODE" in os.environ or address == "local":
-        return  # somebody has chosen; a cluster that Ray starts has the mode of this process
-    if address == "auto":
-        address = os.environ.get("RAY_ADDRESS") or address
     has_token = bool(
         os.environ.get("RAY_AUTH_TOKEN")
         or os.environ.get("RAY_AUTH_TOKEN_PATH")
         or Path("~/.ray/auth_token").expanduser().is_file()
     )
     # Ray's client asks nobody for a token, and a server that needs none takes no notice.
-    asked: bool | None = has_token
+    code = _ASKS if has_token else _ASKS_NOT
     if not address.startswith("ray://"):
-        asked = None
+        asked = os.environ.get("RAY_ADDRESS") if address == "auto" else None
         with suppress(subprocess.TimeoutExpired):
-            ended = subprocess.run(
-                [sys.executable, "-P", "-c", _ASK, address], check=False,
+            code = subprocess.run(
+                [sys.executable, "-P", "-c", _ASK, asked or address], check=False,
                 env={**os.environ, "RAY_AUTH_MODE": "disabled"}, stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=2 * _ANSWER_SECONDS,
-            )  # fmt: skip
-            asked = {_ASKS: True, _ASKS_NOT: False}.get(ended.returncode)
-    if asked is None:
-        return  # that cannot be found out
-    if asked and not has_token:
+            ).returncode  # fmt: skip
+    if code == _ASKS and not has_token:
         raise ConnectionError("it asks for a token, and there is none here")
-    os.environ["RAY_AUTH_MODE"] = "token" if asked else "disabled"
-    # Ray reads the variable when it is imported; versions without authentication know neither.
-    with suppress(AttributeError):
+    if code in (_ASKS, _ASKS_NOT):
+        os.environ["RAY_AUTH_MODE"] = "token" if code == _ASKS else "disabled"
+        # Ray reads the variable when it is imported.
         ray._raylet.Config.initialize("")
 
 
-def _keep_quiet() -> None:
-    """Have Ray print nothing of nodes that die: standard output may be for programs.
-
-    It has no option for that (2.60, `listen_error_messages`); its log files tell the same, and the
-    pool tells of it in words of its own.
-    """
-    from ray._private import worker
-
-    if hasattr(worker, "print_to_stdstream"):
-        worker.print_to_stdstream = lambda *_, **__: None
-
-
-def _gone(error: Exception) -> InfrastructureError:
+def _gone(error: Exception | str) -> InfrastructureError:
     return InfrastructureError(
         f"the Ray cluster is gone ({_said(error)}); what was found is kept, and --resume goes on, "
         "with another cluster as well"
     )
 
 
-_ABOUT = ("class_name:", "actor_id:", "pid:", "name:", "namespace:", "ip:")
-"""What Ray (2.60) says of an actor before it says why the actor is gone."""
-
-
-def _why_gone(error: RayError) -> str:
-    """Return why an actor is gone, without what its user knows, or has no use for."""
-    if "its node has died" in str(error):
-        return "its node died"
-    if isinstance(error, ActorUnavailableError):
-        # What Ray says first where a process or a node is killed.
-        how = re.search(r"RPC error: (.{1,80}?) rpc_code", str(error))
-        return "it cannot be reached" + (f" ({how[1]})" if how else "")
-    lines = [line.strip() for line in str(error).splitlines()]
-    own = [line for line in lines if line and not line.startswith(_ABOUT)]
-    return " ".join(own[1:] or own)[:_SHOWN]
-
-
 def _said(error: Exception | str) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return " ".join(lines)[:_SHOWN]
+    return " ".join(str(error).split())[:_SHOWN]

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from corpus import Finding, open_corpus
-from fuzz.fleet.host import ActorGoneError, Begun, Cluster, Handle, PlacedActor, Reference, leave
+from fuzz.fleet.host import ActorGoneError, Begun, Cluster, Handle, PlacedActor, leave
 from runners.processes import describe_status, helper, helper_environment
 
 _NEWS_SECONDS = 1.0  # how long an actor waits for news: as often as a person looks
 _END_SECONDS = 30.0  # for the end of a screening: a replay of what differed takes some seconds
-_PLACE_SECONDS = 60.0
-"""How long a GPU may be taken by others when all that is free is being screened."""
+_PLACE_SECONDS = 60.0  # how long a GPU may be taken by others when nothing is being screened
 _FOUND_BYTES = 256 << 20
 """Most bytes of findings that one GPU sends: images of 8 programs, and what brought it down."""
 
@@ -42,7 +41,7 @@ class ScreenNews:
 class ScreenHost(PlacedActor):
     """An actor that screens its GPU: `begin`, `start`, `news` until it is over."""
 
-    _folder: Path | None = None
+    _folder: Path = field(default_factory=Path)
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self, words: Sequence[str], files: Mapping[str, bytes]) -> None:
@@ -51,20 +50,17 @@ class ScreenHost(PlacedActor):
         for name, data in files.items():
             (folder / name).write_bytes(data)
         given = [str(folder / word[1:]) if word[:1] == "@" else word for word in words]
-        command = helper(
-            "fuzz.__main__", "screen", *given, "--json", "--corpus", str(folder / "corpus")
-        )
+        command = ["fuzz.__main__", "screen", *given, "--json", "--corpus", str(folder / "corpus")]
         with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                helper(*command), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                 env=helper_environment(), cwd=folder,
             )  # fmt: skip
 
     def news(self, stop: bool) -> ScreenNews:
         """Wait a moment; say how far it is, and what came of it."""
         process, folder = self._process, self._folder
-        if process is None or folder is None:
-            return ScreenNews(over=True, error="it was not started")
+        assert process is not None
         if stop and process.poll() is None:
             process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
@@ -74,8 +70,7 @@ class ScreenHost(PlacedActor):
         if code is None:
             return ScreenNews(line=line)
         rows = map(json.loads, (folder / "out").read_text(errors="replace").splitlines())
-        found, size = [], 0
-        corpus = folder / "corpus"
+        corpus, found, size = folder / "corpus", [], 0
         for entry in open_corpus(corpus).entries() if corpus.is_dir() else ():
             files = entry.files()
             size += sum(map(len, files.values()))
@@ -91,12 +86,11 @@ class ScreenHost(PlacedActor):
 
     def end(self) -> None:
         """End the process, and remove what it has written."""
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None:
             self._process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_NEWS_SECONDS)
             self._process.kill()
-        if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
@@ -136,49 +130,47 @@ class FleetScreening:
     def run(self) -> Iterator[list[FleetDevice]]:
         """Iterate once a second over how it stands, until all are done."""
         cluster, begun, stopped = self.cluster, time.monotonic(), 0.0
-        for _ in range(max(1, cluster.places())):
-            self.devices.append(FleetDevice(actor=cluster.start()))
+        self.devices += [
+            FleetDevice(actor=cluster.start()) for _ in range(max(1, cluster.places()))
+        ]
         calls = {cluster.call(one.actor, "begin"): one for one in self.devices}
         while calls:
             for call in cluster.wait(list(calls), _NEWS_SECONDS):
                 device = calls.pop(call)
                 following = self._hear(device, call)
-                if following is not None:
-                    calls[following] = device
+                if not device.done:
+                    calls[cluster.call(device.actor, *following)] = device
             now = time.monotonic()
             stopped = stopped or (now if self.stop.is_set() else 0.0)
             waiting = [one for one in calls.values() if one.begun is None]
-            late, why = [], ""
+            late, why = list[FleetDevice](), ""
             if stopped and now - stopped > _END_SECONDS:
                 late, why = [*calls.values()], "it did not end in time"
-            elif stopped or len(waiting) == len(calls) < len(self.devices):
+            elif stopped or (
+                len(waiting) == len(calls)
+                and (len(calls) < len(self.devices) or now - begun > _PLACE_SECONDS)
+            ):
                 # Those that have a place are done: nobody waits for what others use.
                 late, why = waiting, "it was used by others all the time"
-            elif len(waiting) == len(calls) and now - begun > _PLACE_SECONDS:
-                late, why = waiting, "no GPU was free"
             for device in late:
                 device.error = why
             calls = {call: one for call, one in calls.items() if one not in late}
             yield self.devices
 
-    def _hear(self, device: FleetDevice, call: Reference) -> Reference | None:
-        """Take in an answer; return the next call, None if there is none."""
+    def _hear(self, device: FleetDevice, call: Any) -> tuple[Any, ...]:
+        """Take in an answer; return what is called next."""
         try:
             answer = self.cluster.result(call)
         except ActorGoneError as error:
             device.error = str(error)
-            return None
+            return ()
         if isinstance(answer, Begun):
             device.begun, device.error = answer, answer.refusal
-            if not device.error:
-                return self.cluster.call(device.actor, "start", [*self.words], dict(self.files))
-        elif isinstance(answer, ScreenNews):
+            return "start", [*self.words], dict(self.files)
+        if answer is not None:
             device.news, device.error = answer, answer.error
-        if device.done:
-            return None
-        return self.cluster.call(device.actor, "news", self.stop.is_set())
+        return "news", self.stop.is_set()
 
     def close(self) -> None:
         """End all actors, and leave the cluster."""
-        begun = [one.actor for one in self.devices if one.begun is not None]
-        leave(self.cluster, [one.actor for one in self.devices], begun, 2 * _NEWS_SECONDS)
+        leave(self.cluster, {one.actor: one.begun for one in self.devices})

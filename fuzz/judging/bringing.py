@@ -46,11 +46,9 @@ class Answerer:
 
     names: tuple[str, ...]
     """Of the compilers that made the code, "V13.5.37 -O3", or one: "--ptx-pass 'my-pass'"."""
-    members: tuple[Member, ...] = ()
-    """Compilers and levels that make the same code."""
+    members: tuple[Member, ...] = ()  # compilers and levels that make the same code
     runner: Runner
-    choice: RunnerChoice
-    """What a person would ask for to run with the first alone."""
+    choice: RunnerChoice  # what a person would ask for to run with the first alone
 
     def answer(self, ptx: str, setup: Setup, images: Images) -> Images | Failure:
         """Return what a module makes of images; raises DeviceLostError without a device."""
@@ -70,29 +68,19 @@ class Brought:
     ready: OpenRunner
     answerers: Callable[[str, Setup], Sequence[Answerer]]
     """Builds and devices that run a module; builds with the same machine code are one."""
-    members: Sequence[Member]
-    """All compilers, oldest first; none where a pass is judged."""
-    skipped: Sequence[str]
-    """Sentences about compilers that are left out."""
-    ptx: str
-    """With a rounding for each sum and product."""
+    members: Sequence[Member]  # all compilers, oldest first; none where a pass is judged
+    skipped: Sequence[str]  # sentences about compilers that are left out
+    ptx: str  # with a rounding for each sum and product
     setup: Setup
-    guessed: Sequence[str]
-    """Sentences about what of the launch was guessed."""
-    reference: Reference | None
-    """None: the simulated device does not know the kernel's instructions."""
-    refusal: str
-    """Why it does not; "" where it does."""
-    notes: Sequence[str]
-    """Sentences about what was changed."""
+    guessed: Sequence[str]  # sentences about what of the launch was guessed
+    reference: Reference | None  # None: it does not know the kernel's instructions
+    refusal: str  # why it does not; "" where it does
+    notes: Sequence[str]  # sentences about what was changed
 
 
 @contextmanager
 def brought(options: Judge) -> Iterator[Brought]:
-    """Read a kernel and open all that is asked about it.
-
-    Raises WarpfuzzError if it is no kernel, or nothing can be said of its result.
-    """
+    """Read a kernel and open all that is asked about it; WarpfuzzError if nothing can be said."""
     kernel = options.kernel
     remember(options.ptx_pass, options.runner if is_command(options.runner or "") else None)
     written, rows, notes = read_text(kernel, "kernel"), LaunchRows(), []
@@ -108,12 +96,11 @@ def brought(options: Judge) -> Iterator[Brought]:
         raise UsageError(f"{kernel} has no .target or no .version, so it is no PTX module")
     entry = entry_of(ptx, rows.entry)
     own = own_text(written, entry)
-    for fault in options.faults:
-        if not by_name(fault).applies(ptx):
-            raise UsageError(
-                f"the fault {fault} changes nothing in {kernel}, which has none of the "
-                "instructions that it breaks, so that nothing would be judged; leave it out"
-            )
+    if idle := [fault for fault in options.faults if not by_name(fault).applies(ptx)]:
+        raise UsageError(
+            f"the fault {idle[0]} changes nothing in {kernel}, which has none of the instructions "
+            "that it breaks, so that nothing would be judged; leave it out"
+        )
     if options.target is not None and options.target != target:
         row = parse_target(options.target)
         version = f"{max(parse_version(version), row.since)}"
@@ -138,14 +125,13 @@ def brought(options: Judge) -> Iterator[Brought]:
         notes.append(f"{added} without a rounding got .rn: a compiler may fuse them otherwise.")
     with ExitStack() as stack:
         try:
-            try:
-                who, architecture = _opened(stack, choice, members)
-            except TargetError as error:
-                if parse_target(target).is_specific:
-                    raise
-                notes.insert(0, f".target {target} became {error.own}, which is what the GPU runs.")
-                ptx = with_header(ptx, target=error.own, version=version)
-                who, architecture = _opened(stack, replace(choice, target=error.own), members)
+            who, architecture = _opened(stack, choice, members)
+        except TargetError as error:
+            if parse_target(target).is_specific:
+                raise
+            notes.insert(0, f".target {target} became {error.own}, which is what the GPU runs.")
+            ptx = with_header(ptx, target=error.own, version=version)
+            who, architecture = _opened(stack, replace(choice, target=error.own), members)
         except InfrastructureError as error:
             if options.runner is not None:
                 raise
@@ -175,11 +161,7 @@ def brought(options: Judge) -> Iterator[Brought]:
 def _opened(
     stack: ExitStack, choice: RunnerChoice, members: Sequence[Member]
 ) -> tuple[dict[str, Any], str]:
-    """Open who is asked: compilers, or none for what the choice has of faults and passes.
-
-    Returns what `Brought` says of them, and the device that the simulated one has to be like.
-    Raises as `fuzz.runner.opened` and `fuzz.compilers.members.fitting`.
-    """
+    """Open who is asked; return what `Brought` says of them, and the device to be like."""
     if not members:
         ready = stack.enter_context(opened(choice))
         title = choice.options or choice.label
@@ -221,36 +203,27 @@ def _check_pass(choice: RunnerChoice, ptx: str) -> None:
             raise InfrastructureError(str(rewritten))
         ptx = rewritten
     if not all(header(ptx)):
-        first = next(iter(ptx.splitlines()), "")
         raise InfrastructureError(
             f"the PTX pass {quoted(choice.ptx_pass)} makes no PTX of the kernel, with .version and "
-            f".target: what it writes begins with {first[:60]!r}"
+            f".target: what it writes begins with {ptx.partition(chr(10))[0][:60]!r}"
         )
 
 
 def _members(choice: RunnerChoice, options: Judge) -> tuple[Member, ...]:
     """Return the compilers that are asked; none where a fault or a pass is."""
-    simulated, changed = choice.name == "sim", choice.faults or choice.ptx_pass
-    if options.compilers is not None and choice.name not in BUILT_IN:
+    simulated, changed = choice.name == "sim", bool(choice.faults or choice.ptx_pass)
+    if options.compilers is not None and (changed or choice.name not in BUILT_IN):
         raise UsageError(
-            f"--compilers makes code for a GPU, and the runner {choice.name} reads the PTX "
-            "itself; leave one of the two out"
-        )
-    if options.compilers is not None and changed:
-        raise UsageError(
-            "--fault and --ptx-pass change what every compiler gets, and compilers are compared on "
-            "the same text; leave one of the two out"
+            "--compilers compares compilers for a GPU on the same text: --fault, --ptx-pass and a "
+            "runner that reads PTX do not go with it; leave one of the two out"
         )
     if choice.name not in BUILT_IN or (changed and simulated):
         return ()
-    if changed:
+    if changed or (simulated and options.compilers is None):
         raise UsageError(
-            "--fault and --ptx-pass are compared on the simulated device: --runner sim"
-        )
-    if simulated and options.compilers is None:
-        raise UsageError(
-            "the simulated device has nothing to compare the kernel with; give a --ptx-pass or a "
-            "--fault that changes it, or choose --runner cuda"
+            "the simulated device compares a kernel with what a --ptx-pass or a --fault makes of "
+            "it, and a GPU what compilers do: give --runner sim with one of these, or --runner "
+            "cuda without"
         )
     with fetcher(fetched_compiler, json=options.json) as fetch_one:
         selected = all_fetched(select(options.compilers or _COMPILERS), fetch_one)

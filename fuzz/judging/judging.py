@@ -16,33 +16,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus import (
-    Case,
-    Corpus,
-    Identity,
-    Kind,
-    OracleVerdict,
-    RunnerVerdict,
-    Versions,
-)
-from corpus.entry import EXPECTED, INPUT, MODULE
-from corpus.finding import WRONG_STEP
+from corpus import Case, Corpus, Identity, Kind, Versions
+from corpus.finding import EXPECTED, INPUT, MODULE, WRONG_STEP
 from corpus.known import Known
 from corpus.programs import pack
 from fuzz import warpfuzz_version
 from fuzz.compilers.members import with_outcomes
-from fuzz.findings.case import ACTUAL, LAUNCH, ORIGINAL, REWRITTEN, TEXT_CHARACTERS
+from fuzz.findings.case import ACTUAL, LAUNCH, ORIGINAL, REWRITTEN, TEXT_CHARACTERS, case_by
 from fuzz.findings.launches import Setup, parameters_of
-from fuzz.findings.making import making_of
-from fuzz.findings.replay import REPLAYS
+from fuzz.findings.verdicts import REPLAYS
 from fuzz.judging.bringing import Answerer, Brought
-from fuzz.judging.edges import edges_of
 from fuzz.judging.reference import (
     Expected,
     Image,
     Left,
     Reference,
     approximations,
+    edges_of,
     image_of,
 )
 from fuzz.kinds import BY_TROUBLE, described
@@ -63,8 +53,7 @@ REFERENCE_SECONDS = 60.0
 """After which the simulated device is given no more images: of most kernels 64 take 2 s to 5 s, of
 eight blocks of 64 threads that loop 60 s (on one core, 2026-11-24)."""
 _NOT_ASKED = (Trouble.UNSUPPORTED, Trouble.UNAVAILABLE)
-_SAID_CHARACTERS = 200
-"""Characters that are kept of the message of a runner that was not tried."""
+_SAID_CHARACTERS = 200  # characters that are kept of the message of a runner that was not tried
 _MOST_FINDINGS = 4
 """Most findings of one kernel: there are rarely more groups of compilers that agree with each
 other."""
@@ -73,7 +62,6 @@ _SLACK = 4
 SIMULATED = "the simulated device"
 REDUCE_SECONDS = 120.0
 """Time for one finding: kernels of 60 lines take 10 s to 40 s on one core (2026-11-23)."""
-
 _SPECIAL = re.compile(r"%(tid|ctaid|laneid)(?:\.([xyz]))?")
 _LANES_TRIED, _WORDS_TRIED = 64, 8
 """Threads, and words of an image, of which one is tried in place of all."""
@@ -85,15 +73,11 @@ class KernelDisagreement:
 
     kind: Kind
     answerers: tuple[Answerer, ...]
-    good: Answerer | None
-    """One that does it right; None where nobody does, or nobody knows."""
+    good: Answerer | None  # one that does it right; None where nobody does, or nobody knows
     setup: Setup
-    image: Image
-    """uint8 (bytes,): one that shows it."""
-    expected: Image | None
-    """What it should become; None where nothing knows."""
-    actual: Image | None = None
-    """What it became; None where there is no result."""
+    image: Image  # (bytes,): one that shows it
+    expected: Image | None  # what it should become; None where nothing knows
+    actual: Image | None = None  # what it became; None where there is no result
     failure: Failure | None = None
     steady: bool = True
     """Whether results came out again each time, those of who it is compared with, too, where the
@@ -102,19 +86,17 @@ class KernelDisagreement:
     @property
     def names(self) -> tuple[str, ...]:
         """The compilers and levels."""
-        return tuple(name for one in self.answerers for name in one.names)
+        return tuple(name for each in self.answerers for name in each.names)
 
     @property
     def difference(self) -> str:
         """What is wrong, in words: the bytes that differ, and the first word by its buffer."""
-        if self.failure is not None:
-            return self.failure.line
-        if self.actual is None or self.expected is None:
-            return "nothing was compared"
+        if self.failure is not None or self.actual is None or self.expected is None:
+            return "nothing was compared" if self.failure is None else self.failure.line
         different = np.flatnonzero(self.expected != self.actual)
         start = int(different[0]) // 4 * 4
         was, found = (
-            one[start : start + 4][::-1].tobytes().hex() for one in (self.expected, self.actual)
+            image[start : start + 4][::-1].tobytes().hex() for image in (self.expected, self.actual)
         )
         place = f"byte {start} of the image, outside of every buffer,"
         for name, row in self.setup.buffers.items():
@@ -130,31 +112,20 @@ class KernelDisagreement:
 class KernelCompared:
     """What came of a kernel."""
 
-    verdicts: Sequence[KernelDisagreement]
-    """The worst first, and of what is as bad what most have."""
-    agreeing: Sequence[str]
-    """Names of those whose result was as expected on every image."""
-    unasked: Sequence[str]
-    """Sentences about those who could not be asked."""
-    codes: int
-    """Different codes that ran."""
-    images: int
-    """That were compared."""
-    left: Mapping[int, Left] = field(default_factory=dict)
-    """Images that were not, by their numbers."""
-    untried: int = 0
-    """Images for which the simulated device had no time."""
+    verdicts: Sequence[KernelDisagreement]  # the worst first, then what most have
+    agreeing: Sequence[str]  # names of those whose result was as expected on every image
+    unasked: Sequence[str]  # sentences about those who could not be asked
+    codes: int  # different codes that ran
+    images: int  # that were compared
+    left: Mapping[int, Left] = field(default_factory=dict)  # that were not, by their numbers
+    untried: int = 0  # images for which the simulated device had no time
     approximations: Sequence[str] = ()
     """Opcodes of which the ISA bounds the error alone, as far as a result depends on them."""
-    approximate_bytes: int = 0
-    """Bytes of an image that depend on them on any image, where that is known."""
+    approximate_bytes: int = 0  # of an image that depend on them on any image, as far as known
 
 
 def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None]) -> KernelCompared:
-    """Run a kernel on drawn images everywhere, and compare what comes out.
-
-    Raises UsageError if the kernel races or has no buffer, or no image can be judged.
-    """
+    """Run drawn images everywhere, and compare; UsageError if no image can be judged."""
     ptx, setup, reference = who.ptx, who.setup, who.reference
     if not setup.buffers:
         raise UsageError(
@@ -162,9 +133,7 @@ def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None])
             'it could write into; name one (--launch FILE, out = { bytes = 256, type = "u32" })'
         )
     edges = edges_of(ptx, setup)
-    images = np.array(
-        [image_of(setup, seed=seed, number=number, edges=edges) for number in range(count)]
-    )
+    images = np.array([image_of(setup, seed=seed, number=n, edges=edges) for n in range(count)])
     expected: Expected | None = None
     found: dict[int, Expected] = {}
     left: dict[int, Left] = {}
@@ -172,7 +141,7 @@ def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None])
         tell("running the kernel on the simulated device")
         end = time.monotonic() + REFERENCE_SECONDS
         for number, image in enumerate(images):
-            if found and time.monotonic() > end:
+            if (found and time.monotonic() > end) or (len(left) >= _GIVEN_UP and not found):
                 break
             after = reference.after(ptx, setup, image)
             if isinstance(after, Expected):
@@ -181,17 +150,13 @@ def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None])
             left[number] = after
             if after.kind is TrapKind.RACE:
                 raise UsageError(f"the kernel has no result that could be judged: {after.why}")
-            if len(left) >= _GIVEN_UP and not found:
-                break
         if not found:
             raise UsageError(
                 f"on none of {len(left)} images has the kernel a result that could be judged: "
                 f"{left[0].why}; mend the kernel, or its launch (--launch FILE)"
             )
-        images, expected = (
-            images[[*found]],
-            Expected(*map(np.array, zip(*found.values(), strict=True))),
-        )
+        images = images[[*found]]
+        expected = Expected(*map(np.array, zip(*found.values(), strict=True)))
     tell("compiling and comparing")
     open_ = approximations(ptx, setup.entry)
     builds = who.answerers(ptx, setup)
@@ -224,20 +189,22 @@ def compared(
     `permitted` the ISA permits others. What depends on approximate instructions is compared so,
     too, unless the simulated device runs them all: a difference there alone is a note.
     """
-    answers: list[tuple[Answerer, Images | Failure]] = []
+    ran: list[tuple[Answerer, Images]] = []
+    failed: dict[Trouble, list[tuple[Answerer, Failure]]] = {}
     unasked = []
-    for one in answerers:
-        answer = one.answer(ptx, setup, images)
-        if isinstance(answer, Failure) and answer.trouble in _NOT_ASKED:
+    for each in answerers:
+        answer = each.answer(ptx, setup, images)
+        if not isinstance(answer, Failure):
+            ran.append((each, answer))
+        elif answer.trouble in _NOT_ASKED:
             said = answer.detail.partition("\n")[0]
-            words = (", ".join(one.names), answer.message, said[:_SAID_CHARACTERS])
+            words = (", ".join(each.names), answer.message, said[:_SAID_CHARACTERS])
             unasked.append(": ".join(filter(None, words)))
         else:
-            answers.append((one, answer))
-    ran = [(one, answer) for one, answer in answers if not isinstance(answer, Failure)]
+            failed.setdefault(answer.trouble, []).append((each, answer))
     known = ran[0][1] if ran else None
     if expected is not None:
-        simulated = all(one.choice.name == "sim" for one, _ in ran)
+        simulated = all(each.choice.name == "sim" for each, _ in ran)
         known = expected.image if known is None or simulated else expected.beside(known)
         decided = (known != images) & ~expected.approximate
         if len(ran) == 1 and not simulated and not decided.any():
@@ -245,63 +212,61 @@ def compared(
                 f"{', '.join(ran[0][0].names)}: all that the kernel writes depends on approximate "
                 "instructions, and nothing else ran that it could be compared with"
             )
-            ran, answers = [], [one for one in answers if isinstance(one[1], Failure)]
-    groups: dict[str, list[tuple[Answerer, Images | Failure]]] = {"": []}
-    for one, answer in answers:
-        if isinstance(answer, Failure):
-            key = f"{answer.trouble}"
-        else:
-            as_known = known is not None and np.array_equal(answer, known)
-            key = "" if as_known else sha256(answer.tobytes()).hexdigest()
-        groups.setdefault(key, []).append((one, answer))
-    agreeing = [one for one, _ in groups.pop("")]
+            ran = []
+    groups: dict[str, list[tuple[Answerer, Images]]] = {"": []}
+    for each, image in ran:
+        as_known = known is not None and np.array_equal(image, known)
+        key = "" if as_known else sha256(image.tobytes()).hexdigest()
+        groups.setdefault(key, []).append((each, image))
+    agreeing = [each for each, _ in groups.pop("")]
+    good = agreeing[0] if agreeing else None
     # All that ran give the same, and it is not what the reference gives.
     alone = len(ran) > 1 and len(ran) in map(len, groups.values())
     usual = Kind.DEVIATION if alone else Kind.VIOLATION
     if expected is None:
         usual = Kind.NOTE if permitted else Kind.DIFFER
+    verdicts = [
+        KernelDisagreement(
+            kind=BY_TROUBLE[trouble], answerers=tuple(each for each, _ in group), good=good,
+            setup=setup, image=images[0], expected=None if known is None else known[0],
+            failure=group[0][1],
+        )
+        for trouble, group in failed.items()
+    ]  # fmt: skip
 
-    def verdict(group: Sequence[tuple[Answerer, Images | Failure]]) -> KernelDisagreement:
-        first, answer = group[0]
-        who, good = tuple(one for one, _ in group), agreeing[0] if agreeing else None
-        if isinstance(answer, Failure):
-            return KernelDisagreement(
-                kind=BY_TROUBLE[answer.trouble], answerers=who, good=good, setup=setup,
-                image=images[0], expected=None if known is None else known[0], failure=answer,
-            )  # fmt: skip
+    def repeats(each: Answerer, image: Image, before: Image) -> bool:
+        answer = each.answer(ptx, setup, np.repeat(image[None], REPLAYS, axis=0))
+        return not isinstance(answer, Failure) and bool((answer == before).all())
+
+    for group in groups.values():
         assert known is not None
-        differs, kind, wanted = answer != known, usual, known
+        first, actual = group[0]
+        differs, kind, wanted = actual != known, usual, known
         if expected is not None:
             decided = differs & ~expected.approximate
             if decided.any():
-                differs, wanted = decided, expected.beside(answer)
+                differs, wanted = decided, expected.beside(actual)
             else:
                 kind = Kind.NOTE
         at = int(np.flatnonzero(differs.any(axis=1))[0])
         sure = kind is usual and expected is not None
-        both = [(first, answer), *ran[: not sure]]
-        steady = all(_repeats(one, ptx, setup, images[at], its[at]) for one, its in both)
+        both = [(first, actual), *ran[: not sure]]
+        steady = all(repeats(each, images[at], its[at]) for each, its in both)
         if not steady:
             kind = Kind.FLAKY if sure else Kind.NOTE
-        return KernelDisagreement(
-            kind=kind, answerers=who, good=good, setup=setup, image=images[at],
-            expected=wanted[at], actual=answer[at], steady=steady,
+        verdicts.append(
+            KernelDisagreement(
+                kind=kind, answerers=tuple(each for each, _ in group), good=good, setup=setup,
+                image=images[at], expected=wanted[at], actual=actual[at], steady=steady,
+            )
         )  # fmt: skip
-
-    verdicts = map(verdict, groups.values())
     return KernelCompared(
-        verdicts=sorted(verdicts, key=lambda one: (-one.kind.severity, -len(one.names))),
-        agreeing=[name for one in agreeing for name in one.names],
+        verdicts=sorted(verdicts, key=lambda said: (-said.kind.severity, -len(said.names))),
+        agreeing=[name for each in agreeing for name in each.names],
         unasked=unasked,
         codes=len(ran),
         images=len(images),
     )
-
-
-def _repeats(one: Answerer, ptx: str, setup: Setup, image: Image, before: Image) -> bool:
-    """Whether a result comes out again, each time."""
-    answer = one.answer(ptx, setup, np.repeat(image[None], REPLAYS, axis=0))
-    return not isinstance(answer, Failure) and bool((answer == before).all())
 
 
 def made_smaller(
@@ -311,10 +276,7 @@ def made_smaller(
     known: Known,
     tell: Callable[[str], None],
 ) -> list[tuple[KernelDisagreement, dict[str, Any]]]:
-    """Make disagreements smaller and store them, a few of the worst.
-
-    Returns each as it is seen in the smaller kernel, with what JSON says of it.
-    """
+    """Make a few of the worst smaller and store them; return each with what JSON says of it."""
     explained: set[str] = set()
     found = []
     for verdict in verdicts[:_MOST_FINDINGS]:
@@ -329,26 +291,23 @@ def made_smaller(
 def _found(
     who: Brought, verdict: KernelDisagreement, corpus: Callable[[], Corpus], known: Known
 ) -> tuple[KernelDisagreement, dict[str, Any]]:
-    ptx, reference = who.ptx, who.reference
-    reduced = KernelReducer(lambda *_: True, ptx, verdict.setup, verdict.image)
-    unassembled = False
+    reference, among = who.reference, list(who.members)
+    reduced = KernelReducer(lambda *_: True, who.ptx, verdict.setup, verdict.image)
     # What hangs costs the runner's whole deadline each time.
     if reference is not None and verdict.kind not in (Kind.FLAKY, Kind.HANG, Kind.NOTE):
         smaller = reducer_of(who, reference, verdict)
         smaller.reduce()
         if alike := _again(who, reference.at_most(_SLACK), smaller, verdict):
-            wrong = tuple(each for one in alike for each in one.answerers)
+            wrong = tuple(each for said in alike for each in said.answerers)
             verdict, reduced = replace(alike[0], answerers=wrong), smaller
-            unassembled = not who.members and _assembler(ptx) is None
-    among = list(who.members)
-    members = [member for one in verdict.answerers for member in one.members]
+    members = [member for each in verdict.answerers for member in each.members]
     blame = ""
     if members and len(members) < len(among):
-        blame = f"only {described([one for one in among if one in members], among)}"
+        blame = f"only {described([member for member in among if member in members], among)}"
     case, files = _stored(who, verdict, reduced)
     if among:
-        outcomes = {one: verdict.kind.value if one in members else "match" for one in among}
-        case = with_outcomes(case, outcomes)
+        wrong_or_not = (verdict.kind.value if member in members else "match" for member in among)
+        case = with_outcomes(case, dict(zip(among, wrong_or_not, strict=True)))
     saved = corpus().add(case, files)
     return verdict, {
         "id": saved.id,
@@ -363,23 +322,20 @@ def _found(
         "lines": len(reduced.text.splitlines()),
         "shrink": reduced.status.value,
         "tries": reduced.tries,
-        "unassembled": unassembled,
     }
 
 
 def reducer_of(
     who: Brought, reference: Reference, verdict: KernelDisagreement, *, end: float | None = None
 ) -> KernelReducer:
-    """Return what makes a kernel smaller that a build gets wrong, until a time of its clock."""
-    assembler = _assembler(who.ptx) if not who.members else None
+    """Return what makes a kernel smaller that a build gets wrong, until a time of its clock.
+
+    Where no compiler is asked, the newest ptxas here that takes the kernel has to take it, too.
+    """
+    found = () if who.members else discover_assemblers().assemblers
+    assembler = next((ptxas for ptxas in found if _assembles(ptxas, who.ptx)), None)
     holds = shows(verdict, reference.at_most(_SLACK), assembler)
     return KernelReducer(holds, who.ptx, verdict.setup, verdict.image, end=end)
-
-
-def _assembler(ptx: str) -> Assembler | None:
-    """Return the newest ptxas here that takes a kernel; None if there is none."""
-    found = discover_assemblers().assemblers
-    return next((one for one in found if _assembles(one, ptx)), None)
 
 
 def _assembles(assembler: Assembler, ptx: str) -> bool:
@@ -397,8 +353,8 @@ def _again(
     everybody = who.answerers(case.text, case.setup)
     came = compared(everybody, case.text, case.setup, case.image[None], many)
     if before.failure is None:
-        return [one for one in came.verdicts if one.failure is None]
-    return [one for one in came.verdicts if one.failure is not None and one.kind is before.kind]
+        return [said for said in came.verdicts if said.failure is None]
+    return [said for said in came.verdicts if said.failure and said.kind is before.kind]
 
 
 def shows(
@@ -406,6 +362,7 @@ def shows(
 ) -> Callable[[str, Setup, Image], bool]:
     """Return what asks whether a smaller case still shows it, and an assembler takes it."""
     bad, good = verdict.answerers[0], verdict.good
+    trouble = None if verdict.failure is None else verdict.failure.trouble
     assembles = cache(lambda ptx: assembler is None or _assembles(assembler, ptx))
 
     def right(answer: Images | Failure, expected: Expected) -> bool:
@@ -418,14 +375,8 @@ def shows(
         if isinstance(expected, Left):
             return False
         answer = bad.answer(ptx, setup, image[None])
-        failed = isinstance(answer, Failure)
-        if failed is not (verdict.failure is not None) or right(answer, expected):
-            return False
-        if (
-            verdict.failure
-            and isinstance(answer, Failure)
-            and (answer.trouble is not verdict.failure.trouble)
-        ):
+        its = answer.trouble if isinstance(answer, Failure) else None
+        if its is not trouble or right(answer, expected):
             return False
         if good is not None and not right(good.answer(ptx, setup, image[None]), expected):
             return False
@@ -453,32 +404,23 @@ def _stored(
     if isinstance(ran, Compiled) and ran.module.ptx != ptx:
         files[REWRITTEN] = ran.module.ptx.encode()
         kept = set(instructions_in(ran.module.ptx))
-        changed = opcodes_of(one for one in instructions if one not in kept)
+        changed = opcodes_of(text for text in instructions if text not in kept)
         if 0 < len(changed) <= MOST_NAMED:
             about, told = changed, {WRONG_STEP: " and ".join(changed)}
     for name, image in ((EXPECTED, verdict.expected), (ACTUAL, verdict.actual)):
         if image is not None:
             files[name] = pack(image[None])
     target, version = header(ptx)
-    case = Case(
-        kind=verdict.kind,
-        identity=Identity.of(verdict.kind, *about),
+    case = case_by(
+        who.ready,
+        first.choice,
+        verdict.kind,
+        Identity.of(verdict.kind, *about),
+        verdict.difference,
         instructions=tuple(instructions) or (MODULE,),
         target=target,
         ptx_version=version,
-        oracle=OracleVerdict(verdict="not asked"),
-        runners=(
-            RunnerVerdict(
-                runner=first.choice.label,
-                version=who.ready.version,
-                options=first.choice.options,
-                outcome=verdict.kind.value,
-                message=verdict.difference[:TEXT_CHARACTERS],
-                device=who.ready.device,
-            ),
-        ),
         versions=Versions(warpfuzz=warpfuzz_version()),
-        made=making_of(first.choice),
         shrink=reduced.status,
         complexity=int(np.count_nonzero(reduced.image)),
         details={
@@ -498,7 +440,8 @@ Holds = Callable[[str, Setup, Image], bool]
 class KernelReducer(Reducer):
     """Makes a kernel, its launch and an image smaller.
 
-    It ends at a value of `time.monotonic()`; None: `REDUCE_SECONDS` from now.
+    It ends at a value of `time.monotonic()`; None: `REDUCE_SECONDS` from now. `setup` and `image`,
+    uint8 (bytes,), are the smallest launch and image so far.
     """
 
     def __init__(
@@ -506,7 +449,6 @@ class KernelReducer(Reducer):
     ) -> None:
         super().__init__(holds, ptx, end=time.monotonic() + REDUCE_SECONDS if end is None else end)
         self.setup, self.image = setup, image
-        """The smallest launch and image so far, uint8 (bytes,)."""
 
     @property
     def _state(self) -> object:
@@ -518,10 +460,22 @@ class KernelReducer(Reducer):
         self._shrink_image()
 
     def _takes(self, text: str) -> bool:
+        """Tell whether a text still shows it, without the buffers of parameters that it lacks."""
+        setup, image = self.setup, self.image
         try:
-            return self._takes_all(text, *self._fitting(text))
+            parameters = parameters_of(text, setup.entry)
         except KeyError:  # the entry is gone
             return False
+        names = {parameter.name for parameter in parameters}
+        if len(names) < len(setup.parameters):
+            given = setup.arguments.items()
+            arguments = {name: value for name, value in given if name.partition("+")[0] in names}
+            setup = replace(setup, parameters=parameters, arguments=arguments)
+            image = np.zeros(setup.image_bytes, np.uint8)
+            for name, row in setup.buffers.items():
+                to, at = setup.offsets[name], self.setup.offsets[name]
+                image[to : to + row.bytes] = self.image[at : at + row.bytes]
+        return self._takes_all(text, setup, image)
 
     def _takes_all(self, text: str, setup: Setup, image: Image) -> bool:
         asked = text, setup.grid, setup.block, image.tobytes()
@@ -529,25 +483,6 @@ class KernelReducer(Reducer):
             return False
         self.setup, self.image = setup, image
         return True
-
-    def _fitting(self, text: str) -> tuple[Setup, Image]:
-        """Return launch and image without the buffers of parameters that a text has not."""
-        setup = self.setup
-        parameters = parameters_of(text, setup.entry)
-        names = {one.name for one in parameters}
-        if len(names) == len(setup.parameters):
-            return setup, self.image
-        arguments = {
-            name: value
-            for name, value in setup.arguments.items()
-            if name.partition("+")[0] in names
-        }
-        fewer = replace(setup, parameters=parameters, arguments=arguments)
-        image = np.zeros(fewer.image_bytes, np.uint8)
-        for name, row in fewer.buffers.items():
-            to, at = fewer.offsets[name], setup.offsets[name]
-            image[to : to + row.bytes] = self.image[at : at + row.bytes]
-        return fewer, image
 
     def _values(self, stem: str, sources: str, bits: int) -> Iterator[str]:
         """Yield also one thread's number, and words of the image."""
@@ -561,25 +496,23 @@ class KernelReducer(Reducer):
             yield from map(str, words[words > 1][:_WORDS_TRIED])
 
     def _shrink_launch(self) -> None:
+        def smaller(name: str, axis: int) -> bool:
+            shape = list(getattr(self.setup, name))
+            for less in dict.fromkeys((1, shape[axis] // 2)) if shape[axis] > 1 else ():
+                changed: dict[str, Any] = {name: (*shape[:axis], less, *shape[axis + 1 :])}
+                if self._takes_all(self.text, replace(self.setup, **changed), self.image):
+                    return True
+            return False
+
         for name in ("grid", "block"):
             for axis in (2, 1, 0):
-                while (extent := getattr(self.setup, name)[axis]) > 1:
-                    for less in dict.fromkeys((1, extent // 2)):
-                        shape = list(getattr(self.setup, name))
-                        shape[axis] = less
-                        changes: dict[str, Any] = {name: tuple(shape)}
-                        if self._takes_all(self.text, replace(self.setup, **changes), self.image):
-                            break
-                    else:
-                        break
+                while smaller(name, axis):
+                    pass
 
     def _shrink_image(self) -> None:
         """Have words of the image zero, halves of them first, and then small."""
-        size = max(1, self.image.view("<u4").size)
-        while True:
-            left = np.flatnonzero(self.image.view("<u4"))
-            if not left.size:
-                return
+        size = max(1, self.image.size // 4)
+        while (left := np.flatnonzero(self.image.view("<u4"))).size:
             size = min(size, left.size)
             for start in range(0, left.size, size):
                 self._try_words(left[start : start + size], 0)

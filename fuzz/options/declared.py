@@ -41,40 +41,34 @@ class PathName(click.Path):
         return super().convert(value, param, ctx)
 
 
-class _Text(click.types.StringParamType):
-    """Texts; an empty one is what is left of a variable that is not set."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == "":
-            self.fail("it is empty; give a value, or leave it out.", param, ctx)
-        if isinstance(value, str) and not value.isprintable() and not _is_text(value):
-            self.fail("it has bytes that are no text in UTF-8; leave them out.", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-def _is_text(value: str) -> bool:
-    return value.encode(errors="ignore").decode() == value
+def text(value: object) -> str:
+    """Return a text; an empty one is what is left of a variable that is not set."""
+    said = str(value)
+    if not said:
+        raise click.BadParameter("it is empty; give a value, or leave it out.")
+    if said.encode(errors="ignore").decode() != said:
+        raise click.BadParameter("it has bytes that are no text in UTF-8; leave them out.")
+    return said
 
 
 COUNT = click.IntRange(min=1)
 SEED = click.IntRange(min=0, max=2**64 - 1)
-_LEVEL = click.IntRange(0, 3)
 _DEVICE = click.IntRange(min=0)
 _PROCESSES = click.IntRange(1, 1024)
 """More than a machine has cores; a slip beyond it would fill the memory with processes first."""
 _FOLDER = PathName(path_type=Path)
-_HARDWARE = click.Choice(["sim", "cuda"])
 
 
 def any_runner(*built_in: str) -> dict[str, Any]:
     """Return how an option takes these runners, and those of somebody else's that are there."""
 
-    def convert(value: str) -> str:
-        if (value := _Text().convert(value, None, None)) not in built_in:
+    def convert(value: object) -> str:
+        name = text(value)
+        if name not in built_in:
             from runners.foreign import check_named
 
-            check_named(value, built_in)
-        return value
+            check_named(name, built_in)
+        return name
 
     return {
         "type": convert,
@@ -105,7 +99,7 @@ class Declared:
         shown, is_option = dict(self.shown), self.is_option
         names = [*(self.names or (self.spelled(name),) if is_option else ()), name]
         if "type" not in shown and ("Path" in annotation or "str" in annotation):
-            shown["type"] = _FOLDER if "Path" in annotation else _Text()
+            shown["type"] = _FOLDER if "Path" in annotation else text
         if annotation.startswith("tuple["):
             shown |= {"multiple": True} if is_option else {"nargs": -1}
         if annotation == "bool" and "default" not in shown:
@@ -155,7 +149,10 @@ OPTIONS: Mapping[str, Declared] = {
         "*, ? or [ it is a pattern for the whole opcode: 'wmma.load.*f64', '*.b1.*'.",
         default="*",
     ),
-    "runner": option("Where programs run.  [default: where the finding was made]", type=_HARDWARE),
+    "runner": option(
+        "Where programs run.  [default: where the finding was made]",
+        type=click.Choice(["sim", "cuda"]),
+    ),
     "any_runner": option(
         "Where programs run: also a runner of your own, by its name or as a command.  [default: "
         "where the finding was made]",
@@ -165,29 +162,22 @@ OPTIONS: Mapping[str, Declared] = {
     "time": option(""),
     "seed": option("Seed of all random choices.", type=SEED, default=0),
     "workers": option("", type=_PROCESSES),
-    "devices": option(
-        "Number of a GPU; repeat for several.  [default: all]",
-        "--device",
-        type=_DEVICE,
-    ),
+    "devices": option("Number of a GPU; repeat for several.  [default: all]", "--device",
+                      type=_DEVICE),
     "device": option("Number of the GPU.", type=_DEVICE, default=0),
     "fleet": option(
-        "Use all GPUs of a Ray cluster: `auto`, `ray://HOST:PORT`, or `local` for this "
-        "machine alone.",
+        "Use all GPUs of a Ray cluster: `auto`, `ray://HOST:PORT`, or `local` for this machine.",
         metavar="ADDRESS",
     ),
-    "gpus": option(
-        "Use at most this many GPUs of the --fleet; of one without GPUs, this many Ray actors.",
-        type=COUNT,
-    ),
+    "gpus": option("Use at most this many GPUs of the --fleet; without GPUs, this many Ray actors.",
+                   type=COUNT),
     "faults": option(
-        "Plant this fault, to see whether it is found; `warpfuzz faults` lists them. Repeat for "
+        "Plant this fault (`warpfuzz faults` lists them), to see whether it is found; repeat for "
         "several.",
         "--fault",
     ),
     "ptx_pass": option(
-        "Shell command that rewrites every PTX module: it reads PTX from standard input and writes "
-        "PTX to standard output."
+        "Shell command that rewrites every PTX module, from standard input to standard output."
     ),
     "again_faults": option(
         "Plant this fault, or with 'none' no fault; repeat for several.  [default: those with "
@@ -207,9 +197,8 @@ OPTIONS: Mapping[str, Declared] = {
     "trust": option("Allow running the commands and programs that findings name."),
     "assembler": option("Path or version of a ptxas.  [default: the driver's compiler]"),
     "assemblers": option("", "--assembler"),
-    "level": option(
-        "ptxas -O level, 0 to 3, of the code that runs on the GPU.", "--opt", type=_LEVEL
-    ),
+    "level": option("ptxas -O level, 0 to 3, of the code that runs on the GPU.", "--opt",
+                    type=click.IntRange(0, 3)),
     "levels": option("", "--opt"),
     "compilers": option(""),
     "variants": option("", "--variant", metavar="NAME=VALUE,..."),
@@ -238,10 +227,9 @@ OPTIONS: Mapping[str, Declared] = {
     ),
     "junit": option("Also write JUnit XML: one test for each finding."),
     "report": option("Also write the final report, as .svg or .html."),
-    "metrics": option(
-        "Serve counts and rates at this address, for Prometheus.", metavar="[HOST:]PORT"
-    ),
-}
+    "metrics": option("Serve counts and rates at this address, for Prometheus.",
+                      metavar="[HOST:]PORT"),
+}  # fmt: skip
 """Options that several commands have."""
 PROGRAMS = {
     *("runner", "ptx_pass", "front_end", "front_ends"),

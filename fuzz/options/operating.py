@@ -96,11 +96,11 @@ class CompilersFetch(Options, words="compilers fetch", runs="installed:fetch_com
     versions: tuple[str, ...] = argument(required=True)
 
 
-class ModelsList(Options, words="models list", runs="models:list_models"):
+class ModelsList(Options, words="models list", runs="reference:list_models"):
     """List the GPU architectures whose arithmetic is built in."""
 
 
-class ModelsShow(Options, words="models show", runs="models:show_model"):
+class ModelsShow(Options, words="models show", runs="reference:show_model"):
     """Show how a GPU architecture computes, as far as it is known, with the source of each figure.
 
     NAME is a target, such as sm_90, or a file that `warpfuzz measure` wrote.
@@ -109,7 +109,7 @@ class ModelsShow(Options, words="models show", runs="models:show_model"):
     name: str = argument()
 
 
-class ModelsExport(Options, words="models export", runs="models:export_model"):
+class ModelsExport(Options, words="models export", runs="reference:export_model"):
     """Write how a GPU architecture computes as TOML or JSON, which --model takes, or as a C header.
 
     NAME is a target, such as sm_90, or a file that `warpfuzz measure` wrote.

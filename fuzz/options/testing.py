@@ -22,8 +22,7 @@ from oracle.isa.targets import DEFAULT_TARGET, DEFAULT_VERSION
 from runners.variants import SETTINGS
 
 _MOST_IMAGES = 65_536
-"""Most images of a form of `conform`, which are in memory at once: 8 KiB each come to half a
-GiB."""
+"""Of a form of `conform`, which are in memory at once: 8 KiB each come to half a GiB."""
 
 DEVICE_REFERENCE = True
 """Whether campaigns on a GPU compare with the reference there unless they are told: on an H200, 55
@@ -42,9 +41,9 @@ class Run(Options, words="run", runs="run:run_campaign"):
         "What comes out": "corpus known no_known report metrics disassembler json",
     }
     runner: str | None = option(
-        "What is tested. `ptxas`: which instructions it accepts; nothing runs. `sim`: programs on "
-        "the simulated device. `cuda`: programs on GPUs. NAME or COMMAND: programs on a runner of "
-        "your own.  [default: cuda if there is a GPU, else ptxas, else sim; with --fleet cuda]",
+        "`ptxas`: which instructions it accepts; nothing runs. `sim`: programs on the simulated "
+        "device. `cuda`: on GPUs. NAME or COMMAND: on a runner of your own.  [default: cuda if "
+        "there is a GPU, else ptxas, else sim; with --fleet cuda]",
         **any_runner("ptxas", "sim", "cuda"),
     )
     time: str | None = shared(
@@ -53,24 +52,16 @@ class Run(Options, words="run", runs="run:run_campaign"):
         "findings are made smaller for 20 s more.  [default: 60 if no --cases]",
     )
     cases: int | None = option(
-        "Stop after this many cases: memory images, each through one program (with --runner ptxas: "
-        "instructions).",
+        "Stop after this many cases: images, each through one program (ptxas: instructions).",
         type=COUNT,
     )
-    findings: int | None = option(
-        "Stop after this many new defects (families of findings that are not known).", type=COUNT
-    )
+    findings: int | None = option("Stop after this many new defects (families).", type=COUNT)
     quiet_time: str | None = option("Stop when nothing new was found or covered for this time.")
     seed: int | None = shared(
-        "seed",
-        "Seed of all random choices: the same seed gives the same cases.  [default: a random "
-        "one, which is shown]",
-        default=None,
+        "seed", "Seed: the same one gives the same cases.  [default: random, shown]", default=None
     )
     shard: str | None = option(
-        "Run part I of the N parts of the campaign that --seed determines: one part for each job "
-        "of a job array.",
-        metavar="I/N",
+        "Run part I of the N parts of the campaign that --seed determines.", metavar="I/N"
     )
     corpus: Path = shared("corpus")
     resume: bool = option(
@@ -78,9 +69,7 @@ class Run(Options, words="run", runs="run:run_campaign"):
         "they were unless they are given again, and count from the campaign's beginning."
     )
     new: bool = option("Start a new campaign in the corpus of an old one; its findings stay.")
-    trust: bool = shared(
-        "trust", "With --resume: allow running the commands that the stored campaign names."
-    )
+    trust: bool = shared("trust", "With --resume: allow the commands that the campaign names.")
     workers: int | None = shared(
         "workers",
         "Number of worker processes (with --fleet: for each GPU).  [default: one for each core; on "
@@ -95,13 +84,10 @@ class Run(Options, words="run", runs="run:run_campaign"):
         default=1.0,
     )
     target: str | None = shared(
-        "target",
-        "Only this .target, such as sm_90.  [default: the device's; with --runner ptxas every "
-        "target]",
+        "target", "Only this .target.  [default: the device's; with --runner ptxas every one]"
     )
     ptx_version: str | None = shared(
-        "ptx_version",
-        "Only this PTX .version, such as 8.0.  [default: every one that the compiler reads]",
+        "ptx_version", "Only this PTX .version.  [default: all that the compiler reads]"
     )
     only: str = shared("only")
     screen: bool = option(
@@ -111,33 +97,29 @@ class Run(Options, words="run", runs="run:run_campaign"):
         default=True,
     )
     device_reference: bool = option(
-        "Run verified programs on millions of further images, which the device itself makes and "
-        "compares with a second reference that runs there. What differs is judged by the oracle. "
-        "Counted apart from the cases.  [default: with --runner cuda, one compiler and no "
-        "--front-end]",
+        "Run verified programs on millions of further images, which the device makes and compares "
+        "with a second reference that runs there; the oracle judges what differs. Counted apart "
+        "from the cases.  [default: with --runner cuda, one compiler and no --front-end]",
         "--device-reference/--no-device-reference",
         default=DEVICE_REFERENCE,
     )
     include_undefined: bool = option(
-        "Also run some programs that the ISA leaves undefined, in a separate process; their "
-        "outcomes are counted, not judged."
+        "Also run programs that the ISA leaves undefined; their outcomes are counted, not judged."
     )
     assemblers: tuple[str, ...] = shared(
         "assemblers",
-        "ptxas to use, by path or version. With --runner ptxas: the one to test; repeat the "
-        "option to compare others with the first. With --runner cuda: the one that compiles the "
-        "programs.  [default with cuda: the driver's compiler]",
+        "ptxas by path or version: with --runner ptxas the one to test (repeat the option to "
+        "compare others with the first), else the one that compiles.  [default with cuda: the "
+        "driver's compiler]",
     )
     faults: tuple[str, ...] = shared("faults")
     ptx_pass: str | None = shared("ptx_pass")
     front_ends: tuple[str, ...] = option(
-        "Test a compiler that writes PTX: `llvm` is given LLVM IR, `nvcc` and `nvrtc` CUDA C++. "
-        "The name alone means the newest installed version; `llvm:15` and `nvrtc:12.4` name a "
-        "version; `llvm:FOLDER` has opt and llc, `nvcc:FOLDER` and `nvrtc:FOLDER` a toolkit; "
-        "`llvm:COMMAND` and `nvcc:COMMAND` run a command that reads source from standard input "
-        "and writes PTX to standard output, with {level}, {target} and {ptx} filled in. Several "
-        "of them, separated by commas (`all`: all installed), or several --opt are compared with "
-        "each other.  [default: warpfuzz writes the PTX]",
+        "Test a compiler that writes PTX: `llvm` is given LLVM IR, `nvcc` and `nvrtc` CUDA C++; "
+        "the newest here, or `llvm:15`, `nvrtc:12.4`. `llvm:FOLDER` has opt and llc, `nvcc:FOLDER` "
+        "and `nvrtc:FOLDER` a toolkit; `llvm:COMMAND` and `nvcc:COMMAND` read source from standard "
+        "input and write PTX to standard output, with {level}, {target} and {ptx} filled in. "
+        "Several, separated by commas (`all`), or several --opt are compared with each other.",
         "--front-end",
     )
     model: str | None = shared("model")
@@ -146,9 +128,8 @@ class Run(Options, words="run", runs="run:run_campaign"):
     )
     compilers: str | None = shared(
         "compilers",
-        "Build every program with each of these ptxas and compare all results. Give versions, "
-        "paths or folders, separated by commas; `driver` is the driver's compiler, `installed` "
-        "every one that is here, and `all` fetches every version.",
+        "Build every program with each of these ptxas and compare all results: versions, paths or "
+        "folders, separated by commas; `driver`, `installed`, or `all` (fetches every version).",
     )
     variants: tuple[str, ...] = shared(
         "variants",
@@ -220,9 +201,7 @@ class Repro(Options, words="repro", runs="corpus:reproduce"):
     case: str = argument()
     corpus: Path = shared("corpus")
     output: Path | None = shared("output", "The folder.  [default: repro-ID]")
-    disassembler: Path | None = shared(
-        "disassembler", "Path of an nvdisasm.  [default: the one installed]"
-    )
+    disassembler: Path | None = shared("disassembler")
     bisected: Path | None = option(
         "Output of `bisect --json`: adds the table of compilers and both builds' machine code."
     )
@@ -246,19 +225,13 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
     target: str | None = shared("target", "Another .target.  [default: that of the finding]")
     ptx_version: str | None = shared(
         "ptx_version",
-        "PTX ISA version.  [default: that of the finding, or if that is too new for a compiler, "
-        "the highest that it reads]",
+        "PTX ISA version.  [default: the finding's, or the highest that a compiler reads]",
     )
     runner: str | None = shared("runner")
     times: int | None = shared(
-        "times",
-        "Run each build this many times.  [default: often enough for a failure as rare as the "
-        "finding's to show]",
+        "times", "Run each build this many times.  [default: as the finding's rate requires]"
     )
-    disassembler: Path | None = shared(
-        "disassembler",
-        "Path of an nvdisasm, to say where machine code changes.  [default: the one installed]",
-    )
+    disassembler: Path | None = shared("disassembler")
     at_least: int | None = shared("at_least")
     trust: bool = shared("trust")
     faults: tuple[str, ...] = shared("again_faults")
@@ -266,8 +239,7 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
     front_end: str | None = shared(
         "again_front_end",
         "Compilers that write PTX, separated by commas, to try instead of ptxas; 'none' tries "
-        "ptxas.  [default: the installed versions of the one that the finding is about, if it is "
-        "about one]",
+        "ptxas.  [default: the installed versions of the one that the finding is about]",
     )
     model: str | None = shared("model")
 
@@ -284,8 +256,8 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
     launch: Path | None = shared("launch")
     runner: str | None = shared(
         "any_runner",
-        "Where the kernel runs: on a GPU, on the simulated device (with --fault or --ptx-pass), or "
-        "on a runner of your own that takes launches.  [default: cuda]",
+        "Where the kernel runs: `sim` with --fault or --ptx-pass; your own if it takes launches.  "
+        "[default: cuda]",
     )
     compilers: str | None = shared(
         "compilers",
@@ -325,14 +297,11 @@ class Reduce(Options, words="reduce", runs="reduce:reduce"):
     )
     crash: bool = option("ptxas is killed by a signal, or does not end.")
     differs: bool = option(
-        "A build leaves another result than the simulated device and another build. Nothing may "
-        "race or be undefined in what is left. Needs a GPU, or --runner sim with --ptx-pass or "
-        "--fault."
+        "A build leaves another result than the simulated device and another build, and nothing "
+        "races or is undefined. Needs a GPU, or --runner sim with --ptx-pass or --fault."
     )
     command: str | None = option(
-        "This shell command ends with 0. {} in it is the module; without it, the module is its "
-        "last word.",
-        metavar="CMD",
+        "This shell command ends with 0; {} in it, or its last word, is the module.", metavar="CMD"
     )
     compiler: str | None = option("Version or path of the ptxas.  [default: the newest here]")
     level: int | None = shared(
@@ -345,9 +314,7 @@ class Reduce(Options, words="reduce", runs="reduce:reduce"):
     device: int = shared("device")
     time: str = shared("time", "How long it may take: 90 (seconds), 10m, 2h.", default="120")
     memory: int = option(
-        "MiB of address space for each run of ptxas or the command.",
-        type=click.IntRange(min=64),
-        default=4096,
+        "MiB of address space for each run.", type=click.IntRange(min=64), default=4096
     )
     output: Path | None = shared("output", "File of the result.  [default: MODULE.small.ptx]")
 
@@ -370,9 +337,7 @@ class Conform(Options, words="conform", runs="conform:conform"):
         "target", f"GPU architecture (.target).  [default: the device's; else {DEFAULT_TARGET}]"
     )
     ptx_version: str | None = shared("ptx_version")
-    workers: int = shared(
-        "workers", "Number of forms that are run at the same time, in as many processes.", default=1
-    )
+    workers: int = shared("workers", "Forms at the same time, each in a process.", default=1)
     deadline: float | None = option(
         "Seconds that all images of one form may take; `sim` has no limit.  [default: 60]",
         type=Range(min=0, min_open=True),
@@ -383,8 +348,7 @@ class Conform(Options, words="conform", runs="conform:conform"):
     )
     update_expectations: bool = option("Write the outcomes into the file of --expectations.")
     save_failing: Path | None = option(
-        "Folder for what fails: of each form its module, an image, and the same as it must be and "
-        "as it is after the module (module.ptx, input.npy, expected.npy, actual.npy)."
+        "Folder for what fails: of each form module.ptx, input.npy, expected.npy and actual.npy."
     )
     tap: Path | None = option("Also write TAP into this file.")
     junit: Path | None = shared("junit", "Also write JUnit XML: one test for each form.")
@@ -410,9 +374,7 @@ class Gate(Options, words="gate", runs="gate:gate"):
 
     old: str = argument()
     new: str = argument()
-    time: str = shared(
-        "time", "How long the gate takes in all: 90 (seconds), 10m, 2h.", default="10m"
-    )
+    time: str = shared("time", "How long it takes in all: 90 (seconds), 10m, 2h.", default="10m")
     runner: str | None = option(
         "Where programs run; `ptxas` only compiles them.  [default: cuda if there is a GPU, else "
         "ptxas; sim for front ends]",
@@ -435,15 +397,12 @@ class Gate(Options, words="gate", runs="gate:gate"):
     only: str = shared("only")
     at_least: int = shared(
         "at_least",
-        "Say UNKNOWN (exit code 3) if both compilers executed fewer than N new programs on a "
-        "device; with 0, compiling them is enough.",
+        "Say UNKNOWN if both executed fewer than N new programs; 0: compiling them is enough.",
         type=click.IntRange(min=0),
         default=_GATE_PROGRAMS,
     )
     seed: int | None = shared("seed", "Seed of the programs.  [default: random]", default=None)
-    workers: int | None = shared(
-        "workers", "Number of worker processes.  [default: one for each core]"
-    )
+    workers: int | None = shared("workers", "Worker processes.  [default: one for each core]")
     corpus: Path | None = shared(
         "corpus", "Folder where findings are kept.  [default: gate-OLD-NEW]", default=None
     )
@@ -453,7 +412,7 @@ class Gate(Options, words="gate", runs="gate:gate"):
     report: Path | None = shared("report", "Also write the result as a page, .html.")
 
 
-class Explain(Options, words="explain", runs="legality:explain_one"):
+class Explain(Options, words="explain", runs="reference:explain_one"):
     """Say whether an instruction is legal, and why not.
 
     Instructions that are no matrix instructions, such as `add`, are not judged. The exit code is 0
@@ -465,7 +424,7 @@ class Explain(Options, words="explain", runs="legality:explain_one"):
     ptx_version: str = shared("ptx_version", default=DEFAULT_VERSION)
 
 
-class Legal(Options, words="legal", runs="legality:judge_file"):
+class Legal(Options, words="legal", runs="reference:judge_file"):
     """Judge a file of instructions: one verdict for each line, in order (- is standard input).
 
     Verdicts are legal, illegal, undefined, and not judged (for other instructions of PTX). Of a
@@ -483,15 +442,11 @@ class Legal(Options, words="legal", runs="legality:judge_file"):
     )
 
 
-class Isa(Options, words="isa", runs="isa:list_forms"):
+class Isa(Options, words="isa", runs="reference:list_forms"):
     """List every documented form of the matrix instructions."""
 
-    target: str | None = shared(
-        "target", "Only forms of this .target, such as sm_90.  [default: all]"
-    )
-    ptx_version: str | None = shared(
-        "ptx_version", "Only forms of this PTX .version, such as 8.0.  [default: all]"
-    )
+    target: str | None = shared("target", "Only forms of this .target.  [default: all]")
+    ptx_version: str | None = shared("ptx_version", "Only of this .version.  [default: all]")
     only: str = shared("only", "Only forms whose opcode matches: 'wmma.load.*f64', 'ldmatrix'.")
 
 
@@ -503,9 +458,7 @@ class Bench(Options, words="bench", runs="bench:bench"):
     seed: int = shared("seed", "Seed of the first campaign; the others follow it.")
     limit: int = option("Give up after this many images.", type=COUNT, default=100_000)
     baseline_limit: int = option(
-        "Give up after this many images of --contents uniform or normal.",
-        type=COUNT,
-        default=1_000,
+        "The same of --contents uniform or normal.", type=COUNT, default=1_000
     )
     contents: tuple[str, ...] = option(
         "What the images contain: the value classes of warpfuzz, or uniform or normal random "
@@ -515,13 +468,11 @@ class Bench(Options, words="bench", runs="bench:bench"):
     jobs: int | None = shared("workers", "Number of processes.  [default: one for each core]")
     names: bool = option("Only list the faults, as `warpfuzz faults` does.", "--list")
     lines: bool = option(
-        "Run one campaign with each fault, and count the findings in its report: it should have "
-        "one."
+        "Run one campaign with each fault, and count the findings in its report: it should be one."
     )
     images: int = shared("images", "How many images each campaign of --lines runs.", default=4_000)
     coverage: bool = option(
-        "Only draw programs, and count which features of programs they cover; the exit code is 1 "
-        "if any is missing, however few are drawn."
+        "Only draw programs, and count which features they cover; exit code 1 if any is missing."
     )
     programs: int = option("How many programs --coverage draws.", type=COUNT, default=15_000)
     target: str | None = shared(
@@ -546,13 +497,11 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
     only: str = shared("only", "Measure only forms whose opcode matches: 'wmma.mma.*bf16*'.")
     images: int | None = shared(
         "images",
-        "Check the figures of each form with this many random images.  [default: 1,048,576 on a "
-        "GPU, else 1,024]",
+        "Random images that check the figures of each form.  [default: 1,048,576 on a GPU, else "
+        "1,024]",
     )
     seed: int = shared("seed", "Seed of the random images.", type=click.IntRange(0, 2**31 - 1))
-    workers: int | None = shared(
-        "workers", "Number of worker processes.  [default: cores less one]"
-    )
+    workers: int | None = shared("workers", "Worker processes.  [default: cores less one]")
     faults: tuple[str, ...] = shared("faults")
     assembler: str | None = shared(
         "assembler", "ptxas that compiles the probes, by path or version.  [default: the driver's]"

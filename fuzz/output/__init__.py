@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,10 +21,9 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from corpus import Cause, Kind, Problem, durable
+from corpus import Cause, Problem, durable
 from corpus.known import Known
 from fuzz import warpfuzz_version
-from fuzz.kinds import KINDS
 from oracle.errors import InfrastructureError, UsageError
 from runners.processes import quoted
 
@@ -74,35 +73,6 @@ def tracked(
 
 
 @contextmanager
-def starting(*, lines: bool) -> Iterator[Callable[[str], None]]:
-    """Give a function that says on standard error what is being done before there is more to see.
-
-    With `lines`, it says so where no terminal is, too, in a line each; on a terminal nothing stays.
-    """
-    out = console(stderr=True)
-    if is_watched(out):
-        status = out.status("")
-
-        def show(words: str) -> None:
-            status.update(plain(f"{words} …"))
-            status.start()
-
-        try:
-            yield show
-        finally:
-            # As of a bar: a terminal that is gone is met by whoever prints next.
-            with suppress(OSError):
-                status.stop()
-        return
-
-    def say(words: str) -> None:
-        if lines:
-            out.print(plain(words), soft_wrap=True)
-
-    yield say
-
-
-@contextmanager
 def fetcher(
     fetch: Callable[[str, Callable[[int, int], None]], T], *, json: bool
 ) -> Iterator[Callable[[str], T]]:
@@ -118,6 +88,26 @@ def fetcher(
                 bar.remove_task(task)
 
         yield fetch_one
+
+
+@contextmanager
+def starting(*, lines: bool) -> Iterator[Callable[[str], None]]:
+    """Give a function that says on standard error what is being done before there is more to see.
+
+    With `lines`, it says so where no terminal is, too, in a line each; on a terminal nothing stays.
+    """
+    out = console(stderr=True)
+    if not is_watched(out):
+        yield lambda words: say(plain(words), stderr=True) if lines else None
+        return
+    status = out.status("")
+    status.start()
+    try:
+        yield lambda words: status.update(plain(f"{words} …"))
+    finally:
+        # A terminal that is gone is met by whoever prints next.
+        with suppress(OSError):
+            status.stop()
 
 
 THEME = Theme(
@@ -216,52 +206,35 @@ def say(line: str | Text, style: str = "", *, stderr: bool = False) -> None:
 class _WholeWords(Table):
     """A table without lines that breaks no word: no opcode, path or id.
 
-    Where its columns do not fit beside each other, each row is a block of lines: the first cell,
-    and below it the others behind their headings.
+    Where its columns do not fit beside each other, each row is a block of lines.
     """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        texts = [[_text(one) for one in column.cells] for column in self.columns]
-        headed = [
-            [_text(column.header), *own] for column, own in zip(self.columns, texts, strict=True)
-        ]
-        most = [max(line.cell_len for one in own for line in one.split()) for own in headed]
+        texts = [[_text(column.header), *map(_text, column.cells)] for column in self.columns]
+        lines = [[line for cell in own for line in cell.plain.splitlines()] for own in texts]
+        most = [max(map(cell_len, own), default=0) for own in lines]
         least = [
-            widest
-            if column.no_wrap
-            else max((cell_len(word) for one in own for word in one.plain.split()), default=0)
-            for column, own, widest in zip(self.columns, headed, most, strict=True)
+            widest if column.no_wrap else max(map(cell_len, " ".join(own).split()), default=0)
+            for column, own, widest in zip(self.columns, lines, most, strict=True)
         ]
         room = options.max_width - (len(self.columns) - 1) * (self.padding[1] + self.padding[3])
-        if sum(least) > room:
-            yield from self._blocks(texts, options.max_width)
+        spare, wanted = room - sum(least), sum(most) - sum(least)
+        if spare >= 0:
+            for column, low, high in zip(self.columns, least, most, strict=True):
+                column.width = low + min(high - low, (high - low) * spare // max(1, wanted))
+            yield from super().__rich_console__(console, options)
             return
-        spare, left = room - sum(least), len(least)
-        # Each has an equal share of what is spare; what one does not need is for the others.
-        for index in sorted(range(left), key=lambda one: most[one] - least[one]):
-            more = min(most[index] - least[index], spare // left)
-            self.columns[index].width = least[index] + more
-            spare, left = spare - more, left - 1
-        yield from super().__rich_console__(console, options)
-
-    def _blocks(self, texts: Sequence[Sequence[Text]], width: int) -> Iterator[RenderableType]:
         if self.title:
             yield Text(str(self.title), style="italic")
-        headings = [_text(column.header).plain for column in self.columns]
-        for row, cells in zip(self.rows, zip(*texts, strict=True), strict=True):
-            lines: list[Text] = []
-            for heading, cell in zip(headings, cells, strict=True):
-                if not cell.plain.strip():
-                    continue
-                piece = Text().append(f"{heading}: " * bool(heading and lines), style="quiet")
-                piece.append_text(cell)
-                if lines and lines[-1].cell_len + piece.cell_len + 4 <= width:
-                    lines[-1].append("  ").append_text(piece)
-                else:
-                    lines.append(piece)
-            for number, line in enumerate(lines):
-                shown = Text(style=row.style or "", overflow="fold").append_text(line)
-                yield Padding(shown, (0, 0, 0, 2 if number else 0))
+        headings = [cells[0].plain for cells in texts]
+        cells_of_rows = zip(*(cells[1:] for cells in texts), strict=True)
+        for row, (first, *others) in zip(self.rows, cells_of_rows, strict=True):
+            style = row.style or ""
+            yield Text(style=style).append_text(first)
+            rest = [Text(f"{heading}: " * bool(heading)).append_text(cell)
+                    for heading, cell in zip(headings[1:], others, strict=True)
+                    if cell.plain.strip()]  # fmt: skip
+            yield Padding(Text("  ", style=style).join(rest), (0, 0, 0, 2))
 
 
 def _text(cell: object) -> Text:
@@ -351,16 +324,6 @@ def emit_summary(**fields: object) -> None:
 def generator() -> str:
     """Return what corpora name as their maker."""
     return f"warpfuzz {warpfuzz_version()}"
-
-
-def kind_style(kind: Kind, *, known: bool) -> str:
-    """Return the style of a finding."""
-    return "known" if known else KINDS[kind].style
-
-
-def kind_name(kind: Kind) -> str:
-    """Return the name of a kind as a column shows it: without "although undocumented"."""
-    return KINDS[kind].short or KINDS[kind].shown or kind.value
 
 
 def duration(seconds: float) -> str:

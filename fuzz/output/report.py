@@ -104,34 +104,16 @@ class ReportColumn:
         return plain(str(value))
 
 
-@dataclass(frozen=True)
-class Plot:
-    """A line over time."""
-
-    name: str
-    seconds: Sequence[float]
-    """Rising."""
-    values: Sequence[float]
-    """As many, none below 0."""
-
-    @property
-    def most(self) -> str:
-        """The highest value, which is at the top."""
-        return f"{max(self.values, default=0):,.0f}"
-
-    @property
-    def span(self) -> str:
-        """The time from the left to the right."""
-        return duration(max(self.seconds, default=0))
-
-    @property
-    def points(self) -> str:
-        """The line in a square of 100, as SVG counts: from the top left."""
-        right, top = max(self.seconds, default=0) or 1, max(self.values, default=0) or 1
-        return " ".join(
-            f"{100 * x / right:.2f},{100 - 96 * y / top:.2f}"
-            for x, y in zip(self.seconds, self.values, strict=True)
-        )
+def plot(name: str, seconds: Sequence[float], values: Sequence[float]) -> Mapping[str, str]:
+    """Return a line over time for a page: its seconds, rising, and as many values from 0 on."""
+    right, top = max(seconds, default=0) or 1, max(values, default=0) or 1
+    # In a square of 100, as SVG counts: from the top left.
+    points = (
+        f"{100 * x / right:.2f},{100 - 96 * y / top:.2f}"
+        for x, y in zip(seconds, values, strict=True)
+    )
+    said = f"{name}: up to {max(values, default=0):,.0f}, over {duration(max(seconds, default=0))}"
+    return {"said": said, "points": " ".join(points)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +124,8 @@ class Section:
     columns: Sequence[ReportColumn] = ()
     rows: Sequence[ReportRow] = ()
     anchor: str = ""
-    plots: Sequence[Plot] = ()
+    plots: Sequence[Mapping[str, str]] = ()
+    """Of `plot`."""
     printed: Markup = Markup()  # noqa: RUF009 - it is a constant text
     """Of `printed`, or text that is shown as it is."""
 
@@ -218,7 +201,11 @@ class Report:
             write_junit(junit, tests, suite=self.title)
         if tap is not None:
             durable.write_output(tap, "".join(f"{line}\n" for line in tap_lines(tests)).encode())
-        if report is not None:
+        if report is not None and report.suffix == ".svg":
+            recorder = recording_console()
+            self.show(recorder)
+            save(recorder, report, title=self.title)
+        elif report is not None:
             sentences = [*self._verdict, *map(str, self.sentences)]
             shown = page(self.title, sentences, [*self.sections, *self.details])
             durable.write_output(report, shown)
@@ -243,7 +230,7 @@ class Report:
     def sections(self) -> list[Section]:
         """The tables that have rows."""
         rows = Section(heading=self.heading, columns=self.columns, rows=self.rows)
-        return [one for one in (*self.before, rows) if one.listed]
+        return [one for one in (*self.before, rows) if one.columns and one.listed]
 
 
 # JUnit XML and TAP
@@ -356,11 +343,8 @@ def printed(recorder: Console) -> Markup:
 
 
 def save(recorder: Console, path: Path, *, title: str) -> None:
-    """Write what a console has kept as .svg, or else as .html."""
-    if path.suffix == ".svg":
-        shown = recorder.export_svg(title=title).encode(errors="backslashreplace")
-    else:
-        shown = page(title, (), [Section(printed=printed(recorder))])
+    """Write what a console has kept as .svg."""
+    shown = recorder.export_svg(title=title).encode(errors="backslashreplace")
     durable.write_output(path, shown)
 
 

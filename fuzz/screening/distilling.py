@@ -19,7 +19,7 @@ from itertools import islice
 import numpy as np
 
 from fuzz import warpfuzz_version
-from fuzz.bench.search import Emitted, Mutant
+from fuzz.bench import Emitted, Mutant
 from fuzz.screening.sets import Covered, Description, ScreeningSet, SetProgram, Tally
 from oracle.errors import UsageError
 from oracle.execution.execution import execute

@@ -20,8 +20,7 @@ from fuzz.findings.families import (
     bucket_of_flaky,
     form_name,
 )
-from fuzz.findings.replay import Attempt, Subject
-from fuzz.findings.verdicts import differences, judge
+from fuzz.findings.verdicts import Attempt, Subject, differences, judge
 from fuzz.kinds import sentence
 from fuzz.runner import kind_of_failure
 from fuzz.screening.screen import MOST_FAULTY, ScreenItem, ScreenRun, Sighting

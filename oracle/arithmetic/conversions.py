@@ -1,14 +1,15 @@
-"""Conversions between formats on raw bit patterns, with the rounding that each has."""
+"""Roundings: conversions between formats on raw patterns, and sums whose error is known exactly."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import Format
+from oracle.isa.forms import Format
 
 Floats = NDArray[np.float64]
 
@@ -42,12 +43,7 @@ _INFINITY = 0xFF << 23
 
 
 def narrow(bits: NDArray[np.uint32]) -> NDArray[np.uint16]:
-    """Round f32 patterns to f16's, to nearest even; zeros keep signs, any NaN becomes 0x7fff.
-
-    As F2FP.F16.F32 does with the canonical NaN of the dot product (measured on H200, 2026-11).
-    (NumPy's own conversion raises a floating-point exception for each overflow and underflow: ten
-    times as slow on random bits.)
-    """
+    """Round f32 patterns to f16's, to nearest even; any NaN becomes 0x7fff (H200, 2026-11)."""
     halves = np.empty(bits.shape, np.uint16)
     source, target = bits.reshape(-1), halves.reshape(-1)
     for start in range(0, source.size, _PIECE):
@@ -145,3 +141,85 @@ def rounded(values: Floats, fmt: Format, rounding: str, overflow: str) -> NDArra
         numbers = np.where(over, np.copysign(limit, numbers), numbers)
     patterns: NDArray[Any] = numbers.astype(FLOATS[fmt.name]).view(fmt.raw)
     return patterns
+
+
+Outputs = Sequence[Floats | None]
+_NEW = (None, None, None)
+_SPLITTER = 2.0**27 + 1.0
+"""Veltkamp's constant for 53-bit significands."""
+
+
+def split(x: Floats, *, out: Outputs = _NEW) -> tuple[Floats, Floats]:
+    """Return parts of at most 26 bits whose sum is exactly x (Dekker 1971), in `out` if given."""
+    product = np.multiply(x, _SPLITTER, out=out[0])
+    rest = np.subtract(product, x, out=out[1])
+    high = np.subtract(product, rest, out=product)
+    return high, np.subtract(x, high, out=rest)
+
+
+def two_sum(x: Floats, y: Floats, *, out: Outputs = _NEW) -> tuple[Floats, Floats]:
+    """Return the rounded sum and its exact error (Knuth); `out`: for both, and to work in."""
+    total = np.add(x, y, out=out[0])
+    part = np.subtract(total, x, out=out[2])
+    rest = np.subtract(y, part, out=out[1])
+    np.subtract(total, part, out=part)
+    np.subtract(x, part, out=part)
+    rest += part
+    return total, rest
+
+
+def product_error(
+    product: Floats, a: tuple[Floats, Floats], b: tuple[Floats, Floats], *, out: Outputs = _NEW
+) -> Floats:
+    """Return what the rounded product of two split factors lacks (Dekker 1971)."""
+    (a_high, a_low), (b_high, b_low) = a, b
+    error = np.multiply(a_high, b_high, out=out[0])
+    error -= product
+    term = np.multiply(a_high, b_low, out=out[1])
+    error += term
+    error += np.multiply(a_low, b_high, out=term)
+    error += np.multiply(a_low, b_low, out=term)
+    return error
+
+
+def odd_sum(x: Floats, y: Floats) -> Floats:
+    """Return x + y rounded to odd: rounded again, it is as if rounded once (Boldo 2008)."""
+    total, error = two_sum(x, y)
+    inexact = error != 0.0
+    pattern = total.view(np.int64)
+    pattern += _toward_zero(total, error, inexact)
+    pattern |= inexact
+    return total
+
+
+def directed_step(total: Floats, error: Floats, rounding: str) -> NDArray[np.int64]:
+    """Return how many patterns directed sums are away from zero; `error`, of two_sum, is lost."""
+    if rounding == "rz":
+        return _toward_zero(total, error, error != 0.0)
+    moved = error < 0.0 if rounding == "rm" else error > 0.0
+    step = error.view(np.int64)
+    np.right_shift(total.view(np.int64), 63, out=step)
+    step |= 1
+    if rounding == "rm":
+        np.negative(step, out=step)
+    step *= moved
+    return step
+
+
+def _toward_zero(total: Floats, error: Floats, inexact: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return -1 where the rounded sum is farther from zero than the exact one; `error` is lost."""
+    step = error.view(np.int64)
+    step ^= total.view(np.int64)
+    step >>= 63  # -1 where the signs differ
+    step *= inexact
+    return step
+
+
+def rounded_sum(head: Floats, tail: Floats, rounding: str) -> Floats:
+    """Return the sum, rounded once, where it neither overflows nor is subnormal and inexact."""
+    if rounding == "rn":
+        return head + tail
+    total, error = two_sum(head, tail)
+    pattern = total.view(np.int64)
+    pattern += directed_step(total, error, rounding)
+    return total

@@ -1,11 +1,12 @@
-"""A dot product of f16, bf16 or tf32 as a model's unit computes it, from operands to D.
+"""Dot products of f16, bf16 and tf32 as a model's unit computes them, from operands to D.
 
-Where a target has no unit for f16, it is scalar f32 arithmetic that ptxas writes instead.
+Usual figures go through `oracle.arithmetic.truncated`; others here, in double precision, as exact
+and several times slower. Where a target has no unit, it is scalar f32 that ptxas writes instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain, pairwise
 from typing import Any
@@ -14,15 +15,117 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic import conversions
-from oracle.arithmetic.conversions import flushed, is_nan, rounded
-from oracle.arithmetic.fma import odd_sum
+from oracle.arithmetic.conversions import CANONICAL_NAN, flushed, is_nan, odd_sum, rounded
 from oracle.arithmetic.scratch import Scratch, own_scratch
-from oracle.arithmetic.truncated import truncated_dot
-from oracle.arithmetic.unusual import unusual_dot
-from oracle.isa.formats import Format, format_named
+from oracle.arithmetic.truncated import element_values, truncated_dot
+from oracle.isa.forms import Format, format_named
 from oracle.models import ScalarDot, TruncatedDot
 
 Array = NDArray[Any]
+Floats = NDArray[np.float64]
+
+_INFINITE = 2.0**128
+"""Where products of limited range end: beyond the largest f32."""
+
+
+class _Factors:
+    def __init__(self, bits: Array, fmt: Format, least: int | None = None) -> None:
+        self.values: Floats = element_values(bits, fmt).astype(np.float64)
+        magnitude = (bits >> fmt.ignored_bits) & ((1 << fmt.exponent_bits + fmt.fraction_bits) - 1)
+        field = (magnitude >> fmt.fraction_bits).astype(np.int32)
+        self.exponents: NDArray[np.int32] = np.maximum(field, 1) - fmt.bias
+        if least is not None:
+            np.maximum(self.exponents, least, out=self.exponents)
+        self.finite = bool((field <= 2 * fmt.bias).all())
+
+
+def unusual_dot(
+    a: Array, b: Array, c: Array, *, multiplicand: Format, rule: TruncatedDot, blocks: list[slice]
+) -> Array:
+    """Return a @ b + c, on raw bit patterns; parameters and result as of `truncated_dot`."""
+    with np.errstate(all="ignore"):  # specials are garbage until the end of a block
+        least, least_b = rule.least_exponents
+        left = _Factors(a.transpose(2, 1, 0), multiplicand, least)
+        right = _Factors(b.transpose(1, 2, 0), multiplicand, least_b)
+        total = np.ascontiguousarray(c.transpose(1, 2, 0))
+        for block in blocks:
+            total = _add_block(left, right, total, block, rule)
+    return total
+
+
+def units_of(
+    a: Array, b: Array, c: Array, *, multiplicand: Format, rule: TruncatedDot
+) -> tuple[float, Sequence[float], Sequence[float]]:
+    """Return the unit that terms are truncated to, the exact terms, and the units in each."""
+    with np.errstate(all="ignore"):
+        left, right = (
+            _Factors(x[:, None, None], multiplicand, least)
+            for x, least in zip((a, b), rule.least_exponents, strict=True)
+        )
+        addend, block = _Factors(c[None, None, None], rule.accumulator_format), slice(0, len(a))
+        largest = _largest_exponents(left, right, addend, block, rule)
+        unit = float(np.ldexp(1.0, largest - rule.fraction_bits.value)[0, 0, 0])
+        values = [float(x[0, 0, 0] * y[0, 0, 0]) for x, y, _ in _products(left, right, block)]
+        values.append(float(addend.values[0, 0, 0]))
+        return unit, values, np.trunc(np.array(values) / unit).tolist()
+
+
+def _largest_exponents(
+    a: _Factors, b: _Factors, addend: _Factors, block: slice, rule: TruncatedDot
+) -> Array:
+    zero = rule.zero_exponent.value
+    largest = np.where(addend.values == 0.0, zero, addend.exponents)
+    for x, y, exponents in _products(a, b, block):
+        product = x * y
+        if rule.product_exponent.value == "normalised":
+            exponents = exponents + (np.abs(product) >= np.ldexp(2.0, exponents))
+        np.maximum(largest, np.where(product == 0.0, zero, exponents), out=largest)
+    return largest
+
+
+def _add_block(a: _Factors, b: _Factors, c: Array, block: slice, rule: TruncatedDot) -> Array:
+    fmt = rule.accumulator_format
+    addend = _Factors(c, fmt)
+    largest = _largest_exponents(a, b, addend, block, rule)
+    scale = np.ldexp(1.0, rule.fraction_bits.value - largest)
+    total = np.trunc(addend.values * scale)
+    for x, y, _ in _products(a, b, block):
+        total += np.trunc(x * y * scale)
+    total /= scale
+    sign = -1.0 if rule.zero.value == "-" else 1.0
+    finite = np.where(np.isfinite(total), total, 0.0)
+    result = rounded(finite, rule.sum_format, rule.rounding.value, rule.overflow.value)
+    magnitude = result & result.dtype.type(fmt.magnitude)
+    signed_zero = rounded(np.array([sign * 0.0]), fmt, "rn", "infinity")[0]
+    result = np.where(magnitude == 0, signed_zero, result)
+    limited = rule.product_range.value == "f32"
+    if limited or not (a.finite and b.finite and addend.finite):
+        plain = _plain_sum(a, b, addend, block, limited=limited)
+        result[plain == np.inf] = fmt.infinity
+        result[plain == -np.inf] = fmt.infinity | (fmt.magnitude + 1)
+        result[np.isnan(plain)] = CANONICAL_NAN[fmt.name]
+    return result
+
+
+def _products(a: _Factors, b: _Factors, block: slice) -> Any:
+    """Return the factors of each product of a block, and the sums of their exponents."""
+    for k in range(block.start, block.stop):
+        exponents = a.exponents[k][:, None] + b.exponents[k][None]
+        yield a.values[k][:, None], b.values[k][None], exponents
+
+
+def _plain_sum(
+    a: _Factors, b: _Factors, addend: _Factors, block: slice, *, limited: bool
+) -> Floats:
+    """Return the sum of a block as IEEE 754 adds, which is special exactly where the block's is."""
+    total = addend.values.copy()
+    for x, y, _ in _products(a, b, block):
+        product = x * y
+        if limited:
+            over = np.abs(product) >= _INFINITE
+            product = np.where(over, np.copysign(np.inf, product), product)
+        total += product
+    return total
 
 
 def dot_product(
@@ -31,10 +134,7 @@ def dot_product(
 ) -> Array:  # fmt: skip
     """Return a @ b + c, raw patterns (m, n, tiles): working memory, good until the next call.
 
-    `a`, `b`, `c`: Shapes (tiles, m, k), (tiles, k, n), (tiles, m, n), patterns of the rule's
-    formats.
-    `keeps_c`: Whether `c` is needed later; if not, the result may be where it was.
-    `rows`: Of sparse A, if the rule is usual: which row of `b` each element meets, (k, m, tiles).
+    `a`, `b`, `c`: (tiles, m, k), (tiles, k, n), (tiles, m, n); parameters as of `truncated_dot`.
     """
     multiplicand, accumulator = format_named(rule.multiplicand), rule.accumulator_format
     a, b, c = _operands(a, b, c, rule)
@@ -63,11 +163,9 @@ def dot_product(
 def block_sums(
     a: Array, b: Array, c: Array, *, rule: TruncatedDot
 ) -> Iterator[tuple[tuple[int, ...], Array, Array, Array, int]]:
-    """Yield what `dot_product` adds at once to an element of D, one block after the other.
+    """Yield what `dot_product` adds at once to an element of D: ks, factors, sum before, sum after.
 
     `a`, `b`, `c`: A row of A and a column of B, (k,), and the element of C, ().
-    Yields the ks, the factors as they reach the multiplier, (k,) each, the sum that they are added
-    to, and the sum afterwards: patterns of the accumulator's format.
     """
     multiplicand = format_named(rule.multiplicand)
     a, b, c = _operands(a[None, None, :], b[None, :, None], c[None, None, None], rule)
@@ -198,9 +296,7 @@ def _narrowed(bits: NDArray[np.uint32], rounding: str, overflow: str) -> NDArray
 def scalar_dot(a: Array, b: Array, c: Array, *, rule: ScalarDot) -> Array:
     """Return a @ b + c, (m, n, tiles), each operation rounded to nearest even f32.
 
-    `a`, `b`, `c`: (tiles, m, 4), (tiles, 4, n) of f16, (tiles, m, n) of f16 or f32, raw patterns.
-    A product of two f16 has 22 significant bits and is a normal f32, or zero: a fused multiply-add
-    returns no other number than a multiplication and an addition.
+    A product of two f16 is exact in f32: a fused multiply-add returns no other number than these.
     """
     left, right, addend = (
         np.ascontiguousarray(x) for x in (a.T, b.transpose(1, 2, 0), c.transpose(1, 2, 0))

@@ -23,10 +23,7 @@ _BLOCK_BYTES = 1 << 18
 
 
 def in_order(matrices: NDArray[Any], order: tuple[int, int, int]) -> NDArray[Any]:
-    """Copy matrices (count, rows, columns) so that their axes lie in memory in an order.
-
-    `order`: The axes, that with the largest stride first: (1, 2, 0) puts the batch last.
-    """
+    """Copy matrices so that their axes lie in memory in an order, the largest stride first."""
     memory = np.empty([matrices.shape[axis] for axis in order], matrices.dtype)
     copy = memory.transpose(np.argsort(order))
     transpose(copy, matrices)
@@ -36,10 +33,8 @@ def in_order(matrices: NDArray[Any], order: tuple[int, int, int]) -> NDArray[Any
 def transpose(target: NDArray[Any], source: NDArray[Any]) -> None:
     """Copy a batch, (count, ...), into an array of its shape whose axes lie otherwise in memory.
 
-    The arithmetic has the batch last, images have it first. Copied naively, each element of a row
-    comes from another image, all of which fall into the same few sets of the cache: seven times the
-    time (512 images of 4 KiB, 2026-11-21). So the source is copied once more on the way, in its own
-    order, each part of it a cache line further on than before.
+    Copied naively, each element of a row comes from another image, all of which fall into few sets
+    of the cache: seven times the time (512 images of 4 KiB, 2026-11-21).
     """
     if _memory_order(target)[0] == _memory_order(source)[0] or not source.size:
         np.copyto(target, source)
@@ -56,11 +51,7 @@ def _memory_order(array: NDArray[Any]) -> list[int]:
 
 
 def _spread(source: NDArray[Any], order: list[int]) -> NDArray[Any]:
-    """Copy an array with a cache line between what lies far apart.
-
-    With the batch first in memory if it is so there; if it is last, with the other axes in `order`,
-    for then a copy in that order reads and writes all of memory forward.
-    """
+    """Copy an array with a cache line between what lies far apart, and the batch where it was."""
     axes = _memory_order(source)
     if axes[0] != 0:
         axes = [axis for axis in order if axis != axes[-1]] + axes[-1:]
@@ -123,9 +114,8 @@ class Scratch:
     def turn(self, target: NDArray[Any], source: NDArray[Any]) -> None:
         """Copy rows to where they lie side by side, element by element, or back.
 
-        Through memory that is kept, and a few rows at a time, so that what is read across them lies
-        in the nearest cache. `target`, `source`: of one dtype, one (count, size) in C order; the
-        other (count, ...), in which the first axis is the last in memory.
+        `target`, `source`: One (count, size) in C order; the other (count, ...), the first axis the
+        last in memory. A few rows at a time, so that what is read across them lies in the cache.
         """
         gap = LINE_BYTES // source.itemsize
         apart = target.strides[0] == target.itemsize

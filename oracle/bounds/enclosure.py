@@ -1,73 +1,6 @@
 """What the ISA permits a floating-point multiplication to return on any target: an enclosure.
 
-The page (9.7.14.4.5) promises for `.f16` products "with at least single precision", and sums with
-at least single precision, or at least half precision where both `.ctype` and `.dtype` are `.f16`;
-for
-`.bf16` and `.tf32` products "with specified precision", sums with at least single precision. "The
-accumulation order, rounding and handling of subnormal inputs is unspecified." mma.sync
-(9.7.14.5.14) promises the same, and of `.e4m3` and `.e5m2` what it promises of `.bf16`; an f16
-result of theirs is given the half precision that an H200 has there.
-
-Ada breaks the promise: it adds products of `.e4m3` and `.e5m2` in f32 with 13 bits below the
-largest exponent, C among them (oracle/models/sm_89.toml; so does wgmma of an H200). What exactly
-this returns is permitted besides; where C may be several numbers, and A x B is a later one of a
-chain, the bounds of these types are those of p = 13 below.
-
-Assumptions
------------
-1. Multiplicands are what their format says; the low 13 bits of a tf32 word are no part of it.
-2. Every subnormal element of A, B and C may be replaced by zero, or not, each time it is used.
-3. The result is the value of some tree whose leaves are the K products and the element of C. A
-   node adds two or more values. Before it adds, it may move each to a neighbouring multiple of
-   A = 2^(E - p), E being at least the largest exponent among them (of products, the sum of the
-   operands' exponents counts); it adds exactly; then it rounds to either neighbour with a
-   significand of p + 1 bits or more, or not at all. p is 23 for single, 10 for half precision.
-   Fused and separate operations, every association and rounding mode, wider accumulators and the
-   truncating blocks of tensor cores are all of this kind.
-4. A subnormal sum may be flushed as well: that moves a value below 2^q, q the format's least normal
-   exponent, to a multiple of 2^q, namely 0. Rounding on the subnormal grid moves it by less.
-5. A value beyond the largest finite number becomes infinite or the largest finite number.
-6. The bits of a NaN are unspecified.
-
-Bound
------
-Let t_i be the leaves (i = 1 ... m, m = K + 1), g_i the largest power of two that divides t_i
-(infinite for 0), P the sum of the positive leaves, N minus that of the negative ones. A power of
-two that divides a computed value is its *grid*. Every movement in 3 and 4 takes a value from grid G
-to a neighbour on a coarser grid G' and thus, both being multiples of G, by at most G' - G; and it
-only happens if G < G'. Let U be a power of two that no G' exceeds.
-
-At a node with r children of grids G_1 ... G_r <= U (take min(g_i, U) for a leaf), let alignment
-coarsen them to H_1 ... H_r, and rounding take the sum, of grid min H, to grid G. The error is at
-most
-
-    sum(H_i - G_i) + (G - min H) = G - sum(G_i) + (sum(H_i) - min H)
-                                <= G - sum(G_i) + (r - 1) U.
-
-Over the tree each G of an inner node appears once as a G and once among its parent's G_i and
-cancels; the (r - 1) add up to m - 1. What is left is at most
-
-    W = U - sum_i(min(g_i, U)) + (m - 1) U = sum_i max(U - g_i, 0).
-
-So every result lies within W of the exact sum. (A product rounded on its own is a node with r = 1.)
-
-U: partial sums lie within [-N - W, P + W]. With x = m 2^-p and B = max(P, N) (1 + 2 x), by
-induction no computed value exceeds max(B, 2^E), because W <= m U. So U = 2^(e - p), e =
-max(floor(log2 B), E), raised to 2^q, bounds all spacings and alignments. E, the largest
-unnormalised exponent, exceeds log2 of the largest leaf only if an operand is subnormal.
-
-Flushed leaves: leaf i is t_i or 0, so the exact sum lies between the sum of the lesser and that of
-the greater choices; P and N are bounds for all choices.
-
-Overflow: if P (1 + 2 x) exceeds the largest finite number, a partial sum may become infinite or
-stick at the largest number; then every result is between -N (1 + 2 x) and infinity. If both sides
-can overflow, NaN is possible as well.
-
-Infinite and NaN operands follow IEEE 754; inf times a subnormal is an infinity or, flushed, a NaN.
-
-Computation: products are exact in float64; sums of float64 are given a margin of 2^-46 of the sum
-of magnitudes (none where W = 0); at the end the bounds are moved inwards to numbers of the format
-of D. With C f32 and D f16, the single-precision result is rounded once more, to either neighbour.
+`docs/oracle.md`, "The enclosure", has the assumptions and the proof; W, U, P and N are named there.
 """
 
 from __future__ import annotations
@@ -79,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.arithmetic.conversions import two_sum
 from oracle.arithmetic.dots import dot_product
-from oracle.arithmetic.fma import Decoded, two_product, two_sum
+from oracle.arithmetic.doubles import Decoded, two_product
 from oracle.arithmetic.scratch import own_scratch
-from oracle.isa.formats import FORMATS, Format
-from oracle.isa.forms import Form
-from oracle.layouts.batches import check_operands, chunks
+from oracle.isa.forms import FORMATS, Form, Format
+from oracle.layouts.storage import check_operands, chunks
 from oracle.models import TruncatedDot
-from oracle.models.targets import built_in_model
+from oracle.models.files import built_in_model
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -143,17 +76,7 @@ def double_chunk(
     form: Form, a_bits: NDArray[Any], b_bits: NDArray[Any], c_low_bits: NDArray[Any],
     c_high_bits: NDArray[Any],
 ) -> Bounds:  # fmt: skip
-    """Bound one chunk of f64; shapes (k, m, tiles), (k, n, tiles), (m, n, tiles).
-
-    The page (9.7.14.4.5) gives the rounding mode and nothing else: neither an order, nor whether
-    products are rounded on their own; it says nothing of subnormal inputs, so they are kept. The
-    argument above holds with p = 52 and the subnormal grid of 2^-1074. With .rm no operation
-    increases anything, so the exact sum is an upper bound; with .rp it is a lower one.
-
-    Every output has a frame, the largest exponent of its leaves. In it, products are unevaluated
-    sums of two doubles, and so is their sum, to which a margin of 2^-95 of the sum of magnitudes is
-    given, more than its less than 100 rounding errors below 2^-104 can make.
-    """
+    """Bound one chunk of f64; shapes (k, m, tiles), (k, n, tiles), (m, n, tiles)."""
     a, b = _Doubles.of(a_bits[:, :, None]), _Doubles.of(b_bits[:, None])
     c_low, c_high = _Doubles.of(c_low_bits), _Doubles.of(c_high_bits)
     frame = np.maximum(c_low.decoded.exponent, c_high.decoded.exponent)
@@ -232,11 +155,7 @@ def class_sum(a: Classes, b: Classes, c_low: Classes, c_high: Classes) -> Classe
 def with_special(
     bounds: Bounds, over: Bools, under: Bools, kept: Classes, flushed: Classes
 ) -> Bounds:
-    """Put what special operands permit in the place of bounds of finite ones.
-
-    `over`, `under`: Whether a partial sum of the finite operands may overflow.
-    `kept`, `flushed`: Class sums with subnormal operands as they are, and flushed to zero.
-    """
+    """Put what special operands permit over bounds; `kept`, `flushed`: subnormals in class sums."""
     low, high, nan_ok = bounds
     infinite, nan = np.isinf(kept), np.isnan(kept)
     decided = infinite | nan
@@ -257,13 +176,11 @@ def enclosure(
     form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
     c_high: NDArray[Any] | None = None,
 ) -> Bounds:  # fmt: skip
-    """Return the bounds of what one floating-point multiplication may return on any target.
+    """Return low, high and whether NaN is permitted, (..., m, n), of a product on any target.
 
-    `a`, `b`, `c`: Raw bit patterns, shapes (..., m, k), (..., k, n) and (..., m, n).
+    `a`, `b`, `c`: Raw bit patterns, (..., m, k), (..., k, n) and (..., m, n).
     `c_high`: If given, each element of C may be any number from `c` to `c_high`. (Bounds at both
-    ends do not bound the inside: the error depends on the last bits of C.)
-    Returns low, high (float64, numbers of the format of D; NaN where only NaN is permitted), and
-    whether NaN is permitted, each (..., m, n).
+    ends do not bound the inside.) Bounds are float64, NaN where only NaN is permitted.
     """
     upper = c if c_high is None else c_high
     leading = check_operands(form, a, b, c)

@@ -1,34 +1,392 @@
-"""What the ISA permits the images of a batch to hold after a program, on any target."""
+"""What the ISA permits images to hold after a program, on any target: exact bytes, or bounds.
+
+Beside its bits, every byte and element has a tag and, if it is bounded, a low and a high bound,
+which move with every load and store (`docs/oracle.md`, "Bounds of programs").
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.bounds.bounded import (
-    EXACT,
-    UNKNOWN,
-    BoundedWarps,
-    byte_tags,
-    element_size,
-    starts,
-    without_torn,
-)
+from oracle.bounds.enclosure import enclosure
 from oracle.errors import UsageError
-from oracle.execution.execution import chunks, has_figures, run
+from oracle.execution.execution import Planes, Warps, chunks, has_figures, packed, run
+from oracle.isa.forms import FORMATS, LANES, Form, Format
 from oracle.isa.targets import DEFAULT_TARGET
-from oracle.models import model_for
+from oracle.layouts.lane_fragments import (
+    by_row,
+    defined_rows,
+    holders,
+    met,
+    of_rows,
+    pack,
+    row_form,
+    unpack,
+)
+from oracle.layouts.storage import bytes_of, is_packed, moves, unit, words_of
+from oracle.models import Model, model_for
 from oracle.program.definedness import check_defined
-from oracle.program.image import check_images, different, locate, writable
-from oracle.program.lane_execution import may_be_open
-from oracle.program.operations import FLOATS
-from oracle.program.places import Place
-from oracle.program.program import Program, walk
-from oracle.program.steps import is_lane_code
+from oracle.program.lane_code import LaneCode, may_be_open, run_lanes
+from oracle.program.operands import Operation, Place, Use, Word
+from oracle.program.operations import CANONICAL_NAN, FLOATS, Elementwise, Scalar, apply
+from oracle.program.program import Program, check_images, different, locate, walk, writable
+from oracle.program.steps import AnyOp, Copy, MatrixAccess, Product, RowAccess, is_lane_code
+
+EXACT = 0
+"""Tag of a byte or an element whose bits are known."""
+UNKNOWN = 0xFF
+"""Tag of a byte or an element that may be anything."""
+BOUNDED = 1
+"""Tag of an element that lies between its low and its high bound."""
+BOUNDED_OR_NAN = 3
+"""Tag of an element that lies between its bounds or is a NaN. Empty bounds leave only NaN."""
+
+# Memory carries one tag a byte, fragments one an element. A byte of a bounded element says what it
+# is, so that copies carry elements along and a torn one is noticed: bit 0 set, bits 1 to 3
+# which byte, bit 4 NaN, bits 5 and 6 format.
+_CODES = {name: code for code, name in enumerate(FLOATS, start=1)}
+_NAN = 1 << 4
+
+
+def element_size(name: str) -> int:
+    """Bytes of an element of f16, f32 or f64."""
+    return np.dtype(FLOATS[name]).itemsize
+
+
+def byte_tags(name: str, *, nan: bool) -> NDArray[np.uint8]:
+    """Return the tags of the bytes of one bounded element of a format, uint8 (bytes,)."""
+    first = 1 | (_NAN if nan else 0) | _CODES[name] << 5
+    return (first + 2 * np.arange(element_size(name))).astype(np.uint8)
+
+
+def spread(tags: NDArray[np.uint8], type_: Format) -> NDArray[Any]:
+    """Turn tags of elements of at least 8 bits into words whose bytes are the tags of the bytes."""
+    dtype = np.dtype(f"<u{type_.bits // 8}")
+    # NumPy 2.5 takes a Python integer above 2^63 for a C long here.
+    ones = np.full((), np.iinfo(dtype).max, dtype)
+    words = np.where(tags == UNKNOWN, ones, np.zeros((), dtype))
+    if type_.name in FLOATS:
+        for tag, nan in ((BOUNDED, False), (BOUNDED_OR_NAN, True)):
+            words[tags == tag] = byte_tags(type_.name, nan=nan).view(dtype)[0]
+    return words
+
+
+def gather(words: NDArray[Any], type_: Format) -> NDArray[np.uint8]:
+    """Turn words of the tags of memory into tags of elements; what is torn is unknown."""
+    tags = np.where(words == 0, EXACT, UNKNOWN).astype(np.uint8)
+    if type_.name in FLOATS:
+        for tag, nan in ((BOUNDED, False), (BOUNDED_OR_NAN, True)):
+            tags[words == byte_tags(type_.name, nan=nan).view(words.dtype)[0]] = tag
+    return tags
+
+
+def starts(tags: NDArray[np.uint8], name: str) -> NDArray[np.bool_]:
+    """Return where whole bounded elements of "f16", "f32" or "f64" start, along the last axis."""
+    size = element_size(name)
+    found = np.zeros(tags.shape, dtype=bool)
+    last = tags.shape[-1] - size + 1
+    if last > 0:
+        for nan in (False, True):
+            wanted = byte_tags(name, nan=nan)
+            match = [tags[..., i : i + last] == wanted[i] for i in range(size)]
+            found[..., :last] |= np.logical_and.reduce(match)
+    return found
+
+
+def without_torn(tags: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return tags of what was moved together, elements that are not whole and in order unknown."""
+    whole = tags == EXACT
+    for name in FLOATS:
+        first = starts(tags, name)
+        for byte in range(min(element_size(name), tags.shape[-1])):
+            whole[..., byte:] |= first[..., : tags.shape[-1] - byte]
+    return np.where(whole, tags, np.uint8(UNKNOWN))
+
+
+class BoundedWarps(Warps):
+    """A batch of warps, with bounds; bits of what is not exact are the model's, and not used."""
+
+    PLANES: ClassVar[tuple[str, ...]] = ("bits", "low", "high", "tag")
+
+    def __init__(self, program: Program, images: NDArray[np.uint8], model: Model) -> None:
+        super().__init__(program, images, model)
+        for planes in self.memory.values():
+            for plane in self.PLANES[1:]:
+                planes[plane] = np.zeros_like(planes["bits"])
+        self.memory["warp"] = {
+            name: np.zeros((len(images), 1), dtype=bool) for name in ("lost", "undefined")
+        }
+
+    @property
+    def lost(self) -> NDArray[np.bool_]:
+        """Which warps may have taken another path, bool (count,)."""
+        return self.memory["warp"]["lost"][:, 0]
+
+    @property
+    def undefined(self) -> NDArray[np.bool_]:
+        """Which warps took what has no meaning, of metadata, or of a NaN, bool (count,)."""
+        return self.memory["warp"]["undefined"][:, 0]
+
+    def uniform(self, use: Use, constant: int) -> Planes:
+        """Return the fragment of which every register holds one number in every lane."""
+        return _exactly(super().uniform(use, constant)["bits"], np.uint8)
+
+    def set_registers(self, step: Scalar) -> Planes:
+        """Return registers that hold one number, each with the tags of its bytes."""
+        return _exactly(super().set_registers(step)["bits"], np.uint32)
+
+    def load(self, step: MatrixAccess) -> Planes:
+        """Return the matrix at a place; bounds of exact elements are their bits."""
+        matrix = super().load(step)
+        # A tag cut into 4-bit or single-bit elements may leave some of them 0, that is exact. Every
+        # tag has bit 0 set, however, so each row or column of whole bytes has one that is not,
+        # and that is all that a product asks of its multiplicands.
+        words = matrix["tag"]
+        words = words.view(f"u{words.dtype.itemsize}")
+        matrix["tag"] = gather(words, step.form.type())
+        return _filled(matrix)
+
+    def store(self, step: MatrixAccess, matrix: Planes) -> None:
+        """Write a matrix to a place."""
+        super().store(step, {**matrix, "tag": spread(matrix["tag"], step.form.type())})
+
+    def multiply(self, step: Product, a: Planes, b: Planes, c: Planes) -> Planes:
+        """Return A x B + C."""
+        return self._product(step.form, a, b, c, super().multiply(step, a, b, c)["bits"])
+
+    def multiply_registers(
+        self, step: Product, a: Planes, b: Planes, c: Planes, e: Planes | None = None
+    ) -> Planes:
+        """Return the registers of A x B + C, each element with the tag of its bytes."""
+        form, exact = step.form, super().multiply_registers(step, a, b, c, e)["bits"]
+        a, b, c = (self._elements(form, *one) for one in zip("abc", (a, b, c), strict=True))
+        bits = unpack(form, "d", exact)
+        if e is None:
+            found = self._product(form, a, b, c, bits)
+        else:
+            found = self._placed_product(step, (a, b, c, {"bits": bits}), e)
+        found["tag"] = spread(found["tag"], form.d_type)
+        registers = {}
+        for plane in self.PLANES:
+            registers[plane] = np.empty_like(exact)
+            pack(form, found[plane].astype(bits.dtype, copy=False), registers[plane])
+        return registers
+
+    def _product(self, form: Form, a: Planes, b: Planes, c: Planes, bits: NDArray[Any]) -> Planes:
+        """Return the matrices D with what is known of them; `bits` are those of the model."""
+        unknown = (c["tag"] == UNKNOWN) | (a["tag"] != EXACT).any(axis=-1)[:, :, None]
+        unknown |= (b["tag"] != EXACT).any(axis=-2)[:, None, :]
+        if form.d_type.name not in FLOATS:
+            tags = np.where(unknown, np.uint8(UNKNOWN), np.uint8(EXACT))
+            return {"bits": bits, "low": bits, "high": bits, "tag": tags}
+        least, most = _ends(c, form.c_type)
+        low, high, nan = enclosure(form, a["bits"], b["bits"], least, most)
+        nan |= c["tag"] == BOUNDED_OR_NAN
+        return _bounded(bits, low, high, nan, unknown, form.d_type)
+
+    def _placed_product(self, step: Product, matrices: tuple[Planes, ...], e: Planes) -> Planes:
+        """Return the matrices D of an A that metadata place: unknown where these are unclear."""
+        form, selector = step.form, step.selector or 0
+        metadata = e["bits"][..., 0]
+        a, c, d = ({name: by_row(one) for name, one in matrices[i].items()} for i in (0, 2, 3))
+        b = {name: met(form, one, metadata, selector) for name, one in matrices[1].items()}
+        found = self._product(row_form(form), a, b, c, d["bits"])
+        known = defined_rows(form, metadata, selector)
+        self.undefined[...] |= ~known.all(axis=1)
+        known &= (e["tag"][:, holders(form, selector), 0] == EXACT).all(axis=1)[:, None]
+        found = {name: of_rows(one, form.shape.m) for name, one in found.items()}
+        found["tag"] = np.where(known[:, :, None], found["tag"], np.uint8(UNKNOWN))
+        return found
+
+    def _elements(self, form: Form, operand: str, registers: Planes) -> Planes:
+        """Return the matrices of an operand, (form.groups * count, rows, columns)."""
+        matrix = {plane: unpack(form, operand, registers[plane]) for plane in self.PLANES}
+        words = matrix["tag"]
+        matrix["tag"] = gather(words.view(f"u{words.dtype.itemsize}"), form.type(operand))
+        return _filled(matrix)
+
+    def pack_registers(self, step: Scalar, source: Planes) -> Planes:
+        """Return pairs of f32 registers, rounded: monotone, so that bounds become bounds."""
+        tags = gather(source["tag"], FORMATS["f32"])
+        wide = _filled({**source, "tag": tags})
+        nan = np.isnan(wide["bits"].view(np.float32)) & (tags == EXACT)
+        # The bits of a NaN that a conversion returns are open, and only f16 has tags of bounds.
+        tags = np.where(nan, np.uint8(BOUNDED_OR_NAN), tags)
+        if step.type not in FLOATS:
+            tags = np.where(tags == EXACT, np.uint8(EXACT), np.uint8(UNKNOWN))
+        low, high = (wide[plane].view(np.float32) for plane in ("low", "high"))
+        empty = nan | ~(low <= high)
+        ends = {
+            "low": np.where(empty, np.float32(np.inf), low).view(np.uint32),
+            "high": np.where(empty, np.float32(-np.inf), high).view(np.uint32),
+        }
+        halves = spread(tags, FORMATS[step.type]).astype(np.uint32)
+        return {
+            "bits": packed(step, source["bits"]),
+            "low": packed(step, ends["low"]),
+            "high": packed(step, ends["high"]),
+            "tag": halves[..., 0::2] | halves[..., 1::2] << np.uint32(16),
+        }
+
+    def lane_code(self, step: LaneCode, source: Planes | None = None) -> Planes:
+        """Return what lanes compute: unknown where they read what is not exact; note open bits."""
+        if source is None:
+            source = _exactly(np.zeros((self.count, LANES, 0), np.uint32), np.uint32)
+        bits, unknown = run_lanes(step, source["bits"])
+        inexact = (source["tag"] != EXACT).any(axis=-1)
+        if step.crosses_lanes:
+            unknown, inexact = (
+                np.broadcast_to(lanes.any(axis=-1, keepdims=True), lanes.shape)
+                for lanes in (unknown, inexact)
+            )
+        self.undefined[...] |= (unknown & ~inexact).any(axis=1)
+        unknown = unknown | inexact
+        made = _exactly(bits, np.uint32)
+        made["tag"][unknown] = UNKNOWN * 0x01010101
+        return made
+
+    def load_rows(self, step: RowAccess) -> Planes:
+        """Return what ldmatrix loads; only what stays together in a register stays bounded."""
+        registers = super().load_rows(step)
+        if is_packed(step.form):
+            memory, rows = self.rows(step)
+            tags = np.take(memory["tag"], rows, axis=1)
+            torn = (tags != EXACT).any(axis=-1, keepdims=True)
+            tags[...] = np.where(torn, np.uint8(UNKNOWN), tags)
+            # A byte for each element, of rows that are of one tag.
+            tags = np.resize(tags[..., :1], (*tags.shape[:-1], step.form.shape.n))
+            registers["tag"] = words_of(tags.reshape(len(tags), -1)[:, moves(step.form)])
+        return {**registers, "tag": _together(step.form, registers["tag"])}
+
+    def store_rows(self, step: RowAccess, registers: Planes) -> None:
+        """Write rows from registers; only what stays together in memory stays bounded."""
+        tags = _together(step.form, registers["tag"])
+        super().store_rows(step, {**registers, "tag": tags})
+
+    def move(self, step: AnyOp, registers: Planes) -> Planes:
+        """Return registers moved between lanes; what stays together in 16 bits stays bounded."""
+        tags = _together(step.form, registers["tag"])
+        return super().move(step, {**registers, "tag": tags})
+
+    def elementwise(self, step: Elementwise, source: Planes) -> Planes:
+        """Return a fragment after an element-wise operation."""
+        if step.operation is Operation.COPY:
+            return source
+        type_ = step.matrix.type
+        result = {
+            plane: apply(step.operation, type_, source[plane], step.constant)
+            for plane in ("bits", "low", "high")
+        }
+        result["tag"] = source["tag"]
+        if type_.name in FLOATS:
+            result = _reordered(source, result, step.operation, step.constant, type_)
+        return _filled(result)
+
+    def copy(self, step: Copy) -> None:
+        """Copy bytes; elements that are torn at the ends become unknown."""
+        super().copy(step)
+        memory, offset = self.at(step.destination)
+        part = memory["tag"][:, offset : offset + step.size]
+        part[...] = without_torn(part)
+
+    def word(self, word: Word) -> NDArray[np.uint32]:
+        """Return a masked word of each image; warps whose word is not exact are lost."""
+        memory, offset = self.at(word.place)
+        self.lost[...] |= (memory["tag"][:, offset : offset + 4] != EXACT).any(axis=-1)
+        return super().word(word)
+
+
+def _ends(matrix: Planes, type_: Format) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the bounds of a matrix, NaN where they leave nothing else."""
+    low, high = (matrix[plane].view(FLOATS[type_.name]) for plane in ("low", "high"))
+    only_nan = (matrix["tag"] == BOUNDED_OR_NAN) & (low > high)
+    nan = np.array(CANONICAL_NAN[type_.name], dtype=type_.raw)
+    return np.where(only_nan, nan, matrix["low"]), np.where(only_nan, nan, matrix["high"])
+
+
+def _together(form: Form, tags: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return tags of registers with what an instruction tears apart turned to unknown."""
+    bytes_ = bytes_of(tags)
+    whole = without_torn(bytes_.reshape(*bytes_.shape[:-1], -1, unit(form)))
+    return words_of(whole.reshape(bytes_.shape))
+
+
+def _exactly(bits: NDArray[Any], tags: type[np.unsignedinteger[Any]]) -> Planes:
+    """Return planes of which these are the bits; `tags` is what holds a tag."""
+    return {"bits": bits, "low": bits, "high": bits, "tag": np.zeros(bits.shape, tags)}
+
+
+def _filled(matrix: Planes) -> Planes:
+    """Give exact elements their bits as bounds."""
+    exact = matrix["tag"] == EXACT
+    for plane in ("low", "high"):
+        matrix[plane] = np.where(exact, matrix["bits"], matrix[plane])
+    return matrix
+
+
+def _bounded(
+    bits: NDArray[Any], low: NDArray[np.float64], high: NDArray[np.float64], nan: NDArray[np.bool_],
+    unknown: NDArray[np.bool_], type_: Format,
+) -> Planes:  # fmt: skip
+    """Make a fragment of an enclosure; one number alone, other than zero, is exact."""
+    floats = FLOATS[type_.name]
+    only_nan = np.isnan(low)
+    least = np.where(only_nan, np.inf, low).astype(floats)
+    most = np.where(only_nan, -np.inf, high).astype(floats)
+    least = np.where(least == 0, floats(-0.0), least)
+    most = np.where(most == 0, floats(0.0), most)
+    tags = np.where(nan, np.uint8(BOUNDED_OR_NAN), np.uint8(BOUNDED))
+    single = (least == most) & (least != 0) & ~nan
+    tags[single] = EXACT
+    tags[unknown] = UNKNOWN
+    patterns = least.view(type_.raw)
+    return _filled(
+        {
+            "bits": np.where(single, patterns, bits),
+            "low": patterns,
+            "high": most.view(type_.raw),
+            "tag": tags,
+        }
+    )
+
+
+def _reordered(
+    source: Planes, result: Planes, operation: Operation, constant: int, type_: Format
+) -> Planes:
+    """Put the bounds of a float operation in order, and allow the NaNs that it can make."""
+    floats = FLOATS[type_.name]
+    ends = [result[plane].view(floats) for plane in ("low", "high")]
+    before = [source[plane].view(floats) for plane in ("low", "high")]
+    bounded = (source["tag"] == BOUNDED) | (source["tag"] == BOUNDED_OR_NAN)
+    nan = source["tag"] == BOUNDED_OR_NAN
+    empty = bounded & ~(before[0] <= before[1])
+    low, high = np.fmin(*ends), np.fmax(*ends)
+    if operation is Operation.ABSOLUTE:
+        low = np.where((before[0] <= 0) & (before[1] >= 0), floats(0), low)
+    if operation in (Operation.MULTIPLY, Operation.ADD):
+        nan = nan | np.isnan(ends[0]) | np.isnan(ends[1])
+        number = np.array(constant, dtype=type_.raw).view(floats)
+        if not np.isfinite(number):
+            # between its bounds, an element may be a number that makes the operation invalid
+            nan = nan | bounded
+            low, high = np.where(bounded, floats(-np.inf), low), np.where(bounded, np.inf, high)
+    empty = empty | np.isnan(low)
+    low, high = np.where(empty, floats(np.inf), low), np.where(empty, floats(-np.inf), high)
+    # A NaN made from an exact element has open bits, unless the operation only moves the sign.
+    computed = operation in (Operation.MULTIPLY, Operation.ADD)
+    made = (source["tag"] == EXACT) & np.isnan(result["bits"].view(floats)) & computed
+    tags = np.where(bounded, np.where(nan, np.uint8(BOUNDED_OR_NAN), source["tag"]), source["tag"])
+    return {
+        "bits": result["bits"],
+        "low": low.astype(floats).view(type_.raw),
+        "high": high.astype(floats).view(type_.raw),
+        "tag": np.where(made, np.uint8(BOUNDED_OR_NAN), tags),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +416,7 @@ class Permission:
     """Bytes of the low bound of each bounded element, in its format."""
     high: NDArray[np.uint8]
     tags: NDArray[np.uint8]
-    """What is known of each byte: see `oracle.bounds.bounded`."""
+    """What is known of each byte: see `oracle.bounds.permission`."""
     undefined: NDArray[np.bool_]
     """Images of which metadata have no meaning, or lanes take bits of NaNs that PTX leaves open."""
 
@@ -73,10 +431,7 @@ class Permission:
         return np.equal(self.tags, UNKNOWN)
 
     def allows(self, actual: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return which bytes of images found afterwards are permitted, bool (count, image_bytes).
-
-        All bytes of a bounded element alike. UsageError if the images have another dtype or shape.
-        """
+        """Return which bytes of images are permitted, bool (count, image_bytes), elements whole."""
         check_images(self.program, actual)
         if len(actual) != len(self.bits):
             raise UsageError(f"{len(actual)} images given; there are {len(self.bits)}")
@@ -111,11 +466,7 @@ class Permission:
 def permitted(
     program: Program, images: NDArray[Any], *, target: str = DEFAULT_TARGET
 ) -> Permission:
-    """Return what the ISA permits images, uint8 (count, image_bytes), to hold after a program.
-
-    That does not depend on the target; whether the program is defined does, for ldmatrix. It takes
-    4 bytes for each byte of the images, and several times that on the way. Raises as `execute`.
-    """
+    """Return what the ISA permits images, (count, image_bytes), to hold; raises as `execute`."""
     check_defined(program, target=target)
     check_images(program, images)
     model = model_for(target)
@@ -142,8 +493,8 @@ def contradicting(
 ) -> NDArray[np.intp]:  # fmt: skip
     """Return the numbers of the images that are not what is expected of a program.
 
-    Where there are figures of all that it multiplies, that is every byte as expected; else what the
-    ISA permits. Of a few images, those in which lanes take open bits of a NaN are none of them.
+    With figures of all its products that is every byte, else what the ISA permits. Of a few images,
+    those in which lanes take open bits of a NaN are none of them.
     """
     differ = different(expected, actual)
     known = has_figures(program, target=target)

@@ -12,31 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic.scratch import in_order
-from oracle.execution.lane_products import multiply_lanes
-from oracle.execution.multiply import multiply
-from oracle.isa.matrices import LANES, Matrix
+from oracle.execution.products import multiply, multiply_lanes
+from oracle.isa.forms import LANES, Matrix
 from oracle.isa.targets import DEFAULT_TARGET
-from oracle.layouts.matrix_moves import load_rows, moved, store_rows
-from oracle.layouts.storage import Tile, read, write
+from oracle.layouts.storage import Tile, load_rows, moved, read, store_rows, write
 from oracle.models import NO_FIGURES, Confidence, Model, model_for, model_of, weakest
 from oracle.program.definedness import check_defined
-from oracle.program.image import check_images, position
-from oracle.program.lane_code import LaneCode
-from oracle.program.lane_execution import run_lanes
-from oracle.program.operands import Fragment, Use
-from oracle.program.operations import apply
-from oracle.program.ops import AnyOp, MatrixAccess, Product, RowAccess
-from oracle.program.places import Place, Word
-from oracle.program.program import Program, requirements
-from oracle.program.registers import Register
+from oracle.program.lane_code import LaneCode, run_lanes
+from oracle.program.operands import Fragment, Place, Register, Use, Word
+from oracle.program.operations import Elementwise, Scalar, apply
+from oracle.program.program import Program, check_images, position, requirements
 from oracle.program.steps import (
+    AnyOp,
     Barrier,
     Branch,
     Copy,
-    Elementwise,
     Loop,
+    MatrixAccess,
     PlainAccess,
-    Scalar,
+    Product,
+    RowAccess,
     Step,
     Straight,
 )
@@ -106,12 +101,7 @@ class Warps:
             self.cells[register] = Cell(value, index)
 
     def held(self, use: Use) -> Planes:
-        """Return what the registers of an operand hold: a fragment, or registers lane by lane.
-
-        Registers of several values, or in another order than they were written, are gathered; as
-        a fragment they can be only what is one number in all of them
-        (`oracle.program.definedness`).
-        """
+        """Return what the registers of an operand hold, gathered from several values."""
         cells = [self.cells[register] for register in use.registers]
         value = cells[0].value
         if use.is_fragment and value.constant is not None:
@@ -315,11 +305,7 @@ def _part(planes: Planes, mask: NDArray[np.bool_]) -> Planes:
 
 
 def _arithmetic_order(matrix: Matrix) -> tuple[int, int, int]:
-    """Order of the axes (warp, row, column) in memory that the arithmetic wants.
-
-    Floats with the warp last and, of multiplicands, k first, to be used without a copy; integers go
-    through matrix products, warp by warp.
-    """
+    """Order of the axes in memory that the arithmetic wants: floats with the warp last."""
     if not matrix.type.is_float:
         return (0, 1, 2)
     return (2, 1, 0) if matrix.operand == "a" else (1, 2, 0)
@@ -354,10 +340,9 @@ def execute(
 ) -> Expectation:  # fmt: skip
     """Execute a program on images, uint8 (count, image_bytes), which are left as they are.
 
-    `target`: Whose model computes the products: "sm_90", ...
     `model`: A model in place of the target's, or its file, TOML or JSON (`oracle.models.files`).
-    Raises UsageError if the target is unknown or lacks a form, or the images have a wrong dtype or
-    shape; UndefinedProgramError if the ISA leaves the program undefined.
+    Raises UsageError if the target lacks a form, or the images have a wrong dtype or shape;
+    UndefinedProgramError if the ISA leaves the program undefined.
     """
     check_defined(program, target=target)
     check_images(program, images)
@@ -371,8 +356,7 @@ def execute(
 def expansions(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[str, ...]:
     """Say by which figures each multiplication of a program is expected, in their order.
 
-    Those of one compiler ("12.4 to 12.6"), of all ("all"), or NO_FIGURES: then its results can be
-    anything that the ISA permits. For targets that say the same, `execute` gives the same.
+    "12.4 to 12.6" of one compiler's code, "all", or NO_FIGURES: anything that the ISA permits.
     """
     model = model_for(target)
     forms = [form for form in requirements(program) if form.is_product]

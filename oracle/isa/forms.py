@@ -1,13 +1,233 @@
-"""Forms: one instruction with all of its qualifiers fixed, and what follows from them."""
+"""Forms (instructions with all of their qualifiers fixed), element formats, shapes, matrices."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
-from functools import cached_property
+from enum import StrEnum
+from functools import cache, cached_property
 from typing import NamedTuple
 
-from oracle.isa.formats import FORMATS, Format
-from oracle.isa.matrices import LANES, Matrix, Shape, Vector
+from oracle.errors import UsageError
+
+
+class FormatKind(StrEnum):
+    """What the bits of an element mean."""
+
+    FLOAT = "float"
+    SIGNED = "signed"
+    UNSIGNED = "unsigned"
+    BITS = "bits"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """One element format; floats are IEEE 754-like, e4m3 without infinity and with one NaN."""
+
+    name: str
+    """Spelling of the type qualifier, without the dot."""
+    kind: FormatKind
+    bits: int
+    """Of one element in memory (tf32 occupies a 32-bit word)."""
+    exponent_bits: int = 0
+    fraction_bits: int = 0
+    """Width of the stored fraction that takes part in arithmetic; 0 unless a float."""
+    raw: str
+    """NumPy dtype that holds one element's raw bit pattern at the Python interface."""
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the format is a floating-point format."""
+        return self.kind is FormatKind.FLOAT
+
+    @property
+    def bias(self) -> int:
+        """Exponent bias of a float: 2^(exponent_bits - 1) - 1 (IEEE 754-2019, 3.3)."""
+        return (1 << (self.exponent_bits - 1)) - 1
+
+    @property
+    def has_infinity(self) -> bool:
+        """Whether a float has infinities; else its largest exponent has numbers and one NaN."""
+        return self.name != "e4m3"
+
+    @property
+    def infinity(self) -> int:
+        """Pattern of an exponent field of ones: of infinity, where there is one."""
+        return ((1 << self.exponent_bits) - 1) << (self.bits - 1 - self.exponent_bits)
+
+    @property
+    def magnitude(self) -> int:
+        """Pattern of all bits but the sign."""
+        return (1 << (self.bits - 1)) - 1
+
+    @property
+    def largest(self) -> float:
+        """Greatest finite number of a float (of 8 bits: OCP 8-bit Floating Point 1.0, table 1)."""
+        if self.has_infinity:
+            return (2.0 - 2.0**-self.fraction_bits) * 2.0**self.bias
+        return (2.0 - 2.0 ** (1 - self.fraction_bits)) * 2.0 ** (self.bias + 1)
+
+    @property
+    def ignored_bits(self) -> int:
+        """Low-order bits of the word that the arithmetic ignores: 13 for tf32, else 0."""
+        if not self.is_float:
+            return 0
+        return self.bits - 1 - self.exponent_bits - self.fraction_bits
+
+
+# The interface dtypes are the contract of design.md; s4 and u4 travel one value per byte.
+_ROWS = (
+    Format(
+        name="f16", kind=FormatKind.FLOAT, bits=16, exponent_bits=5, fraction_bits=10, raw="uint16"
+    ),
+    Format(
+        name="bf16", kind=FormatKind.FLOAT, bits=16, exponent_bits=8, fraction_bits=7, raw="uint16"
+    ),
+    Format(
+        name="tf32", kind=FormatKind.FLOAT, bits=32, exponent_bits=8, fraction_bits=10, raw="uint32"
+    ),
+    Format(
+        name="f32", kind=FormatKind.FLOAT, bits=32, exponent_bits=8, fraction_bits=23, raw="uint32"
+    ),
+    Format(
+        name="f64", kind=FormatKind.FLOAT, bits=64, exponent_bits=11, fraction_bits=52, raw="uint64"
+    ),
+    Format(
+        name="e4m3", kind=FormatKind.FLOAT, bits=8, exponent_bits=4, fraction_bits=3, raw="uint8"
+    ),
+    Format(
+        name="e5m2", kind=FormatKind.FLOAT, bits=8, exponent_bits=5, fraction_bits=2, raw="uint8"
+    ),
+    Format(name="s8", kind=FormatKind.SIGNED, bits=8, raw="int8"),
+    Format(name="u8", kind=FormatKind.UNSIGNED, bits=8, raw="uint8"),
+    Format(name="s4", kind=FormatKind.SIGNED, bits=4, raw="int8"),
+    Format(name="u4", kind=FormatKind.UNSIGNED, bits=4, raw="uint8"),
+    Format(name="b1", kind=FormatKind.BITS, bits=1, raw="uint8"),
+    Format(name="s32", kind=FormatKind.SIGNED, bits=32, raw="int32"),
+)
+
+FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}
+
+
+def format_named(name: str) -> Format:
+    """Return the format with this name; UsageError lists those that exist."""
+    try:
+        return FORMATS[name]
+    except KeyError:
+        raise UsageError(
+            f"no element format is called {name!r}; there are {', '.join(FORMATS)}"
+        ) from None
+
+
+LANES = 32
+"""Threads of a warp (PTX ISA 2.2.1)."""
+LAYOUTS = ("row", "col")
+_SIZES = re.compile(r"([mnk])(\d+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """Dimensions: A is m x k, B k x n, C and D m x n; of matrices that are only moved m x n."""
+
+    m: int
+    n: int
+    k: int = 0
+
+    @staticmethod
+    @cache
+    def named(text: str) -> Shape:
+        """Return the shape that a qualifier spells: "m16n8k16", or "m8n8"."""
+        return Shape(**{name: int(size) for name, size in _SIZES.findall(text)})
+
+    @cached_property
+    def name(self) -> str:
+        """Spelling of the shape qualifier, without the dot."""
+        return f"m{self.m}n{self.n}" + (f"k{self.k}" if self.k else "")
+
+    def matrix(self, operand: str) -> tuple[int, int]:
+        """Rows and columns of matrix "a", "b", "c" or "d"."""
+        return {"a": (self.m, self.k), "b": (self.k, self.n)}.get(operand, (self.m, self.n))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vector:
+    """Registers of an operand that is no fragment of wmma."""
+
+    registers: int
+    """In each lane."""
+    register_type: str = "b32"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matrix:
+    """One matrix of a wmma form: how it lies in memory and in registers."""
+
+    operand: str
+    """"a", "b", "c" or "d"."""
+    shape: Shape
+    type: Format
+
+    @cached_property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.shape.matrix(self.operand)[0]
+
+    @cached_property
+    def columns(self) -> int:
+        """Number of columns."""
+        return self.shape.matrix(self.operand)[1]
+
+    @cached_property
+    def registers(self) -> int:
+        """Registers of the fragment in each lane (tables of 9.7.14.4.1).
+
+        f16 multiplicands have eight in every shape: the fragment of an m16n16k16 matrix holds each
+        element twice. The f64 accumulator has two, as the page's examples have it (its table says
+        one; ptxas wants two).
+        """
+        if self.type.name == "f16" and self.operand in "ab":
+            return 8
+        return self.rows * self.columns * self.type.bits // (LANES * self.register_bits)
+
+    @property
+    def register_bits(self) -> int:
+        """Size of one register of the fragment, in bits."""
+        return 64 if self.type.name == "f64" else 32
+
+    @property
+    def register_type(self) -> str:
+        """PTX type of the registers; `.b32` where the table names a packed or an untyped one."""
+        return self.type.name if self.type.name in ("f32", "f64", "s32") else "b32"
+
+    @property
+    def fragment_bytes(self) -> int:
+        """Size of the fragment in one lane, in bytes: the alignment of 9.7.14.4.2."""
+        return self.registers * self.register_bits // 8
+
+    def default_stride(self, layout: str) -> int:
+        """Elements from one row (or column) to the next when no stride is given (9.7.14.4.2)."""
+        return self.columns if layout == "row" else self.rows
+
+    def has_aligned_lines(self, layout: str, stride: int) -> bool:
+        """Whether a stride puts lines a multiple of the fragment's size apart, or is the default.
+
+        Some default strides of the page break its own rule, and hardware runs them (H200, 2026-11).
+        """
+        aligned = stride * self.type.bits % (8 * self.fragment_bytes) == 0
+        return aligned or stride == self.default_stride(layout)
+
+    def leading_instances(self, layout: str) -> int:
+        """Return how many rows (row-major) or columns (column-major) the stride steps over."""
+        return self.rows if layout == "row" else self.columns
+
+
+def replicated(element: int, element_bits: int, register_bits: int) -> int:
+    """Return a register in which every element has this bit pattern."""
+    return sum(element << shift for shift in range(0, register_bits, element_bits))
+
 
 ROW_BYTES = 16
 """Bytes of a row of moved matrices in shared memory, padding included."""
@@ -49,10 +269,7 @@ def _type_of(operand: str) -> cached_property[Format]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Form:
-    """One instruction with all of its qualifiers fixed.
-
-    Operands are called as on the page: "d", "a", "b" and "c" of a product, "r" of what is moved.
-    """
+    """One instruction with its qualifiers fixed; operands as on the page, "r" of what is moved."""
 
     mnemonic: str
     section: str
@@ -202,10 +419,7 @@ class Form:
 
     @cached_property
     def row_bytes(self) -> int:
-        """Bytes of a row of moved matrices in shared memory, and what its address is a multiple of.
-
-        16 with padding; rows of s4 have none (measured on H200, 2026-11-28).
-        """
+        """Bytes of a row of moved matrices and of its alignment; s4 has no padding (2026-11-28)."""
         return self.shape.n * 4 // 8 if self.texts.get("src_fmt") == "s4" else ROW_BYTES
 
     @cached_property

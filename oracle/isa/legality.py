@@ -3,26 +3,272 @@
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from oracle.errors import UsageError
-from oracle.isa.forms import ROW_BYTES, Form
+from oracle.isa.forms import ROW_BYTES, Form, kind_of
 from oracle.isa.lookup import (
+    METADATA,
     deprecations,
     form_spelt,
     forms_by_opcode,
+    mnemonic_of,
     needs_aligned,
     refusals,
     selectors_of,
+    spellings,
+    vocabulary,
 )
-from oracle.isa.opcodes import KEYWORDS, Resolution, is_unjudged, order_of, resolve
-from oracle.isa.reasons import Reason, Rule
-from oracle.isa.tables import INSTRUCTIONS
-from oracle.isa.tables.wmma import STORAGE
+from oracle.isa.tables import INSTRUCTIONS, STORAGE, Instruction
 from oracle.isa.targets import DEFAULT_TARGET, DEFAULT_VERSION, Module, parse_target, parse_version
+
+
+class Rule(StrEnum):
+    """Which kind of rule is broken; what findings are grouped by."""
+
+    SYNTAX = "syntax"
+    """Not one instruction with operands."""
+    INSTRUCTION = "instruction"
+    """Another instruction, or none."""
+    UNKNOWN_QUALIFIER = "unknown qualifier"
+    REPEATED_QUALIFIER = "repeated qualifier"
+    MISSING_QUALIFIER = "missing qualifier"
+    ORDER = "order of qualifiers"
+    COMBINATION = "combination of qualifiers"
+    AVAILABILITY = "version or target"
+    OPERANDS = "number of operands"
+    VECTOR = "vector"
+    REGISTER = "register name"
+    REGISTERS = "number of registers"
+    ADDRESS = "address"
+    STRIDE = "stride"
+    STRIDE_BELOW_DEFAULT = "stride below default"
+    ALIGNMENT = "alignment"
+    SELECTOR = "sparsity selector"
+    DEPRECATED = "deprecated"
+    PRECISION = "precision"
+    """Hardware computes with less than the page promises."""
+
+
+SECTIONS = "9.0"
+"""Version of the PTX ISA whose sections are named; in 9.4 matrices are in 9.7.16, not 9.7.14."""
+
+
+def cited(section: str) -> str:
+    """Return a section as a sentence names it."""
+    return f"PTX ISA {SECTIONS}, {section}"
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One reason, with the section of the PTX ISA that it comes from."""
+
+    text: str
+    section: str
+    """Section of the PTX ISA, such as "9.7.14.4.3"."""
+    rule: Rule
+
+    def __str__(self) -> str:
+        return f"{self.text} [{cited(self.section)}]"
+
+
+# What is not ended reaches to the end of the text, so that every sign is looked at once.
+_APART = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_STATEMENT = re.compile(
+    rf"(?<![\w.$%])(?:{'|'.join(map(re.escape, INSTRUCTIONS))})(?![\w$])[^;]*(;|\Z)", re.ASCII
+)
+_TARGET = re.compile(r"\.target\s+(sm_\w+)")
+_VERSION = re.compile(r"\.version\s+([0-9]+\.[0-9]+)")
+
+
+def without_comments(module: str) -> str:
+    """Return the text of a module with spaces for comments and strings, and the same lines."""
+    return _APART.sub(_blank, module)
+
+
+def matrix_instructions(text: str) -> Iterator[tuple[int, str]]:
+    """Yield line number and text of each matrix instruction of a module `without_comments`."""
+    line, place = 1, 0
+    for match in _STATEMENT.finditer(text):
+        if not match[1]:
+            return
+        line += text.count("\n", place, match.start())
+        place = match.start()
+        yield line, " ".join(match[0].split())
+
+
+def directives(text: str) -> tuple[str | None, str | None]:
+    """Return the values of `.target` and `.version`, as far as they are there."""
+    found = (pattern.search(text) for pattern in (_TARGET, _VERSION))
+    target, version = (None if one is None else one[1] for one in found)
+    return target, version
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " + "\n" * match[0].count("\n")
+
+
+_INSTRUCTIONS = "9.7.14"
+"""Section of the PTX ISA on the warp-level matrix instructions."""
+
+_UNJUDGED = frozenset(
+    """abs activemask add addc alloca and applypriority atom bar barrier bfe bfi bfind bmsk bra
+    brev brkpt brx call clusterlaunchcontrol clz cnot copysign cos cp createpolicy cvt cvta discard
+    div dp2a dp4a elect ex2 exit fence fma fns getctarank griddepcontrol isspacep istypep ld ldu lg2
+    lop3 mad mad24 madc mapa match max mbarrier membar min mov mul mul24 multimem nanosleep neg not
+    or pmevent popc prefetch prefetchu prmt rcp red redux rem ret rsqrt sad selp set setmaxnreg setp
+    shf shfl shl shr sin slct sqrt st stackrestore stacksave sub subc suld suq sured sust szext tanh
+    tcgen05 tensormap testp tex tld4 trap txq vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2
+    vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vote vset vset2 vset4 vshl vshr vsub vsub2 vsub4
+    wgmma xor""".split()  # noqa: SIM905
+)
+"""Other instructions of the PTX ISA: opcodes up to the first dot (4.3.2; 9.0, chapter 9)."""
+_UNJUDGED_QUALIFIERS = re.compile(r"kind::\w+|block_scale|scale_vec::\w+", re.ASCII)
+"""Multiplications with scaled blocks and other narrow types (9.7.14.5.14, .6.3, PTX 8.7)."""
+
+
+Key = tuple[str, ...]
+"""Texts of all slots of a form but `.aligned`, in the page's order, "" where one is left out."""
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """What an opcode spells."""
+
+    mnemonic: str | None
+    """None if the opcode is of another instruction."""
+    form: Form | None
+    candidates: tuple[Form, ...]
+    """The form, or the documented forms that are nearest."""
+    aligned: bool
+    faults: tuple[Reason, ...]
+
+    @property
+    def fragments(self) -> str:
+        """Section that says how many registers the vectors have."""
+        return INSTRUCTIONS[self.mnemonic].fragments if self.mnemonic else _INSTRUCTIONS
+
+    @property
+    def section(self) -> str:
+        """Section of the page of the instruction."""
+        return INSTRUCTIONS[self.mnemonic].section if self.mnemonic else _INSTRUCTIONS
+
+
+def is_unjudged(opcode: str) -> bool:
+    """Whether an opcode is of an instruction of the PTX ISA of which the rows here say nothing."""
+    name, *qualifiers = opcode.split(".")
+    if name == "mma":
+        return any(map(_UNJUDGED_QUALIFIERS.fullmatch, qualifiers))
+    return name in _UNJUDGED
+
+
+def resolve(opcode: str) -> Resolution:
+    """Resolve an opcode, such as "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"."""
+    form = form_spelt(opcode)
+    if form is not None:
+        return Resolution(form.mnemonic, form, (form,), ".aligned" in opcode, ())
+    mnemonic = mnemonic_of(opcode)
+    if mnemonic is None:
+        text = f"{opcode[:80]!r} is none of {', '.join(INSTRUCTIONS)} with qualifiers"
+        fault = Reason(text, _INSTRUCTIONS, Rule.INSTRUCTION)
+        return Resolution(None, None, (), False, (fault,))
+    texts = opcode[len(mnemonic) :].split(".")[1:]
+    row, words = INSTRUCTIONS[mnemonic], vocabulary(mnemonic)
+    slots: dict[str, list[str]] = defaultdict(list)
+    for text in texts:
+        if text in words:
+            slots[words[text]].append(text)
+    faults = tuple(
+        Reason(text, row.section, rule) for text, rule in _opcode_faults(row, texts, slots)
+    )
+    if faults:
+        return Resolution(mnemonic, None, (), "aligned" in slots, faults)
+    key = _key(row, slots)
+    form = _forms(mnemonic).get(key)
+    if form is not None:
+        return Resolution(mnemonic, None, (form,), "aligned" in slots, (order_of(form),))
+    nearest, text = _nearest(mnemonic, key)
+    fault = Reason(text, row.section, Rule.COMBINATION)
+    return Resolution(mnemonic, None, nearest, "aligned" in slots, (fault,))
+
+
+def _opcode_faults(
+    row: Instruction, texts: list[str], slots: dict[str, list[str]]
+) -> Iterator[tuple[str, Rule]]:
+    """Say which qualifiers there are not, too many or too few, `slots` being those of each kind."""
+    known = {text for given in slots.values() for text in given}
+    for text in dict.fromkeys(texts):
+        if text not in known:
+            shown = f".{text}" if text else "an empty qualifier"
+            yield f"{shown} is not a qualifier of {row.mnemonic}", Rule.UNKNOWN_QUALIFIER
+    for kind, given in [*slots.items()]:
+        if len(given) > row.most[kind]:
+            text = f"{_dotted(given)}: {row.mnemonic} takes at most {row.most[kind]} of this kind"
+            yield text, Rule.REPEATED_QUALIFIER
+    for kind, least in row.required.items():
+        if len(slots[kind]) < least and not (row.implicit_types and kind == "type"):
+            yield f"a .{kind} qualifier is missing", Rule.MISSING_QUALIFIER
+    if row.implicit_types and len(slots["type"]) not in (2, 4):
+        text = f"{row.mnemonic} takes two types (.dtype.ctype, of .f16 multiplicands) or four"
+        yield f"{text} (.dtype.atype.btype.ctype), not {len(slots['type'])}", Rule.COMBINATION
+
+
+def order_of(form: Form) -> Reason:
+    """Say in which order the page has the qualifiers of a form, where an opcode has another."""
+    orders = dict.fromkeys(
+        ".".join(("", *(slot.text for slot in slots if slot.text))) for slots in spellings(form)
+    )
+    text = "the qualifiers stand in another order than the page has them: " + " or ".join(orders)
+    return Reason(text, form.section, Rule.ORDER)
+
+
+@cache
+def _forms(mnemonic: str) -> dict[Key, Form]:
+    return {
+        tuple(slot.text for slot in form.slots if slot.name != "aligned"): form
+        for form in INSTRUCTIONS[mnemonic].forms
+    }
+
+
+def _key(row: Instruction, slots: dict[str, list[str]]) -> Key:
+    """Place the qualifiers, in their order, into the slots of the page's syntax."""
+    waiting = {kind: list(texts) for kind, texts in slots.items()}
+    implicit = row.implicit_types and len(slots["type"]) == 2
+    key = []
+    for name in row.slots:
+        texts = waiting.get(kind_of(name), [])
+        skipped = implicit and name in ("atype", "btype")
+        if name != "aligned":
+            key.append(texts.pop(0) if texts and not skipped else "")
+    return tuple(key)
+
+
+def _nearest(mnemonic: str, key: Key) -> tuple[tuple[Form, ...], str]:
+    """Return the documented forms that differ in the fewest slots, and the difference in words."""
+    names = [name for name in INSTRUCTIONS[mnemonic].slots if name != "aligned"]
+    differing: dict[tuple[int, ...], list[Key]] = defaultdict(list)
+    for other in _forms(mnemonic):
+        differing[tuple(i for i, text in enumerate(other) if text != key[i])].append(other)
+    least = min(map(len, differing))
+    if least == len(names):
+        return (), "no documented form is like this"
+    found = {slots: differing[slots] for slots in sorted(differing) if len(slots) == least}
+    words = []
+    for slots, members in found.items():
+        given = " ".join(f".{names[i]} {_dotted([key[i]])}" for i in slots)
+        allowed = [*Counter(" ".join(_dotted([one[i]]) for i in slots) for one in members)]
+        more = f" and {len(allowed) - 6} more" if len(allowed) > 6 else ""
+        words.append(f"{given}, which may be {', '.join(allowed[:6])}{more} beside the others")
+    text = "no documented form has these qualifiers together: " + "; or ".join(words)
+    return tuple(_forms(mnemonic)[k] for members in found.values() for k in members), text
+
+
+def _dotted(texts: list[str]) -> str:
+    return " ".join(f".{text}" if text else "(none)" for text in texts)
 
 
 class Verdict(StrEnum):
@@ -78,26 +324,17 @@ _INTEGER_OPERAND = re.compile(rf"([+-]?)\s*({_INTEGER})", re.ASCII)
 _ADDRESS = re.compile(
     rf"\[\s*(?:({_IDENTIFIER})|([+-]?{_INTEGER}))\s*(?:\+\s*([+-]?{_INTEGER})\s*)?\]", re.ASCII
 )
-DIRECTIVES = "4.3.1"
-"""Section of the PTX ISA that lists the directives of modules, which are those of _DIRECTIVE."""
-ADDRESSES = "6.4.1"
-"""Section of the PTX ISA on addresses as operands, to which both pages refer."""
-_SYNTAX = "4.2"
-"""Section of the PTX ISA on the form of statements."""
+_SYNTAX, _DIRECTIVES, ADDRESSES = "4.2", "4.3.1", "6.4.1"
+"""Sections of the PTX ISA on statements, directives, and addresses as operands."""
 
 
 def explain(
     instruction: str, *, target: str = DEFAULT_TARGET, ptx_version: str = DEFAULT_VERSION
 ) -> Explanation:
-    """Say whether one instruction is legal, and why not.
+    """Say whether one instruction, its semicolon optional, is legal, and why not.
 
-    It is judged without declarations: the number of registers counts, their types cannot. Addresses
-    and strides in registers are taken to be as they should be.
-
-    `instruction`: ``wmma.load.a.sync.aligned.row.m16n16k16.f16 {a0, …, a7}, [p], 16;``; the
-        semicolon is optional.
-    `target`, `ptx_version`: What the module's `.target` and `.version` would be.
-    Raises UsageError if one of these does not exist. Malformed text is a verdict, not an error.
+    It is judged without declarations: the number of registers counts, their types cannot. Raises
+    UsageError if target or version do not exist; malformed text is a verdict.
     """
     if not isinstance(instruction, str):
         raise UsageError(f"the instruction is a {type(instruction).__name__}; give text")
@@ -115,7 +352,7 @@ def explain_lines(
 
 def says_something(line: str) -> bool:
     """Whether there is more in a line than blanks and comments."""
-    return bool(_COMMENT.sub(_without_comment, line).strip(_SPACES))
+    return bool(_bare(line))
 
 
 def verdict_of(
@@ -131,9 +368,13 @@ def verdict_of(
     return explain(instruction, target=target, ptx_version=ptx_version).verdict
 
 
+def _bare(text: str) -> str:
+    """Return a text without comments and the blanks around it; an endless comment is none."""
+    return _COMMENT.sub(lambda m: m[0] if m["endless"] else " ", text).strip(_SPACES)
+
+
 def _statement(instruction: str) -> str:
-    text = _COMMENT.sub(_without_comment, instruction)
-    text = text.strip(_SPACES).removesuffix(";").rstrip(_SPACES)
+    text = _bare(instruction).removesuffix(";").rstrip(_SPACES)
     labels = _LABELS.match(text)
     return text if labels is None else text[labels.end() :] or text
 
@@ -141,24 +382,17 @@ def _statement(instruction: str) -> str:
 def _beside(text: str, head: re.Match[str] | None) -> Reason | None:
     """Say why a statement is not judged: it is no instruction, or one that is not known here."""
     if (directive := _DIRECTIVE.match(text)) is not None:
-        what, section = f"{directive[0]} is a directive", DIRECTIVES
+        what, section = f"{directive[0]} is a directive", _DIRECTIVES
     elif text in ("{", "}"):
         what, section = f"{text!r} is a brace", _SYNTAX
     elif _LABELS.fullmatch(text):
         what, section = f"{text[:80]!r} is a label", _SYNTAX
     elif head is not None and is_unjudged(head[1]):
-        what, section = f"{head[1][:80]!r} is an instruction", KEYWORDS
+        what, section = f"{head[1][:80]!r} is an instruction", "4.3.2"
     else:
         return None
-    text = (
-        f"{what} that is not judged here; the instructions that are: {', '.join(INSTRUCTIONS)} "
-        "(without .kind and .block_scale)"
-    )
+    text = f"{what} that is not judged here; those that are: {', '.join(INSTRUCTIONS)}"
     return Reason(text, section, Rule.INSTRUCTION)
-
-
-def _without_comment(match: re.Match[str]) -> str:
-    return " " if match["endless"] is None else match[0]
 
 
 def _explain(instruction: str, module: Module) -> Explanation:
@@ -181,12 +415,11 @@ def _explain(instruction: str, module: Module) -> Explanation:
     return Explanation(instruction, verdict, tuple(undefined), remarks, form)
 
 
-_SHORT_SUMS = 89
-"""Number of the target whose sums of elements of 8 bits are short (oracle/models/sm_89.toml)."""
-_ARE_SHORT = (
+_SHORT_SUMS = (
     "the page promises sums of at least single precision; sm_89 keeps 13 bits below the largest "
     "exponent, of C, too"
 )
+"""Of elements of 8 bits (oracle/models/sm_89.toml)."""
 
 
 @lru_cache(maxsize=65536)
@@ -216,12 +449,12 @@ def _judge_opcode(
     if opcode not in forms_by_opcode():
         remarks.append(order_of(form))
     if (
-        module.target.number == _SHORT_SUMS
+        module.target.number == 89
         and form.is_product
         and form.a_type.is_float
         and (form.a_type.bits, form.d_type.name) == (8, "f32")
     ):
-        remarks.append(Reason(_ARE_SHORT, form.section, Rule.PRECISION))
+        remarks.append(Reason(_SHORT_SUMS, form.section, Rule.PRECISION))
     for text, section in deprecations(form, module):
         remarks.append(Reason(text, section, Rule.DEPRECATED))
     if not module.exists:
@@ -276,8 +509,16 @@ def _faults(kind: str, operand: str, resolution: Resolution) -> Iterator[Reason]
     value, is_register = _integer(operand), _REGISTER.fullmatch(operand) is not None
     match kind:
         case "p":
-            if (fault := _address_fault(operand)) is not None:
-                yield Reason(fault, ADDRESSES, Rule.ADDRESS)
+            match = _ADDRESS.fullmatch(operand)
+            forms = "[register], [variable], both + constant, [immediate]"
+            if match is None:
+                yield Reason(f"{operand!r} is no address: {forms}", ADDRESSES, Rule.ADDRESS)
+            elif match[2] and not 0 <= (_integer(match[2]) or 0) < 1 << 32:
+                text = f"the immediate address {match[2]} is not an unsigned 32-bit integer"
+                yield Reason(text, ADDRESSES, Rule.ADDRESS)
+            elif match[3] and not -(1 << 31) <= (_integer(match[3]) or 0) < 1 << 31:
+                text = f"the offset {match[3]} is not a signed 32-bit integer"
+                yield Reason(text, ADDRESSES, Rule.ADDRESS)
         case "stride":
             # "stride is an optional 32-bit integer operand" (9.7.14.4.3, 9.7.14.4.4)
             if not is_register and (value is None or not -(1 << 31) <= value < 1 << 32):
@@ -309,34 +550,18 @@ def _faults(kind: str, operand: str, resolution: Resolution) -> Iterator[Reason]
                 yield Reason(text, resolution.fragments, Rule.REGISTERS)
 
 
-def _address_fault(operand: str) -> str | None:
-    match = _ADDRESS.fullmatch(operand)
-    if match is None:
-        return (
-            f"{operand!r} is not an address: [register], [variable], both + constant, [immediate]"
-        )
-    if match[2] and not 0 <= (_integer(match[2]) or 0) < 1 << 32:
-        return f"the immediate address {match[2]} is not an unsigned 32-bit integer"
-    if match[3] and not -(1 << 31) <= (_integer(match[3]) or 0) < 1 << 31:
-        return f"the offset {match[3]} is not a signed 32-bit integer"
-    return None
-
-
 def _integer(text: str) -> int | None:
     match = _INTEGER_OPERAND.fullmatch(text)
     if match is None:
         return None
     digits = match[2].removesuffix("U").lower()
-    prefix = next((prefix for prefix in _BASES if digits.startswith(prefix)), "")
+    bases = {"0x": 16, "0b": 2, "0": 8, "": 10}  # by how a constant begins (4.5.1)
+    prefix = next(prefix for prefix in bases if digits.startswith(prefix))
     significant = digits.removeprefix(prefix).lstrip("0")
     # Constants have 64 bits (4.5.1); of a longer one, only that it is too large matters, and
     # Python refuses to convert thousands of decimal digits.
-    value = int(significant or "0", _BASES[prefix]) if len(significant) <= 64 else 1 << 64
+    value = int(significant or "0", bases[prefix]) if len(significant) <= 64 else 1 << 64
     return -value if match[1] == "-" else value
-
-
-_BASES = {"0x": 16, "0b": 2, "0": 8, "": 10}
-"""Base of an integer constant, by how it begins (PTX ISA 4.5.1)."""
 
 
 def _undefined(form: Form, operands: dict[str, str]) -> Iterator[Reason]:
@@ -360,7 +585,7 @@ def _undefined(form: Form, operands: dict[str, str]) -> Iterator[Reason]:
                 f"the sparsity selector {selector} is undefined with {form.shape.name} of "
                 f".{form.a_type.name}; it is {' or '.join(map(str, known))}"
             )
-            yield Reason(text, INSTRUCTIONS[form.mnemonic].metadata.section, Rule.SELECTOR)
+            yield Reason(text, METADATA, Rule.SELECTOR)
     match = _ADDRESS.fullmatch(operands["p"]) if "p" in operands else None
     if match and match[2]:
         address = (_integer(match[2]) or 0) + (_integer(match[3] or "0") or 0)

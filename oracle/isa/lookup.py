@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache, partial
 
 from oracle.errors import UsageError
-from oracle.isa.forms import Form, Slot, kind_of
-from oracle.isa.tables import INSTRUCTIONS
-from oracle.isa.tables.row import IsaNote, Metadata, describes
+from oracle.isa.forms import LANES, Form, Slot, kind_of
+from oracle.isa.tables import INSTRUCTIONS, IsaNote, describes
 from oracle.isa.targets import Module
 
 LOAD_FORMS = INSTRUCTIONS["wmma.load"].forms
@@ -115,10 +114,7 @@ def form_spelt(opcode: str) -> Form | None:
 
 
 def form_of(opcode: str, mnemonic: str | None = None) -> Form:
-    """Return the form that an opcode spells (`form_spelt`), of a mnemonic if one is given.
-
-    Raises UsageError if no documented form is spelled so, or another instruction's.
-    """
+    """Return the form that an opcode spells, of a mnemonic if one is given; else UsageError."""
     # Whoever hands over something else than text is told so in the same words.
     form = form_spelt(opcode.strip()) if isinstance(opcode, str) else None
     if form is None:
@@ -151,19 +147,47 @@ def figures_of(form: Form) -> str:
     return INSTRUCTIONS[form.mnemonic].figures or form.mnemonic
 
 
-def metadata_of(form: Form) -> Metadata:
-    """Return what the metadata and the selector of a form mean."""
-    return INSTRUCTIONS[form.mnemonic].metadata
+METADATA = "9.7.14.6.1"
+"""Section on metadata. `docs/oracle.md`, "Metadata", says where they lie."""
+_ORDERED = (0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110)
+"""Pairs of indices that rise (9.7.14.6.1); of e4m3 and e5m2 it names no others."""
+
+
+@cache
+def chunks_of(form: Form) -> tuple[int, ...]:
+    """Return the values of 4 bits of metadata, two indices, that the ISA gives a meaning; or ()."""
+    if not form.has_metadata:
+        return ()
+    if form.a_type.name == "tf32":
+        return 0b0100, 0b1110  # of the halves of a word
+    if form.mnemonic != "mma.sp" or (form.a_type.is_float and form.a_type.bits == 8):
+        return _ORDERED
+    return tuple(pair for pair in range(16) if pair >> 2 != pair & 3)
+
+
+def unit_bits(form: Form) -> int:
+    """Return the bits of a unit of stored A that has an index: an element, two, or half of one."""
+    return 16 if form.a_type.bits >= 16 else 8
+
+
+@cache
+def metadata_lanes(form: Form) -> int:
+    """Return how many lanes of each group of four hold metadata: 1, 2 or 4."""
+    units = form.matrix("a").columns * form.a_type.bits // unit_bits(form)
+    return form.shape.m * units * 2 // (LANES // 4 * 32)
 
 
 def selectors_of(form: Form) -> Sequence[int]:
-    """Return what the selector of a form may be; nothing of a form that has none."""
-    return metadata_of(form).selectors(form)
+    """Return the selectors that the ISA defines for a form (it takes 0 to 3, 9.7.14.6.3); or ()."""
+    return range(4 // metadata_lanes(form)) if form.has_metadata else ()
 
 
-def chunks_of(form: Form) -> tuple[int, ...]:
-    """Return what 4 bits of a form's metadata may be; nothing of a form that has none."""
-    return metadata_of(form).pairs(form)
+def index_bit(form: Form, selector: int, row: int, unit: int) -> int:
+    """Return 32 times the lane of a unit's index, plus its lowest bit in the lane's register."""
+    lane, half = row % 8 * 4 + metadata_lanes(form) * selector, row // 8
+    if form.a_type.bits >= 16:
+        return 32 * (lane + unit // 8) + 16 * half + 2 * (unit % 8)
+    return 32 * (lane + half + 2 * (unit // 16)) + 2 * (unit % 16)
 
 
 @cache

@@ -50,10 +50,7 @@ def parse_release(text: str) -> Release:
 
 @cache
 def split_compiler(text: str) -> tuple[str, Release | None]:
-    """Take apart "sm_90@12.4": a target, not looked at here, and a compiler's release, if named.
-
-    "sm_90@unknown" is of a compiler that nobody knows, "sm_90" of the newest with figures.
-    """
+    """Take apart "sm_90@12.4": a target, and a compiler's release; None is the newest known."""
     match = _COMPILED.fullmatch(text) if isinstance(text, str) else None
     return (text, None) if match is None else (match[1], parse_release(match[2]))
 
@@ -183,10 +180,7 @@ class Module:
     @classmethod
     @cache
     def named(cls, target: str = DEFAULT_TARGET, version: str | None = None) -> Self:
-        """Return the module of these names; UsageError if one does not exist.
-
-        `version`: None stands for DEFAULT_VERSION, or the target's first if that is later.
-        """
+        """Return the module; None: DEFAULT_VERSION, or the target's first if that is later."""
         row = parse_target(target)
         if version is not None:
             return cls(row, parse_version(version))

@@ -1,18 +1,6 @@
 """Which lane of a product of registers holds which element (PTX ISA 9.7.14.5.1 to .13, .6.2).
 
-Lane = 4 g + t, with g of 0 to 7 and t of 0 to 3. An element narrower than a register shares it
-with its neighbours along K (A, B) or N (C, D), the first in the lowest bits; p is their number.
-
-==========  ========================================  ===========================
-operand     register r, element j of it: row          column
-==========  ========================================  ===========================
-A (m x k)   g + 8 (r mod (m / 8))                     4 p (r div (m / 8)) + p t + j
-B (k x n)   4 p r + p t + j                           g
-C, D        g + 8 (i div 2), element i of the lane    2 t + (i mod 2)
-==========  ========================================  ===========================
-
-m8n8k4 of f16 is four multiplications, one for each group of eight lanes (4 q ... 4 q + 3 and
-16 more), with a table of its own. All of it was compared with an H200 (2026-11-22): tests/data.
+`docs/oracle.md`, "Fragments", has the tables; compared with an H200 (2026-11-22): tests/data.
 """
 
 from __future__ import annotations
@@ -24,20 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic.scratch import Scratch
-from oracle.isa.formats import Format, FormatKind
-from oracle.isa.forms import Form
-from oracle.isa.lookup import metadata_of
-from oracle.isa.matrices import LANES
+from oracle.isa.forms import LANES, Form, Format, FormatKind
+from oracle.isa.lookup import chunks_of, index_bit, unit_bits
 
 
 @cache
 def index_bits(form: Form, selector: int) -> NDArray[np.int64]:
     """Return 32 times the lane of each index, and its lowest bit in the lane, (m, units)."""
-    row = metadata_of(form)
-    units = form.matrix("a").columns * form.a_type.bits // row.unit_bits(form)
+    units = form.matrix("a").columns * form.a_type.bits // unit_bits(form)
     return np.array(
         [
-            [row.index_bit(form, selector, line, unit) for unit in range(units)]
+            [index_bit(form, selector, line, unit) for unit in range(units)]
             for line in range(form.shape.m)
         ]
     )
@@ -59,16 +44,12 @@ def defined_rows(form: Form, metadata: NDArray[np.uint32], selector: int) -> NDA
     """Return whether the ISA gives all metadata of a row of A a meaning, bool (tiles, m)."""
     found = indices(form, metadata, selector)
     pairs = found[0::2] | found[1::2] << np.uint8(2)
-    defined = np.isin(pairs, metadata_of(form).pairs(form))
+    defined = np.isin(pairs, chunks_of(form))
     return np.asarray(defined.all(axis=0)).T
 
 
 def rows_met(form: Form, metadata: NDArray[np.uint32], selector: int) -> NDArray[np.intp]:
-    """Return the row of B that each stored element meets, (tiles, m, K / 2).
-
-    A stored row is cut into units; unit u comes from unit 4 (u div 2) + index of the whole row. Of
-    tf32 it is the one whose word gives the upper half.
-    """
+    """Return the row of B that each stored element meets, (tiles, m, K / 2)."""
     found = indices(form, metadata, selector)
     unit = found.T + 4 * (np.arange(len(found)) // 2)
     if form.a_type.bits == 4:
@@ -79,10 +60,7 @@ def rows_met(form: Form, metadata: NDArray[np.uint32], selector: int) -> NDArray
 def expanded(
     form: Form, a: NDArray[Any], metadata: NDArray[np.uint32], selector: int
 ) -> NDArray[Any]:
-    """Return the A of integers, (tiles, m, K), whose places hold the sum of what is stored there.
-
-    int16 of elements of 8 bits, int8 of those of 4 bits; `a` is (tiles, m, K / 2).
-    """
+    """Return the A of integers, (tiles, m, K), of what is stored, (tiles, m, K / 2)."""
     # The places of four units are the digits of a word, 16 bits each, to which each unit is added
     # where its index says. A digit of 4-bit elements is two of 8 bits.
     lane, bit = np.divmod(index_bits(form, selector), 32)
@@ -105,11 +83,7 @@ def expanded(
 
 
 def met(form: Form, b: NDArray[Any], metadata: NDArray[np.uint32], selector: int) -> NDArray[Any]:
-    """Return the elements of a B of floats, (tiles, K, n), that each row of A meets.
-
-    Fastest with tiles last in memory. Returns (m * tiles, K / 2, n), all tiles of the first row of
-    A first; in memory as (K / 2, n, m, tiles).
-    """
+    """Return the elements of B, (tiles, K, n), that each row of A meets, (m * tiles, K / 2, n)."""
     tiles, depth, n = b.shape
     lines = np.ascontiguousarray(b.transpose(1, 2, 0))
     words = form.a_type.bits == 32
@@ -134,10 +108,7 @@ def row_form(form: Form) -> Form:
 
 
 def by_row(matrices: NDArray[Any]) -> NDArray[Any]:
-    """Return the rows of matrices (tiles, m, columns) as matrices of one row, ordered as by `met`.
-
-    (m * tiles, 1, columns), in memory as (columns, m, tiles).
-    """
+    """Return the rows of (tiles, m, columns) as matrices of one row, in the order of `met`."""
     turned = np.ascontiguousarray(matrices.transpose(2, 1, 0))
     return turned.reshape(1, len(turned), -1).transpose(2, 0, 1)
 
@@ -150,10 +121,7 @@ def of_rows(rows: NDArray[Any], m: int) -> NDArray[Any]:
 
 @cache
 def places(form: Form, operand: str) -> NDArray[np.int64]:
-    """Return the multiplication, row and column of each element of the lanes, (32, elements, 3).
-
-    In the order of a lane's registers and, within them, of the bits.
-    """
+    """Return multiplication, row and column of each element of the lanes, (32, elements, 3)."""
     lane = np.arange(LANES)[:, None]
     count = form.words(operand) * 32 // form.type(operand).bits
     i = np.arange(count)[None]
@@ -204,9 +172,7 @@ def unpack(
 
     `scratch`: Working memory for floats, which are then good until the next call for the operand.
     `upper`: Whether floats of 16 bits are wanted in the upper halves of uint32.
-    All tiles of the first multiplication come first. They lie in memory as the arithmetic wants
-    them: floats with the tiles last and, of multiplicands, k first; integers with the tiles first
-    and, of multiplicands, k last.
+    In memory floats have tiles last and k first, integers tiles first and k last.
     """
     type_ = form.type(operand)
     rows, columns = form.matrix(operand).rows, form.matrix(operand).columns
@@ -286,10 +252,7 @@ def _joined(elements: NDArray[Any], bits: int) -> NDArray[np.uint32]:
 
 @cache
 def _place_bits(form: Form, operand: str) -> tuple[int, ...]:
-    """Return where floats of the lanes lie in the order of `unpack`.
-
-    For each bit of a number in the lanes, the highest first: which bit of the place it is.
-    """
+    """Return which bit of the place each bit of a number in the lanes is, highest first."""
     place = np.argsort(_order(form, operand))
     bits = len(place).bit_length() - 1
     return tuple(bits - int(place[1 << bit]).bit_length() for bit in reversed(range(bits)))

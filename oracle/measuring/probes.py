@@ -1,4 +1,4 @@
-"""The probes of a unit of f16, bf16 or tf32: families of dot products that isolate one property.
+"""The probes of a unit of floats: families of dot products, each of which isolates one property.
 
 The ideas are FPRev's (a large number and its opposite at every pair of places, small ones
 everywhere else: what is left over says what was added with what) and those of other generators of
@@ -8,63 +8,158 @@ device, so that one launch takes them all.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, combinations, product
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
-from oracle.isa.formats import FORMATS, Format
-from oracle.measuring.dots import Array, Dots, Floats, Sheet, encode, pairs
+from oracle.arithmetic.conversions import FLOATS
+from oracle.arithmetic.doubles import QUIET
+from oracle.isa.forms import FORMATS, Format
 
-_SEED = 0x6D65_6173
-"""Seed of the random parts of probes."""
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+
+_SEED, _SEED_OF_DOUBLES = 0x6D65_6173, 0x6636_3434  # Seeds of the random parts of probes
+_SIGNS = (1.0, -1.0)
+
+
+def encode(values: Floats, fmt: Format) -> Array:
+    """Return the patterns of values that a format holds exactly (or rounds somehow)."""
+    if fmt.bits == 8:
+        most = fmt.largest
+        values = np.where(np.isfinite(values), np.clip(values, -most, most), values)
+        return np.asarray(values.astype(FLOATS[fmt.name]).view(np.uint8))
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        if fmt.name in ("f64", "f16"):
+            return np.asarray(values).astype(f"f{fmt.bits // 8}").view(fmt.raw)
+        words = np.asarray(values).astype(np.float32).view(np.uint32)
+    if fmt.name == "bf16":
+        return (words >> 16).astype(np.uint16)
+    return words & np.uint32(2**32 - (1 << fmt.ignored_bits))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dots:
+    """Some dot products a . b + c, one in each row."""
+
+    family: tuple[str, ...]  # Which family of probes each belongs to
+    a: Array  # Patterns, (count, k)
+    b: Array
+    c: Array
+
+    def __len__(self) -> int:
+        return len(self.c)
+
+    def where(self, chosen: NDArray[np.bool_]) -> Dots:
+        """Return some rows."""
+        family = tuple(self.family[i] for i in np.flatnonzero(chosen))
+        return Dots(family=family, a=self.a[chosen], b=self.b[chosen], c=self.c[chosen])
+
+    def of(self, *families: str) -> NDArray[np.bool_]:
+        """Return which rows belong to one of these families."""
+        return np.isin(np.array(self.family), families)
+
+    def plus(self, *others: Dots) -> Dots:
+        """Return these rows and others behind them."""
+        every = (self, *others)
+        a, b, c = (np.concatenate([getattr(one, name) for one in every]) for name in "abc")
+        return Dots(family=tuple(chain(*(one.family for one in every))), a=a, b=b, c=c)
+
+
+class Sheet:
+    """Rows in the making, for one unit's formats and depth.
+
+    `multiplicand` is the format of A, and, where B has another, the narrower range of both.
+    """
+
+    def __init__(self, types: str, depth: int) -> None:
+        self.d, self.a, self.b, self.addend = (FORMATS[name] for name in types.split("."))
+        self.depth = depth
+        self.multiplicand = min(self.a, self.b, key=lambda fmt: fmt.exponent_bits)
+        self.is_wide = self.multiplicand.exponent_bits == FORMATS["f32"].exponent_bits
+        """Whether products reach down to the least numbers of f32: bf16, tf32."""
+        self.is_narrow = "f16" in (self.d.name, self.addend.name)
+        self.parts: list[Dots] = []
+
+    def patterns(self, family: str, a: Array, b: Array, c: Array) -> None:
+        """Add rows that are patterns already, as they are now; they are broadcast together."""
+        a, b, c = np.atleast_2d(a), np.atleast_2d(b), np.atleast_1d(c)
+        count = max(len(a), len(b), len(c))
+        a, b = (np.array(np.broadcast_to(one, (count, self.depth)), order="C") for one in (a, b))
+        c = np.array(np.broadcast_to(c, (count,)))
+        self.parts.append(Dots(family=(family,) * count, a=a, b=b, c=c))
+
+    def values(self, family: str, a: Floats, b: Floats, c: Floats | float) -> None:
+        """Add rows of numbers, (count, k), (count, k) and (count,), or one row and a number."""
+        right = encode(np.atleast_2d(b), self.b)
+        self.patterns(family, encode(np.atleast_2d(a), self.a), right, self.addends(c))
+
+    def addends(self, c: Floats | float) -> Array:
+        """Return patterns of C."""
+        return encode(np.atleast_1d(c), self.addend)
+
+    def products(self, family: str, products: Floats, c: Floats | float) -> None:
+        """Add rows by their products, (count, k) or (k,): each a power of two, or zero."""
+        products = np.atleast_2d(np.asarray(products, np.float64))
+        sign = np.where(np.signbit(products), -1.0, 1.0)
+        exponent = np.frexp(products)[1] - 1
+        half = exponent // 2
+        left = np.where(products == 0.0, 0.0, sign * np.ldexp(1.0, half))
+        right = np.where(products == 0.0, 1.0, np.ldexp(1.0, exponent - half))
+        self.values(family, left, right, c)
+
+    def row(self, at: dict[int, float], fill: float = 0.0) -> Floats:
+        """Return one row of numbers: some at their places, and else all the same."""
+        made = np.full(self.depth, fill)
+        made[list(at)] = list(at.values())
+        return made
+
+    def dots(self) -> Dots:
+        """Return all rows."""
+        return self.parts[0].plus(*self.parts[1:])
 
 
 def float_probes(types: str, depth: int) -> Dots:
     """Return the probes of a unit "f32.f16.f16.f32" of a form with K of `depth`."""
-    d_type, a_type, b_type, c_type = types.split(".")
-    sheet = Sheet(FORMATS[a_type], FORMATS[b_type], FORMATS[c_type], depth)
-    rng = np.random.default_rng(_SEED)
-    narrow = "f16" in (d_type, c_type)
-    _order(sheet, narrow)
-    _alignment(sheet, narrow)
-    _normalisation(sheet, narrow)
-    _subnormals(sheet, FORMATS[d_type])
+    sheet, rng = Sheet(types, depth), np.random.default_rng(_SEED)
+    _order(sheet)
+    _alignment(sheet)
+    _normalisation(sheet)
+    _subnormals(sheet)
     _subnormal_exponents(sheet)
-    _rounding(sheet, FORMATS[d_type], rng)
-    _zeros(sheet, FORMATS[d_type], rng)
-    _special(sheet, FORMATS[d_type])
+    _rounding(sheet, rng)
+    _zeros(sheet, rng)
+    _zeros_at_the_least(sheet, rng)
+    _special(sheet)
+    _overflows(sheet)
     _zero_signs(sheet)
-    if sheet.multiplicand.ignored_bits:
-        _low_bits(sheet, rng)
+    _low_bits(sheet, rng)
     _random(sheet, rng)
     return sheet.dots()
 
 
-def _is_wide(fmt: Format) -> bool:
-    """Return whether products of a format reach down to the least numbers of f32: bf16, tf32."""
-    return fmt.exponent_bits == FORMATS["f32"].exponent_bits
-
-
-def _scales(sheet: Sheet, narrow: bool) -> list[tuple[int, int, bool]]:
-    """Return exponents of a large and a small term, and whether C can hold the large one.
-
-    More than 2^30 apart, so that the small one is lost beside the large one whatever number of
-    bits is kept; and as large as possible, so that a zero's exponent does not matter.
-    """
-    if _is_wide(sheet.multiplicand):
+def _scales(sheet: Sheet) -> list[tuple[int, int, bool]]:
+    """Return exponents of a large and a small term, and whether C can hold the large one."""
+    # More than 2^30 apart, so that the small one is lost beside the large one whatever number of
+    # bits is kept; and as large as possible, so that a zero's exponent does not matter.
+    if sheet.is_wide:
         return [(100, 60, True)]
-    if not narrow:
+    if not sheet.is_narrow:
         return [(30, -2, True)] if sheet.multiplicand.bits == 16 else [(16, -18, True)]
-    wide = sheet.addend.name == "f32"
-    if sheet.multiplicand.bits == 8:
-        return [(15, -16, True), (15, -14, True)]
-    return [(30, -2, wide), (15, -16, True), (15, -14, True)]
+    both = [(15, -16, True), (15, -14, True)]
+    return both if sheet.multiplicand.bits == 8 else [(30, -2, sheet.addend.name == "f32"), *both]
 
 
-def _order(sheet: Sheet, narrow: bool) -> None:
+def _order(sheet: Sheet) -> None:
     """Add large - large at every pair of places, small elsewhere: blocks, their order, and C."""
     k = sheet.depth
-    for large, small, c_too in _scales(sheet, narrow):
+    for large, small, c_too in _scales(sheet):
         rows = []
-        for i, j in pairs(k + 1 if c_too else k):
+        for i, j in combinations(range(k + c_too), 2):
             row = np.full(k + 1, 2.0**small)
             row[i], row[j] = 2.0**large, -(2.0**large)
             rows.append(row)
@@ -74,110 +169,89 @@ def _order(sheet: Sheet, narrow: bool) -> None:
         sheet.products("order", terms[:, :k], terms[:, k])
 
 
-def _ladder_places(k: int) -> list[tuple[int, int]]:
-    """Return pairs of places of which one lies in one block, whatever the blocks are."""
-    return [*((0, n) for n in range(1, k // 2 + 1)), (k - 2, k - 1), (0, k), (k - 1, k)]
+def _ladder(sheet: Sheet, *, with_c: bool = False) -> Iterator[tuple[int, int]]:
+    """Yield pairs of places of which one lies in one block, whatever the blocks are; K is C."""
+    k = sheet.depth
+    yield from ((0, n) for n in range(1, k // 2 + 1))
+    yield k - 2, k - 1
+    if with_c:
+        yield from ((0, k), (k - 1, k))
 
 
-def _alignment(sheet: Sheet, narrow: bool) -> None:
+def _alignment(sheet: Sheet) -> None:
     """Add large - large and a small term at every distance: how many bits are kept."""
     k = sheet.depth
-    for large, _, c_too in _scales(sheet, narrow)[:2]:
+    for large, _, c_too in _scales(sheet)[:2]:
         rows = []
-        for i, j in _ladder_places(k):
-            if j == k and not c_too:
-                continue
-            for distance in range(6, 33):
-                for sign in (1.0, -1.0):
-                    row = np.full(k + 1, sign * 2.0 ** (large - distance))
-                    row[i], row[j] = 2.0**large, -(2.0**large)
-                    rows.append(row)
+        for (i, j), distance, sign in product(_ladder(sheet, with_c=c_too), range(6, 33), _SIGNS):
+            row = np.full(k + 1, sign * 2.0 ** (large - distance))
+            row[i], row[j] = 2.0**large, -(2.0**large)
+            rows.append(row)
         terms = np.array(rows)
         sheet.products("alignment", terms[:, :k], terms[:, k])
 
 
-def _normalisation(sheet: Sheet, narrow: bool) -> None:
+def _normalisation(sheet: Sheet) -> None:
     """Add 2.25 - 2.25, made of 1.5 x 1.5, and a small term at every distance."""
-    k = sheet.depth
-    for large, _, _ in _scales(sheet, narrow)[:2]:
-        large = min(large, 2 * (large // 2) - 2)
-        for i, j in _ladder_places(k):
-            if j == k:
-                continue
-            for distance in range(6, 33):
-                half = large // 2
-                a = np.full(k, 2.0 ** (half - distance // 2))
-                b = np.full(k, 2.0 ** (half - distance + distance // 2))
-                a[[i, j]] = 1.5 * 2.0**half, -1.5 * 2.0**half
-                b[[i, j]] = 1.5 * 2.0**half
-                c = 2.0 ** (2 * half - distance)
-                sheet.values("normalisation", a, b, c)
+    for large, _, _ in _scales(sheet)[:2]:
+        half = min(large, 2 * (large // 2) - 2) // 2
+        pair = 1.5 * 2.0**half
+        for (i, j), distance in product(_ladder(sheet), range(6, 33)):
+            a = sheet.row({i: pair, j: -pair}, 2.0 ** (half - distance // 2))
+            b = sheet.row({i: pair, j: pair}, 2.0 ** (half - distance + distance // 2))
+            sheet.values("normalisation", a, b, 2.0 ** (2 * half - distance))
 
 
-def _subnormals(sheet: Sheet, d: Format) -> None:
-    """Add subnormals in one matrix, and nothing small elsewhere."""
-    k = sheet.depth
-    for below in (1, 2, 5):
-        for sign in (1.0, -1.0):
-            for name, fmt, other in (("A", sheet.a, sheet.b), ("B", sheet.b, sheet.a)):
-                tiny = np.full(k, sign * 2.0 ** (1 - fmt.bias - below))
-                huge = np.full(k, 2.0**other.bias)
-                a, b = (tiny, huge) if name == "A" else (huge, tiny)
-                sheet.values(f"subnormals in {name}", a, b, 1.0)
+def _subnormals(sheet: Sheet) -> None:
+    k, d, addend = sheet.depth, sheet.d, sheet.addend
+    for below, sign in product((1, 2, 5), _SIGNS):
+        for name, fmt, other in (("A", sheet.a, sheet.b), ("B", sheet.b, sheet.a)):
+            tiny, huge = sheet.row({}, sign * 2.0 ** (1 - fmt.bias - below)), 2.0**other.bias
+            a, b = (tiny, sheet.row({}, huge)) if name == "A" else (sheet.row({}, huge), tiny)
+            sheet.values(f"subnormals in {name}", a, b, 1.0)
     # Results: the least normal number less a little.
     least = 1 - d.bias
-    if sheet.addend.bias <= d.bias or d.name == "f16":
-        for below in range(1, 6):
-            for sign in (1.0, -1.0):
-                product = np.full(k, -sign * 2.0 ** (least - below - 4))
-                sheet.products("subnormals in D", product, sign * 2.0**least)
+    if addend.bias <= d.bias or d.name == "f16":
+        for below, sign in product(range(1, 6), _SIGNS):
+            terms = sheet.row({}, -sign * 2.0 ** (least - below - 4))
+            sheet.products("subnormals in D", terms, sign * 2.0**least)
     # C alone, so that nothing hides it; and with a sum that is no subnormal.
-    least = 1 - sheet.addend.bias
-    if _is_wide(sheet.multiplicand) or sheet.addend.name == "f16":
-        for below in (1, 2, 3):
-            for sign in (1.0, -1.0):
-                product = np.full(k, sign * 2.0 ** (least + 1 - np.log2(k)))
-                value = sign * 2.0 ** (least - below)
-                sheet.products("subnormals in C", product, value)
-    fraction = sheet.addend.fraction_bits
-    for below in range(1, fraction + 1, 3):
-        for sign in (1.0, -1.0):
-            value = sign * 2.0 ** (least - below)
-            sheet.products("subnormals in C", np.zeros(k), value)
+    least = 1 - addend.bias
+    if sheet.is_wide or addend.name == "f16":
+        for below, sign in product((1, 2, 3), _SIGNS):
+            terms = sheet.row({}, sign * 2.0 ** (least + 1 - np.log2(k)))
+            sheet.products("subnormals in C", terms, sign * 2.0 ** (least - below))
+    for below, sign in product(range(1, addend.fraction_bits + 1, 3), _SIGNS):
+        sheet.products("subnormals in C", np.zeros(k), sign * 2.0 ** (least - below))
 
 
 def _subnormal_exponents(sheet: Sheet) -> None:
     """Add two e4m3 subnormals that cancel, and small terms: the exponent with which they count."""
-    k, formats = sheet.depth, {"a": sheet.a, "b": sheet.b}
-    for name, fmt in formats.items():
+    for is_b, fmt in enumerate((sheet.a, sheet.b)):
         if fmt.has_infinity:
             continue
         tiny = 2.0 ** (1 - fmt.bias - fmt.fraction_bits)
-        for i, j in _ladder_places(k):
-            if j == k:
-                continue
-            for distance in range(3, 34):
-                x, y = np.full(k, 2.0**-6), np.full(k, 2.0 ** max(-9, 6 - distance))
-                x[[i, j]], y[[i, j]] = (tiny, -tiny), 2.0**8
-                c = tiny * 2.0 ** (8 - distance)
-                a, b = (x, y) if name == "a" else (y, x)
-                sheet.values("exponents of subnormals", a, b, c)
+        for (i, j), distance in product(_ladder(sheet), range(3, 34)):
+            x = sheet.row({i: tiny, j: -tiny}, 2.0**-6)
+            y = sheet.row({i: 2.0**8, j: 2.0**8}, 2.0 ** max(-9, 6 - distance))
+            c = tiny * 2.0 ** (8 - distance)
+            sheet.values("exponents of subnormals", *((y, x) if is_b else (x, y)), c)
 
 
-def _coarse(rng: np.random.Generator, count: int, k: int, most: int) -> Floats:
-    """Return integers from 1 to `most` with signs."""
-    values: Floats = rng.integers(1, most + 1, (count, k)) * rng.choice([-1.0, 1.0], (count, k))
+def _coarse(rng: np.random.Generator, count: int, k: int) -> Floats:
+    """Return integers from 1 to 7 with signs."""
+    values: Floats = rng.integers(1, 8, (count, k)) * rng.choice([-1.0, 1.0], (count, k))
     return values
 
 
-def _rounding(sheet: Sheet, d: Format, rng: np.random.Generator) -> None:
+def _rounding(sheet: Sheet, rng: np.random.Generator) -> None:
     """Add sums that do not fit, ties among them: in the accumulator's format, and in D's."""
     k, count = sheet.depth, 120
-    for fraction in (10, 23) if "f16" in (d.name, sheet.addend.name) else (23,):
+    for fraction in (10, 23) if sheet.is_narrow else (23,):
         ulp = 2.0**-fraction
         # A little beside C, in eighths of its last place.
         c = rng.choice([-1.0, 1.0], count) * (1.0 + ulp * rng.integers(0, 512, count))
-        eighths = _coarse(rng, count, k, 7) * ulp / 8
+        eighths = _coarse(rng, count, k) * ulp / 8
         sheet.values("rounding", eighths / 2.0**-9, np.full((count, k), 2.0**-9), c)
         # Sums whose leading bit lies far above the products', all of one sign.
         sign = rng.choice([-1.0, 1.0], (count, 1))
@@ -188,21 +262,19 @@ def _rounding(sheet: Sheet, d: Format, rng: np.random.Generator) -> None:
     if sheet.multiplicand.bits == 8:
         # C is too far from what so few bits hold: sums of products of all sizes, and C in between.
         exponents = rng.integers(-6, 8, (2, 4 * count, k))
-        a, b = (2.0**one * rng.choice([-1.75, -1.0, 1.0, 1.25, 1.5], one.shape)
-                for one in exponents)  # fmt: skip
+        significands = [-1.75, -1.0, 1.0, 1.25, 1.5]
+        a, b = (2.0**one * rng.choice(significands, one.shape) for one in exponents)
         sheet.values("rounding", a, b, np.zeros(4 * count))
         c = rng.standard_normal(4 * count) * 2.0 ** rng.integers(-20, 10, 4 * count)
         sheet.values("rounding", a, b, c)
-    if _is_wide(sheet.multiplicand):
+    if sheet.is_wide:
         # Results below the least normal number of f32, in quarters of the least of all.
-        quarters = _coarse(rng, count, k, 7)
+        quarters = _coarse(rng, count, k) * 2.0**-76
         c = rng.integers(-64, 65, count).astype(np.float64) * 2.0**-149
-        sheet.values(
-            "rounding of subnormals", quarters * 2.0**-76, np.full((count, k), 2.0**-75), c
-        )
+        sheet.values("rounding of subnormals", quarters, np.full((count, k), 2.0**-75), c)
 
 
-def _zeros(sheet: Sheet, d: Format, rng: np.random.Generator) -> None:
+def _zeros(sheet: Sheet, rng: np.random.Generator) -> None:
     """Add terms of every size beside terms that are zero: the exponent with which a zero counts."""
     k, addend, fmt = sheet.depth, sheet.addend, sheet.multiplicand
     # C beside products that are all zero.
@@ -212,170 +284,125 @@ def _zeros(sheet: Sheet, d: Format, rng: np.random.Generator) -> None:
         sheet.products("zeros beside C", np.zeros((len(c), k)), c)
         sheet.products("zeros beside C", np.zeros((len(c), k)), -c)
     # One product, or two, beside zeros.
-    least, most = 2 * (1 - fmt.bias), min(2 * fmt.bias, 40)
-    least = max(least, -175)
-    exponents = np.arange(least, most)
-    half = exponents // 2
+    exponents = np.arange(max(2 * (1 - fmt.bias), -175), min(2 * fmt.bias, 40))
+    half, none = exponents // 2, np.zeros(len(exponents))
     one = 1.0 + 2.0**-fmt.fraction_bits
     for place, other in ((0, k - 1), (k - 1, 0)):
         a, b = (np.zeros((len(exponents), k)) for _ in "ab")
         a[:, place], b[:, place] = one * np.ldexp(1.0, half), one * np.ldexp(1.0, exponents - half)
-        sheet.values("zeros beside products", a, b, np.zeros(len(exponents)))
+        sheet.values("zeros beside products", a, b, none)
         a[:, other], b[:, other] = -a[:, place] / one, b[:, place] / one
-        sheet.values("zeros beside products", a, b, np.zeros(len(exponents)))
-    _zeros_at_the_least(sheet, d, rng)
+        sheet.values("zeros beside products", a, b, none)
 
 
-def _zeros_at_the_least(sheet: Sheet, d: Format, rng: np.random.Generator) -> None:
-    """Add sums near the least numbers of D, where what is cut far below decides a rounding."""
-    k, fmt = sheet.depth, sheet.multiplicand
-    if _is_wide(fmt):
+def _zeros_at_the_least(sheet: Sheet, rng: np.random.Generator) -> None:
+    k, family = sheet.depth, "zeros among tiny products"
+    if sheet.is_wide:
         # Powers of two that add up to the least number, or to half of it; and tiny numbers.
-        for total in (-149, -150, -148):
-            for length in range(2, k + 1):
-                steps = np.minimum(np.arange(1, length + 1), length - 1)
-                row = np.zeros(k)
-                row[:length] = 2.0 ** (total - steps.astype(np.float64))
-                row = rng.permutation(row)
-                for sign in (1.0, -1.0):
-                    sheet.products("zeros among tiny products", sign * row, 0.0)
-        sigma = 2.0 ** rng.uniform(-78, -70, (600, 1))
-        a, b = (rng.standard_normal((600, k)) * sigma for _ in "ab")
-        sheet.values("zeros among tiny products", a, b, np.zeros(600))
-        return
-    # An odd or even multiple of half of D's least number, and a little more or less.
-    if d.name == "f16":
-        for multiple in (1, 2, 3, 4, 5):
-            for below in range(26, 49):
-                for sign in (1.0, -1.0):
-                    a, b = np.zeros((2, k))
-                    a[0], b[0] = multiple * 2.0**-13, 2.0**-12
-                    a[k - 1], b[k - 1] = (sign * 2.0 ** -(below // 2), 2.0 ** -(below - below // 2))
-                    sheet.values("zeros among tiny products", a, b, 0.0)
-                    sheet.values("zeros among tiny products", -a, b, 0.0)
-    sigma = 2.0 ** rng.uniform(-14, -8, (300, 1))
-    a, b = (rng.standard_normal((300, k)) * sigma for _ in "ab")
-    sheet.values("zeros among tiny products", a, b, np.zeros(300))
+        for total, length in product((-149, -150, -148), range(2, k + 1)):
+            steps = np.minimum(np.arange(1, length + 1), length - 1)
+            row = np.zeros(k)
+            row[:length] = 2.0 ** (total - steps.astype(np.float64))
+            row = rng.permutation(row)
+            for sign in _SIGNS:
+                sheet.products(family, sign * row, 0.0)
+    elif sheet.d.name == "f16":
+        # An odd or even multiple of half of D's least number, and a little more or less.
+        for multiple, below, sign in product((1, 2, 3, 4, 5), range(26, 49), _SIGNS):
+            a = sheet.row({0: multiple * 2.0**-13, k - 1: sign * 2.0 ** -(below // 2)})
+            b = sheet.row({0: 2.0**-12, k - 1: 2.0 ** -(below - below // 2)})
+            sheet.values(family, a, b, 0.0)
+            sheet.values(family, -a, b, 0.0)
+    low, high, count = (-78, -70, 600) if sheet.is_wide else (-14, -8, 300)
+    sigma = 2.0 ** rng.uniform(low, high, (count, 1))
+    a, b = (rng.standard_normal((count, k)) * sigma for _ in "ab")
+    sheet.values(family, a, b, np.zeros(count))
 
 
-def _special(sheet: Sheet, d: Format) -> None:
-    """Add NaN, infinities, and what is too large."""
-    k, fmt, addend = sheet.depth, sheet.multiplicand, sheet.addend
-    infinity = np.inf
-    fillers = np.full(k, 1.0)
-    formats = {"a": sheet.a, "b": sheet.b}
+def _special(sheet: Sheet) -> None:
+    k, infinity = sheet.depth, np.inf
+    ones = np.ones(k)
+    row_a, row_b = encode(ones, sheet.a), encode(ones, sheet.b)
     for place in (0, k - 1):
-        for name in "ab":
-            for pattern in _nans(formats[name]):
-                rows = {one: encode_row(fillers, formats[one]) for one in "ab"}
-                rows[name][0, place] = pattern
-                sheet.patterns("NaN", rows["a"], rows["b"], encode_one(1.0, addend))
+        for number, fmt in enumerate((sheet.a, sheet.b)):
+            for nan in _nans(fmt):
+                a, b = row_a.copy(), row_b.copy()
+                (b if number else a)[place] = nan
+                sheet.patterns("NaN", a, b, sheet.addends(1.0))
         for x, y, c in (
             (infinity, 1.0, 1.0), (-infinity, 1.0, 1.0), (1.0, infinity, 0.0),
             (infinity, 0.0, 1.0), (0.0, -infinity, 0.0), (infinity, infinity, -1.0),
             (infinity, 1.0, infinity), (infinity, 1.0, -infinity), (-infinity, 1.0, infinity),
             (1.0, 1.0, infinity), (1.0, 1.0, -infinity), (0.0, 0.0, infinity),
         ):  # fmt: skip
-            a, b = fillers.copy(), fillers.copy()
-            a[place], b[place] = x, y
-            sheet.values("infinities", a, b, c)
-        a, b = fillers.copy(), fillers.copy()
-        a[0], a[k - 1] = infinity, -infinity
-        sheet.values("infinities", a, b, 1.0)
-    for pattern in _nans(addend):
-        sheet.patterns(
-            "NaN", encode_row(fillers, sheet.a), encode_row(fillers, sheet.b), pattern[None]
-        )
+            sheet.values("infinities", sheet.row({place: x}, 1.0), sheet.row({place: y}, 1.0), c)
+        sheet.values("infinities", sheet.row({0: infinity, k - 1: -infinity}, 1.0), ones, 1.0)
+    for nan in _nans(sheet.addend):
+        sheet.patterns("NaN", row_a, row_b, nan)
+
+
+def _overflows(sheet: Sheet) -> None:
+    k, d, fmt, addend = sheet.depth, sheet.d, sheet.multiplicand, sheet.addend
     largest = (2.0 - 2.0**-fmt.fraction_bits) * 2.0**fmt.bias
-    for c in (0.0, 1.0, (2.0 - 2.0**-addend.fraction_bits) * 2.0**addend.bias):
-        for sign in (1.0, -1.0):
-            for count in (1, 2, k):
-                a, b = np.zeros(k), np.zeros(k)
-                a[:count], b[:count] = sign * largest, largest
-                sheet.values("overflow of products", a, b, c)
-                half = 2.0 ** (d.bias - d.bias // 2)
-                a[:count], b[:count] = sign * 2.0 ** (d.bias // 2), half
-                sheet.values("overflow of sums", a, b, c * sign)
-                a[:count], b[:count] = sign * largest, 1.0
-                sheet.values("overflow of sums", a, b, c * sign)
-    # Just below and above where the largest number of D ends.
-    top = 2.0**d.bias
-    ulp = 2.0 ** (d.bias - d.fraction_bits)
+    largest_c = (2.0 - 2.0**-addend.fraction_bits) * 2.0**addend.bias
     reach = 2.0 ** (d.bias // 2)
-    for quarters in range(-4, 9):
-        for sign in (1.0, -1.0):
-            a, b = np.zeros(k), np.zeros(k)
-            a[:2], b[:2] = (sign * top / reach, sign * (top - ulp) / reach), reach
-            a[2], b[2] = sign * quarters * ulp / 4 / reach, reach
-            sheet.values("overflow of sums", a, b, 0.0)
-            c = sign * min(2 * top - ulp, (2.0 - 2.0**-addend.fraction_bits) * 2.0**addend.bias)
-            a[:2], b[:2] = 0.0, 0.0
-            sheet.values("overflow of sums", a, b, c)
-    if _is_wide(fmt):
+    for c, sign, count in product((0.0, 1.0, largest_c), _SIGNS, (1, 2, k)):
+        for family, x, y, plus in (
+            ("overflow of products", largest, largest, c),
+            ("overflow of sums", reach, 2.0 ** (d.bias - d.bias // 2), c * sign),
+            ("overflow of sums", largest, 1.0, c * sign),
+        ):
+            places = range(count)
+            a, b = (sheet.row(dict.fromkeys(places, one)) for one in (sign * x, y))
+            sheet.values(family, a, b, plus)
+    # Just below and above where the largest number of D ends.
+    top, ulp = 2.0**d.bias, 2.0 ** (d.bias - d.fraction_bits)
+    for quarters, sign in product(range(-4, 9), _SIGNS):
+        little = sign * quarters * ulp / 4 / reach
+        a = sheet.row({0: sign * top / reach, 1: sign * (top - ulp) / reach, 2: little})
+        sheet.values("overflow of sums", a, sheet.row(dict.fromkeys(range(3), reach)), 0.0)
+        a, b = sheet.row({2: little}), sheet.row({2: reach})
+        sheet.values("overflow of sums", a, b, sign * min(2 * top - ulp, largest_c))
+    if sheet.is_wide:
         # Finite only where the range of products is wider than that of f32.
         for place in range(1, k - 1):
-            a, b = np.zeros(k), np.full(k, 2.0)
-            a[0], a[place], a[k - 1] = 2.0**127, -(2.0**127), 2.0**126
-            sheet.values("overflow of products", a, b, 0.0)
+            a = sheet.row({0: 2.0**127, place: -(2.0**127), k - 1: 2.0**126})
+            sheet.values("overflow of products", a, np.full(k, 2.0), 0.0)
 
 
 def _nans(fmt: Format) -> Array:
-    """Return signalling and quiet NaNs of both signs, with payloads."""
     if not fmt.has_infinity:
         return np.array([0x7F, 0xFF], fmt.raw)  # S.1111.111: all that e4m3 has
     shift = fmt.ignored_bits
     field = ((1 << fmt.exponent_bits) - 1) << (fmt.fraction_bits + shift)
-    quiet = 1 << (fmt.fraction_bits + shift - 1)
-    sign = 1 << (fmt.bits - 1)
+    quiet, sign = 1 << (fmt.fraction_bits + shift - 1), 1 << (fmt.bits - 1)
     payload = 3 << shift
-    return np.array(
-        [field | quiet, field | quiet | payload | sign, field | payload, field | payload | sign],
-        fmt.raw,
-    )
-
-
-def encode_row(values: Floats, fmt: Format) -> Array:
-    """Return one row of patterns."""
-    return np.array(encode(values[None], fmt))
-
-
-def encode_one(value: float, fmt: Format) -> Array:
-    """Return one pattern, as an array."""
-    return encode(np.array([value]), fmt)
+    found = (quiet, quiet | payload | sign, payload, payload | sign)
+    return np.array([field | one for one in found], fmt.raw)
 
 
 def _zero_signs(sheet: Sheet) -> None:
-    """Add sums that are zero, from zeros of both signs and from what cancels."""
-    k = sheet.depth
-    for c in (0.0, -0.0):
-        for sign in (1.0, -1.0):
-            a, b = np.full(k, sign * 0.0), np.ones(k)
-            sheet.values("sign of zero", a, b, c)
-            a = np.zeros(k)
-            a[0], a[1] = sign, -sign
-            sheet.values("sign of zero", a, b, c)
-    for sign in (1.0, -1.0):
-        row = np.zeros(k)
-        row[k - 1] = sign
-        sheet.values("sign of zero", row, np.ones(k), -sign)
+    k, ones = sheet.depth, np.ones(sheet.depth)
+    for c, sign in product((0.0, -0.0), _SIGNS):
+        sheet.values("sign of zero", np.full(k, sign * 0.0), ones, c)
+        sheet.values("sign of zero", sheet.row({0: sign, 1: -sign}), ones, c)
+    for sign in _SIGNS:
+        sheet.values("sign of zero", sheet.row({k - 1: sign}), ones, -sign)
 
 
 def _low_bits(sheet: Sheet, rng: np.random.Generator) -> None:
-    """Add multiplicands with bits where the format has none."""
-    count, k = 120, sheet.depth
-    ignored = sheet.multiplicand.ignored_bits
+    count, ignored = 120, sheet.multiplicand.ignored_bits
+    if not ignored:
+        return
+    shape = count, sheet.depth
     a, b = (
-        (rng.uniform(1, 2, (count, k)) * rng.choice([-1.0, 1.0], (count, k)))
-        .astype(np.float32)
-        .view(np.uint32)
+        (rng.uniform(1, 2, shape) * rng.choice([-1.0, 1.0], shape)).astype("f4").view(np.uint32)
         for _ in "ab"
     )
     kept = np.uint32(2**32 - (1 << ignored))
-    half = np.uint32(1 << (ignored - 1))
-    a[:40] = (a[:40] & kept) | half
+    a[:40] = (a[:40] & kept) | np.uint32(1 << (ignored - 1))
     b[20:60] &= kept
-    zeros = np.zeros(count, np.uint32)
-    sheet.patterns("low bits", a, b, zeros)
+    sheet.patterns("low bits", a, b, np.zeros(count, np.uint32))
 
 
 def _random(sheet: Sheet, rng: np.random.Generator) -> None:
@@ -385,12 +412,63 @@ def _random(sheet: Sheet, rng: np.random.Generator) -> None:
     a, b = (rng.standard_normal((count, k)) * scale for _ in "ab")
     sheet.values("random numbers", a, b, rng.standard_normal(count))
     fmt, addend = sheet.multiplicand, sheet.addend
-    bits = [
+    x, y, z = (
         rng.integers(0, 1 << one.bits, shape, dtype=np.uint64).astype(one.raw)
         for one, shape in ((fmt, (count, k)), (fmt, (count, k)), (addend, (count,)))
-    ]
-    sheet.patterns("random bits", bits[0], bits[1], bits[2])
+    )
+    sheet.patterns("random bits", x, y, z)
     a, b = (rng.standard_normal((count, k)) for _ in "ab")
     a[:, k // 2 :], b[:, k // 2 :] = -a[:, : k // 2], b[:, : k // 2]
     a[:, 0] *= 2.0**-9
     sheet.values("random numbers", a, b, rng.standard_normal(count) * 2.0**-12)
+
+
+def double_probes(depth: int) -> Dots:
+    """Return the probes of the f64 unit; `depth` is K of the form."""
+    sheet, rng, count = (
+        Sheet("f64.f64.f64.f64", depth),
+        np.random.default_rng(_SEED_OF_DOUBLES),
+        200,
+    )
+    shape, ones = (count, depth), np.ones(depth)
+    for spread in (2, 30):
+        scale = 2.0 ** rng.integers(-spread, spread, shape)
+        a, b = (rng.standard_normal(shape) * scale for _ in "ab")
+        sheet.values("order and fusion", a, b, rng.standard_normal(count))
+        a[:, 1], b[:, 1] = -a[:, 0], b[:, 0]
+        sheet.values("order and fusion", a, b, rng.standard_normal(count) * 2.0**-40)
+    # Ties: integers that are odd multiples of half a last place beside 2^53.
+    a = _coarse(rng, count, depth)
+    c = rng.choice([-1.0, 1.0], count) * (2.0**53 + 2.0 * rng.integers(0, 64, count))
+    sheet.values("ties", a, np.ones(shape), c)
+    for sign in _SIGNS:
+        for name, a1, b1, c1 in (
+            ("A", sign * 2.0**-1030, 2.0**1010, 2.0**-22),
+            ("B", 2.0**1010, sign * 2.0**-1030, 2.0**-22),
+            ("C", 0.0, 0.0, sign * 2.0**-1030),
+            ("C", sign * 2.0**-512, 2.0**-510, sign * 2.0**-1030),
+            ("D", -sign * 2.0**-515, 2.0**-510, sign * 2.0**-1022),
+        ):
+            sheet.values(f"subnormals in {name}", sheet.row({}, a1), sheet.row({}, b1), c1)
+    # NaNs with payloads of their own in every choice of A, B and C, quiet and signalling.
+    nan, one = 0x7FF0_0000_0000_0001, np.float64(1.0).view(np.uint64)
+    for places in product((False, True), repeat=3):
+        for quiet, bit in product((0, QUIET), (0, 1 << 63)):
+            nans = [nan + 16 * number | quiet | bit for number in range(3)]
+            first = np.where(places, np.array(nans, np.uint64), one)
+            a, b = (np.append(each, np.full(depth - 1, one)) for each in first[:2])
+            sheet.patterns("NaN", a, b, first[2])
+    for place in range(depth):
+        for x, y, c1 in (
+            (np.inf, 0.0, 1.0), (0.0, np.inf, 1.0), (np.inf, 1.0, -np.inf), (-np.inf, 1.0, 1.0),
+            (1.0, np.inf, np.inf), (1.0, 1.0, -np.inf), (2.0**600, 2.0**600, 1.0),
+            (-(2.0**600), 2.0**600, 1.0),
+        ):  # fmt: skip
+            a, b = sheet.row({place: x}, 1.0), sheet.row({place: y}, 1.0)
+            sheet.values("infinities and overflow", a, b, c1)
+    for x, c1 in product((0.0, -0.0), repeat=2):
+        sheet.values("sign of zero", np.full(depth, x), ones, c1)
+    sheet.values("sign of zero", np.resize([1.0, -1.0], depth), ones, 0.0)
+    bits = [rng.integers(0, 1 << 64, one, dtype=np.uint64) for one in (shape, shape, count)]
+    sheet.patterns("random bits", bits[0], bits[1], bits[2])
+    return sheet.dots()

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from oracle.arithmetic.conversions import FLOATS
 from oracle.arithmetic.scratch import own_scratch
 from oracle.errors import UsageError
-from oracle.execution.multiply import multiply, product
-from oracle.isa.formats import Format
-from oracle.isa.forms import Form
+from oracle.execution.products import multiply, product
+from oracle.isa.forms import Form, Format
 from oracle.isa.lookup import FORMS, figures_of, is_available
 from oracle.isa.targets import VERSIONS, Module, PtxVersion
 from oracle.models import Model
@@ -27,23 +26,18 @@ Floats = NDArray[np.float64]
 
 
 _FORMS = tuple(form for form in FORMS if form.is_product)
-OVERFLOWS = ("wrap", "clamp")
 _EXACT_SEED = 0x696E_7473
-_TOGETHER = 1024
-"""Matrices that the oracle multiplies in one go: bounds its working memory."""
-_KINDS = 6
-"""Kinds of random images (`random_tiles`)."""
+_TOGETHER = 1024  # Matrices that the oracle multiplies in one go: bounds its working memory
+_KINDS = 6  # Kinds of random images (`random_tiles`)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredUnit:
     """What one set of figures is for: forms of the same types; of registers, of one shape."""
 
-    name: str
-    """As it is shown: "wmma.mma f32.f16.f16.f32", "mma m16n8k8 f32.f16.f16.f32"."""
+    name: str  # As it is shown: "wmma.mma f32.f16.f16.f32", "mma m16n8k8 f32.f16.f16.f32"
     types: str
-    forms: tuple[Form, ...]
-    """The first is the one that the probes use."""
+    forms: tuple[Form, ...]  # The first is the one that the probes use
 
     @property
     def first(self) -> Form:
@@ -82,11 +76,9 @@ def module_of_all(target: str, most: PtxVersion | None = None) -> Module:
 
 
 def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
-    """Return the units that a module's multiplications of a pattern "wmma.mma.*bf16*" reach.
-
-    How many products a multiplication of registers adds up at once depends on the shape (measured
-    on H200, 2026-11-22), so each shape of floats is a unit of its own there.
-    """
+    """Return the units that a module's multiplications of a pattern "wmma.mma.*bf16*" reach."""
+    # How many products a multiplication of registers adds up at once depends on the shape (measured
+    # on H200, 2026-11-22), so each shape of floats is a unit of its own there.
     grouped: dict[tuple[str, str], list[Form]] = {}
     for form in _FORMS:
         if form.opaque and form.satfinite and form.a_type.is_float:
@@ -128,10 +120,8 @@ def multiplied(form: Form, a: Array, b: Array, c: Array, model: Model) -> Array:
 
 
 def exact_tiles(form: Form, count: int, seed: int = _EXACT_SEED) -> tuple[Array, Array, Array]:
-    """Return matrices of any elements; half of the C lie where sums leave 32 bits.
-
-    Of an A that metadata place they are what is stored of it, and the B that this meets.
-    """
+    """Return matrices of any elements; half of the C lie where sums leave 32 bits."""
+    # Of an A that metadata place they are what is stored of it, and the B that this meets.
     rng = np.random.default_rng(seed)
     made = []
     for operand in "abc":
@@ -150,11 +140,9 @@ def exact_tiles(form: Form, count: int, seed: int = _EXACT_SEED) -> tuple[Array,
 
 
 def random_tiles(form: Form, count: int, seed: int) -> tuple[Array, Array, Array]:
-    """Return A, B and C of `count` images, (count, rows, columns), as bit patterns.
-
-    In turn: any bits; exponents in a window somewhere; exponents near one; products in pairs of
-    both signs; C near minus the sum; small and zero elements. Of sparse forms as `exact_tiles`.
-    """
+    """Return A, B and C of `count` images, (count, rows, columns), as bit patterns."""
+    # In turn: any bits; exponents in a window somewhere; exponents near one; products in pairs of
+    # both signs; C near minus the sum; small and zero elements. Of sparse forms as `exact_tiles`.
     if not form.a_type.is_float:
         return exact_tiles(form, count, seed)
     rng = np.random.default_rng(seed)
@@ -203,7 +191,6 @@ def _bits(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...]) -> Arra
 def _center(
     rng: np.random.Generator, fmt: Format, count: int, *, low: bool, anywhere: bool
 ) -> NDArray[np.int64]:
-    """Return an exponent field for each image."""
     if anywhere:
         return rng.integers(0, 2 * fmt.bias - 12, count)
     if low:
@@ -226,19 +213,12 @@ def _window(
 
 
 def _cancelling(form: Form, a: Array, b: Array) -> Array:
-    """Return minus the product, rounded."""
-    left, right = (_values(x, fmt) for x, fmt in ((a, form.a_type), (b, form.b_type)))
     with np.errstate(all="ignore"):
-        product = -np.matmul(left, right)
-        floats = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[form.c_type.name]
-        patterns: Array = product.astype(floats).view(form.c_type.raw)
+        product = -np.matmul(_values(a, form.a_type), _values(b, form.b_type))
+        patterns: Array = product.astype(f"f{form.c_type.bits // 8}").view(form.c_type.raw)
     return patterns
 
 
 def _values(bits: Array, fmt: Format) -> Array:
-    if fmt.name == "f64":
-        return bits.view(np.float64)
-    if fmt.bits <= 16 and fmt.name != "bf16":
-        return np.asarray(bits.view(FLOATS[fmt.name]).astype(np.float32))
-    words = bits.astype(np.uint32)
-    return (words << 16 if fmt.name == "bf16" else words).view(np.float32)
+    numbers: Array = bits.view(FLOATS[fmt.name])
+    return numbers if fmt.name == "f64" else numbers.astype(np.float32)

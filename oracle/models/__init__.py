@@ -23,19 +23,19 @@ SASS
     What ptxas 13.0 emits for the target, disassembled, 2026-11.
 """
 
+from oracle.models.figures import NO_FIGURES as NO_FIGURES
 from oracle.models.figures import CompilerRange as CompilerRange
 from oracle.models.figures import Confidence as Confidence
 from oracle.models.figures import DoubleChain as DoubleChain
 from oracle.models.figures import ExactSum as ExactSum
 from oracle.models.figures import Figure as Figure
+from oracle.models.figures import Model as Model
 from oracle.models.figures import NanRule as NanRule
 from oracle.models.figures import ScalarDot as ScalarDot
 from oracle.models.figures import TruncatedDot as TruncatedDot
 from oracle.models.figures import Unit as Unit
 from oracle.models.figures import weakest as weakest
-from oracle.models.model import NO_FIGURES as NO_FIGURES
-from oracle.models.model import Model as Model
-from oracle.models.targets import forget_models as forget_models
-from oracle.models.targets import model_for as model_for
-from oracle.models.targets import model_of as model_of
-from oracle.models.targets import use_model as use_model
+from oracle.models.files import forget_models as forget_models
+from oracle.models.files import model_for as model_for
+from oracle.models.files import model_of as model_of
+from oracle.models.files import use_model as use_model

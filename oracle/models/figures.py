@@ -3,18 +3,23 @@
 The page leaves accumulation order, rounding and subnormal inputs open (PTX ISA 9.7.14.4.5). Every
 unit that was measured so far is one of three kinds: a chain of truncated fused dot products
 (f16, bf16, tf32), a chain of multiply-adds (f64), an exact sum (integers and single bits).
+A `Model` has the figures of all units of one target.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
-from oracle.isa.formats import Format, format_named
-from oracle.isa.targets import Release
+from oracle.errors import UsageError
+from oracle.isa.forms import Form, Format, format_named
+from oracle.isa.lookup import figures_of, notes_of
+from oracle.isa.targets import Release, parse_target
 
 T = TypeVar("T")
 
@@ -22,8 +27,7 @@ T = TypeVar("T")
 class Confidence(StrEnum):
     """How sure a figure is, from surest to least sure."""
 
-    MEASURED = "measured"
-    """Measured by this project on a GPU of that target."""
+    MEASURED = "measured"  # Measured by this project on a GPU of that target
     PUBLISHED = "published"
     """Published by others who measured it on that target, or fixed by the page."""
     INFERRED = "inferred"
@@ -32,15 +36,12 @@ class Confidence(StrEnum):
     """Found by probes of what need not be a GPU: the simulated device, a runner of somebody's."""
 
 
-_ORDER = tuple(Confidence)
-
-
 def weakest(labels: Iterable[Confidence]) -> Confidence:
-    """Return the least sure of some labels."""
-    return max(labels, key=_ORDER.index, default=_ORDER[-1])
+    """Return the least sure of some labels; SIMULATED if there is none."""
+    return max(labels, key=list(Confidence).index, default=Confidence.SIMULATED)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Figure(Generic[T]):
     """One property of a target, with where it comes from."""
 
@@ -54,45 +55,43 @@ def measured(value: T) -> Figure[T]:
     return Figure(value=value, confidence=Confidence.MEASURED, source="")
 
 
-class Words:
-    """A figure that is one of some words."""
-
-    def __init__(self, *words: str) -> None:
-        self.words = words
-
-    @property
-    def allowed(self) -> str:
-        """What may be given, as a sentence names it."""
-        return "one of " + ", ".join(f'"{word}"' for word in self.words)
-
-    def accepts(self, value: object) -> bool:
-        """Whether a value may be given."""
-        return isinstance(value, str) and value in self.words
-
-
 @dataclass(frozen=True)
-class Whole:
-    """A figure that is an integer in a range."""
+class Allowed:
+    """What a figure may be: one of some words, or, without words, an integer in a range."""
 
-    least: int
-    most: int
+    words: tuple[str, ...] = ()
+    least: int = 0
+    most: int = 0
     hexadecimal: bool = False
 
-    @property
-    def allowed(self) -> str:
-        """What may be given, as a sentence names it."""
-        least, most = (f"{one:#x}" if self.hexadecimal else one for one in (self.least, self.most))
-        return f"an integer from {least} to {most}"
+    def __str__(self) -> str:
+        if self.words:
+            return "one of " + ", ".join(f'"{word}"' for word in self.words)
+        spec = "#x" if self.hexadecimal else ""
+        return f"an integer from {self.least:{spec}} to {self.most:{spec}}"
 
     def accepts(self, value: object) -> bool:
         """Whether a value may be given."""
-        if isinstance(value, bool) or not isinstance(value, int):
-            return False
-        return self.least <= value <= self.most
+        if self.words:
+            return isinstance(value, str) and value in self.words
+        return type(value) is int and self.least <= value <= self.most
+
+    @property
+    def values(self) -> Sequence[Any]:
+        """All of them."""
+        return self.words or range(self.least, self.most + 1)
+
+
+def _words(*words: str) -> Allowed:
+    return Allowed(words)
+
+
+def _whole(least: int, most: int, *, hexadecimal: bool = False) -> Allowed:
+    return Allowed((), least, most, hexadecimal)
 
 
 @cache
-def allowed_of(unit: Any) -> Mapping[str, Words | Whole]:
+def allowed_of(unit: Any) -> Mapping[str, Allowed]:
     """Return what each figure of a unit can be, by its name; the NaNs of f64 are left out."""
     hints = get_type_hints(unit, include_extras=True)
     return {
@@ -105,10 +104,10 @@ def allowed_of(unit: Any) -> Mapping[str, Words | Whole]:
 
 ROUNDINGS = ("rn", "rz", "rm", "rp", "rna")
 """To nearest even, toward zero, down, up (9.7.14.4.5), and to nearest with ties away from zero."""
-Subnormals = Annotated[Figure[str], Words("kept", "flushed")]
-Direction = Annotated[Figure[str], Words("rising", "falling")]
-Rounding = Annotated[Figure[str], Words(*ROUNDINGS)]
-Overflow = Annotated[Figure[str], Words("wrap", "clamp")]
+Subnormals = Annotated[Figure[str], _words("kept", "flushed")]
+Direction = Annotated[Figure[str], _words("rising", "falling")]
+Rounding = Annotated[Figure[str], _words(*ROUNDINGS)]
+Overflow = Annotated[Figure[str], _words("wrap", "clamp")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +117,7 @@ class Unit:
     @property
     def named(self) -> Mapping[str, Figure[Any]]:
         """The figures by name; those that the unit does not have are left out."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if isinstance(value, Figure)}
+        return {name: value for name, value in vars(self).items() if isinstance(value, Figure)}
 
     @property
     def figures(self) -> tuple[Figure[Any], ...]:
@@ -137,8 +135,7 @@ class CompilerRange:
     """Releases of compilers, one after the other."""
 
     first: Release
-    last: Release | None
-    """Last release; None: every later release, too."""
+    last: Release | None  # Last release; None: every later release, too
 
     def include(self, release: Release) -> bool:
         """Whether a release is one of them."""
@@ -155,10 +152,8 @@ class DotUnit(Unit):
     """Figures of what computes a dot product of floats other than f64."""
 
     instruction: str
-    types: str
-    """Formats of D, A, B and C, as the opcode has them: "f32.bf16.bf16.f32"."""
-    shapes: tuple[str, ...] = ()
-    """Names of the shapes for which the unit is; none means all shapes."""
+    types: str  # Formats of D, A, B and C, as the opcode has them: "f32.bf16.bf16.f32"
+    shapes: tuple[str, ...] = ()  # Names of the shapes for which the unit is; none means all shapes
     compilers: CompilerRange | None = None
     """In whose code the unit computes so, if others write other instructions; None: all."""
 
@@ -172,54 +167,57 @@ class DotUnit(Unit):
         """Name of the format of C."""
         return self.types.split(".")[3]
 
+    def serves(self, compiler: Release) -> bool:
+        """Whether code of a compiler computes so."""
+        return self.compilers is None or self.compilers.include(compiler)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TruncatedDot(DotUnit):
     """A chain of truncated fused dot products: see `oracle.arithmetic.truncated`."""
 
-    accumulator: Annotated[Figure[str], Words("f16", "f32")]
+    accumulator: Annotated[Figure[str], _words("f16", "f32")]
     """Format of the running sum between blocks. C is widened to it and D narrowed from it."""
-    block: Annotated[Figure[int], Whole(1, 32)]
+    block: Annotated[Figure[int], _whole(1, 32)]
     """Products that are added in one go (most K: m16n8k32 of e4m3, PTX ISA 8.7)."""
-    interleaved: Annotated[Figure[int], Whole(0, 16)]
+    interleaved: Annotated[Figure[int], _whole(0, 16)]
     """0: a block's products follow each other. n: runs of n are dealt out to the blocks in turn."""
     order: Direction
     """"rising": the block with the lowest k comes first; "falling": that with the highest."""
-    sums: Annotated[Figure[str], Words("separate")] | None = None
+    sums: Annotated[Figure[str], _words("separate")] | None = None
     """"separate": each block but the first starts at zero, and the sums of the blocks are added in
     their order, as IEEE 754 adds. None: each block adds to the sum of those before it."""
-    addend: Annotated[Figure[str], Words("first", "last")]
+    addend: Annotated[Figure[str], _words("first", "last")]
     """"first": C is in the first block. "last": C is added to the chain's end, as IEEE 754 adds."""
     addition: Rounding | None = None
     """Rounding of those additions of C and of the sums of blocks; None where there are none."""
-    fraction_bits: Annotated[Figure[int], Whole(8, 30)]
+    fraction_bits: Annotated[Figure[int], _whole(8, 30)]
     """Bits kept below the binary point at the block's largest exponent."""
-    zero_exponent: Annotated[Figure[int], Whole(-300, 300)]
+    zero_exponent: Annotated[Figure[int], _whole(-300, 300)]
     """Exponent with which a zero counts; the least is below that of all finite products, 2^-266."""
-    product_exponent: Annotated[Figure[str], Words("sum", "normalised")]
+    product_exponent: Annotated[Figure[str], _words("sum", "normalised")]
     """"sum": of its factors' exponents. "normalised": one more where it is 2 or more times that."""
-    subnormal_exponent: Annotated[Figure[str], Words("own")] | None = None
+    subnormal_exponent: Annotated[Figure[str], _words("own")] | None = None
     """"own": a subnormal element of 8 bits counts with the least exponent of its own format, that
     of e4m3 with -6. None: elements of 8 bits count as the f16 to which they are unpacked, where
     all of e4m3 are normal."""
-    product_range: Annotated[Figure[str], Words("unlimited", "f32")]
+    product_range: Annotated[Figure[str], _words("unlimited", "f32")]
     """"unlimited", or "f32": a product of 2^128 or more is infinite."""
     rounding: Rounding
-    sum_bits: Annotated[Figure[int], Whole(8, 22)] | None = None
+    sum_bits: Annotated[Figure[int], _whole(8, 22)] | None = None
     """Of f32's 23 bits below the point, those of each sum of 8-bit units; None: all."""
     narrowing: Rounding | None = None
-    overflow: Annotated[Figure[str], Words("infinity", "largest")]
+    overflow: Annotated[Figure[str], _words("infinity", "largest")]
     """"infinity" or "largest": what a sum, or a result, becomes that is too large."""
-    zero: Annotated[Figure[str], Words("+", "-")]
-    """Sign of a block's sum that is zero: "+" or "-"."""
-    low_bits: Annotated[Figure[str], Words("cut", "rounded")] | None = None
+    zero: Annotated[Figure[str], _words("+", "-")]  # Sign of a block's sum that is zero: "+" or "-"
+    low_bits: Annotated[Figure[str], _words("cut", "rounded")] | None = None
     """How bits go for which a multiplicand's format has no room (rounded: ties away)."""
     a_subnormals: Subnormals
     """"kept", or "flushed" to zero with the element's sign; likewise for B, C and D."""
     b_subnormals: Subnormals
     c_subnormals: Subnormals
     d_subnormals: Subnormals
-    nan: Annotated[Figure[int], Whole(0, 0xFFFF_FFFF, hexadecimal=True)]
+    nan: Annotated[Figure[int], _whole(0, 0xFFFF_FFFF, hexadecimal=True)]
 
     @property
     def multiplicand(self) -> str:
@@ -249,14 +247,11 @@ class TruncatedDot(DotUnit):
     @cached_property
     def is_usual(self) -> bool:
         """Whether the blocks are those of the GPUs measured so far: they have a faster way."""
-        accumulator = self.accumulator_format
-        zero = self.zero_exponent.value
+        accumulator, zero = self.accumulator_format, self.zero_exponent.value
+        named = (self.product_exponent, self.product_range, self.overflow, self.zero)
         return (
             self.rounding.value == {"f32": "rz", "f16": "rn"}[accumulator.name]
-            and self.product_exponent.value == "sum"
-            and self.product_range.value == "unlimited"
-            and self.overflow.value == "infinity"
-            and self.zero.value == "+"
+            and [one.value for one in named] == ["sum", "unlimited", "infinity", "+"]
             # Below every exponent of the accumulator, and its grid a normal f32.
             and zero <= -accumulator.bias
             and (accumulator.name == "f32" or zero - self.fraction_bits.value >= -126)
@@ -279,7 +274,7 @@ class TruncatedDot(DotUnit):
 class ScalarDot(DotUnit):
     """Four products of f16 in scalar f32 arithmetic: see `oracle.arithmetic.dots`."""
 
-    order: Annotated[Figure[str], Words("serial", "pairs")]
+    order: Annotated[Figure[str], _words("serial", "pairs")]
     """"serial": products with rising k, then C. "pairs": C, the first pair's sum, the last's."""
 
 
@@ -289,18 +284,16 @@ class NanRule:
 
     order: tuple[str, ...]
     """Where a NaN is looked for first; it is returned quieted. Empty: every NaN is `canonical`."""
-    invalid: int
-    """Bit pattern for 0 * inf and inf - inf without a NaN operand."""
-    canonical: int = 0x7FF8_0000_0000_0000
-    """Bit pattern where no payload is kept."""
+    invalid: int  # Bit pattern for 0 * inf and inf - inf without a NaN operand
+    canonical: int = 0x7FF8_0000_0000_0000  # Bit pattern where no payload is kept
 
 
 @dataclass(frozen=True, kw_only=True)
 class DoubleChain(Unit):
-    """A chain of multiply-adds in f64: see `oracle.arithmetic.double_chain`."""
+    """A chain of multiply-adds in f64: see `oracle.arithmetic.doubles`."""
 
     order: Direction
-    multiply_add: Annotated[Figure[str], Words("fused", "separate")]
+    multiply_add: Annotated[Figure[str], _words("fused", "separate")]
     """"fused": rounded once; "separate": the product is rounded first."""
     a_subnormals: Subnormals
     b_subnormals: Subnormals
@@ -316,5 +309,153 @@ class ExactSum(Unit):
     plain: Overflow | None = None
     """An integer sum beyond 32 bits without .satfinite; None: nobody has measured it."""
     satfinite: Overflow | None = None
-    bits: Overflow | None = None
-    """A count of single bits."""
+    bits: Overflow | None = None  # A count of single bits
+
+
+AnyDot = TypeVar("AnyDot", bound=DotUnit)
+NO_FIGURES = "none"
+"""What a form's figures are called in code of a compiler that has none (`Model.expansion_of`)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """What one target returns, bit for bit, as far as it is known."""
+
+    target: str  # The target asked for, such as "sm_90a"
+    base: str  # The target whose figures these are, such as "sm_90"
+    file: str = ""  # The file of a model that is not built in, as it was named
+    compiler: Release | None = None
+    """The release of the compiler whose code is meant; None: the newest that figures are of."""
+    dots: tuple[TruncatedDot, ...]
+    scalars: tuple[ScalarDot, ...] = ()
+    doubles: DoubleChain | None
+    exact: ExactSum
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the values of all figures, in hexadecimal; sources and names are left out."""
+        rows = [
+            (row.instruction, row.types, row.shapes, str(row.compilers or ""), *row.values.items())
+            for row in (*self.dots, *self.scalars)
+        ]
+        doubles = None if self.doubles is None else tuple(self.doubles.values.items())
+        text = repr((sorted(rows), doubles, tuple(self.exact.values.items())))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """What it is called where a result is shown: its origin, and the digest's beginning."""
+        return f"{Path(self.file).name or self.base} {self.digest[:12]}"
+
+    @property
+    def units(self) -> Iterator[Unit]:
+        """All units."""
+        doubles = () if self.doubles is None else (self.doubles,)
+        yield from (*self.dots, *self.scalars, *doubles, self.exact)
+
+    @property
+    def confidence(self) -> Confidence:
+        """Least sure of the figures that decide results; the choice among f64 NaNs has its own."""
+        dots: tuple[DotUnit, ...] = (*self.dots, *self.scalars)
+        newest = self.compiler or max(
+            (row.compilers.first for row in dots if row.compilers), default=None
+        )
+        return weakest(
+            figure.confidence
+            for unit in self.units
+            if newest is None or not isinstance(unit, DotUnit) or unit.serves(newest)
+            for figure in unit.figures
+            if self.doubles is None or figure is not self.doubles.nan
+        )
+
+    def figures_for(self, form: Form) -> dict[str, Figure[Any]]:
+        """Return the figures of one form, by name; UsageError if the target does not have it."""
+        number = parse_target(self.target).number
+        for note in notes_of(form):
+            if note.target is not None and number < note.target:
+                text = f"{self.target} does not have {form.opcode}. {note.text} Choose sm_"
+                raise UsageError(f"{text}{note.target} or higher")
+        if not form.a_type.is_float:
+            return {exact_name(form): self.exact_for(form)}
+        if form.a_type.name == "f64":
+            return dict(self.double_chain.named)
+        return dict((self.scalar_for(form) or self.dot_for(form)).named)
+
+    def confidence_for(self, form: Form) -> Confidence:
+        """Least sure of the figures that decide the results of one form."""
+        return weakest(figure.confidence for figure in self.figures_for(form).values())
+
+    def judges(self, form: Form) -> bool:
+        """Whether it has figures of a form."""
+        try:
+            self.figures_for(form)
+        except UsageError:
+            return False
+        return True
+
+    def exact_for(self, form: Form) -> Figure[str]:
+        """Return how a form of integers or single bits overflows, or raise UsageError."""
+        return self._known(self.exact.named.get(exact_name(form)), form.opcode)
+
+    @property
+    def double_chain(self) -> DoubleChain:
+        """Figures of f64, or UsageError."""
+        return self._known(self.doubles, "f64")
+
+    def dot_for(self, form: Form) -> TruncatedDot:
+        """Return the figures of a floating-point form other than f64, or raise UsageError."""
+        return self._known(self.find_dot(form), form.opcode)
+
+    def _known(self, figures: T | None, what: str) -> T:
+        if figures is None:
+            raise UsageError(
+                f"the model {self.name} has no figures for {what}; measure them with `warpfuzz "
+                "measure`, or choose another form or model"
+            )
+        return figures
+
+    def find_dot(self, form: Form) -> TruncatedDot | None:
+        """Return what `dot_for` does, or None where the model has nothing."""
+        return self._serving(self.dots, form)
+
+    def expansion_of(self, form: Form) -> str:
+        """Say whose figures a form has: "12.4 to 12.6", "all" for all compilers, or NO_FIGURES.
+
+        Where there are none for `compiler`, `dot_for` and `scalar_for` return those of the newest:
+        what this one does lies within the bounds of the ISA, and no more is known.
+        """
+        row = self.find_dot(form) or self.scalar_for(form)
+        if row is None or row.compilers is None:
+            return "all"
+        is_known = self.compiler is None or row.serves(self.compiler)
+        return str(row.compilers) if is_known else NO_FIGURES
+
+    def scalar_for(self, form: Form) -> ScalarDot | None:
+        """Return the figures of a form that is computed in scalar arithmetic; of others None."""
+        return self._serving(self.scalars, form)
+
+    def _serving(self, rows: tuple[AnyDot, ...], form: Form) -> AnyDot | None:
+        """Return the row that is for a form; of several the newest compiler's, if none fits."""
+        found = [
+            row
+            for row in rows
+            if (row.instruction, row.types) == (figures_of(form), form.types)
+            and (not row.shapes or form.shape.name in row.shapes)
+        ]
+        found.sort(key=lambda row: () if row.compilers is None else row.compilers.first)
+        if self.compiler is not None:
+            found = [row for row in found if row.serves(self.compiler)] or found
+        return found[-1] if found else None
+
+    def dot(self, multiplicand: str, accumulator: str) -> TruncatedDot:
+        """Return the figures of wmma.mma for formats of A and B, and of C and D, or UsageError."""
+        types = f"{accumulator}.{multiplicand}.{multiplicand}.{accumulator}"
+        rows = (row for row in self.dots if (row.instruction, row.types) == ("wmma.mma", types))
+        return self._known(next(rows, None), f"wmma.mma of {types}")
+
+
+def exact_name(form: Form) -> str:
+    """Return which figure of `ExactSum` decides a form of integers or single bits."""
+    if form.op is not None:
+        return "bits"
+    return "satfinite" if form.satfinite else "plain"

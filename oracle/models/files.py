@@ -1,4 +1,4 @@
-"""Models as files, read strictly and written: TOML, or JSON with the same keys and values.
+"""Which model a target has, and models as files, read strictly and written: TOML, JSON, a C header.
 
     target = "sm_90"
     confidence = "measured"            # of the figures that do not say otherwise
@@ -20,61 +20,124 @@ A figure is a value, or a table with a value, a confidence and a source; what is
 from the table around it, and there from the top of the file. A figure that a unit does not have,
 such as `narrowing` where the accumulator's format is that of D, is left out. What a compiler makes
 of an instruction that the target has no unit for may change from release to release: `compilers`
-names those whose code computes so.
+names those whose code computes so. JSON has the same keys and values.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import cache
+from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeVar
 
 from oracle.errors import UsageError
 from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS
 from oracle.isa.tables import INSTRUCTIONS
-from oracle.isa.targets import parse_release, parse_target
+from oracle.isa.targets import Release, parse_release, parse_target, split_compiler
 from oracle.models.figures import (
+    Allowed,
     CompilerRange,
     Confidence,
     DotUnit,
     DoubleChain,
     ExactSum,
     Figure,
+    Model,
     NanRule,
     ScalarDot,
     TruncatedDot,
     Unit,
-    Whole,
-    Words,
     allowed_of,
+    weakest,
 )
-from oracle.models.model import Model
 
 AnyUnit = TypeVar("AnyUnit", bound=Unit)
-AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot)
 Table = Mapping[str, Any]
 
-_PATTERN = Whole(0, 0xFFFF_FFFF_FFFF_FFFF, hexadecimal=True)
-_RELEASE = r"[0-9]{1,3}\.[0-9]{1,3}"
-_COMPILERS = re.compile(rf"(?P<first>{_RELEASE})(?: to (?P<last>{_RELEASE})|(?P<open> and later))?")
-_INSTRUCTIONS = Words(
-    *dict.fromkeys(row.figures or name for name, row in INSTRUCTIONS.items() if "d" in row.operands)
-)
-_TOP = "at the top"
+BASES = {
+    70: "sm_70", 72: "sm_70", 75: "sm_75", 80: "sm_80", 86: "sm_86", 87: "sm_86", 88: "sm_86",
+    89: "sm_89", 90: "sm_90", 100: "sm_100", 101: "sm_100", 103: "sm_100", 107: "sm_100",
+    110: "sm_100", 120: "sm_120", 121: "sm_120",
+}  # fmt: skip
+"""Base target by number. A number that is not its base's own is a close relative on which nothing
+was measured: all its figures are labelled inferred."""
+
+_IN_USE: dict[int, Model] = {}
+"""Models of this process that stand in for built-in ones, by the number of their target."""
 
 
-class _WrongModelError(Exception):
-    """Something that no model has: where, and what."""
+def use_model(model: Model) -> None:
+    """Have `model_for` return a model for its target, in this process, from now on."""
+    _IN_USE[parse_target(model.target).number] = model
 
 
-def _need(condition: object, where: str, what: str) -> None:
-    if not condition:
-        raise _WrongModelError(where, what)
+def forget_models() -> None:
+    """Have `model_for` return the built-in models again."""
+    _IN_USE.clear()
+
+
+def model_for(target: str) -> Model:
+    """Return the model of a target: the one in use (`use_model`), else the built-in one.
+
+    `target`: Such as "sm_90", "sm_90a" or "sm_121f": suffixes add instructions, no other
+    arithmetic. "sm_90@12.4" is code of a compiler of CUDA 12.4
+    (`oracle.isa.targets.split_compiler`). Raises UsageError if the target is unknown, or has no
+    warp-level matrix instructions.
+    """
+    name, compiler = split_compiler(target)
+    number = parse_target(name).number
+    if number in _IN_USE:
+        return replace(_IN_USE[number], target=name, compiler=compiler)
+    return _of_target(name, number, compiler)
+
+
+@cache
+def _of_target(target: str, number: int, compiler: Release | None) -> Model:
+    base = BASES.get(number)
+    if base is None:
+        known = ", ".join(f"sm_{one}" for one in BASES)
+        raise UsageError(
+            f"{target} has no wmma instructions; a model exists for {known} (and their suffixes)"
+        )
+    model = built_in_model(base)
+
+    def inferred(unit: Any) -> Any:
+        changes = {
+            name: Figure(one.value, Confidence.INFERRED, f"taken from {base}: {one.source}")
+            for name, one in unit.named.items()
+        }
+        return replace(unit, **changes)
+
+    if base != f"sm_{number}":
+        model = replace(
+            model,
+            dots=tuple(map(inferred, model.dots)),
+            scalars=tuple(map(inferred, model.scalars)),
+            doubles=model.doubles and inferred(model.doubles),
+            exact=inferred(model.exact),
+        )
+    return replace(model, target=target, compiler=compiler)
+
+
+@cache
+def built_in_model(base: str) -> Model:
+    """Return the model of a target that has figures of its own, whatever stands in for it."""
+    path = files("oracle.models") / f"{base}.toml"
+    return replace(parse_model(path.read_text(encoding="utf-8"), str(path)), file="")
+
+
+def model_of(target: str, model: Model | str | Path | None) -> Model:
+    """Return a model, that of a file, or, where None is given, the one of a target."""
+    if model is None:
+        return model_for(target)
+    return read_model(Path(model)) if isinstance(model, str | Path) else model
 
 
 def read_model(path: Path) -> Model:
@@ -94,6 +157,15 @@ def parse_model(text: str, name: str) -> Model:
     return _parsed(text.encode(), name)
 
 
+class _WrongModelError(Exception):
+    """Something that no model has: where, and what."""
+
+
+def _need(condition: object, where: str, what: str) -> None:
+    if not condition:
+        raise _WrongModelError(where, what)
+
+
 def _parsed(data: bytes, name: str) -> Model:
     if data.lstrip().startswith(b"{"):  # JSON, which no TOML begins like
         try:
@@ -111,11 +183,24 @@ def _parsed(data: bytes, name: str) -> Model:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON, whose keys stand there once, as in TOML."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError(f"a key of {', '.join(found)} stands there twice")
     return found
+
+
+_TOP = "at the top"
+_RELEASE = r"[0-9]{1,3}\.[0-9]{1,3}"
+_COMPILERS = re.compile(rf"(?P<first>{_RELEASE})(?: to (?P<last>{_RELEASE})|(?P<open> and later))?")
+_INSTRUCTIONS = Allowed(
+    tuple(
+        dict.fromkeys(
+            row.figures or name for name, row in INSTRUCTIONS.items() if "d" in row.operands
+        )
+    )
+)
+_BITS = Allowed(most=(1 << 64) - 1, hexadecimal=True)
+_NANS = {"nan_invalid": _BITS, "nan_canonical": _BITS}
 
 
 def _model(top: Table, name: str) -> Model:
@@ -134,15 +219,15 @@ def _model(top: Table, name: str) -> Model:
         for shape in unit.shapes or ("",):
             served.setdefault(f"{unit.instruction} {unit.types} {shape}".rstrip(), []).append(unit)
     for words, units in served.items():
-        for one, other in combinations(units, 2):
-            apart = not _overlap(one.compilers, other.compilers)
+        for one, other in combinations([unit.compilers for unit in units], 2):
+            # None is all compilers.
+            meet = not (one and other) or one.include(other.first) or other.include(one.first)
             what = "stands there twice for one compiler; leave one out, or give each its own "
-            _need(apart, f"[[dot]] of {words}", f'{what}compilers, such as "12.4 to 12.6"')
-    doubles = _doubles(_subtable(top, "double"), top) if "double" in top else None
-    exact = _unit(ExactSum, _subtable(top, "exact"), top, "[exact]", own=(), given={})
+            _need(not meet, f"[[dot]] of {words}", f'{what}compilers, such as "12.4 to 12.6"')
     return Model(
-        target=str(target), base=str(target), file=name, dots=tuple(dots),
-        scalars=tuple(scalars), doubles=doubles, exact=exact,
+        target=str(target), base=str(target), file=name, dots=tuple(dots), scalars=tuple(scalars),
+        doubles=_doubles(_subtable(top, "double"), top) if "double" in top else None,
+        exact=_unit(ExactSum, _subtable(top, "exact"), top, "[exact]", {}),
     )  # fmt: skip
 
 
@@ -153,42 +238,41 @@ def _subtable(top: Table, key: str) -> Table:
     return found
 
 
-def _known(table: Table, keys: tuple[str, ...], where: str) -> None:
+def _known(table: Table, keys: Sequence[str], where: str) -> None:
     for key in table:
         _need(key in keys, where, f"there is no {key}; there are {', '.join(keys)}")
 
 
-def _dots(kind: type[AnyDot], top: Table, key: str) -> Iterator[AnyDot]:
-    """Yield the units of an array of tables, one for each of the types of a table."""
+def _are(given: object, is_right: Callable[[str], bool]) -> bool:
+    return isinstance(given, list) and all(isinstance(one, str) and is_right(one) for one in given)
+
+
+def _dots(kind: type[AnyUnit], top: Table, key: str) -> Iterator[AnyUnit]:
     rows = top.get(key, [])
     are_tables = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
     _need(are_tables, _TOP, f"{key} is no array of tables; write each as [[{key}]]")
+
+    def are_formats(types: str) -> bool:
+        parts = types.split(".")
+        return len(parts) == 4 and set(parts) <= FORMATS.keys()
+
     for number, row in enumerate(rows, 1):
         where, types = f"[[{key}]] {number}", row.get("types")
         _need(
-            isinstance(types, list) and types, where,
-            'types is missing, or empty; give an array such as ["f32.f16.f16.f32"]',
+            types and _are(types, are_formats), where,
+            f"types is {types!r:.80}; give an array of the formats of D, A, B and C with dots "
+            f'between them, such as ["f32.f16.f16.f32"], each one of {", ".join(FORMATS)}',
         )  # fmt: skip
-        for one in types:
-            parts = one.split(".") if isinstance(one, str) else []
-            _need(
-                len(parts) == 4 and set(parts) <= set(FORMATS), where,
-                f"types holds {one!r}; give the formats of D, A, B and C with dots between them, "
-                f'such as "f32.f16.f16.f32", each one of {", ".join(FORMATS)}',
-            )  # fmt: skip
         where += f" ({', '.join(types)})"
         instruction, shapes = row.get("instruction"), row.get("shapes", [])
-        text = f"instruction is {instruction!r}; give {_INSTRUCTIONS.allowed}"
+        text = f"instruction is {instruction!r}; give {_INSTRUCTIONS}"
         _need(_INSTRUCTIONS.accepts(instruction), where, text)
-        are_texts = isinstance(shapes, list) and all(isinstance(one, str) for one in shapes)
-        _need(are_texts, where, f'shapes is {shapes!r}; give an array such as ["m16n16k8"]')
-        given = {
-            "instruction": instruction, "shapes": tuple(shapes),
-            "compilers": _compilers(row["compilers"], where) if "compilers" in row else None,
-        }  # fmt: skip
+        text = f'shapes is {shapes!r}; give an array such as ["m16n16k8"]'
+        _need(_are(shapes, bool), where, text)
+        compilers = _compilers(row["compilers"], where) if "compilers" in row else None
+        own = {"instruction": instruction, "shapes": tuple(shapes), "compilers": compilers}
         for one in types:
-            own = {**given, "types": one}
-            yield _unit(kind, row, top, where, own=tuple(own), given=own)
+            yield _unit(kind, row, top, where, {**own, "types": one})
 
 
 def _compilers(given: object, where: str) -> CompilerRange:
@@ -206,27 +290,24 @@ def _compilers(given: object, where: str) -> CompilerRange:
 
 
 def _check_dot(dot: TruncatedDot, where: str) -> None:
-    """Check what depends on several figures."""
-    sums, accumulator, d_type = dot.accumulator_format.name, dot.accumulator.value, dot.d_type
+    accumulator, d_type, multiplicand = dot.accumulator.value, dot.d_type, FORMATS[dot.multiplicand]
     both = accumulator == "f16" and "f32" in (dot.c_type, d_type)
     _need(not both, where, 'accumulator is "f16", and C or D is f32; give "f32"')
-    multiplicand = FORMATS[dot.multiplicand]
-    last = 'addend is "last", or sums is "separate"' if dot.sums else 'addend is "last"'
-    needed = {
-        "addition": (dot.addend.value == "last" or dot.sums is not None, last),
+    is_added = dot.addend.value == "last" or dot.sums is not None
+    are_bytes = FORMATS[dot.types.split(".")[1]].bits == 8
+    # Whether a figure may be there, and why it has to be, if it has.
+    rows = {
+        "addition": (is_added, 'addend is "last", or sums is "separate"'),
         "narrowing": (accumulator != d_type, f"D is {d_type} and the accumulator is {accumulator}"),
         "low_bits": (multiplicand.ignored_bits > 0, f"A and B are {multiplicand.name}"),
+        "subnormal_exponent": (are_bytes, ""),
+        "sum_bits": (are_bytes and accumulator == "f32", ""),
     }
-    bytes_ = FORMATS[dot.types.split(".")[1]].bits == 8
-    fits = "subnormal_exponent" not in dot.named or bytes_
-    _need(fits, where, "subnormal_exponent is of elements of 8 bits; leave it out")
-    fits = "sum_bits" not in dot.named or (bytes_ and sums == "f32")
-    _need(fits, where, "sum_bits is of elements of 8 bits with sums in f32; leave it out")
-    for name, (is_needed, why) in needed.items():
-        allowed = allowed_of(TruncatedDot)[name].allowed
-        is_there = name in dot.named
-        _need(is_there or not is_needed, where, f"{name} is missing, and {why}; give {allowed}")
-        _need(is_needed or not is_there, where, f"{name} says nothing here; leave it out")
+    for name, (may_be, why) in rows.items():
+        allowed, is_there = allowed_of(TruncatedDot)[name], name in dot.named
+        missing = may_be and why and not is_there
+        _need(not missing, where, f"{name} is missing, and {why}; give {allowed}")
+        _need(may_be or not is_there, where, f"{name} says nothing here; leave it out")
     run, block = dot.interleaved.value, dot.block.value
     text = f"interleaved is {run} and block {block}; give 0, or a divisor of block"
     _need(not run or block % run == 0, where, text)
@@ -235,111 +316,166 @@ def _check_dot(dot: TruncatedDot, where: str) -> None:
 
 
 def _doubles(row: Table, top: Table) -> DoubleChain:
-    where, patterns = "[double]", ("nan_invalid", "nan_canonical")
-    value, confidence, source = _parts(row.get("nan_order"), (row, top), where, "nan_order")
-    is_order = isinstance(value, list) and all(one in ("a", "b", "c") for one in value)
-    text = f'nan_order is {value!r}; give an array of "a", "b" and "c", or an empty one'
-    _need(is_order, where, text)
-    for name in patterns:
+    where = "[double]"
+    order = _figure(row.get("nan_order"), (row, top), where, "nan_order")
+    text = f'nan_order is {order.value!r}; give an array of "a", "b" and "c", or an empty one'
+    _need(_are(order.value, lambda one: one in "abc"), where, text)
+    for name, allowed in _NANS.items():
         given = row.get(name)
-        _need(_PATTERN.accepts(given), where, f"{name} is {given!r}; give {_PATTERN.allowed}")
-    rule = NanRule(tuple(value), *(row[name] for name in patterns))
-    nan = Figure(value=rule, confidence=confidence, source=source)
-    return _unit(DoubleChain, row, top, where, own=("nan_order", *patterns), given={"nan": nan})
+        _need(allowed.accepts(given), where, f"{name} is {given!r}; give {allowed}")
+    nan = replace(order, value=NanRule(tuple(order.value), *(row[name] for name in _NANS)))
+    return _unit(DoubleChain, row, top, where, {"nan": nan}, own=("nan_order", *_NANS))
 
 
 def _unit(
-    kind: type[AnyUnit], row: Table, top: Table, where: str, *,
-    own: tuple[str, ...], given: dict[str, Any],
+    kind: type[AnyUnit], row: Table, top: Table, where: str, given: dict[str, Any],
+    own: Sequence[str] = (),
 ) -> AnyUnit:  # fmt: skip
-    """Return a unit with the figures of a table; `own` are the other keys that it may have."""
+    """Return a unit of what is given and the figures of a table, which may have `own` keys, too."""
     any_kind: Any = kind
     schema = allowed_of(any_kind)
-    _known(row, (*own, *schema, "confidence", "source"), where)
+    _known(row, (*(own or given), *schema, "confidence", "source"), where)
     optional = {one.name for one in fields(kind) if one.default is None}
     for name, allowed in schema.items():
         if name in row:
-            value, confidence, source = _parts(row[name], (row, top), where, name)
-            _need(allowed.accepts(value), where, f"{name} is {value!r}; give {allowed.allowed}")
-            given[name] = Figure(value=value, confidence=confidence, source=source)
+            given[name] = _figure(row[name], (row, top), where, name)
+            value = given[name].value
+            _need(allowed.accepts(value), where, f"{name} is {value!r}; give {allowed}")
         else:
-            _need(name in optional, where, f"{name} is missing; give {allowed.allowed}")
+            _need(name in optional, where, f"{name} is missing; give {allowed}")
     return kind(**given)
 
 
-def _parts(
-    given: object, tables: tuple[Table, ...], where: str, name: str
-) -> tuple[Any, Confidence, str]:
-    """Return the value, the confidence and the source of a figure."""
+def _figure(given: object, tables: tuple[Table, ...], where: str, name: str) -> Figure[Any]:
     where += f", {name}"
     if isinstance(given, dict):
         _known(given, ("value", "confidence", "source"), where)
         tables, given = (given, *tables), given.get("value")
-    said: dict[str, Any] = {}
-    for table in reversed(tables):
-        said |= table
-    confidence, source = said.get("confidence"), said.get("source")
+    confidence, source = (
+        next((table[key] for table in tables if key in table), None)
+        for key in ("confidence", "source")
+    )
     text = f"confidence is {confidence!r}; give one of {', '.join(Confidence)}"
     _need(confidence in tuple(Confidence), where, text)
     text = f"source is {source!r}; say in a line who measured it, or how"
     _need(isinstance(source, str) and source, where, text)
-    return given, Confidence(str(confidence)), str(source)
+    return Figure(given, Confidence(str(confidence)), str(source))
 
 
-def _overlap(one: CompilerRange | None, other: CompilerRange | None) -> bool:
-    """Whether a compiler is in both; None is all compilers."""
-    if one is None or other is None:
-        return True
-    return one.include(other.first) or other.include(one.first)
+def _tables(model: Model) -> Iterator[tuple[str, Unit, dict[str, Any]]]:
+    for key, rows in (("dot", model.dots), ("scalar", model.scalars)):
+        for row in rows:
+            own = {"instruction": row.instruction, "types": [row.types], "shapes": [*row.shapes]}
+            yield key, row, {**own, "compilers": str(row.compilers or "")}
+    if model.doubles is not None:
+        nan = model.doubles.nan.value
+        values = ([*nan.order], nan.invalid, nan.canonical)
+        yield "double", model.doubles, dict(zip(("nan_order", *_NANS), values, strict=True))
+    yield "exact", model.exact, {}
 
 
 def model_text(model: Model) -> str:
     """Return a model as the text of a file, for its target without a suffix."""
     lines = [f'target = "sm_{parse_target(model.target).number}"']
-    arrays: dict[str, Sequence[DotUnit]] = {"dot": model.dots, "scalar": model.scalars}
-    for key, units in arrays.items():
-        for unit in units:
-            lines += ["", f"[[{key}]]", f'instruction = "{unit.instruction}"']
-            lines.append(f'types = ["{unit.types}"]')
-            if unit.shapes:
-                lines.append(f"shapes = [{', '.join(map(_quoted, unit.shapes))}]")
-            if unit.compilers is not None:
-                lines.append(f"compilers = {_quoted(str(unit.compilers))}")
-            lines += _figures(unit)
-    if model.doubles is not None:
-        lines += ["", "[double]", *_figures(model.doubles)]
-    lines += ["", "[exact]", *_figures(model.exact)]
+    for key, unit, own in _tables(model):
+        lines += ["", f"[[{key}]]" if isinstance(unit, DotUnit) else f"[{key}]"]
+        # A confidence and a source that most have are said once.
+        pairs = [(figure.confidence, figure.source) for figure in unit.figures]
+        usual = max(pairs, key=pairs.count, default=("", ""))
+        if pairs:
+            own = {**own, "confidence": usual[0], "source": usual[1]}
+        figures = dict(unit.named)
+        if isinstance(unit, DoubleChain):  # its three keys have one figure's confidence and source
+            figures["nan_order"] = replace(figures.pop("nan"), value=own.pop("nan_order"))
+        lines += [
+            f"{name} = {_written(name, value)}"
+            for name, value in own.items()
+            if value not in ("", [])
+        ]
+        for name, figure in figures.items():
+            said = _written(name, figure.value)
+            if (figure.confidence, figure.source) != usual:
+                said = f'{{ value = {said}, confidence = "{figure.confidence}"'
+                said += f", source = {_written('', figure.source)} }}"
+            lines.append(f"{name} = {said}")
     return "\n".join(lines) + "\n"
 
 
-def _figures(unit: Unit) -> list[str]:
-    """Write figures down; a confidence and a source that most have are said once."""
-    figures = dict(unit.named)
-    pairs = [(figure.confidence, figure.source) for figure in figures.values()]
-    if not pairs:
-        return []
-    confidence, source = max(pairs, key=pairs.count)
-    lines = [f'confidence = "{confidence}"', f"source = {_quoted(source)}"]
-    for name, figure in figures.items():
-        said = ""
-        if (figure.confidence, figure.source) != (confidence, source):
-            said = f', confidence = "{figure.confidence}", source = {_quoted(figure.source)}'
-        value, extra = _written(name, figure.value), []
-        if isinstance(figure.value, NanRule):
-            name, value = "nan_order", f"[{', '.join(map(_quoted, figure.value.order))}]"
-            extra = [f"nan_invalid = {figure.value.invalid:#x}"]
-            extra += [f"nan_canonical = {figure.value.canonical:#x}"]
-        lines.append(f"{name} = {{ value = {value}{said} }}" if said else f"{name} = {value}")
-        lines += extra
-    return lines
-
-
 def _written(name: str, value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(_written('', one) for one in value)}]"
     if isinstance(value, int):
-        return hex(value) if name == "nan" else str(value)
-    return _quoted(str(value))
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+        return hex(value) if name.startswith("nan") else str(value)
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in escaped) + '"'
+
+
+def model_json(model: Model) -> str:
+    """Return a model as JSON, with the keys and values of its TOML file, which loses nothing."""
+    return json.dumps(tomllib.loads(model_text(model)), indent=2, ensure_ascii=False) + "\n"
+
+
+_KINDS = {"dot": TruncatedDot, "scalar": ScalarDot, "double": DoubleChain, "exact": ExactSum}
+_TEXTS = ("instruction", "types", "shapes", "compilers")
+_C_TYPES: Mapping[str, Callable[[Any], str]] = {
+    "const char *": lambda value: json.dumps(
+        value if isinstance(value, str) else " ".join(value), ensure_ascii=True
+    ),
+    "uint64_t ": "UINT64_C({:#x})".format,
+    "int ": str,
+}
+
+
+def _c_fields(key: str) -> dict[str, str]:
+    """Return the C type of each field of a unit of a kind."""
+    text, bits, number = _C_TYPES
+    others = {"dot": _TEXTS, "scalar": _TEXTS, "double": ("nan_order",), "exact": ()}[key]
+    found = dict.fromkeys((*others, "confidence", "source"), text)
+    kind: Any = _KINDS[key]
+    for name, allowed in {**allowed_of(kind), **(_NANS if key == "double" else {})}.items():
+        found[name] = text if allowed.words else bits if allowed.hexadecimal else number
+    return found
+
+
+def model_header(model: Model) -> str:
+    """Return a model as a header of C99: an array of units for each table of its TOML file.
+
+    Of confidences it has the weakest of each unit, of sources all. It is not read back.
+    """
+    name = f"sm_{parse_target(model.target).number}"
+    lines = [
+        f"/* What the tensor cores of {name} compute: model {model.digest[:12]} of warpfuzz.",
+        "   A text that a unit does not have is NULL, a number 0. An array without units is left",
+        "   out. */",
+        f"#ifndef WARPFUZZ_MODEL_{name.upper()}_H",
+        f"#define WARPFUZZ_MODEL_{name.upper()}_H",
+        "#include <stddef.h>",
+        "#include <stdint.h>",
+        "#ifndef WARPFUZZ_MODEL_TYPES",
+        "#define WARPFUZZ_MODEL_TYPES",
+    ]
+    for key in _KINDS:
+        declared = "".join(f"    {type_}{one};\n" for one, type_ in _c_fields(key).items())
+        lines.append(f"struct warpfuzz_{key} {{\n{declared}}};")
+    lines.append("#endif")
+    arrays: dict[str, list[str]] = {}
+    for key, unit, own in _tables(model):
+        sources = "; ".join(dict.fromkeys(one.source for one in unit.figures))
+        values = {**own, **unit.values, "source": sources}
+        values["nan_order"] = "".join(own.get("nan_order", ()))
+        values["confidence"] = weakest(one.confidence for one in unit.figures).value
+        made = [
+            f".{field} = {_C_TYPES[type_](values[field])}"
+            for field, type_ in _c_fields(key).items()
+            if field in values
+        ]
+        arrays.setdefault(key, []).append(f"    {{{', '.join(made)}}},")
+    for key, rows in arrays.items():
+        lines += [f"static const struct warpfuzz_{key} warpfuzz_{name}_{key}[] = {{", *rows, "};"]
+    return "\n".join([*lines, "#endif"]) + "\n"
+
+
+EXPORTS: Mapping[str, Callable[[Model], str]] = {
+    "toml": model_text, "json": model_json, "c": model_header,
+}  # fmt: skip
+"""By name of a format: what writes a model in it."""

@@ -21,28 +21,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError
-from oracle.isa.lookup import chunks_of, selectors_of
-from oracle.isa.matrices import replicated
-from oracle.isa.reasons import cited
-from oracle.isa.tables import INSTRUCTIONS
-from oracle.isa.tables.wmma import FRAGMENTS, STORAGE
+from oracle.isa.forms import replicated
+from oracle.isa.legality import cited
+from oracle.isa.lookup import METADATA, chunks_of, selectors_of
+from oracle.isa.tables import FRAGMENTS, INSTRUCTIONS, STORAGE
 from oracle.isa.targets import DEFAULT_TARGET, parse_target, split_compiler
 from oracle.program.lane_code import LaneCode
-from oracle.program.operands import Fragment, Held, Registers, Use
-from oracle.program.ops import AnyOp, MatrixAccess, Op, RowAccess, accesses_matrix, accesses_rows
-from oracle.program.places import SPACES, Place, Uniform
+from oracle.program.operands import (
+    SPACES,
+    Fragment,
+    Held,
+    Place,
+    Register,
+    Registers,
+    Uniform,
+    Use,
+    listed,
+)
+from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program, space_of
-from oracle.program.registers import Register, listed
 from oracle.program.steps import (
+    AnyOp,
     Barrier,
     Branch,
     Copy,
-    Elementwise,
     Loop,
+    MatrixAccess,
+    Op,
     PlainAccess,
-    Scalar,
+    RowAccess,
     Step,
     Straight,
+    accesses_matrix,
+    accesses_rows,
 )
 
 LOAD = INSTRUCTIONS["wmma.load"].section
@@ -247,16 +258,12 @@ class _Analysis:
         return state
 
     def metadata(self, step: AnyOp, selector: int, before: _State) -> None:
-        """Check the selector, and metadata that are one number in every lane.
-
-        Other metadata are in images; their rows may be anything (`oracle.bounds.bounded`).
-        """
+        """Check the selector, and metadata that are one number in every lane."""
         form, known = step.form, selectors_of(step.form)
-        section = INSTRUCTIONS[form.mnemonic].metadata.section
         of = f"of {form.mnemonic} {form.shape.name} with .{form.a_type.name}"
         if selector not in known:
             text = f"the sparsity selector is {selector}; {of} it is {' or '.join(map(str, known))}"
-            self.report(Breach.SELECTOR, section, text)
+            self.report(Breach.SELECTOR, METADATA, text)
         cell = before.registers.get(step.uses[-1].registers[0])
         if cell is None or cell.constant is None:
             return
@@ -264,7 +271,7 @@ class _Analysis:
         if pairs - {*chunks_of(form)}:
             allowed = ", ".join(map(hex, chunks_of(form)))
             text = f"the metadata are {cell.constant:#010x}; {of} 4 bits are {allowed}"
-            self.report(Breach.METADATA, section, text)
+            self.report(Breach.METADATA, METADATA, text)
 
     def bounds(self, value: Uniform, state: _State) -> tuple[int, int]:
         """Check the reading of a uniform value; return the least and the most that it can be."""

@@ -1,9 +1,8 @@
 """Code of lanes: scalar instructions, branches and loops that each lane takes by itself.
 
-A piece of code begins and ends with all lanes together. It works on registers of its own: `h0` has
-16 bits, `r0` 32, `d0` 64, and `p0` is a predicate. Its inputs are `r0`, `r1`, ... (`d0`, ... of 64
-bits). What some path has not written cannot be read, and loops end after at most `MAX_TURNS` turns,
-so that all code is defined.
+It begins and ends with all lanes together, on registers of its own: `h0` has 16 bits, `r0` 32, `d0`
+64, `p0` is a predicate; inputs are `r0`, `r1`, ... (`d0`, ... of 64 bits). Nothing is read that
+some path has not written, and loops end, so that all code is defined.
 """
 
 from __future__ import annotations
@@ -12,20 +11,26 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
-from typing import Any, TypeAlias, assert_never
+from typing import Any, NamedTuple, TypeAlias, assert_never
 
+import numpy as np
 from numpy.typing import NDArray
 
-from oracle.program.operands import Registers, StepBase, Use
-from oracle.program.places import check, check_range
-from oracle.program.registers import MOST_LISTED, check_vector
-from oracle.scalar import SCALARS, ScalarInstruction
+from oracle.arithmetic.conversions import is_nan
+from oracle.isa.forms import FORMATS, LANES
+from oracle.program.operands import (
+    MOST_LISTED,
+    Registers,
+    StepBase,
+    Use,
+    check,
+    check_range,
+    check_vector,
+)
+from oracle.scalar import CLASSES, SCALARS, ScalarInstruction
 
-LANE = "lane"
-"""The number of the lane, 32 bits (%laneid)."""
-ZERO = "zero"
-"""0 as a compiler cannot know it, 32 bits."""
-_GIVEN = (LANE, ZERO)
+LANE, ZERO = _GIVEN = ("lane", "zero")
+"""The number of the lane (%laneid), and 0 as a compiler cannot know it: 32 bits each."""
 MAX_TURNS = 15
 MAX_DEPTH = 6
 """Most branches and loops around a statement: drawn ones have 4 (2026-11)."""
@@ -33,7 +38,6 @@ MAX_STATEMENTS = 2048
 """Most statements that one lane may take: drawn ones take 400 at most (2026-11)."""
 _AS_ONE_STEP = 16
 """Statements that take as long as one matrix instruction, about."""
-_CLASSES = {"h": "b16", "r": "b32", "d": "b64", "p": "pred"}
 _REGISTER = re.compile(r"([hrdp])(0|[1-9][0-9]{0,2})")
 CARRY, _BORROW = "carry", "borrow"
 """The flag of add.cc, addc and their like, and of sub.cc and subc. In PTX ISA 9.7.2 they are one
@@ -45,11 +49,11 @@ other's is undefined."""
 @cache
 def class_of(register: str) -> str:
     """Return the class of a register by name, "b16", "b32", "b64" or "pred"; else UsageError."""
-    text = (
-        f"{register!r:.80} is no register of lanes; one is h, r, d or p and a number, or {LANE!r}"
-    )
-    check(register in _GIVEN or _REGISTER.fullmatch(register) is not None, text)
-    return "b32" if register in _GIVEN else _CLASSES[register[0]]
+    if register in _GIVEN:
+        return "b32"
+    text = f"{register!r:.80} is no register of lanes; one is h, r, d or p and a number, or lane"
+    check(_REGISTER.fullmatch(register) is not None, text)
+    return {"h": "b16", "r": "b32", "d": "b64", "p": "pred"}[register[0]]
 
 
 def most_of(kind: str) -> int:
@@ -159,11 +163,7 @@ def written_by(statement: Statement) -> set[str]:
 def with_another(
     statements: Sequence[Statement], name: str, other: str | int, *, written: bool
 ) -> tuple[Statement, ...]:
-    """Return code that reads another register, or a constant, where it reads a register.
-
-    `written`: Whether the other register is also written where that one is, or else no instruction
-        that writes that one is left.
-    """
+    """Return code that reads another register, or a constant; `written`: writes it, too."""
 
     def renamed(old: Any, new: str | int) -> Any:
         match old:
@@ -288,7 +288,7 @@ def _check_block(
         known -= {CARRY, _BORROW}
         match one:
             case If():
-                _check_predicate(one.predicate, known)
+                _check_read(one.predicate.removeprefix("!"), "pred", known)
                 then, otherwise = (
                     _check_block(block, known, depth=depth + 1, loop=loop)
                     for block in (one.then, one.otherwise)
@@ -297,23 +297,27 @@ def _check_block(
             case Repeat():
                 _check_count(one, known)
                 known |= {one.counter}
-                # What the first part of the body writes, lanes that enter behind it have not
-                # written.
+                # What the first part of the body writes, lanes that enter behind it have not.
                 behind = one.skipped if one.entry else 0
                 for part in (one.body[:behind], one.body[behind:]):
                     _check_block(part, known, depth=depth + 1, loop=one)
             case Leave():
                 check(loop is not None, "lanes leave a loop outside of every loop")
-                _check_predicate(one.predicate, known)
+                _check_read(one.predicate.removeprefix("!"), "pred", known)
     return known - {CARRY, _BORROW}
+
+
+def _check_read(name: str, kind: str, known: _Known) -> None:
+    check(class_of(name) == kind, f"{name} is read as {kind}, and is none")
+    check(name in known, f"{name} is read, and not every path has written it")
 
 
 def _check_assign(one: Assign, known: _Known, *, alone: bool, loop: Repeat | None) -> _Known:
     check(one.opcode in SCALARS, f"there is no scalar instruction {one.opcode!r:.80}")
-    row, opcode = one.row, one.opcode
-    given = tuple(map(class_of, one.destinations))
-    wanted, written = " ".join(row.destinations), " ".join(one.destinations)
-    check(given == row.destinations, f"{opcode} writes {wanted}, not {written}")
+    row, opcode, written = one.row, one.opcode, one.destinations
+    wanted = " ".join(row.destinations)
+    given = tuple(map(class_of, written))
+    check(given == row.destinations, f"{opcode} writes {wanted}, not {' '.join(written)}")
     sources, most = len(row.sources), len(one.sources)
     check(sources == most, f"{opcode} has {sources} sources; {most} given")
     for index, (source, kind) in enumerate(zip(one.sources, row.sources, strict=True)):
@@ -325,32 +329,30 @@ def _check_assign(one: Assign, known: _Known, *, alone: bool, loop: Repeat | Non
             continue
         required = constant is not None and constant.required
         check(not required, f"source {index} of {opcode} is a constant, not {source}")
-        check(class_of(source) == kind, f"{opcode} reads {kind}, and {source} is none")
-        _check_written(source, known)
-    for name in one.destinations:
+        _check_read(source, kind, known)
+    for name in written:
         check(name not in _GIVEN, f"{name} is not to be written")
         counts = loop is not None and loop.counter == name
         check(not counts, f"the counter of a loop is written in its body by {opcode}")
-    check(len(set(one.destinations)) == len(one.destinations), "a destination repeats")
+    check(len(set(written)) == len(written), "a destination repeats")
     check(not (row.warp and alone), f"{opcode} needs all lanes; it stands under a condition")
     check(not (row.carry_out and one.guard), f"{opcode} writes the carry under a condition")
     flag = _BORROW if opcode.startswith("sub") else CARRY
     if row.carry_in:
         check(flag in known, f"{opcode} reads a {flag} that nothing just before has written")
     if one.guard:
-        _check_predicate(one.guard, known)
+        _check_read(one.guard.removeprefix("!"), "pred", known)
         return known
     if row.carry_out:
         known = known - {CARRY, _BORROW} | {flag}
-    return known | {*one.destinations}
+    return known | {*written}
 
 
 def _check_count(one: Repeat, known: _Known) -> None:
     if isinstance(one.count, int):
         check_range(one.count, 0, MAX_TURNS, "count of a loop of lanes")
     else:
-        check(class_of(one.count) == "b32", f"the count {one.count} is no register of 32 bits")
-        _check_written(one.count, known)
+        _check_read(one.count, "b32", known)
     check_range(one.mask, 0, MAX_TURNS, "mask of a loop of lanes")
     check(class_of(one.counter) == "b32", f"the counter {one.counter} is no register of 32 bits")
     counters = [other.counter for other in every(one.body) if isinstance(other, Repeat)]
@@ -358,18 +360,233 @@ def _check_count(one: Repeat, known: _Known) -> None:
     check(one.counter not in _GIVEN, "a loop counts in a register of its own")
     check_range(one.skipped, 0, len(one.body), "statements that an entry leaves out")
     if one.entry:
-        _check_predicate(one.entry, known)
-
-
-def _check_predicate(text: str, known: _Known) -> None:
-    name = text.removeprefix("!")
-    check(class_of(name) == "pred", f"{text!r:.80} is no predicate")
-    _check_written(name, known)
-
-
-def _check_written(name: str, known: _Known) -> None:
-    check(name in known, f"{name} is read, and not every path has written it")
+        _check_read(one.entry.removeprefix("!"), "pred", known)
 
 
 Lanes = NDArray[Any]
 """What a register holds: (..., 32)."""
+
+
+class Taken(NamedTuple):
+    """A statement as lanes came to it once."""
+
+    statement: Statement
+    sources: Sequence[Lanes]
+    """What an instruction was given; the predicate of a branch or of a way out of a loop, with its
+    sign; the count of a loop as lanes come to it, nothing behind each turn."""
+    results: Sequence[Lanes]
+    """What an instruction gave, carry last; a counter before the first turn, and behind each."""
+    came: NDArray[np.bool_]
+    lanes: NDArray[np.bool_]
+    """Those of them that executed it: without those whose predicate guards an instruction."""
+
+
+def run_lanes(step: LaneCode, inputs: NDArray[Any]) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+    """Execute code on (count, 32, words); return also which lanes' results PTX leaves open."""
+    state = _Execution(step, inputs)
+    for name in step.results:
+        state.read(name, "", np.ones(state.shape, np.bool_))
+    results = np.stack([state.registers[name] for name in step.results], axis=-1)
+    return results.view(np.uint32), state.open
+
+
+def may_be_open(step: LaneCode) -> bool:
+    """Whether lanes may take bits of a NaN that PTX leaves open, as far as the text tells."""
+    nans: dict[str, frozenset[str]] = {}
+    return _takes_open_bits(step.code, nans) or not nans.keys().isdisjoint(step.results)
+
+
+def _takes_open_bits(code: Sequence[Statement], nans: dict[str, frozenset[str]]) -> bool:
+    """Whether statements may; `nans` becomes the formats of open NaNs in registers behind them."""
+    for one in code:
+        match one:
+            case Assign():
+                read = frozenset[str]().union(*(nans.get(str(name), ()) for name in one.sources))
+                if read - {one.row.numbers}:
+                    return True
+                made = frozenset({"f32" if one.row.nan == "tf32" else one.row.nan} - {""})
+                for name in one.destinations:
+                    held = made | (nans.get(name, frozenset()) if one.guard else frozenset())
+                    nans |= {name: held} if held else {}
+                    if not held:
+                        nans.pop(name, None)
+            case Repeat() if one.count in nans:
+                return True
+            case _:
+                # A body goes on with what it has left.
+                for block in (*inside(one).values(), *inside(one).values()):
+                    after = nans.copy()
+                    if _takes_open_bits(block, after):
+                        return True
+                    for name, held in after.items():
+                        nans[name] = held | nans.get(name, frozenset())
+    return False
+
+
+def trail(step: LaneCode, inputs: NDArray[Any]) -> list[Taken]:
+    """Return what lanes come to, in the order of execution; `inputs` as of `run_lanes`."""
+    return _Execution(step, inputs, []).trail or []
+
+
+def taken(step: LaneCode, inputs: NDArray[Any]) -> Iterator[tuple[Assign, list[Taken]]]:
+    """Iterate over the instructions that lanes take, in the order of the text; as `trail`."""
+    found = trail(step, inputs)
+    for one in every(step.code):
+        times = [passed for passed in found if passed.statement is one]
+        if isinstance(one, Assign) and times:
+            yield one, times
+
+
+class _Execution:
+    def __init__(
+        self, step: LaneCode, inputs: NDArray[Any], trail: list[Taken] | None = None
+    ) -> None:
+        words = np.ascontiguousarray(inputs, np.uint32)
+        held = words if step.bits == 32 else words.view(np.uint64)
+        self.shape = shape = held.shape[:-1]
+        self.trail = trail
+        self.registers: dict[str, Lanes] = {
+            LANE: np.broadcast_to(np.arange(LANES, dtype=np.uint32), shape),
+            ZERO: np.zeros(shape, np.uint32),
+        }
+        for index, name in enumerate(step.inputs):
+            self.registers[name] = np.ascontiguousarray(held[..., index])
+        self.left: list[NDArray[np.bool_]] = []
+        """Lanes that have left a loop, the innermost loop last."""
+        self.open = np.zeros(shape, np.bool_)
+        """Lanes that came to something of which PTX leaves bits open."""
+        self.nans: dict[str, tuple[str, NDArray[np.bool_]]] = {}
+        """Registers with NaNs of open bits: their format, and the lanes."""
+        with np.errstate(all="ignore"):
+            self.block(step.code, np.ones(shape, np.bool_))
+
+    def block(
+        self, statements: Sequence[Statement], active: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Take some lanes through statements; return which of them come to the end."""
+        for statement in statements:
+            match statement:
+                case Assign():
+                    self.assign(statement, active)
+                case If():
+                    taken = self.holds(statement.predicate)
+                    self.note(statement, [taken], (), active)
+                    yes, no = active & taken, active & ~taken
+                    if yes.any():
+                        yes = self.block(statement.then, yes)
+                    if no.any():
+                        no = self.block(statement.otherwise, no)
+                    active = yes | no
+                case Repeat():
+                    self.repeat(statement, active)
+                case Leave():
+                    holds = self.holds(statement.predicate)
+                    self.note(statement, [holds], (), active)
+                    leaving = active & holds
+                    if not statement.turn:
+                        self.left[-1] |= leaving
+                    active = active & ~leaving
+                case _:
+                    assert_never(statement)
+        return active
+
+    def assign(self, one: Assign, active: NDArray[np.bool_]) -> None:
+        row = one.row
+        sources = [
+            self.constant(source, kind) if isinstance(source, int) else self.registers[source]
+            for source, kind in zip(one.sources, row.sources, strict=True)
+        ]
+        if row.carry_in:
+            sources.append(self.registers[CARRY])
+        names = (*one.destinations, *([CARRY] if row.carry_out else []))
+        mask = active & self.holds(one.guard) if one.guard else active
+        results = row.evaluate(*sources)
+        if row.defined is not None:
+            self.open |= mask & ~row.defined(*sources)
+        for source in one.sources:
+            if source in self.nans:
+                self.read(source, row.numbers, mask)
+        for name in one.destinations:
+            if name in self.nans or row.nan:
+                self.write_nans(name, row.nan, results[0], mask)
+        self.note(one, sources, results, active, mask)
+        for name, made in zip(names, results, strict=True):
+            self.write(name, made, mask)
+
+    def repeat(self, one: Repeat, active: NDArray[np.bool_]) -> None:
+        count: Lanes
+        if isinstance(one.count, int):
+            count = self.constant(one.count, "b32")
+        else:
+            self.read(one.count, "", active)
+            count = self.registers[one.count] & np.uint32(one.mask)
+        first = count if one.down else np.zeros_like(count)
+        self.note(one, [count], [first], active)
+        self.write(one.counter, first, active)
+        self.left.append(np.zeros(self.shape, np.bool_))
+        running = active
+        entering = active & self.holds(one.entry) if one.entry else np.zeros_like(active)
+        asked = not one.late
+        while True:
+            going = running & ~entering
+            if asked:
+                counter = self.registers[one.counter]
+                # What entered with a count of 0 has fewer than none left.
+                going &= counter.view(np.int32) > 0 if one.down else counter < count
+            if not (going | entering).any():
+                break
+            middle = self.block(one.body[: one.skipped], going) | entering
+            running = (going | entering) & ~self.left[-1]
+            self.block(one.body[one.skipped :], middle)
+            running &= ~self.left[-1]
+            step = np.uint32(-1 & 0xFFFFFFFF if one.down else 1)
+            following = self.registers[one.counter] + step
+            self.note(one, (), [following], running)
+            self.write(one.counter, following, running)
+            entering = np.zeros_like(active)
+            asked = True
+        self.left.pop()
+
+    def note(
+        self, one: Statement, sources: Sequence[Lanes], results: Sequence[Lanes],
+        came: NDArray[np.bool_], lanes: NDArray[np.bool_] | None = None,
+    ) -> None:  # fmt: skip
+        if self.trail is not None:
+            self.trail.append(Taken(one, sources, results, came, came if lanes is None else lanes))
+
+    def read(self, name: str | int, fmt: str, mask: NDArray[np.bool_]) -> None:
+        """Note what lanes read as numbers of a format ("": as bits), if they are open NaNs."""
+        if name in self.nans:
+            held, lanes = self.nans[str(name)]
+            if held != fmt:
+                self.open |= mask & lanes
+
+    def write_nans(self, name: str, fmt: str, value: Lanes, mask: NDArray[np.bool_]) -> None:
+        """Note where a register gets NaNs whose bits are open; `fmt` is "" where it gets none."""
+        fmt, made = "f32" if fmt == "tf32" else fmt, np.zeros_like(mask)
+        if fmt:
+            kind = FORMATS[fmt.removesuffix("x2")]
+            nan = is_nan(np.ascontiguousarray(value).view(kind.raw), kind)
+            made = mask & nan.reshape(*value.shape, -1).any(axis=-1)
+        held, lanes = self.nans.pop(name, (fmt, np.zeros_like(mask)))
+        kept = lanes & ~mask
+        if made.any() and held != fmt:
+            self.open |= kept
+            self.nans[name] = fmt, made
+        elif (made | kept).any():
+            self.nans[name] = held, made | kept
+
+    def write(self, name: str, value: Lanes, mask: NDArray[np.bool_]) -> None:
+        before = self.registers.get(name)
+        if before is None or mask.all():
+            # Lanes that have not written a register do not read it.
+            self.registers[name] = value
+        else:
+            self.registers[name] = np.where(mask, value, before)
+
+    def holds(self, predicate: str) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = self.registers[predicate.removeprefix("!")]
+        return ~found if predicate.startswith("!") else found
+
+    def constant(self, number: int, kind: str) -> Lanes:
+        return np.broadcast_to(CLASSES[kind](number), self.shape)

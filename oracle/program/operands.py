@@ -1,17 +1,285 @@
-"""Operands of steps (fragments and registers), and the interface of a step."""
+"""Buffers and places in them, registers and fragments: what the steps of a program work on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cache, cached_property
-from typing import Any, Self
+from enum import StrEnum
+from functools import cache, cached_property, lru_cache
+from typing import Any, NamedTuple, Self
 
-from oracle.isa.forms import Form
-from oracle.isa.matrices import Matrix, Vector
-from oracle.program.operations import Operation
-from oracle.program.places import Span, Uniform
-from oracle.program.registers import Register, listed, text_of, vector
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.errors import UsageError
+from oracle.isa.forms import Form, Format, FormatKind, Matrix, Vector
+
+IMAGE_ALIGNMENT = 256
+"""Alignment of every image and of a warp's shared memory, in bytes: what cuMemAlloc guarantees
+(CUDA C++ Programming Guide, "Device Memory Accesses"), and more than any fragment asks for."""
+
+SPACES = ("global", "shared")
+WORD_BYTES = 4
+OFFSETS = (-(1 << 31), (1 << 31) - 1)
+"""Least and greatest offset and immediate part of an address, in bytes."""
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
+
+
+def check(condition: bool, message: str) -> None:
+    """Raise UsageError with a message unless a condition holds."""
+    if not condition:
+        raise UsageError(message)
+
+
+def check_name(name: str, what: str) -> None:
+    """Raise UsageError unless a text can name a buffer, a fragment or registers."""
+    if _NAME.fullmatch(name) is None:
+        raise UsageError(
+            f"{name!r} cannot name a {what}: a name is a lower-case letter followed by at most 30 "
+            "lower-case letters, digits and underscores"
+        )
+
+
+def check_range(value: int, low: int, high: int, what: str) -> None:
+    """Raise UsageError unless a number lies in low to high, both included."""
+    if not low <= value <= high:
+        raise UsageError(f"{what} is {value}; it must lie in {low} to {high}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buffer:
+    """A run of bytes in global or shared memory."""
+
+    name: str
+    space: str
+    size: int
+    alignment: int = IMAGE_ALIGNMENT
+    """Bytes; a power of two, at most IMAGE_ALIGNMENT."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "buffer")
+        check(self.space in SPACES, f"space {self.space!r} is none of {', '.join(SPACES)}")
+        check_range(self.size, 1, 1 << 24, f"size of buffer {self.name}, in bytes,")
+        check(
+            1 <= self.alignment <= IMAGE_ALIGNMENT and self.alignment & (self.alignment - 1) == 0,
+            f"alignment of buffer {self.name} is {self.alignment}; it must be a power of two, "
+            f"at most {IMAGE_ALIGNMENT}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A byte in a buffer. It may lie outside of the buffer: an access there is undefined."""
+
+    buffer: str
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        check_range(self.offset, *OFFSETS, "offset of a place, in bytes,")
+
+    def __str__(self) -> str:
+        return f"{self.buffer}+{self.offset}" if self.offset else self.buffer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word:
+    """The 32-bit little-endian word at a place of the image, under a mask; every lane reads it."""
+
+    place: Place
+    mask: int
+
+    def __post_init__(self) -> None:
+        check_range(self.mask, 0, (1 << 32) - 1, "mask of a word")
+
+    def __str__(self) -> str:
+        return f"(word at {self.place} & {self.mask:#x})"
+
+
+Uniform = int | Word
+"""A constant, which a compiler can fold, or a word of the image, which it cannot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Runs of bytes, equally far apart, in one buffer."""
+
+    buffer: str
+    start: int
+    run: int
+    """Bytes of one."""
+    pitch: int
+    """Bytes from one to the next."""
+    runs: int
+
+    @staticmethod
+    def block(buffer: str, start: int, size: int) -> Span:
+        """Return bytes that lie next to each other."""
+        return Span(buffer, start, size, size, 1)
+
+    @property
+    def end(self) -> int:
+        """Byte behind the last."""
+        return self.start + (self.runs - 1) * self.pitch + self.run
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Every byte, counted from the start of the buffer, int64 (runs, run)."""
+        import numpy as np
+
+        starts = self.start + self.pitch * np.arange(self.runs, dtype=np.int64)
+        return starts[:, None] + np.arange(self.run, dtype=np.int64)
+
+    def meets(self, other: Span) -> bool:
+        """Tell whether a byte belongs to both: exact of one run or equal pitches, else perhaps."""
+        if self.buffer != other.buffer or self.start >= other.end or other.start >= self.end:
+            return False
+        if self.runs == 1 or other.runs == 1:
+            block, comb = (self, other) if self.runs == 1 else (other, self)
+            return comb._meets_block(block.start, block.end)
+        if self.pitch != other.pitch or max(self.run, other.run) > self.pitch:
+            return True
+        # The distance between the two starts decides, up to whole pitches.
+        distance = (other.start - self.start) % self.pitch
+        return distance < self.run or distance + other.run > self.pitch
+
+    def _meets_block(self, start: int, end: int) -> bool:
+        if self.runs == 1 or self.run >= self.pitch:
+            return start < self.end and self.start < end
+        # The first run that ends behind the start of the block.
+        index = max(0, (start - self.start - self.run) // self.pitch + 1)
+        return index < self.runs and self.start + index * self.pitch < end
+
+
+MOST_REGISTERS = 255
+"""Registers of 32 bits of one thread, on every target since sm_35 (CUDA C++ Programming Guide,
+Technical Specifications per Compute Capability)."""
+
+MOST_LISTED = 8
+"""Registers of the largest operand: a fragment of wmma, or C of mma.sync (9.7.14.4.1, .5)."""
+
+_REGISTER = re.compile(r"([a-z][a-z0-9_]{0,30})\.(0|[1-9][0-9]{0,2})")
+
+
+class Register(NamedTuple):
+    """One register in each lane."""
+
+    bank: str
+    bits: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.bank}.{self.number}"
+
+
+def listed(text: str) -> bool:
+    """Tell whether an operand lists its registers, rather than naming a bank."""
+    return "." in text
+
+
+def check_vector(text: str, what: str) -> None:
+    """Raise UsageError unless a text can be an operand."""
+    if listed(text):
+        _parsed(text)
+    else:
+        check_name(text, what)
+
+
+@lru_cache(maxsize=1 << 12)
+def vector(text: str, count: int, bits: int) -> tuple[Register, ...]:
+    """Return the registers that a name, or a list of `count`, stands for; or UsageError."""
+    if not listed(text):
+        return tuple(Register(text, bits, index) for index in range(count))
+    named = _parsed(text)
+    if len(named) != count:
+        raise UsageError(
+            f"the vector {text!r:.300} lists {len(named)} registers; this operand has {count}"
+        )
+    return tuple(Register(bank, bits, index) for bank, index in named)
+
+
+def text_of(registers: Iterable[Register]) -> str:
+    """Return the vector that lists some registers."""
+    return " ".join(map(str, registers))
+
+
+@lru_cache(maxsize=1 << 12)
+def _parsed(text: str) -> tuple[tuple[str, int], ...]:
+    parts = text.split(" ", MOST_LISTED)
+    if len(parts) > MOST_LISTED:
+        raise UsageError(
+            f"the vector {text!r:.80} lists more than {MOST_LISTED} registers; no operand has more"
+        )
+    found = []
+    for part in parts:
+        match = _REGISTER.fullmatch(part)
+        if match is None or int(match[2]) >= MOST_REGISTERS:
+            raise UsageError(
+                f"{part!r:.80} is no register of a vector; one is a name, a dot and a number "
+                f"below {MOST_REGISTERS}, as in 'd.3 d.2 d.1 d.0'"
+            )
+        found.append((match[1], int(match[2])))
+    return tuple(found)
+
+
+COUNTS = (1, 2, 4, 8)
+"""Registers that an operand has whose layout is known."""
+
+
+def check_registers(name: str, count: int, bits: int) -> None:
+    """Raise UsageError unless there can be so many registers of a size, and of this name."""
+    check_vector(name, "vector of registers")
+    check(count in COUNTS, f"{count} registers given; there are 1, 2, 4 or 8")
+    check(bits in (32, 64), f"registers of {bits} bits given; they have 32 or 64")
+
+
+class Operation(StrEnum):
+    """Operations that treat every element of a fragment alike (9.7.14.4.1), one a register.
+
+    NEGATE and ABSOLUTE of floats are `xor` and `and`: PTX leaves the NaN of `neg` and `abs` open.
+    """
+
+    COPY = "copy"
+    NEGATE = "negate"
+    ABSOLUTE = "absolute"
+    MULTIPLY = "multiply"
+    """By the constant; `mul.rn` of f16x2, f32 and f64, `mul.lo.s32`."""
+    ADD = "add"
+    """The constant; `add.rn` of f16x2, f32 and f64, `add.s32`."""
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+    NOT = "not"
+
+    @property
+    def takes_constant(self) -> bool:
+        """Whether the operation has a constant operand."""
+        return self in (
+            Operation.MULTIPLY,
+            Operation.ADD,
+            Operation.AND,
+            Operation.OR,
+            Operation.XOR,
+        )
+
+    def accepts(self, type_: Format) -> bool:
+        """Whether it is defined on an element type; |-2^31| of s32 is not (PTX does not say)."""
+        match self:
+            case Operation.COPY:
+                return True
+            case Operation.NEGATE:
+                return type_.is_float or type_.name == "s32"
+            case Operation.ABSOLUTE:
+                return type_.is_float
+            case Operation.MULTIPLY | Operation.ADD:
+                return type_.name in ("f16", "f32", "f64", "s32")
+            case _:
+                return type_.kind is not FormatKind.FLOAT
+
+
+def operations(type_: Format) -> tuple[Operation, ...]:
+    """Return the element-wise operations on fragments of this element type."""
+    return tuple(operation for operation in Operation if operation.accepts(type_))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +371,7 @@ class Use:
     field: str
     """Field of the step: "a", "fragment", ..."""
     name: str
-    """Name of a bank, or the registers themselves (`oracle.program.registers`)."""
+    """Name of a bank, or the registers themselves (`oracle.program.operands`)."""
     holds: Held
     """Before a read, or after a write."""
     written: bool = False
@@ -130,10 +398,7 @@ def first_registers(use: Use, count: int) -> str:
 
 
 class StepBase:
-    """Interface of a step; properties that a step does not have are empty.
-
-    A step does not change: what it has to put together it keeps.
-    """
+    """Interface of a step, which does not change; properties that one does not have are empty."""
 
     @property
     def action(self) -> str:

@@ -1,29 +1,34 @@
 """Programs of warp-level matrix instructions: what one warp does to one memory image.
 
-A program is a tuple of steps over named buffers, without register numbers, addresses and text.
-Everything is frozen, hashable and made of tuples, to be cached, compared and shrunk.
-
-One warp works on one *image*: the program's global buffers, back to back in the order of
-`Program.buffers`, each at a multiple of its alignment, the whole rounded up to 256 bytes. Images
-start at multiples of 256 bytes. Shared buffers are laid out in the same way in memory of the
-warp's own; it starts out undefined and reaches the image only through steps.
-
-Operands stand in registers, which steps name (`oracle.program.registers`), so that operands share
-them as one likes. Whether each use meets what it needs is `oracle.program.definedness`'s matter:
-here is refused only what cannot be written down at all.
+An *image* is the global buffers, back to back, each at a multiple of its alignment, the whole
+rounded up to 256 bytes; shared buffers lie so in memory of the warp's own, undefined at first.
+A batch of images is uint8 (count, image_bytes), one warp a row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from oracle.isa.forms import Form
-from oracle.program.operands import Use
-from oracle.program.places import IMAGE_ALIGNMENT, Buffer, Word, check
-from oracle.program.registers import listed
+from oracle.program.operands import (
+    IMAGE_ALIGNMENT,
+    Buffer,
+    Place,
+    Register,
+    Use,
+    Word,
+    check,
+    listed,
+)
 from oracle.program.steps import Step
 
 MAX_WORK = 2048
@@ -35,11 +40,7 @@ memory (CUDA C++ Programming Guide, "Compute Capabilities", 9.0 and 10.0)."""
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """Buffers and the steps that one warp takes on them.
-
-    UsageError says what cannot be: buffers, vectors, words in shared memory, `MAX_WORK`,
-    `MAX_BYTES`.
-    """
+    """Buffers and the steps that one warp takes on them; UsageError says what cannot be."""
 
     buffers: tuple[Buffer, ...]
     steps: tuple[Step, ...]
@@ -123,11 +124,7 @@ def work(steps: tuple[Step, ...]) -> int:
 
 
 def by_register(step: Step, use: Use) -> bool:
-    """Tell whether the registers of an operand matter, not only the value that it names.
-
-    That is where a step lists them, where one of them holds an address, or where a fragment may be
-    what was set register by register.
-    """
+    """Tell whether an operand's registers matter: listed, set one by one, or with an address."""
     own = step.sets is not None or step.address is not None
     return listed(use.name) or (use.written and own)
 
@@ -160,3 +157,135 @@ def _lay_out(buffers: tuple[Buffer, ...], space: str) -> tuple[dict[str, int], i
             offsets[buffer.name] = -(-end // buffer.alignment) * buffer.alignment
             end = offsets[buffer.name] + buffer.size
     return offsets, -(-end // IMAGE_ALIGNMENT) * IMAGE_ALIGNMENT
+
+
+def position(program: Program, place: Place) -> int:
+    """Return the byte of the image, or of the warp's shared memory, at a place."""
+    return program.offset(place.buffer) + place.offset
+
+
+def locate(program: Program, byte: int) -> Place | None:
+    """Return the place of a byte of the image, None for padding; UsageError beyond its end."""
+    if not 0 <= byte < program.image_bytes:
+        raise UsageError(
+            f"byte {byte} is not in the image; its bytes are 0 to {program.image_bytes - 1}"
+        )
+    for buffer in program.buffers:
+        offset = byte - program.offset(buffer.name)
+        if buffer.space == "global" and 0 <= offset < buffer.size:
+            return Place(buffer=buffer.name, offset=offset)
+    return None
+
+
+def writable(program: Program) -> NDArray[np.bool_]:
+    """Return which bytes of the image steps of a defined program write, bool (image_bytes,)."""
+    mask = np.zeros(program.image_bytes, dtype=bool)
+    for step in walk(program.steps):
+        for span in step.bytes_written:
+            if program.buffer(span.buffer).space == "global":
+                mask[program.offset(span.buffer) + span.offsets] = True
+    return mask
+
+
+def check_images(program: Program, images: NDArray[Any]) -> None:
+    """Raise UsageError unless an array is a batch of images of a program."""
+    if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
+        given = images.dtype if isinstance(images, np.ndarray) else type(images).__name__
+        raise UsageError(f"images are {given}; they must be an array of uint8, so convert them")
+    if images.ndim != 2 or images.shape[1] != program.image_bytes:
+        raise UsageError(
+            f"images have shape {images.shape}; it must be (count, {program.image_bytes}), one "
+            "row for each image of this program"
+        )
+
+
+def different(expected: NDArray[np.uint8], actual: NDArray[np.uint8]) -> NDArray[np.intp]:
+    """Return the numbers of images that differ, of two batches; equal words are told first."""
+    flat, also = (np.ascontiguousarray(images).reshape(-1) for images in (expected, actual))
+    whole = len(flat) // 8 * 8
+    one, other = (images[:whole].view(np.uint64) for images in (flat, also))
+    if np.array_equal(one, other) and np.array_equal(flat[whole:], also[whole:]):
+        return np.zeros(0, np.intp)
+    return np.flatnonzero((expected != actual).any(axis=1))
+
+
+class Way(StrEnum):
+    """How the registers of one operand lie in those of another."""
+
+    SAME = "in the same registers"
+    REVERSED = "in the same registers reversed"
+    SWAPPED = "in the same registers with pairs swapped"
+    ROTATED = "in the same registers rotated"
+    SHUFFLED = "in the same registers in another order"
+    ONE = "in one register, given for all of it"
+    REPEATED = "with a register given more than once"
+    PART = "partly in the same registers"
+    ADDRESS = "with the address of the load among its registers"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overlap:
+    """One way in which the operands of a step share registers."""
+
+    operand: str
+    """Field of the step: "d", "registers", ..."""
+    other: str
+    """The other operand; "" where one shares with itself."""
+    way: Way
+
+    def __str__(self) -> str:
+        if not self.other:
+            return f"{self.operand.upper()} {self.way}"
+        return f"{self.operand.upper()} and {self.other.upper()} {self.way}"
+
+
+def overlaps(step: Step, shared: Collection[tuple[str, int]]) -> tuple[Overlap, ...]:
+    """Return how operands of a step share registers; `shared`: `Program.shared_banks`."""
+    return tuple(_overlaps(step, shared))
+
+
+def _overlaps(step: Step, shared: Collection[tuple[str, int]]) -> Iterator[Overlap]:
+    for use in step.uses:
+        registers = use.registers
+        if len(set(registers)) < len(registers):
+            way = Way.ONE if len(set(registers)) == 1 else Way.REPEATED
+            yield Overlap(operand=use.field, other="", way=way)
+        if use.written and step.address is not None:
+            yield Overlap(operand=use.field, other="", way=Way.ADDRESS)
+    # D is the operand that is compared; so a step's result comes first in each pair.
+    for one, other in combinations(sorted(step.uses, key=lambda use: not use.written), 2):
+        found = way_of(one, other, shared)
+        if found is not None:
+            yield Overlap(operand=one.field, other=other.field, way=found)
+
+
+def way_of(one: Use, other: Use, shared: Collection[tuple[str, int]]) -> Way | None:
+    """Return how two operands share registers, as in `overlaps`; None if they do not."""
+    registers, others = one.registers, other.registers
+    common = set(registers).intersection(others)
+    if one.holds.register_type != other.holds.register_type:
+        common = {register for register in common if (register.bank, register.bits) in shared}
+    if not common:
+        return None
+    return _way(registers, others)
+
+
+def _way(registers: Sequence[Register], others: Sequence[Register]) -> Way:
+    if registers == others:
+        return Way.SAME
+    shared = set(registers) & set(others)
+    if len(shared) < min(len(set(registers)), len(set(others))):
+        return Way.PART
+    # All of the shorter one is in the longer one.
+    registers = tuple(one for one in registers if one in shared)
+    others = tuple(one for one in others if one in shared)
+    if registers == others or sorted(registers) != sorted(others):
+        return Way.PART
+    if registers == others[::-1]:
+        return Way.REVERSED
+    if all(registers[index] == others[index ^ 1] for index in range(len(others) & ~1)):
+        return Way.SWAPPED
+    for turn in range(1, len(others)):
+        if registers == (*others[turn:], *others[:turn]):
+            return Way.ROTATED
+    return Way.SHUFFLED

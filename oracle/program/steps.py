@@ -1,37 +1,331 @@
 """Steps: what one warp does, one after the other.
 
 A step names registers and buffers, and says what it reads and writes, the steps inside it, and
-itself in a line. Whoever only asks for these need not know which steps there are.
+itself in a line. Matrix instructions are one class, told apart by their forms.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple, TypeGuard
+from dataclasses import dataclass, fields, replace
+from functools import cache, cached_property, partial
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeGuard, TypeVar
 
-from oracle.isa.matrices import LANES, Matrix
-from oracle.program.lane_code import LaneCode
-from oracle.program.operands import Fragment, Registers, StepBase, Use
-from oracle.program.operations import Operation, operations
-from oracle.program.ops import COUNTS, AnyOp, accesses_rows, address_text, check_address
-from oracle.program.places import WORD_BYTES, Place, Span, Uniform, Word, check, check_range
-from oracle.program.registers import check_vector
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.isa.forms import LANES, Form, Matrix
+from oracle.layouts.storage import Tile
+from oracle.program.lane_code import LaneCode, Statement, run_lanes
+from oracle.program.operands import (
+    COUNTS,
+    OFFSETS,
+    WORD_BYTES,
+    Fragment,
+    Held,
+    Place,
+    Registers,
+    Span,
+    StepBase,
+    Uniform,
+    Use,
+    Word,
+    check,
+    check_range,
+    check_registers,
+    check_vector,
+)
+from oracle.program.operations import Elementwise, Scalar
 
 MAX_ITERATIONS = 15
 """Most iterations of one loop: enough to unroll, few enough that nested loops end soon."""
-
 MAX_NESTING = 8
 """Most branches and loops around one step: drawn programs have 2 (2026-11)."""
 _COPIED_AT_ONCE = 4096
 """Bytes of a copy that count as one step."""
 
 
-def _check_registers(name: str, count: int, bits: int) -> None:
-    check_vector(name, "vector of registers")
-    check(count in COUNTS, f"{count} registers given; there are 1, 2, 4 or 8")
-    check(bits in (32, 64), f"registers of {bits} bits given; they have 32 or 64")
+def _check_address(address: int | None, registers: int) -> None:
+    check_range(address or 0, 0, registers - 1, "register of the destination with the address")
+
+
+def _address_text(address: int | None) -> str:
+    return "" if address is None else f", address in register {address} of them"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lines:
+    """The lines of a matrix, equally far apart, as wmma.load and wmma.store take them."""
+
+    place: Place
+    stride: int | None = None
+    """Elements from one row (or column) to the next; None: the operand is left out."""
+    stride_in_register: bool = False
+    immediate: int = 0
+    """Bytes of the address in the instruction, as in `[p+immediate]`; a register has the rest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Rows at addresses that the lanes give, as ldmatrix and its reverse take them."""
+
+    buffer: str
+    addresses: tuple[int, ...]
+    """Of each lane, bytes from the start of the buffer. Lanes beyond `form.addresses` do not count,
+    except of ldmatrix on sm_75. Rows that are written must lie apart."""
+    immediate: int = 0
+    computed: tuple[Statement, ...] = ()
+    """Code that leaves each lane's address in r0, where PTX is to compute them; (): as emitted."""
+
+    @property
+    def code(self) -> LaneCode:
+        """What computes the addresses."""
+        return LaneCode(destination="addresses", results=("r0",), code=self.computed)
+
+    def offsets(self, form: Form) -> NDArray[np.int64]:
+        """Return every byte of the rows that a form uses, (form.addresses, form.row_bytes)."""
+        starts = np.array(self.addresses[: form.addresses], np.int64)
+        return starts[:, None] + np.arange(form.row_bytes)
+
+
+Memory: TypeAlias = Lines | Rows
+M = TypeVar("M", bound=Memory | None, covariant=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Op(StepBase, Generic[M]):
+    """One matrix instruction. Its result may have registers of any of its sources."""
+
+    form: Form
+    operands: tuple[str, ...]
+    """Its vectors of registers, in the order of its `uses`."""
+    memory: M
+    """What it reads or writes there; None of one that only works on registers."""
+    address: int | None = None
+    """Which register of a load's destination holds the address before; None: none of them."""
+    count: int = 1
+    """Registers of each operand, where the instruction is done for one after the other."""
+    selector: int | None = None
+    """Which lanes' metadata count, 0 to 3; None of a form without this operand."""
+
+    @staticmethod
+    def of(form: Form, **given: Any) -> Op[Any]:
+        """Return a step from its operands and the fields of its memory, by their names.
+
+        "d", "a", "b", "c", "e" of a product, "fragment" or "registers" of what is loaded or stored,
+        "source" and "destination" of what is moved between registers.
+        """
+        names = [field for field, *_ in operands_of(form)]
+        missing = [name for name in names if name not in given]
+        check(not missing, f"{form.mnemonic} lacks its operand {', '.join(missing)}")
+        operands = tuple(given.pop(name) for name in names)
+        kind = memory_of(form)
+        own = [field.name for field in fields(kind) if field.name in given] if kind else []
+        memory = kind(**{name: given.pop(name) for name in own}) if kind else None
+        return Op(form=form, operands=operands, memory=memory, **given)
+
+    def __post_init__(self) -> None:
+        allowed, mnemonic = COUNTS if is_repeated(self.form) else (1,), self.form.mnemonic
+        known = ", ".join(map(str, allowed))
+        check(self.count in allowed, f"{self.count} registers given; there are {known}")
+        for use in self.uses:
+            check_vector(use.name, "fragment" if use.is_fragment else "vector of registers")
+        memory: Memory | None = self.memory
+        if memory is not None:
+            check_range(memory.immediate, *OFFSETS, "immediate part of an address, in bytes,")
+        if isinstance(memory, Lines):
+            # "stride is an optional 32-bit integer operand" (9.7.14.4.3)
+            check_range(memory.stride or 0, 0, (1 << 32) - 1, "stride, in elements,")
+            absent = memory.stride is None and memory.stride_in_register
+            check(not absent, "a default stride stands in no register; give a stride")
+        elif isinstance(memory, Rows):
+            given = memory.addresses
+            text = f"{len(given)} addresses given; {mnemonic} takes one for each of {LANES} lanes"
+            check(len(given) == LANES, text)
+            for address in (min(given), max(given)):
+                check_range(address, *OFFSETS, "address of a row, in bytes,")
+            if memory.computed:
+                made, unknown = run_lanes(memory.code, np.zeros((1, LANES, 0), np.uint32))
+                same = not unknown.any() and tuple(made[0, :, 0].tolist()) == given
+                check(same, "code of lanes computes other addresses of rows than those given")
+        has_selector = "selector" in self.form.operands
+        text = f"{mnemonic} {'lacks its sparsity' if has_selector else 'has no'} selector"
+        check(has_selector == (self.selector is not None), text)
+        # "a 32-bit integer constant with values in the range 0..3" (9.7.14.6.3)
+        check_range(self.selector or 0, 0, 3, "sparsity selector")
+        if self.address is not None:
+            text = f"{mnemonic} loads nothing, so that no destination holds its address"
+            check(self.form.is_load, text)
+            _check_address(self.address, self.uses[0].holds.registers)
+
+    @cached_property
+    def action(self) -> str:
+        if self.form.is_product:
+            return "multiply" if self.form.opaque else "multiply_registers"
+        if self.memory is None:
+            return "move"
+        verb = "load" if self.form.is_load else "store"
+        return verb if self.form.opaque else f"{verb}_rows"
+
+    @property
+    def instruction(self) -> Form:
+        return self.form
+
+    @cached_property
+    def uses(self) -> tuple[Use, ...]:
+        return tuple(
+            Use(field=field, name=name, holds=holds, written=written)
+            for (field, holds, written), name in zip(
+                operands_of(self.form, self.count), self.operands, strict=True
+            )
+        )
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What `of` takes: operands, and the fields of its memory, by their names."""
+        found: dict[str, Any] = {"form": self.form, **self.names}
+        if self.memory is not None:
+            found |= {field.name: getattr(self.memory, field.name) for field in fields(self.memory)}
+        found["address"] = self.address
+        if self.selector is not None:
+            found["selector"] = self.selector
+        return found | {"count": self.count} if is_repeated(self.form) else found
+
+    @cached_property
+    def tile(self) -> Tile:
+        """The matrix of a wmma.load or wmma.store as it lies in memory, from its place on."""
+        assert isinstance(self.memory, Lines)
+        stride = self.memory.stride
+        return Tile(matrix=self.form.matrix(), layout=self.form.layout, stride=stride)
+
+    @property
+    def carried(self) -> str | None:
+        return self.names.get("c", self.names.get("source"))
+
+    @cached_property
+    def bytes_read(self) -> tuple[Span, ...]:
+        return self._spans if self.form.is_load else ()
+
+    @cached_property
+    def bytes_written(self) -> tuple[Span, ...]:
+        return self._spans if self.form.is_store else ()
+
+    @property
+    def _spans(self) -> tuple[Span, ...]:
+        form, memory = self.form, self.memory
+        if isinstance(memory, Rows):
+            used = memory.addresses[: form.addresses]
+            return tuple(Span.block(memory.buffer, address, form.row_bytes) for address in used)
+        if not isinstance(memory, Lines):
+            return ()
+        matrix, place = form.matrix(), memory.place
+        length, bits = matrix.default_stride(form.layout), matrix.type.bits
+        pitch = (length if memory.stride is None else memory.stride) * bits // 8
+        runs = matrix.leading_instances(form.layout)
+        return (Span(place.buffer, place.offset, length * bits // 8, pitch, runs),)
+
+    def changed(self, **changes: Any) -> Self:
+        """Return the step with other fields, operands or fields of its memory, by their names."""
+        own = {name: changes.pop(name) for name in self.names if name in changes}
+        if own:
+            changes["operands"] = tuple((self.names | own).values())
+        if "addresses" in changes:
+            changes.setdefault("computed", ())
+        memory: Any = self.memory
+        names = [] if memory is None else [field.name for field in fields(memory)]
+        others = {name: changes.pop(name) for name in names if name in changes}
+        if others:
+            changes["memory"] = replace(memory, **others)
+        return super().changed(**changes)
+
+    def __str__(self) -> str:
+        form, memory, named = self.form, self.memory, self.operands[0]
+        if form.is_product:
+            text = "{d} = {a} x {b} + {c}".format(**self.names)
+            if self.selector is not None:
+                text += f", a placed by {self.names['e']}, selector {self.selector}"
+        elif isinstance(memory, Lines):
+            matrix, stride = form.matrix(), "default" if memory.stride is None else memory.stride
+            text = f"load {named} =" if form.is_load else f"store {named} to"
+            text += f" {matrix.operand.upper()} {matrix.rows}x{matrix.columns} {matrix.type.name} "
+            text += f"{form.layout}-major at {memory.place}, stride {stride}"
+        elif isinstance(memory, Rows):
+            verb, where = ("load", "from") if form.is_load else ("store", "to")
+            text = f"{verb} rows {named} {where} {memory.buffer}"
+        else:
+            text = "{destination} = {source}, every register transposed".format(**self.names)
+        return text + _address_text(self.address)
+
+
+def memory_of(form: Form) -> type[Memory] | None:
+    """Return how an instruction accesses memory; None if it does not."""
+    if "p" not in form.operands:
+        return None
+    return Lines if form.opaque else Rows
+
+
+def is_repeated(form: Form) -> bool:
+    """Whether a step does an instruction for each register of its operands."""
+    return not form.vectors
+
+
+@cache
+def operands_of(form: Form, count: int = 1) -> tuple[tuple[str, Held, bool], ...]:
+    """Return name, contents and whether it is written of each vector, in the order of a step."""
+    held: Held = Registers(registers=count)
+    if is_repeated(form):
+        return ("source", held, False), ("destination", held, True)
+    layouts = {"r": "layout", "a": "alayout", "b": "blayout"}
+    found: list[tuple[str, Held, bool]] = []
+    for operand, vector in form.vectors.items():
+        if isinstance(vector, Matrix):
+            layout = form.texts[layouts[operand]] if operand in layouts else None
+            held, name = Fragment.of(vector, None if form.is_store else layout), "fragment"
+        else:
+            held, name = Registers.of(vector), "registers"
+        if form.is_product:
+            found.append((operand, held, operand == "d"))
+        else:
+            found.append((name, held, form.is_load))
+    return tuple(found)
+
+
+AnyOp = Op[Memory | None]
+MatrixAccess = Op[Lines]
+"""A wmma.load or wmma.store."""
+RowAccess = Op[Rows]
+"""An ldmatrix or its reverse."""
+Product = Op[None]
+"""A multiplication of matrices."""
+
+
+def product_of(form: Form) -> Product:
+    """Return a multiplication whose operands are called as on the page, with selector 0."""
+    constants = {name: 0 for name in form.operands if name == "selector"}
+    return Op.of(form, **{name: name for name in form.vectors}, **constants)
+
+
+def _does(*actions: str) -> Any:
+    return lambda step: isinstance(step, Op) and step.action in actions
+
+
+_ROWS, _PRODUCTS = ("load_rows", "store_rows"), ("multiply", "multiply_registers")
+is_instruction: Callable[[object], TypeGuard[AnyOp]] = _does(
+    "load", "store", *_ROWS, *_PRODUCTS, "move"
+)
+accesses_matrix: Callable[[object], TypeGuard[MatrixAccess]] = _does("load", "store")
+loads_fragment: Callable[[object], TypeGuard[MatrixAccess]] = _does("load")
+stores_fragment: Callable[[object], TypeGuard[MatrixAccess]] = _does("store")
+accesses_rows: Callable[[object], TypeGuard[RowAccess]] = _does(*_ROWS)
+loads_rows: Callable[[object], TypeGuard[RowAccess]] = _does("load_rows")
+stores_rows: Callable[[object], TypeGuard[RowAccess]] = _does("store_rows")
+multiplies: Callable[[object], TypeGuard[Product]] = _does(*_PRODUCTS)
+multiplies_fragments: Callable[[object], TypeGuard[Product]] = _does("multiply")
+multiplies_registers: Callable[[object], TypeGuard[Product]] = _does("multiply_registers")
+is_producer: Callable[[object], TypeGuard[AnyOp]] = _does(*_PRODUCTS, "load_rows")
+"""Whether a step makes values that others only move: it multiplies, or loads rows."""
+is_main: Callable[[object], TypeGuard[AnyOp]] = _does(*_PRODUCTS, *_ROWS, "move")
+"""Whether a program can be about a step: loads and stores of wmma only serve others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +344,10 @@ class PlainAccess(StepBase):
     """Which register holds the address before a load; None: another one."""
 
     def __post_init__(self) -> None:
-        _check_registers(self.registers, self.count, self.bits)
+        check_registers(self.registers, self.count, self.bits)
         check_range(self.lanes, LANES if self.loads else 1, LANES, "lanes that access registers")
         check(self.loads or self.address is None, "a store overwrites no register of its address")
-        check_address(self.address, self.count)
+        _check_address(self.address, self.count)
 
     @property
     def size(self) -> int:
@@ -76,196 +370,21 @@ class PlainAccess(StepBase):
 
     @cached_property
     def bytes_read(self) -> tuple[Span, ...]:
-        return self._spans if self.loads else ()
+        return (Span.block(self.place.buffer, self.place.offset, self.size),) if self.loads else ()
 
     @cached_property
     def bytes_written(self) -> tuple[Span, ...]:
-        return () if self.loads else self._spans
-
-    @property
-    def _spans(self) -> tuple[Span, ...]:
-        return (Span.block(self.place.buffer, self.place.offset, self.size),)
+        return () if self.loads else (Span.block(self.place.buffer, self.place.offset, self.size),)
 
     def __str__(self) -> str:
         if self.loads:
-            return f"load registers {self.registers} from {self.place}{address_text(self.address)}"
+            return f"load registers {self.registers} from {self.place}{_address_text(self.address)}"
         who = "" if self.lanes == LANES else f" of lanes below {self.lanes}"
         return f"store registers {self.registers}{who} to {self.place}"
 
 
 plain_load = partial(PlainAccess, loads=True)
 plain_store = partial(PlainAccess, loads=False)
-
-
-class ScalarRow(NamedTuple):
-    """An instruction that each lane executes for every register of its destination."""
-
-    opcode: str
-    """With places for the size of a register in bits, or for a type."""
-    sources: int
-    """Registers of the source for one of the destination; 0: it has a constant."""
-    fields: tuple[str, ...]
-    text: str
-    """The step in a line, with places for its fields."""
-    types: tuple[str, ...] = ("",)
-
-
-SCALARS: Mapping[str, ScalarRow] = {
-    # The only registers of which several can be a fragment of wmma in any order, or one of them all
-    # of it, are those that hold the same number in every lane: zeros for accumulators, for one.
-    "set_registers": ScalarRow(
-        "mov.b{bits}", 0, ("destination", "count", "constant", "bits"),
-        "set registers {destination} to {constant:#x}",
-    ),
-    "move_registers": ScalarRow(
-        "mov.b{bits}", 1, ("source", "destination", "count", "bits"), "{destination} = {source}",
-    ),
-    # How attention kernels turn a D into the next A (9.7.9.23; sm_80 and PTX 7.0 on): register 2 i
-    # goes to the low half of register i.
-    "pack_registers": ScalarRow(
-        "cvt.rn.{type}x2.f32", 2, ("type", "source", "destination", "count"),
-        "{destination} = pairs of {source} as {type}", ("f16", "bf16"),
-    ),
-}  # fmt: skip
-"""Scalar instructions, by the action of their step."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scalar(StepBase):
-    """A scalar instruction on registers of every lane, all of them read before one is written."""
-
-    operation: str
-    """A key of SCALARS."""
-    source: str = ""
-    destination: str
-    count: int
-    """Registers of the source in each lane, or of the destination: 1, 2, 4 or 8."""
-    bits: int = 32
-    """Size of one register: 32, or 64 for f64."""
-    type: str = ""
-    """What the halves of packed registers are: "f16" or "bf16"."""
-    constant: int = 0
-    """What each register gets that is set: its bits, as an unsigned number."""
-
-    def __post_init__(self) -> None:
-        known = ", ".join(SCALARS)
-        check(self.operation in SCALARS, f"there is no {self.operation!r}; there are {known}")
-        for one in fields(self):
-            own = one.name in ("operation", *self.row.fields)
-            check(
-                own or getattr(self, one.name) == one.default,
-                f"{self.operation} has no {one.name}; leave it out",
-            )
-        types, sources = self.row.types, self.row.sources
-        for name in (self.source, self.destination) if sources else (self.destination,):
-            _check_registers(name, self.count, self.bits)
-        if sources > 1:
-            check(self.count > 1, "1 register given; pairs are packed, so give 2, 4 or 8")
-            check(
-                self.type in types,
-                f"registers are packed as {' or '.join(types)}, not as {self.type!r}",
-            )
-        check_range(self.constant, 0, (1 << self.bits) - 1, "constant of registers")
-
-    @property
-    def action(self) -> str:
-        return self.operation
-
-    @property
-    def row(self) -> ScalarRow:
-        """What there is to know of the instruction."""
-        return SCALARS[self.operation]
-
-    @property
-    def opcode(self) -> str:
-        """Text of the instruction without its operands."""
-        return self.row.opcode.format(bits=self.bits, type=self.type)
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.row.fields}
-
-    @property
-    def sets(self) -> int | None:
-        return None if self.row.sources else self.constant
-
-    @property
-    def copies(self) -> bool:
-        return self.row.sources == 1
-
-    @cached_property
-    def uses(self) -> tuple[Use, ...]:
-        sources = self.row.sources
-        made = Registers(registers=self.count // max(1, sources), bits=self.bits)
-        written = Use(field="destination", name=self.destination, holds=made, written=True)
-        if not sources:
-            return (written,)
-        holds = Registers(registers=self.count, bits=self.bits)
-        return Use(field="source", name=self.source, holds=holds), written
-
-    @property
-    def carried(self) -> str | None:
-        return self.source or None
-
-    def __str__(self) -> str:
-        return self.row.text.format(**self.fields)
-
-
-set_registers = partial(Scalar, operation="set_registers")
-move_registers = partial(Scalar, operation="move_registers")
-pack_registers = partial(Scalar, operation="pack_registers")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Elementwise(StepBase):
-    """The same operation on every register of a fragment ("Manipulating fragment contents")."""
-
-    action: ClassVar[str] = "elementwise"
-
-    operation: Operation
-    matrix: Matrix
-    """Accumulators are operand "c" (or "d", which is the same)."""
-    source: str
-    destination: str
-    constant: int = 0
-    """Raw pattern of one element, of which every one of a register gets it; 0 for none."""
-
-    def __post_init__(self) -> None:
-        check_vector(self.source, "fragment")
-        check_vector(self.destination, "fragment")
-        type_ = self.matrix.type
-        check(
-            self.operation.accepts(type_),
-            f"{self.operation} is not an element-wise operation on {type_.name}; allowed are "
-            + ", ".join(f"{name}" for name in operations(type_)),
-        )
-        high = (1 << type_.bits) - 1 if self.operation.takes_constant else 0
-        check_range(self.constant, 0, high, f"constant of {self.operation} on {type_.name}")
-
-    @property
-    def changes(self) -> Operation:
-        return self.operation
-
-    @property
-    def copies(self) -> bool:
-        return self.operation is Operation.COPY
-
-    @cached_property
-    def uses(self) -> tuple[Use, ...]:
-        # A multiplicand's layout stays what it is.
-        holds = Fragment.of(self.matrix, None)
-        return (
-            Use(field="source", name=self.source, holds=holds),
-            Use(field="destination", name=self.destination, holds=holds, written=True),
-        )
-
-    @property
-    def carried(self) -> str:
-        return self.source
-
-    def __str__(self) -> str:
-        constant = f" {self.constant:#x}" if self.operation.takes_constant else ""
-        return f"{self.destination} = {self.operation}{constant} of {self.source}, every element"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,29 +427,36 @@ class Barrier(StepBase):
         return "barrier"
 
 
-def _word_bytes(value: Uniform) -> tuple[Span, ...]:
-    if not isinstance(value, Word):
-        return ()
-    return (Span.block(value.place.buffer, value.place.offset, WORD_BYTES),)
-
-
 def _nesting(steps: tuple[Step, ...]) -> int:
     """Branches and loops around the innermost of some steps."""
     inside = (1 + _nesting(block) for step in steps for block in step.blocks.values())
     return max(inside, default=0)
 
 
-def _check_nesting(steps: tuple[Step, ...]) -> None:
-    # Checked as each step is made, so that no step is ever nested deeper.
-    nesting = 1 + _nesting(steps)
-    check(
-        nesting <= MAX_NESTING,
-        f"branches and loops are nested {nesting} deep; at most {MAX_NESTING} are possible",
-    )
+class _Nested(StepBase):
+    """A step that a word of the image, or a constant, steers, with steps inside."""
+
+    def _check(self, high: int) -> None:
+        # Checked as each step is made, so that no step is ever nested deeper.
+        nesting = max(1 + _nesting(steps) for steps in self.blocks.values())
+        text = f"branches and loops are nested {nesting} deep; at most {MAX_NESTING} are possible"
+        check(nesting <= MAX_NESTING, text)
+        value = self.uniform
+        if isinstance(value, Word):
+            check_range(value.mask, 0, high, f"mask of a word that steers a {self.action}")
+        else:
+            check_range(value or 0, 0, high, f"what steers a {self.action}")
+
+    @cached_property
+    def bytes_read(self) -> tuple[Span, ...]:
+        value = self.uniform
+        if not isinstance(value, Word):
+            return ()
+        return (Span.block(value.place.buffer, value.place.offset, WORD_BYTES),)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Branch(StepBase):
+class Branch(_Nested):
     """A warp-uniform branch."""
 
     action: ClassVar[str] = "branch"
@@ -341,17 +467,11 @@ class Branch(StepBase):
     otherwise: tuple[Step, ...] = ()
 
     def __post_init__(self) -> None:
-        _check_nesting((*self.then, *self.otherwise))
-        if not isinstance(self.condition, Word):
-            check_range(self.condition, 0, (1 << 32) - 1, "condition of a branch")
+        self._check((1 << 32) - 1)
 
     @property
     def uniform(self) -> Uniform:
         return self.condition
-
-    @cached_property
-    def bytes_read(self) -> tuple[Span, ...]:
-        return _word_bytes(self.condition)
 
     @property
     def blocks(self) -> Mapping[str, tuple[Step, ...]]:
@@ -362,7 +482,7 @@ class Branch(StepBase):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loop(StepBase):
+class Loop(_Nested):
     """A warp-uniform loop; the count is read once, before the first iteration."""
 
     action: ClassVar[str] = "loop"
@@ -371,11 +491,7 @@ class Loop(StepBase):
     body: tuple[Step, ...]
 
     def __post_init__(self) -> None:
-        _check_nesting(self.body)
-        if isinstance(self.count, Word):
-            check_range(self.count.mask, 0, MAX_ITERATIONS, "mask of a loop's count")
-        else:
-            check_range(self.count, 0, MAX_ITERATIONS, "count of a loop")
+        self._check(MAX_ITERATIONS)
 
     @property
     def uniform(self) -> Uniform:
@@ -384,10 +500,6 @@ class Loop(StepBase):
     @property
     def turns(self) -> int:
         return max(1, self.count.mask if isinstance(self.count, Word) else self.count)
-
-    @cached_property
-    def bytes_read(self) -> tuple[Span, ...]:
-        return _word_bytes(self.count)
 
     @property
     def blocks(self) -> Mapping[str, tuple[Step, ...]]:
@@ -411,18 +523,6 @@ is_lane_code: Callable[[object], TypeGuard[LaneCode]] = _is(LaneCode)
 def is_plain_load(step: Step) -> bool:
     """Whether a step loads an operand as it lies there: a fragment, or each lane's registers."""
     return step.writes is not None and bool(step.bytes_read) and not accesses_rows(step)
-
-
-def copied(use: Use, source: str, destination: str) -> Elementwise | Scalar:
-    """Return the step that copies what an operand holds from registers to others."""
-    holds = use.holds
-    if isinstance(holds, Fragment):
-        return Elementwise(
-            operation=Operation.COPY, matrix=holds.matrix, source=source, destination=destination
-        )
-    return move_registers(
-        source=source, destination=destination, count=holds.registers, bits=holds.bits
-    )
 
 
 Straight = AnyOp | PlainAccess | Elementwise | Scalar | LaneCode | Copy | Barrier

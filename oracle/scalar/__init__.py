@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 
-from oracle.scalar import bits, comparisons, conversions, floats, integers, warp
+from oracle.scalar import bits, conversions, floats, integers
 from oracle.scalar.row import CLASSES, Immediate, ScalarInstruction
 
-SCALARS: Mapping[str, ScalarInstruction] = {
-    row.opcode: row
-    for chapter in (integers, bits, floats, conversions, comparisons, warp)
-    for row in chapter.ROWS
-}
+_ROWS = (
+    *integers.ROWS, *bits.ROWS, *floats.ROWS, *conversions.ROWS, *floats.COMPARISONS, *bits.OF_WARPS
+)  # fmt: skip
+SCALARS: Mapping[str, ScalarInstruction] = {row.opcode: row for row in _ROWS}
 """Every scalar instruction that PTX defines to the bit, by its opcode."""
 
 __all__ = ["CLASSES", "SCALARS", "Immediate", "ScalarInstruction"]

@@ -1,15 +1,25 @@
-"""Logic and shifts (9.7.8), bit fields and counts (9.7.1), moves and permutations (9.7.9)."""
+"""Bits (9.7.1, 9.7.8), moves and permutations (9.7.9), and lanes that read each other (9.7.13)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from oracle.scalar.integers import INTEGERS, WORDS, Integer, anything, patterns
-from oracle.scalar.row import CLASSES, Bits, Function, Immediate, ScalarInstruction, row, single
+from oracle.scalar.integers import INTEGERS, S32, U32, WORDS, Integer, anything, patterns
+from oracle.scalar.row import (
+    CLASSES,
+    Bits,
+    Function,
+    Immediate,
+    ScalarInstruction,
+    Since,
+    row,
+)
 
 _BYTE = Immediate(0, 255)
 """Positions and lengths of bit fields: "restricted to the 8-bit value range 0..255"."""
@@ -183,16 +193,18 @@ def _logic() -> Iterator[ScalarInstruction]:
             constants = {} if register == "pred" else anything(2, register)
             yield row(
                 f"{name}.{register}", f"9.7.8.{at}", register, f"{register} {register}",
-                single(function), immediates=constants,
+                function, immediates=constants,
             )  # fmt: skip
     for register in ("pred", "b16", "b32", "b64"):
-        yield row(f"not.{register}", "9.7.8.4", register, register, single(np.invert))
+        yield row(f"not.{register}", "9.7.8.4", register, register, partial(np.invert))
         if register != "pred":
-            is_zero = single(lambda a: (a == 0).astype(a.dtype))
-            yield row(f"cnot.{register}", "9.7.8.5", register, register, is_zero)
+            yield row(
+                f"cnot.{register}", "9.7.8.5", register, register,
+                lambda a: (a == 0).astype(a.dtype),
+            )  # fmt: skip
     table = {3: Immediate(0, 255, True)}
     yield row(
-        "lop3.b32", "9.7.8.6", "b32", "b32 b32 b32 b32", single(_looked_up), ((4, 3), 50),
+        "lop3.b32", "9.7.8.6", "b32", "b32 b32 b32 b32", _looked_up, ((4, 3), 50),
         immediates=anything(3) | table,
     )  # fmt: skip
     for name, combine in (("or", np.logical_or), ("and", np.logical_and)):
@@ -208,14 +220,14 @@ def _shifts() -> Iterator[ScalarInstruction]:
     ):
         yield row(
             f"shf.{direction}.{mode}.b32", "9.7.8.7", "b32", "b32 b32 b32",
-            single(_funnel, left, clamp), ((3, 1), 32),
+            partial(_funnel, left, clamp), ((3, 1), 32),
             immediates=anything(2) | {2: Immediate(0, 40)},
         )  # fmt: skip
     for bits in _SIZES:
         r, by = f"b{bits}", {1: Immediate(0, bits + 8)}
-        yield row(f"shl.{r}", "9.7.8.8", r, f"{r} b32", single(shifted_left), immediates=by)
+        yield row(f"shl.{r}", "9.7.8.8", r, f"{r} b32", shifted_left, immediates=by)
         for letter in "bus":
-            evaluate = single(shifted_right, Integer(bits, letter == "s"))
+            evaluate = partial(shifted_right, Integer(bits, letter == "s"))
             yield row(f"shr.{letter}{bits}", "9.7.8.9", r, f"{r} b32", evaluate, immediates=by)
 
 
@@ -225,19 +237,21 @@ def _fields() -> Iterator[ScalarInstruction]:
             continue
         r = t.register
         yield row(
-            f"bfe.{t.name}", "9.7.1.19", r, f"{r} b32 b32", single(_field, t), _SM_20,
+            f"bfe.{t.name}", "9.7.1.19", r, f"{r} b32 b32", partial(_field, t), _SM_20,
             immediates={1: _BYTE, 2: _BYTE},
         )  # fmt: skip
         for amount, name in enumerate(("bfind", "bfind.shiftamt")):
-            evaluate = single(_first, t, bool(amount))
+            evaluate = partial(_first, t, bool(amount))
             yield row(f"{name}.{t.name}", "9.7.1.16", "b32", r, evaluate, _SM_20)
     for r in ("b32", "b64"):
         for name, part, function in (("popc", 14, _ones), ("clz", 15, _leading_zeros)):
-            count = single(lambda function, a: patterns(function(a), 32), function)
-            yield row(f"{name}.{r}", f"9.7.1.{part}", "b32", r, count, _SM_20)
-        yield row(f"brev.{r}", "9.7.1.18", r, r, single(_reversed), _SM_20)
+            yield row(
+                f"{name}.{r}", f"9.7.1.{part}", "b32", r,
+                lambda a, function=function: patterns(function(a), 32), _SM_20,
+            )  # fmt: skip
+        yield row(f"brev.{r}", "9.7.1.18", r, r, _reversed, _SM_20)
         yield row(
-            f"bfi.{r}", "9.7.1.20", r, f"{r} {r} b32 b32", single(_inserted), _SM_20,
+            f"bfi.{r}", "9.7.1.20", r, f"{r} {r} b32 b32", _inserted, _SM_20,
             immediates={2: _BYTE, 3: _BYTE},
         )  # fmt: skip
     newer, length = ((7, 6), 70), Immediate(0, 40)
@@ -245,16 +259,16 @@ def _fields() -> Iterator[ScalarInstruction]:
         for t in WORDS:
             yield row(
                 f"szext.{mode}.{t.name}", "9.7.1.21", "b32", "b32 b32",
-                single(_extended, t, clamp), newer, immediates={1: length},
+                partial(_extended, t, clamp), newer, immediates={1: length},
             )  # fmt: skip
         yield row(
-            f"bmsk.{mode}.b32", "9.7.1.22", "b32", "b32 b32", single(_mask, clamp), newer,
+            f"bmsk.{mode}.b32", "9.7.1.22", "b32", "b32 b32", partial(_mask, clamp), newer,
             immediates={0: length, 1: length},
         )  # fmt: skip
     # A base above 31 is undefined. The offset is .s32, and its magnitude is counted down; what that
     # of the least number is, the page leaves open, as that of abs (9.7.1.10) does.
     yield row(
-        "fns.b32", "9.7.1.17", "b32", "b32 b32 b32", single(_nth), ((6, 0), 30),
+        "fns.b32", "9.7.1.17", "b32", "b32 b32 b32", _nth, ((6, 0), 30),
         immediates={1: Immediate(0, 31, True)},
         defined=lambda mask, base, offset: offset != 0x8000_0000,
     )  # fmt: skip
@@ -266,7 +280,7 @@ def _permutations() -> Iterator[ScalarInstruction]:
         modes[f".{mode}"] = partial(_permuted_by_code, np.array(codes, np.uint32)), 3
     for name, (function, most) in modes.items():
         yield row(
-            f"prmt.b32{name}", "9.7.9.7", "b32", "b32 b32 b32", single(function), _SM_20,
+            f"prmt.b32{name}", "9.7.9.7", "b32", "b32 b32 b32", function, _SM_20,
             immediates=anything(2) | {2: Immediate(0, most)},
         )  # fmt: skip
 
@@ -289,12 +303,119 @@ def _unpacked(kind: type[np.generic], a: Bits) -> tuple[Bits, ...]:
 def _moves() -> Iterator[ScalarInstruction]:
     for r in CLASSES:
         constants = {} if r == "pred" else anything(1, r)
-        yield row(f"mov.{r}", "9.7.9.3", r, r, single(lambda a: a), immediates=constants)
+        yield row(f"mov.{r}", "9.7.9.3", r, r, lambda a: a, immediates=constants)
     for wide, narrow, count in (("b32", "b16", 2), ("b64", "b32", 2), ("b64", "b16", 4)):
         parts, more = " ".join([narrow] * count), count if count > 2 else ""
-        packs, unpacks = single(_packed, CLASSES[wide]), partial(_unpacked, CLASSES[narrow])
+        packs, unpacks = partial(_packed, CLASSES[wide]), partial(_unpacked, CLASSES[narrow])
         yield row(f"mov.{wide}.pack{more}", "9.7.9.4", wide, parts, packs)
         yield row(f"mov.{wide}.unpack{more}", "9.7.9.4", parts, wide, unpacks)
 
 
+_LANES = np.arange(32, dtype=np.uint32)
+_ALL = 0xFFFF_FFFF
+"""Membermask of a whole warp."""
+_SM_30 = ((6, 0), 30)
+
+
+def _source_lane(mode: str, b: Bits, clamp: Bits) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Return from which lane each lane reads, and whether that lane is in range."""
+    offset, bound, segment = b & 31, clamp & 31, clamp >> 8 & 31
+    lane = _LANES.astype(np.int64)
+    least = lane & segment
+    most = least | bound & ~segment
+    offset = offset.astype(np.int64)
+    at = {
+        "up": lane - offset,
+        "down": lane + offset,
+        "bfly": lane ^ offset,
+        "idx": least | offset & ~segment.astype(np.int64),
+    }[mode]
+    inside = at >= most if mode == "up" else at <= most
+    return np.where(inside, at, lane), inside
+
+
+def _shuffled(mode: str, a: Bits, b: Bits, clamp: Bits, _: Bits) -> tuple[Bits, ...]:
+    at, inside = _source_lane(mode, b, clamp)
+    return np.take_along_axis(a, at, axis=-1), inside
+
+
+def _spread(result: Bits, like: Bits) -> Bits:
+    """Give every lane the result of its warp, (..., 1)."""
+    return np.broadcast_to(result, like.shape).copy()
+
+
+def _reduced(function: np.ufunc, a: Bits) -> Bits:
+    return np.asarray(function.reduce(a, axis=-1, keepdims=True, dtype=a.dtype))
+
+
+_VOTES: dict[str, Function] = {
+    "all.pred": lambda a: _reduced(np.logical_and, a),
+    "any.pred": lambda a: _reduced(np.logical_or, a),
+    "uni.pred": lambda a: _reduced(np.logical_and, a) | ~_reduced(np.logical_or, a),
+    "ballot.b32": lambda a: _reduced(np.bitwise_or, a.astype(np.uint32) << _LANES),
+}
+_REDUCTIONS: dict[str, np.ufunc] = {
+    "add": np.add, "min": np.minimum, "max": np.maximum,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}  # fmt: skip
+
+
+def _voted(function: Function, a: Bits, _: Bits) -> Bits:
+    return _spread(function(a), a)
+
+
+def _equal(a: Bits, _: Bits) -> Bits:
+    same = (a[..., :, None] == a[..., None, :]).astype(np.uint32)
+    return _reduced(np.bitwise_or, same << _LANES)[..., 0]
+
+
+def _all_equal(a: Bits, _: Bits) -> tuple[Bits, ...]:
+    same = _spread(_reduced(np.logical_and, a == a[..., :1]), a)
+    return np.where(same, np.uint32(_ALL), np.uint32(0)), same
+
+
+def _row(
+    opcode: str, section: str, destinations: str, sources: str,
+    evaluate: Callable[..., Any], since: Since,
+    immediates: dict[int, Immediate] | None = None,
+) -> ScalarInstruction:  # fmt: skip
+    members = {len(sources.split()): Immediate(_ALL, _ALL, True)}
+    return row(
+        opcode, section, destinations, f"{sources} b32", evaluate, since,
+        immediates=(immediates or {}) | members, warp=True,
+    )  # fmt: skip
+
+
+def _shuffles() -> Iterator[ScalarInstruction]:
+    # Five bits of each part of c count; the mask of segments stands in bits 8 to 12.
+    constants = {1: Immediate(0, 31), 2: Immediate(0, 0x1F1F)}
+    for mode in ("up", "down", "bfly", "idx"):
+        evaluate, opcode = partial(_shuffled, mode), f"shfl.sync.{mode}.b32"
+        yield _row(opcode, "9.7.9.6", "b32 pred", "b32 b32 b32", evaluate, _SM_30, constants)
+
+
+def _votes() -> Iterator[ScalarInstruction]:
+    for mode, function in _VOTES.items():
+        destination = mode.partition(".")[2]
+        evaluate = partial(_voted, function)
+        yield _row(f"vote.sync.{mode}", "9.7.13.9", destination, "pred", evaluate, _SM_30)
+    for register in ("b32", "b64"):
+        any_, all_ = f"match.any.sync.{register}", f"match.all.sync.{register}"
+        yield _row(any_, "9.7.13.10", "b32", register, _equal, ((6, 0), 70))
+        yield _row(all_, "9.7.13.10", "b32 pred", register, _all_equal, ((6, 0), 70))
+
+
+def _reductions() -> Iterator[ScalarInstruction]:
+    numbers = product(("add", "min", "max"), ("u32", "s32"))
+    for name, type_ in (*numbers, ("and", "b32"), ("or", "b32"), ("xor", "b32")):
+        evaluate = partial(_reduced_numbers, _REDUCTIONS[name], S32 if type_ == "s32" else U32)
+        opcode = f"redux.sync.{name}.{type_}"
+        yield _row(opcode, "9.7.13.12", "b32", "b32", evaluate, ((7, 0), 80))
+
+
+def _reduced_numbers(function: np.ufunc, t: Integer, a: Bits, _: Bits) -> Bits:
+    return _spread(patterns(_reduced(function, t.of(a)), 32), a)
+
+
 ROWS = (*_moves(), *_logic(), *_shifts(), *_fields(), *_permutations())
+OF_WARPS = (*_shuffles(), *_votes(), *_reductions())

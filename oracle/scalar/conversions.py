@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import flushed, integral
-from oracle.arithmetic.fma import odd_sum, rounded_sum, two_sum
-from oracle.isa.formats import FORMATS, Format
+from oracle.arithmetic.conversions import flushed, integral, odd_sum, rounded_sum, two_sum
+from oracle.isa.forms import FORMATS, Format
 from oracle.scalar.floats import (
     CLAMPS,
     NANS,
@@ -35,7 +34,6 @@ from oracle.scalar.row import (
     Since,
     in_pieces,
     row,
-    single,
 )
 
 Floats = NDArray[np.float64]
@@ -127,7 +125,7 @@ def _row(
     opcode: str, destination: int, sources: tuple[int, ...], function: Function,
     since: Since = FIRST, *, section: str = "9.7.9.21", **more: Any,
 ) -> ScalarInstruction:  # fmt: skip
-    given, evaluate = " ".join(f"b{bits}" for bits in sources), single(in_pieces(function))
+    given, evaluate = " ".join(f"b{bits}" for bits in sources), partial(in_pieces(function))
     return row(opcode, section, f"b{destination}", given, evaluate, since, **more)
 
 

@@ -22,7 +22,6 @@ from oracle.scalar.row import (
     Since,
     pieces,
     row,
-    single,
 )
 
 Bools = NDArray[np.bool_]
@@ -73,9 +72,8 @@ def patterns(numbers: Bits, bits: int) -> Bits:
 
 
 INTEGERS = tuple(Integer(bits, signed) for signed in (False, True) for bits in (16, 32, 64))
-SIGNED = tuple(one for one in INTEGERS if one.signed)
-U32, S32 = Integer(32, False), Integer(32, True)
-WORDS = (U32, S32)
+U32, S32 = WORDS = (Integer(32, False), Integer(32, True))
+_SIGNED = INTEGERS[3:]
 
 
 def anything(count: int, register: str = "b32") -> dict[int, Immediate]:
@@ -83,15 +81,8 @@ def anything(count: int, register: str = "b32") -> dict[int, Immediate]:
     return {at: Immediate(0, (1 << int(register[1:])) - 1) for at in range(count)}
 
 
-_SIMPLE: dict[str, Function] = {
-    "add": lambda t, a, b: a + b,
-    "sub": lambda t, a, b: a - b,
-    "mul.lo": lambda t, a, b: a * b,
-    "neg": lambda t, a: ~a + a.dtype.type(1),
-    "min": lambda t, a, b: patterns(np.minimum(t.of(a), t.of(b)), t.bits),
-    "max": lambda t, a, b: patterns(np.maximum(t.of(a), t.of(b)), t.bits),
-    "rem": lambda t, a, b: a % np.where(b == 0, b.dtype.type(1), b),
-}
+def _wide_product(t: Integer, a: Bits, b: Bits) -> Bits:
+    return patterns((t.wide(a) * t.wide(b)).view(np.uint64), 2 * t.bits)
 
 
 def _high_product(t: Integer, a: Bits, b: Bits) -> Bits:
@@ -109,24 +100,8 @@ def _high_product(t: Integer, a: Bits, b: Bits) -> Bits:
     return high
 
 
-def _wide_product(t: Integer, a: Bits, b: Bits) -> Bits:
-    return patterns((t.wide(a) * t.wide(b)).view(np.uint64), 2 * t.bits)
-
-
-def _relu(t: Integer, function: Function, a: Bits, b: Bits) -> Bits:
-    return patterns(np.maximum(t.of(function(t, a, b)), 0), t.bits)
-
-
-def _distance(t: Integer, a: Bits, b: Bits, c: Bits) -> Bits:
-    return c + np.where(t.of(a) < t.of(b), b - a, a - b)
-
-
 def _magnitude(t: Integer, a: Bits) -> Bits:
     return np.where(t.of(a) < 0, ~a + a.dtype.type(1), a)
-
-
-def _plus(t: Integer, function: Function, a: Bits, b: Bits, c: Bits) -> Bits:
-    return function(t, a, b) + c
 
 
 def _quotient(t: Integer, a: Bits, b: Bits) -> Bits:
@@ -138,62 +113,65 @@ def _quotient(t: Integer, a: Bits, b: Bits) -> Bits:
     return np.where((t.of(a) < 0) != (t.of(divisor) < 0), ~size + size.dtype.type(1), size)
 
 
-_TABLE: tuple[tuple[str, str, tuple[Integer, ...], int, Function], ...] = (
-    ("add", "9.7.1.1", INTEGERS, 2, _SIMPLE["add"]),
-    ("sub", "9.7.1.2", INTEGERS, 2, _SIMPLE["sub"]),
-    ("mul.lo", "9.7.1.3", INTEGERS, 2, _SIMPLE["mul.lo"]),
-    ("mul.hi", "9.7.1.3", INTEGERS, 2, _high_product),
-    ("sad", "9.7.1.7", INTEGERS, 3, _distance),
-    ("neg", "9.7.1.11", SIGNED, 1, _SIMPLE["neg"]),
-    ("min", "9.7.1.12", INTEGERS, 2, _SIMPLE["min"]),
-    ("max", "9.7.1.13", INTEGERS, 2, _SIMPLE["max"]),
-)
-"""Opcode without its type, section, types, sources, what it computes."""
-_PRODUCTS = {"lo": _SIMPLE["mul.lo"], "hi": _high_product}
+_PLAIN: dict[str, tuple[str, int, Function]] = {
+    "add": ("9.7.1.1", 2, lambda t, a, b: a + b),
+    "sub": ("9.7.1.2", 2, lambda t, a, b: a - b),
+    "mul.lo": ("9.7.1.3", 2, lambda t, a, b: a * b),
+    "mul.hi": ("9.7.1.3", 2, _high_product),
+    "sad": ("9.7.1.7", 3, lambda t, a, b, c: c + np.where(t.of(a) < t.of(b), b - a, a - b)),
+    "neg": ("9.7.1.11", 1, lambda t, a: ~a + a.dtype.type(1)),
+    "min": ("9.7.1.12", 2, lambda t, a, b: patterns(np.minimum(t.of(a), t.of(b)), t.bits)),
+    "max": ("9.7.1.13", 2, lambda t, a, b: patterns(np.maximum(t.of(a), t.of(b)), t.bits)),
+}
+"""Section, sources, and what is computed, of a type."""
+_ADD = _PLAIN["add"][2]
+_PRODUCTS = {"lo": _PLAIN["mul.lo"][2], "hi": _high_product}
+
+
+def _plus(t: Integer, function: Function, a: Bits, b: Bits, c: Bits) -> Bits:
+    return function(t, a, b) + c
 
 
 def _of_one_type(
-    name: str, section: str, t: Integer, sources: int,
-    evaluate: Callable[..., tuple[Bits, ...]], since: Since = FIRST, **more: Any,
+    name: str, section: str, t: Integer, sources: int, function: Function, since: Since = FIRST,
+    **more: Any,
 ) -> ScalarInstruction:  # fmt: skip
     given = " ".join([t.register] * sources)
     more = {"immediates": anything(sources, t.register)} | more
-    return row(f"{name}.{t.name}", section, t.register, given, evaluate, since, **more)
+    return row(f"{name}.{t.name}", section, t.register, given, function, since, **more)
 
 
 def _plain() -> Iterator[ScalarInstruction]:
-    for name, section, types, count, function in _TABLE:
-        for t in types:
-            yield _of_one_type(name, section, t, count, single(function, t))
+    for name, (section, count, function) in _PLAIN.items():
+        for t in _SIGNED if name == "neg" else INTEGERS:
+            yield _of_one_type(name, section, t, count, partial(function, t))
     for t, (mode, function) in product(INTEGERS, _PRODUCTS.items()):
-        yield _of_one_type(f"mad.{mode}", "9.7.1.4", t, 3, single(_plus, t, function))
-    for t in SIGNED:
+        yield _of_one_type(f"mad.{mode}", "9.7.1.4", t, 3, partial(_plus, t, function))
+    for t in _SIGNED:
         # The page leaves open what |MININT| is.
         yield _of_one_type(
-            "abs", "9.7.1.10", t, 1, single(_magnitude, t), immediates={},
+            "abs", "9.7.1.10", t, 1, partial(_magnitude, t), immediates={},
             defined=lambda a, t=t: t.of(a) != t.low,
         )  # fmt: skip
     for t in INTEGERS:
         # Divided by 0, and MININT divided by -1, is left open, and so is the remainder of negative
         # numbers: a divisor has to be a positive constant.
         divisor = {1: Immediate(1, t.high, True)}
-        yield _of_one_type("div", "9.7.1.8", t, 2, single(_quotient, t), immediates=divisor)
+        yield _of_one_type("div", "9.7.1.8", t, 2, partial(_quotient, t), immediates=divisor)
         if not t.signed:
-            remainder = single(_SIMPLE["rem"], t)
-            yield _of_one_type("rem", "9.7.1.9", t, 2, remainder, immediates=divisor)
-
-
-def _widening() -> Iterator[ScalarInstruction]:
+            yield _of_one_type(
+                "rem", "9.7.1.9", t, 2, lambda a, b: a % np.where(b == 0, b.dtype.type(1), b),
+                immediates=divisor,
+            )  # fmt: skip
     for t in (one for one in INTEGERS if one.bits < 64):
         wide, both = f"b{2 * t.bits}", f"{t.register} {t.register}"
         for name, section, function, sources in (
-            ("mul", "9.7.1.3", single(_wide_product, t), both),
-            ("mad", "9.7.1.4", single(_plus, t, _wide_product), f"{both} {wide}"),
+            ("mul", "9.7.1.3", partial(_wide_product, t), both),
+            ("mad", "9.7.1.4", partial(_plus, t, _wide_product), f"{both} {wide}"),
         ):
-            yield row(
-                f"{name}.wide.{t.name}", section, wide, sources, function,
-                immediates=anything(2, t.register),
-            )  # fmt: skip
+            constants = anything(2, t.register)
+            opcode = f"{name}.wide.{t.name}"
+            yield row(opcode, section, wide, sources, function, immediates=constants)
 
 
 def _saturated(sign: int, a: Bits, b: Bits) -> Bits:
@@ -206,30 +184,8 @@ def _product24(mode: str, t: Integer, a: Bits, b: Bits) -> Bits:
     return patterns(a * b >> (16 if mode == "hi" else 0), 32)
 
 
-def _words() -> Iterator[ScalarInstruction]:
-    """Rows of 32-bit types alone."""
-    table = [
-        ("add.sat.s32", "9.7.1.1", 2, single(_saturated, 1)),
-        ("sub.sat.s32", "9.7.1.2", 2, single(_saturated, -1)),
-    ]
-    high = {"mad": (4, _high_product), "mad24": (6, partial(_product24, "hi"))}
-    for name, (part, function) in high.items():
-        evaluate = single(lambda f, a, b, c: _saturated(1, f(S32, a, b), c), function)
-        table.append((f"{name}.hi.sat.s32", f"9.7.1.{part}", 3, evaluate))
-    for t, mode in product(WORDS, ("lo", "hi")):
-        function = partial(_product24, mode)
-        table.append((f"mul24.{mode}.{t.name}", "9.7.1.5", 2, single(function, t)))
-        table.append((f"mad24.{mode}.{t.name}", "9.7.1.6", 3, single(_plus, t, function)))
-    for a_type, b_type in product(WORDS, WORDS):
-        types = f"{a_type.name}.{b_type.name}"
-        table.append((f"dp4a.{types}", "9.7.1.23", 3, single(_dot4, a_type, b_type)))
-        for mode in ("lo", "hi"):
-            evaluate = single(_dot2, a_type, b_type, mode)
-            table.append((f"dp2a.{mode}.{types}", "9.7.1.24", 3, evaluate))
-    for opcode, section, count, evaluate in table:
-        since = ((5, 0), 61) if opcode.startswith("dp") else FIRST
-        sources = " ".join(["b32"] * count)
-        yield row(opcode, section, "b32", sources, evaluate, since, immediates=anything(count))
+def _saturated_sum(function: Function, a: Bits, b: Bits, c: Bits) -> Bits:
+    return _saturated(1, function(S32, a, b), c)
 
 
 def _elements(word: Bits, bits: int, signed: bool) -> NDArray[np.int64]:
@@ -238,31 +194,54 @@ def _elements(word: Bits, bits: int, signed: bool) -> NDArray[np.int64]:
     return elements.reshape(*word.shape, -1).astype(np.int64)
 
 
-def _dot4(a_type: Integer, b_type: Integer, a: Bits, b: Bits, c: Bits) -> Bits:
-    products = _elements(a, 8, a_type.signed) * _elements(b, 8, b_type.signed)
+def _dot(part: slice, a_type: Integer, b_type: Integer, a: Bits, b: Bits, c: Bits) -> Bits:
+    """Add the products of the bytes of a, or of its halves, and some bytes of b."""
+    bits = 8 if part == slice(None) else 16
+    products = _elements(a, bits, a_type.signed) * _elements(b, 8, b_type.signed)[..., part]
     return c + patterns(products.sum(axis=-1), 32)
 
 
-def _dot2(a_type: Integer, b_type: Integer, mode: str, a: Bits, b: Bits, c: Bits) -> Bits:
-    chosen = slice(0, 2) if mode == "lo" else slice(2, 4)
-    products = _elements(a, 16, a_type.signed) * _elements(b, 8, b_type.signed)[..., chosen]
-    return c + patterns(products.sum(axis=-1), 32)
+def _words() -> Iterator[ScalarInstruction]:
+    """Rows of 32-bit types alone."""
+    table: list[tuple[str, str, int, Function]] = [
+        ("add.sat.s32", "9.7.1.1", 2, partial(_saturated, 1)),
+        ("sub.sat.s32", "9.7.1.2", 2, partial(_saturated, -1)),
+        ("mad.hi.sat.s32", "9.7.1.4", 3, partial(_saturated_sum, _high_product)),
+        ("mad24.hi.sat.s32", "9.7.1.6", 3, partial(_saturated_sum, partial(_product24, "hi"))),
+    ]
+    for t, mode in product(WORDS, ("lo", "hi")):
+        low24 = partial(_product24, mode)
+        table.append((f"mul24.{mode}.{t.name}", "9.7.1.5", 2, partial(low24, t)))
+        table.append((f"mad24.{mode}.{t.name}", "9.7.1.6", 3, partial(_plus, t, low24)))
+    dots = {"dp4a": (23, slice(None)), "dp2a.lo": (24, slice(2)), "dp2a.hi": (24, slice(2, 4))}
+    for a_type, b_type in product(WORDS, WORDS):
+        for name, (number, part) in dots.items():
+            opcode = f"{name}.{a_type.name}.{b_type.name}"
+            table.append((opcode, f"9.7.1.{number}", 3, partial(_dot, part, a_type, b_type)))
+    for opcode, section, count, function in table:
+        since = ((5, 0), 61) if opcode.startswith("dp") else FIRST
+        sources = " ".join(["b32"] * count)
+        yield row(opcode, section, "b32", sources, function, since, immediates=anything(count))
+
+
+def _relu(t: Integer, function: Function, a: Bits, b: Bits) -> Bits:
+    return patterns(np.maximum(t.of(function(t, a, b)), 0), t.bits)
 
 
 def _packed() -> Iterator[ScalarInstruction]:
     """Rows of packed halves, which take no constants (ptxas 13.5), and `.relu`."""
-    ordered = {"min": ("9.7.1.12", _SIMPLE["min"]), "max": ("9.7.1.13", _SIMPLE["max"])}
+    ordered = {name: (_PLAIN[name][0], _PLAIN[name][2]) for name in ("min", "max")}
     table = []
     for t in (Integer(16, False), Integer(16, True)):
-        table.append((f"add.{t.name}x2", "9.7.1.1", pieces(_SIMPLE["add"], 16, t)))
+        table.append((f"add.{t.name}x2", "9.7.1.1", pieces(_ADD, 16, t)))
         for name, (section, function) in ordered.items():
             table.append((f"{name}.{t.name}x2", section, pieces(function, 16, t)))
     for name, (section, function) in ordered.items():
         halves = pieces(_relu, 16, Integer(16, True), function)
         table.append((f"{name}.relu.s16x2", section, halves))
-        table.append((f"{name}.relu.s32", section, single(_relu, S32, function)))
-    for opcode, section, evaluate in table:
-        yield row(opcode, section, "b32", "b32 b32", evaluate, ((8, 0), 90))
+        table.append((f"{name}.relu.s32", section, partial(_relu, S32, function)))
+    for opcode, section, function in table:
+        yield row(opcode, section, "b32", "b32 b32", function, ((8, 0), 90))
 
 
 def _sum_with_carry(a: Bits, b: Bits, carry: Bools) -> tuple[Bits, Bools]:
@@ -277,39 +256,33 @@ def _difference_with_borrow(a: Bits, b: Bits, borrow: Bools) -> tuple[Bits, Bool
 
 def _carrying(
     function: Callable[..., tuple[Bits, Bools]], multiply: Function | None, t: Integer,
-    carry_in: bool, carry_out: bool,
-) -> Callable[..., tuple[Bits, ...]]:  # fmt: skip
-    def evaluate(*sources: Bits) -> tuple[Bits, ...]:
-        carry = sources[-1] if carry_in else np.zeros(sources[0].shape, np.bool_)
-        a, b, *rest = sources[: len(sources) - carry_in]
-        if multiply is not None:
-            a, b = multiply(t, a, b), rest[0]
-        return function(a, b, carry)[: 1 + carry_out]
-
-    return evaluate
+    carry_in: bool, carry_out: bool, *sources: Bits,
+) -> Any:  # fmt: skip
+    carry = sources[-1] if carry_in else np.zeros(sources[0].shape, np.bool_)
+    a, b, *rest = sources[: len(sources) - carry_in]
+    if multiply is not None:
+        a, b = multiply(t, a, b), rest[0]
+    made = function(a, b, carry)
+    return made if carry_out else made[0]
 
 
 def _extended() -> Iterator[ScalarInstruction]:
     """Rows that read or write the carry flag. A borrow is 1 (9.7.2.3)."""
     types = tuple(one for one in INTEGERS if one.bits > 16)
-    names = (
-        ("add.cc", False, True), ("addc", True, False), ("addc.cc", True, True),
-        ("sub.cc", False, True), ("subc", True, False), ("subc.cc", True, True),
-    )  # fmt: skip
-    sections = {"add.cc": 1, "addc": 2, "addc.cc": 2, "sub.cc": 3, "subc": 4, "subc.cc": 4}
-    for t, (name, carry_in, carry_out) in product(types, names):
-        function = _sum_with_carry if name.startswith("add") else _difference_with_borrow
+    names = {"add.cc": 1, "addc": 2, "addc.cc": 2, "sub.cc": 3, "subc": 4, "subc.cc": 4}
+    rows: list[tuple[str, int, Integer, int, Any, Function | None]] = []
+    for t, (name, part) in product(types, names.items()):
+        adds = _sum_with_carry if name.startswith("add") else _difference_with_borrow
+        rows.append((name, part, t, 2, adds, None))
+    for t, mode, name in product(types, _PRODUCTS, ("mad.{}.cc", "madc.{}", "madc.{}.cc")):
+        part = 6 if "madc" in name else 5
+        rows.append((name.format(mode), part, t, 3, _sum_with_carry, _PRODUCTS[mode]))
+    for name, part, t, count, adds, multiply in rows:
+        flags = name.split(".")[0].endswith("c"), name.endswith(".cc")
+        first = (4, 3) if t.bits == 64 else (1, 2) if multiply is None else (3, 0)
         yield _of_one_type(
-            name, f"9.7.2.{sections[name]}", t, 2,
-            _carrying(function, None, t, carry_in, carry_out),
-            ((4, 3) if t.bits == 64 else (1, 2), 0), carry_in=carry_in, carry_out=carry_out,
-        )  # fmt: skip
-    forms = ("mad.{}.cc", False, True), ("madc.{}", True, False), ("madc.{}.cc", True, True)
-    for t, mode, (form, carry_in, carry_out) in product(types, _PRODUCTS, forms):
-        yield _of_one_type(
-            form.format(mode), f"9.7.2.{6 if carry_in else 5}", t, 3,
-            _carrying(_sum_with_carry, _PRODUCTS[mode], t, carry_in, carry_out),
-            ((4, 3) if t.bits == 64 else (3, 0), 0), carry_in=carry_in, carry_out=carry_out,
+            name, f"9.7.2.{part}", t, count, partial(_carrying, adds, multiply, t, *flags),
+            (first, 0), carry_in=flags[0], carry_out=flags[1],
         )  # fmt: skip
 
 
@@ -338,42 +311,34 @@ def _merged(
 
 
 def _accumulated(
-    function: Function, bits: int, a_type: Integer, b_type: Integer, a: Bits, b: Bits, c: Bits
+    function: Function, a_type: Integer, b_type: Integer, a: Bits, b: Bits, c: Bits
 ) -> Bits:
+    bits = a_type.bits
     numbers = function(_elements(a, bits, a_type.signed), _elements(b, bits, b_type.signed))
     return c + patterns(numbers.sum(axis=-1), 32)
 
 
 def _video() -> Iterator[ScalarInstruction]:
-    """Rows of two halves (sections 1 and 2 of 9.7.18.2) and four bytes (3 and 4).
-
-    Sums into c are there where the elements cannot be negative: the page leaves open how they are
-    extended. A constant is refused as an operand (ptxas 13.5).
-    """
-    signs = (False, True)
-    table = []
+    """Rows of two halves and four bytes; sums into c where elements cannot be negative."""
+    signs, table = (False, True), list[tuple[str, int, Function]]()
     for elements in (2, 4):
         bits = 32 // elements
         for (name, function), d, a, b in product(_VIDEO.items(), signs, signs, signs):
             types = ".".join(Integer(32, sign).name for sign in (d, a, b))
             sources = Integer(bits, a), Integer(bits, b)
             for sat, t in (("", None), (".sat", Integer(bits, d))):
-                evaluate = pieces(_merged, bits, function, t, *sources)
-                table.append((f"{name}{elements}.{types}{sat}", elements - 1, evaluate))
+                merged = pieces(_merged, bits, function, t, *sources)
+                table.append((f"{name}{elements}.{types}{sat}", elements - 1, merged))
         for (name, function), a, b in product(COMPARED.items(), signs, signs):
             sources = Integer(bits, a), Integer(bits, b)
             opcode = f"vset{elements}.{Integer(32, a).name}.{Integer(32, b).name}.{name}"
-            evaluate = pieces(_merged, bits, function, None, *sources)
-            table.append((opcode, elements, evaluate))
-            evaluate = single(_accumulated, function, bits, *sources)
-            table.append((f"{opcode}.add", elements, evaluate))
-        unsigned = Integer(bits, False)
-        table.append((
-            f"vabsdiff{elements}.u32.u32.u32.add", elements - 1,
-            single(_accumulated, _VIDEO["vabsdiff"], bits, unsigned, unsigned),
-        ))  # fmt: skip
-    for opcode, section, evaluate in table:
-        yield row(opcode, f"9.7.18.2.{section}", "b32", "b32 b32 b32", evaluate, ((3, 0), 30))
+            table.append((opcode, elements, pieces(_merged, bits, function, None, *sources)))
+            table.append((f"{opcode}.add", elements, partial(_accumulated, function, *sources)))
+        unsigned = (Integer(bits, False),) * 2
+        distances = partial(_accumulated, _VIDEO["vabsdiff"], *unsigned)
+        table.append((f"vabsdiff{elements}.u32.u32.u32.add", elements - 1, distances))
+    for opcode, section, function in table:
+        yield row(opcode, f"9.7.18.2.{section}", "b32", "b32 b32 b32", function, ((3, 0), 30))
 
 
-ROWS = (*_plain(), *_widening(), *_words(), *_packed(), *_extended(), *_video())
+ROWS = (*_plain(), *_words(), *_packed(), *_extended(), *_video())

@@ -6,9 +6,11 @@ What it answers is kept in the user's cache folder, by the hash of the binary.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import re
 import tempfile
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,26 +20,23 @@ import msgspec
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import TARGETS, VERSIONS, PtxVersion, parse_target
-from runners.assemblers.processes import ToolEnd, run
 from runners.cuda.compilation import CompilerLimits, PtxasCompiler, digest_of, version_told
-from runners.folders import cache_folder, temporary_folder, writing
+from runners.folders import cache_folder, disk_full, temporary_folder, writing
 from runners.instruction_modules import header
+from runners.processes import Finished, run_tool
 from runners.toolchains import Toolchain, ToolOrigin
 from runners.variants import PLAIN, Variant, split_variant
 
-# A question takes 10 ms (ptxas 13.5, 2026-11); the rest is for slow machines.
-QUESTION_SECONDS = 20.0
-# The second number of a version was 8 at most (PTX ISA 7.8 and 8.8, release notes), or 5 so far
-# (9.5); beyond this a program is asked no more, because it takes whatever it is given.
+_QUESTION_SECONDS = 20.0
+"""A question takes 10 ms (ptxas 13.5, 2026-11); the rest is for slow machines."""
 _MOST_MINOR = 12
+"""The second number of a version was 8 at most (PTX ISA 7.8 and 8.8, release notes), or 5 so far
+(9.5); beyond this a program is asked no more, because it takes whatever it is given."""
 _TARGET = re.compile(r"sm_\d{1,4}[a-z]?")
 _PTX_VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _HELP_TARGET = re.compile(r"'(sm_\d+[a-z]?)'")
-
-
-# Changes whenever a question is asked otherwise, so that old answers are not read.
 _SCHEMA = 1
-
+"""Changes whenever a question is asked otherwise, so that old answers are not read."""
 Answer = str | bool | list[str]
 _MOST_BYTES = 4 << 20
 """Most bytes of a file of answers; an answer takes 20, and there are a few hundred questions."""
@@ -48,25 +47,21 @@ class _Stored(msgspec.Struct):
     answers: dict[str, Answer]
 
 
-class ToolAnswers:
+class ToolAnswers(dict[str, Answer]):
     """The answers of one binary, by question."""
 
     def __init__(self, binary: str) -> None:
         self._file = cache_folder() / "answers" / f"{binary}.json"
-        self._known = self._read()
-
-    def get(self, question: str) -> Answer | None:
-        """Return what was answered, None if it was never asked."""
-        return self._known.get(question)
+        super().__init__(self._read())
 
     def put(self, question: str, answer: Answer) -> None:
         """Keep an answer, also for other processes.
 
         A cache that cannot be written is left alone: the question is asked again next time.
         """
-        self._known[question] = answer
+        self[question] = answer
         # Another process may have added answers since.
-        merged = {**self._read(), **self._known}
+        merged = {**self._read(), **self}
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(
@@ -147,8 +142,8 @@ class Assembler(Toolchain):
                 self._told_of(str(self.highest_version), target, architecture, variant)
                 for variant in (PLAIN, self.variant)
             )
-            news = [line for line in now.output.splitlines() if line not in before.output]
-            stored = news[0] if news else "" if now.exit_code == 0 else f"it ends with {now.ending}"
+            news = [line for line in now.text.splitlines() if line not in before.text]
+            stored = news[0] if news else "" if now.status == 0 else f"it {now.ending}"
             self._answers.put(question, stored)
         return stored
 
@@ -175,8 +170,7 @@ class Assembler(Toolchain):
         stored = self._answers.get("targets")
         if isinstance(stored, list) and stored and all(map(_TARGET.fullmatch, stored)):
             return tuple(stored)
-        with temporary_folder() as folder:
-            told = _ask(self.path, "--help", folder=folder).output
+        told = asked(self.path, "--help").text
         names = sorted(set(_HELP_TARGET.findall(told)), key=_target_order)
         if not names:
             raise InfrastructureError(f"{self.path} --help names no target; is it a ptxas?")
@@ -192,7 +186,23 @@ class Assembler(Toolchain):
         stored = self._answers.get("highest version")
         if isinstance(stored, str) and (version := _PTX_VERSION.fullmatch(stored)):
             return PtxVersion(int(version[1]), int(version[2]))
-        found = self._search_version()
+        # The target knows all versions from its first on, so what is accepted of them ends at the
+        # assembler's own highest, and can be bisected.
+        target = self.targets[0]
+        since = TARGETS[target].since if target in TARGETS else VERSIONS[0]
+        known = [version for version in VERSIONS if version >= since]
+        count = bisect_left(known, True, key=lambda one: not self._tries(str(one), target))
+        if not count:
+            raise InfrastructureError(
+                f"{self.path} accepts no .version from {known[0]} to {known[-1]} with .target "
+                f"{target}; is it a ptxas?"
+            )
+        found = known[count - 1]
+        while count == len(known) and found.minor < _MOST_MINOR:
+            following = PtxVersion(found.major, found.minor + 1)
+            if not self._tries(str(following), target):
+                break
+            found = following
         self._answers.put("highest version", str(found))
         return found
 
@@ -200,42 +210,15 @@ class Assembler(Toolchain):
         """Whether it assembles an empty entry under `.version` and `.target` of these values."""
         question = f"{version} {target}"
         stored = self._answers.get(question)
-        if isinstance(stored, bool):
-            return stored
-        answer = self._tries(str(version), target)
-        self._answers.put(question, answer)
-        return answer
-
-    def _search_version(self) -> PtxVersion:
-        # The target knows all versions from its first on, so what is accepted of them ends at the
-        # assembler's own highest, and can be bisected.
-        target = self.targets[0]
-        since = TARGETS[target].since if target in TARGETS else VERSIONS[0]
-        known = [version for version in VERSIONS if version >= since]
-        low, high = 0, len(known)  # known[:low] are accepted, known[high:] are not
-        while low < high:
-            middle = (low + high) // 2
-            if self._tries(str(known[middle]), target):
-                low = middle + 1
-            else:
-                high = middle
-        if low == 0:
-            raise InfrastructureError(
-                f"{self.path} accepts no .version from {known[0]} to {known[-1]} with .target "
-                f"{target}; is it a ptxas?"
-            )
-        highest = known[low - 1]
-        if low < len(known):
-            return highest
-        major, minor = highest
-        while minor < _MOST_MINOR and self._tries(f"{major}.{minor + 1}", target):
-            minor += 1
-        return PtxVersion(major, minor)
+        if not isinstance(stored, bool):
+            stored = self._tries(str(version), target)
+            self._answers.put(question, stored)
+        return stored
 
     def _tries(self, version: str, target: str) -> bool:
-        return self._told_of(version, target, target, PLAIN).exit_code == 0
+        return self._told_of(version, target, target, PLAIN).status == 0
 
-    def _told_of(self, version: str, target: str, architecture: str, variant: Variant) -> ToolEnd:
+    def _told_of(self, version: str, target: str, architecture: str, variant: Variant) -> Finished:
         # Without an entry, ptxas does not look whether the version knows the target (2026-11).
         text = header(target, version) + ".visible .entry k()\n{\nret;\n}\n"
         with temporary_folder() as folder:
@@ -244,35 +227,27 @@ class Assembler(Toolchain):
                 for name, one in files.items():
                     (folder / name).write_text(one)
             command = [*variant.command(architecture), *files, "-o", "a.cubin"]
-            return _ask(self.path, *command, folder=folder)
+            return asked(self.path, *command, folder=folder)
 
 
 def identify(path: Path, origin: ToolOrigin = ToolOrigin.GIVEN, *, spelled: str = "") -> Assembler:
     """Ask a program which assembler it is.
 
-    Parameters
-    ----------
-    spelled
-        What a person typed for it; its path where that is not given.
-
-    Raises
-    ------
-    UsageError
-        If it is none: not there, not executable, or does not answer as a ptxas does.
+    `spelled`: what a person typed for it; its path where that is not given. Raises UsageError if it
+    is none: not there, not executable, or does not answer as a ptxas does.
     """
     advice = "give the path of a ptxas, or see `warpfuzz compilers list` for those that are here"
     if not path.is_file():
         raise UsageError(f"there is no file {path}; {advice}")
     path = path.absolute()
     try:
-        with temporary_folder() as folder:
-            told = _ask(path, "--version", folder=folder)
+        told = asked(path, "--version")
     except InfrastructureError as error:
         raise UsageError(f"{path} is not an assembler: {error}") from None
-    version = version_told(told.output)
-    if told.exit_code != 0 or version is None:
+    version = version_told(told.text)
+    if told.status != 0 or version is None:
         # A long path in the answer would push what went wrong out of the cut.
-        first = told.output.strip().partition("\n")[0].replace(str(path), path.name)[:80]
+        first = told.text.strip().partition("\n")[0].replace(str(path), path.name)[:80]
         raise UsageError(
             f"{path} is not an assembler: asked for --version it answered {first!r} "
             f"({told.ending}); {advice}"
@@ -280,8 +255,26 @@ def identify(path: Path, origin: ToolOrigin = ToolOrigin.GIVEN, *, spelled: str 
     return Assembler(path=path, version=f"V{version}", origin=origin, spelled=spelled)
 
 
-def _ask(path: Path, *arguments: str, folder: Path) -> ToolEnd:
-    return run([path, *arguments], folder=folder, deadline=QUESTION_SECONDS)
+def asked(
+    path: Path, *arguments: str, folder: Path | None = None, deadline: float = _QUESTION_SECONDS,
+    stall: float | None = None, memory_bytes: int | None = None,
+) -> Finished:  # fmt: skip
+    """Run a tool of CUDA in a folder; what it prints on both streams is its output.
+
+    Raises InfrastructureError if it cannot be started, or the disk is full.
+    """
+    try:
+        return run_tool(
+            [str(path), *arguments], cwd=folder, deadline=deadline, stall=stall,
+            memory_bytes=memory_bytes, together=True,
+        )  # fmt: skip
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise disk_full(folder or Path(tempfile.gettempdir())) from None
+        raise InfrastructureError(
+            f"{path} cannot be started: {error.strerror}; name a ptxas with --assembler, or fetch "
+            "one with `warpfuzz compilers fetch VERSION`"
+        ) from None
 
 
 def _target_order(name: str) -> tuple[int, str]:

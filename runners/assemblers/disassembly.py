@@ -1,15 +1,17 @@
-"""Reads from a disassembler which tensor-core instructions a compiler chose."""
+"""Machine code: the instructions that a disassembler shows, and what tells kernels apart."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import struct
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from oracle.errors import InfrastructureError, UsageError
-from runners.assemblers.processes import run
+from runners.assemblers.assembler import asked
 from runners.cuda.compilation import version_told
 from runners.folders import temporary_folder, writing
 from runners.toolchains import places
@@ -17,18 +19,26 @@ from runners.wheels import HOLDING
 
 (WHEEL,) = HOLDING["nvdisasm"]
 """Distribution that holds an nvdisasm."""
-_QUESTION_SECONDS = 20.0
 # A cubin of 60 kernels takes 0.6 s (nvdisasm 13.5, 2026-11).
 _DEADLINE_SECONDS = 120.0
 # ".text.kernel_0:" begins a kernel; an instruction stands behind its address, and perhaps behind a
 # predicate: "        /*0090*/              @!P0 HMMA.16816.F32 R4, R8, R10, R4 ;".
 _KERNEL = re.compile(r"^\.text\.(\S+):\s*$")
-_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
-_WHOLE_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(\S.*?)\s*;")
+_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(\S.*?)\s*;")
 _LABEL = re.compile(r"^(\.L_\w+):\s*$")
 # Matrix multiplications of all types, and the loads and moves of matrices (CUDA Binary Utilities,
 # Instruction Set Reference, "Hopper": HMMA, IMMA, BMMA, DMMA, LDSM, MOVM; "Blackwell": QMMA, OMMA).
-_MATRIX = re.compile(r"(?:[HIBDQO]MMA|LDSM|STSM|MOVM)(?:\.|$)")
+_OPCODE = re.compile(r"(?:@!?U?P\w+\s+)?((?:[HIBDQO]MMA|LDSM|STSM|MOVM)(?:\.[\w.]*)?)(?![\w.])")
+# ELF-64 Object File Format, 1.5: the header (figure 2) with its magic, its machine (EM_CUDA of the
+# e_machine registry) and its fields for the table of sections, and a section header (figure 7):
+# name, type, flags, address, offset, size, link, info, alignment, entry.
+_TABLE_OFFSET = 0x28
+_TABLE_SHAPE = 0x3A
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_NO_BITS = 8
+# What a kernel executes and what it reads besides its parameters, for the kernel of the name behind
+# (cuobjdump -elf, 13.0). `.nv.info` also tells which version made it, and is left out.
+_PART = re.compile(r"\.(text|nv\.constant\d+|nv\.shared|nv\.local)\.(.+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +52,8 @@ class Disassembler:
     def expansions(self, cubin: bytes) -> dict[str, Counter[str]]:
         """Return how often each matrix instruction stands in each kernel, by the kernel's name.
 
-        Raises
-        ------
-        InfrastructureError
-            If it does not take the cubin: it may be older than what made it, or too new for the
-            architecture (nvdisasm 13.5 refuses sm_70 and sm_72).
+        Raises InfrastructureError if it does not take the cubin: it may be older than what made
+        it, or too new for the architecture (nvdisasm 13.5 refuses sm_70 and sm_72).
         """
         return matrix_instructions(self._listing(cubin))
 
@@ -61,16 +68,16 @@ class Disassembler:
         with temporary_folder() as folder:
             with writing(folder):
                 (folder / "a.cubin").write_bytes(cubin)
-            told = run(
-                [self.path, "--no-dataflow", "a.cubin"], folder=folder, deadline=_DEADLINE_SECONDS
+            told = asked(
+                self.path, "--no-dataflow", "a.cubin", folder=folder, deadline=_DEADLINE_SECONDS
             )
-        if told.exit_code != 0:
-            first = told.output.strip().partition("\n")[0][:200]
+        if told.status != 0:
+            first = told.text.strip().partition("\n")[0][:200]
             raise InfrastructureError(
                 f"{self.path} cannot disassemble a cubin ({told.ending}: {first!r}); give "
                 f"another release of nvdisasm with --disassembler (`pip install {WHEEL}`)"
             )
-        return told.output
+        return told.text
 
 
 def all_instructions(listing: str) -> dict[str, list[str]]:
@@ -81,53 +88,30 @@ def all_instructions(listing: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     kernel: list[str] = []
     for line in listing.splitlines():
-        start = _KERNEL.match(line)
-        label = _LABEL.match(line)
-        whole = _WHOLE_INSTRUCTION.match(line)
-        if start is not None:
+        if (start := _KERNEL.match(line)) is not None:
             kernel = found.setdefault(start[1], [])
-        elif label is not None:
+        elif (label := _LABEL.match(line)) is not None:
             kernel.append(f"{label[1]}:")
-        elif whole is not None:
+        elif (whole := _INSTRUCTION.match(line)) is not None:
             kernel.append(" ".join(whole[1].split()))
-    return {name: _without_padding(texts) for name, texts in found.items()}
-
-
-def _without_padding(texts: list[str]) -> list[str]:
-    """Cut what stands behind the last instruction that does something: a jump to itself, NOPs."""
-    end = len(texts)
-    while end and (texts[end - 1] == "NOP" or texts[end - 1].endswith(":")):
-        end -= 1
-    return texts[:end]
+    for texts in found.values():
+        while texts and (texts[-1] == "NOP" or texts[-1].endswith(":")):
+            del texts[-1]
+    return found
 
 
 def matrix_instructions(listing: str) -> dict[str, Counter[str]]:
     """Count the matrix instructions in nvdisasm's listing, by the name of the kernel."""
-    found: dict[str, Counter[str]] = {}
-    kernel: Counter[str] = Counter()
-    for line in listing.splitlines():
-        start = _KERNEL.match(line)
-        if start is not None:
-            kernel = found.setdefault(start[1], Counter())
-            continue
-        instruction = _INSTRUCTION.match(line)
-        if instruction is not None and _MATRIX.match(instruction[1]):
-            kernel[instruction[1]] += 1
-    return found
+    return {
+        name: Counter(opcode[1] for opcode in map(_OPCODE.match, texts) if opcode)
+        for name, texts in all_instructions(listing).items()
+    }
 
 
 def find_disassembler(wanted: Path | None = None) -> Disassembler | None:
     """Return a disassembler: the one that is given, or the first on PATH, in a toolkit or a wheel.
 
-    Returns
-    -------
-    Disassembler or None
-        None where none is given and none is here.
-
-    Raises
-    ------
-    UsageError
-        If the given one is none.
+    None where none is given and none is here; UsageError if the given one is none.
     """
     if wanted is not None:
         return _identified(wanted.expanduser())
@@ -146,16 +130,53 @@ def _identified(path: Path) -> Disassembler:
         raise UsageError(f"there is no file {path}; {advice}")
     path = path.absolute()
     try:
-        with temporary_folder() as folder:
-            told = run([path, "--version"], folder=folder, deadline=_QUESTION_SECONDS)
+        told = asked(path, "--version")
     except InfrastructureError as error:
         # What it says to do is about assemblers.
         reason = str(error).partition("; ")[0]
         raise UsageError(f"{path} is not a disassembler: {reason}; {advice}") from None
-    version = version_told(told.output)
-    if told.exit_code != 0 or version is None or "disassembler" not in told.output.lower():
-        first = told.output.strip().partition("\n")[0][:80]
+    version = version_told(told.text)
+    if told.status != 0 or version is None or "disassembler" not in told.text.lower():
+        first = told.text.strip().partition("\n")[0][:80]
         raise UsageError(
             f"{path} is not a disassembler: asked for --version it answered {first!r}; {advice}"
         )
     return Disassembler(path=path, version=f"V{version}")
+
+
+def kernel_digests(cubin: bytes) -> dict[str, str]:
+    """Return a hash of the machine code, constants and shared memory of each kernel, by its name.
+
+    Kernels of two cubins with one hash compute the same: versions differ in much that is never
+    executed. Raises ValueError if the bytes are no ELF file for 64 bits, or are cut off.
+    """
+    if cubin[:5] != b"\x7fELF\x02":
+        raise ValueError("no ELF file of 64 bits")
+    try:
+        sections = _sections(cubin)
+    except struct.error as error:
+        raise ValueError(f"a damaged ELF file: {error}") from None
+    parts: dict[str, list[bytes]] = {}
+    for name, kind, contents in sorted(sections):
+        match = _PART.fullmatch(name)
+        if match is not None:
+            digest = hashlib.sha256(f"{match[1]} {kind} {len(contents)}".encode() + contents)
+            parts.setdefault(match[2], []).append(digest.digest())
+    return {name: hashlib.sha256(b"".join(each)).hexdigest() for name, each in parts.items()}
+
+
+def _sections(cubin: bytes) -> list[tuple[str, int, bytes]]:
+    """Return name, type and contents of each section; of one without contents, its size."""
+    (table,) = struct.unpack_from("<Q", cubin, _TABLE_OFFSET)
+    size, count, names_index = struct.unpack_from("<HHH", cubin, _TABLE_SHAPE)
+    headers = [_SECTION.unpack_from(cubin, table + size * index) for index in range(count)]
+    if names_index >= len(headers):
+        raise ValueError("a damaged ELF file: it has no names of sections")
+    names_offset, names_size = headers[names_index][4:6]
+    names = cubin[names_offset : names_offset + names_size]
+    found = []
+    for name, kind, _, _, offset, length, *_ in headers:
+        text = names[name : names.find(b"\0", name)].decode(errors="replace")
+        contents = str(length).encode() if kind == _NO_BITS else cubin[offset : offset + length]
+        found.append((text, kind, contents))
+    return found

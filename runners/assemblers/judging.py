@@ -1,65 +1,365 @@
-"""Judges instructions with an assembler: thousands at a time, each as if it were alone."""
+"""Judges instructions with an assembler: thousands at a time, each as if it were alone.
+
+First they are sifted: rejected in bulk, by line number. An error that is found while parsing does
+not stop ptxas, so one module can hold many instructions. Three things do stop it. A syntax error
+ends the parsing of its file; so the instructions are spread over many files of a few lines, all
+given to one process. A crash ends the process; so each file ends with a marker, a line that is
+always rejected, and the first file without its marker in the output is the one that did it. An
+error in text that ptxas brings along spoils its checks of what comes behind. So what comes behind a
+crash or such an error is given to the next process: 18,800 near-legal instructions took 16
+processes and one second (ptxas 13.5, 2026-11).
+
+The marker also keeps every module from the later phases. So what is not rejected is assembled, in
+groups that are halved where they fail, apart from all that is rejected. Of a group that does not
+assemble, the lines that the assembler names are judged alone, or else its halves are tried. What is
+likely to fail is told by whoever asks (`Doubt`), and kept apart from the rest. The results are
+stored, at the default level, because that is what programs do.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import repeat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import IntEnum
 from pathlib import Path
 
 from oracle.errors import InfrastructureError, UsageError
-from runners.assemblers.assembler import Assembler
-from runners.assemblers.assembling import Doubt, assemble
-from runners.assemblers.judgements import Judgement, Response, ToolVerdict
-from runners.assemblers.processes import MAX_MEMORY_BYTES
-from runners.assemblers.session import ToolSession
-from runners.assemblers.sifting import sift
-from runners.folders import temporary_folder
-from runners.instruction_modules import checked
+from runners.assemblers.assembler import Assembler, asked
+from runners.assemblers.judgements import (
+    Judgement,
+    Message,
+    Response,
+    ToolVerdict,
+    comes_from_inside,
+    parse,
+    text_comes_from_inside,
+    verdict_of,
+)
+from runners.folders import check_space, temporary_folder, writing
+from runners.instruction_modules import (
+    assembly_module,
+    checked,
+    is_contained,
+    minimal_module,
+    rejection_module,
+)
+from runners.processes import Finished
 from runners.ptx_text import header
 
 DEADLINE_SECONDS = 5.0
 """Time for one instruction on its own; ptxas 13.5 takes 0.02 s (2026-11)."""
-# A judgement takes about 1 kB.
+_MEMORY_BYTES = 4 << 30
+"""ptxas 13.5 stays below 120 MB with 8,192 instructions a process (measured, 2026-11)."""
 _REMEMBERED = 200_000
-# Instructions that one worker sifts at a time: bounds memory, and the files in its folder.
+"""Judgements, of about 1 kB."""
 _BATCH = 8192
+"""Instructions that are sifted at a time: bounds memory, and the files in the folder."""
 _FILES_AT_ONCE = 2048
-# Where sifting starts from: it adapts.
-_PER_FILE = 16
+_PER_FILE, _MOST_PER_FILE = 16, 32
+"""Instructions of a file, where sifting starts from, and at most."""
+_OFTEN, _SELDOM = 0.25, 0.05
+"""Shares of instructions to be parsed again from which on files get shorter, and longer below."""
+_STALL_SECONDS = 2.0
+"""2,048 files of 32 instructions take ptxas 13.5 a second; it prints all the while."""
+_ENDING = "exit code 255"
+"""What ptxas alone would end with (11.7 to 13.5, 2026-11)."""
+_PER_ENTRY = 8
+_SECONDS_FOR_EACH, _LEAST_SECONDS = 0.02, 1.0
+"""An instruction takes below 2 ms; a group that is stopped early is halved."""
 _TARGET = re.compile(r"sm_\d{2,4}[a-z]?")
 _VERSION = re.compile(r"\d+\.\d+")
-# Of no matrix instruction, so that every target and version has the first two.
 _ACCEPTED_SAMPLES = ("mov.b32 %r0, %r1;", "add.s32 %r0, %r1, %r2;")
+"""Of no matrix instruction, so that every target and version has them."""
 _REJECTED_SAMPLES = ("warpfuzz_bad_1 %r0;", "warpfuzz_bad_2 %r0;")
 
 
-class ToolJudge:
+class Doubt(IntEnum):
+    """How likely an instruction fails that was not rejected in bulk: a hint for speed alone."""
+
+    NONE = 0
+    """The instruction is expected to assemble."""
+    SOME = 1
+    STRONG = 2
+    """One like it failed."""
+
+
+_GROUPS = {Doubt.NONE: 256, Doubt.SOME: 16, Doubt.STRONG: 1}
+"""Most instructions of a group. A process takes 25 ms to start, as long as 25 instructions take in
+it (ptxas 13.5, 2026-11); a failing group costs log2 of its size in processes."""
+
+
+@dataclass(kw_only=True)
+class _File:
+    """A file of instructions that is given to one process with others."""
+
+    instructions: Sequence[str]
+    lines: tuple[int, ...]
+    marker: int
+    errors: dict[int, list[Message]] = field(default_factory=dict)
+    """Errors by line."""
+
+    @property
+    def parsed_to(self) -> int | None:
+        """Instructions that were parsed; None where the output does not tell."""
+        for line, messages in self.errors.items():
+            if any(message.severity == "fatal" for message in messages):
+                return sum(at <= line for at in self.lines)
+        return len(self.lines) if self.marker in self.errors else None
+
+    @property
+    def stray(self) -> list[Message]:
+        """Errors behind the last instruction that are not the marker's own."""
+        return [
+            message
+            for line, messages in self.errors.items()
+            if line > self.lines[-1]
+            for message in messages
+            if line != self.marker or message.severity == "fatal"
+        ]
+
+
+class _ToolSession:
+    """Work with one assembler, for one target and version; of one thread."""
+
+    def __init__(
+        self, assembler: Assembler, target: str, version: str, *, deadline: float,
+        options: tuple[str, ...] = (), memory_bytes: int = _MEMORY_BYTES,
+    ) -> None:  # fmt: skip
+        self.assembler, self.target, self.version = assembler, target, version
+        self._deadline, self._options, self._memory_bytes = deadline, options, memory_bytes
+        self._folder = Path()
+        self.processes = 0
+        """Processes run so far."""
+        self._files_at_once, self._per_file = _FILES_AT_ONCE, _PER_FILE
+        """Modules that one process is given to reject, and instructions in each of them: adapted to
+        how often one ends its module's parsing."""
+        self._rejected: dict[str, ToolVerdict] = {}
+        """Sifted instructions with ordinary error messages."""
+        self._survivors: list[str] = []
+        """Those that the parser does not reject."""
+        self._suspects: list[str] = []
+        """Those to be assembled alone: they stopped the process, or had an internal error."""
+
+    @contextmanager
+    def within(self) -> Iterator[None]:
+        """Work in a private folder, with nothing sifted yet."""
+        with temporary_folder() as self._folder:
+            self._rejected, self._survivors, self._suspects = {}, [], []
+            yield
+
+    def _run(
+        self, arguments: Sequence[str], deadline: float, stall: float | None = None
+    ) -> Finished:
+        self.processes += 1
+        options = *self._options, *self.assembler.variant.command(self.target)
+        return asked(
+            self.assembler.path, *options, *arguments, folder=self._folder, deadline=deadline,
+            stall=stall, memory_bytes=self._memory_bytes,
+        )  # fmt: skip
+
+    def _write(self, name: str, module: str) -> None:
+        with writing(self._folder):
+            (self._folder / name).write_text(module, encoding="utf-8")
+
+    def assembled(self, module: str, deadline: float) -> tuple[ToolVerdict, str]:
+        """Assemble one module; return what became of it, and all that was printed."""
+        cubin = self._folder / "a.cubin"
+        cubin.unlink(missing_ok=True)
+        files = self.assembler.variant.files("a.ptx", module)
+        for name, text in files.items():
+            self._write(name, text)
+        finished = self._run([*files, "-o", "a.cubin"], deadline)
+        verdict = verdict_of(finished, cubin, module)
+        if verdict.outcome not in (Response.ACCEPTED, Response.REJECTED):
+            check_space(self._folder)
+        return verdict, finished.text
+
+    def judge_alone(self, instruction: str) -> Judgement:
+        """Judge an instruction in a minimal module; where that is accepted, with results stored."""
+        for stored in (False, True):
+            module = minimal_module(
+                instruction, target=self.target, version=self.version, results_stored=stored
+            )
+            verdict, _ = self.assembled(module, self._deadline)
+            if verdict.outcome is not Response.ACCEPTED:
+                return self.judgement(instruction, verdict, results_stored=stored)
+        return self.judgement(instruction, verdict)
+
+    def judgement(
+        self, instruction: str, verdict: ToolVerdict, *, results_stored: bool = False
+    ) -> Judgement:
+        """Return a judgement of this session's target and version."""
+        return Judgement(
+            instruction=instruction,
+            target=self.target,
+            version=self.version,
+            outcome=verdict.outcome,
+            messages=verdict.messages,
+            ending=verdict.ending,
+            results_stored=results_stored,
+        )
+
+    # Assembling
+
+    def assemble(self, doubt: Callable[[str], Doubt]) -> Iterator[Judgement]:
+        """Judge instructions that sifting did not reject; they come in no particular order."""
+        doubted = {text: doubt(text) for text in self._survivors}
+        for level, size in _GROUPS.items():
+            # Those that are alike stand together, where a group holds what fails or what does not.
+            alike = sorted(text for text, its in doubted.items() if its is level)
+            for start in range(0, len(alike), size):
+                yield from self._settle(alike[start : start + size])
+
+    def _settle(self, group: Sequence[str], *, fails: bool = False) -> Iterator[Judgement]:
+        """Judge a group; `fails`: it is known to, and need not be tried as a whole."""
+        if len(group) == 1:
+            yield self.judge_alone(group[0])
+            return
+        named: list[str] = []
+        if not fails:
+            listing = assembly_module(
+                group, per_entry=_PER_ENTRY, target=self.target, version=self.version
+            )
+            seconds = min(self._deadline, _LEAST_SECONDS + _SECONDS_FOR_EACH * len(group))
+            verdict, output = self.assembled(listing.text, seconds)
+            told: dict[int, list[str]] = {}
+            for message in parse(output).messages:
+                if message.line is not None and not message.is_foreign:
+                    told.setdefault(message.line, []).append(str(message))
+            if verdict.outcome is Response.ACCEPTED:
+                for text, line in zip(group, listing.lines, strict=True):
+                    warnings = tuple(told.get(line, ()))
+                    accepted = ToolVerdict(outcome=Response.ACCEPTED, messages=warnings)
+                    yield self.judgement(text, accepted)
+                return
+            named = [text for text, line in zip(group, listing.lines, strict=True) if line in told]
+        if 0 < len(named) < len(group):
+            yield from map(self.judge_alone, named)
+            yield from self._settle([text for text in group if text not in named])
+            return
+        middle = len(group) // 2
+        first = list(self._settle(group[:middle]))
+        yield from first
+        at_fault = all(one.outcome is Response.ACCEPTED for one in first)
+        yield from self._settle(group[middle:], fails=at_fault)
+
+    # Sifting
+
+    def sift(self, instructions: Sequence[str]) -> None:
+        """Sort different instructions into rejected ones, survivors and suspects."""
+        contained = [text for text in instructions if is_contained(text)]
+        others = [text for text in instructions if not is_contained(text)]
+        left, per_file = contained, self._per_file
+        while left:
+            again, singles = self._pass(left, per_file)
+            others += singles
+            if left is contained and len(again) > _OFTEN * len(left):
+                self._per_file = max(1, self._per_file // 2)
+            elif left is contained and len(again) < _SELDOM * len(left):
+                self._per_file = min(_MOST_PER_FILE, self._per_file * 2)
+            left, per_file = again, max(1, per_file // 2)
+        left = others
+        while left:
+            left, _ = self._pass(left, 1)
+
+    def _pass(self, instructions: Sequence[str], per_file: int) -> tuple[list[str], list[str]]:
+        """Sift once; return what was not reached, and what needs a file of its own."""
+        again: list[str] = []
+        singles: list[str] = []
+        size = per_file * self._files_at_once
+        for start in range(0, len(instructions), size):
+            part = instructions[start : start + size]
+            files: list[_File] = []
+            for first in range(0, len(part), per_file):
+                some = part[first : first + per_file]
+                entry = f"k{len(files)}"
+                listing, marker = rejection_module(
+                    some, entry=entry, target=self.target, version=self.version
+                )
+                self._write(f"{len(files)}.ptx", listing.text)
+                files.append(_File(instructions=some, lines=listing.lines, marker=marker))
+            first = 0
+            while first < len(files):
+                after = self._given(files, first)
+                for file in files[first:after]:
+                    self._read(file, again, singles)
+                first = after
+        return again, singles
+
+    def _given(self, files: Sequence[_File], first: int) -> int:
+        """Give files, from one on, to one process; return the index behind those it got to."""
+        names = {f"{index}.ptx": index for index in range(first, len(files))}
+        stall = min(_STALL_SECONDS, self._deadline)
+        finished = self._run([*names], self._deadline + 0.01 * len(names), stall)
+        read = first - 1  # the last file that was read to its end, or to its syntax error
+        last = first - 1  # the last file that anything was printed about
+        for error in parse(finished.text).errors:
+            if error.is_foreign:
+                # The text that it brought along is broken, and so are its checks from here on:
+                # ptxas 11.8 to 12.9 no longer looks at versions and targets then (2026-11).
+                last = min(read + 1, len(files) - 1)
+                if last > read:
+                    files[last].errors.clear()
+                return last + 1
+            if error.file in names and error.line is not None:
+                last = names[error.file]
+                files[last].errors.setdefault(error.line, []).append(error)
+                if error.line == files[last].marker or error.severity == "fatal":
+                    read = last
+        if last + 1 < len(files):
+            check_space(self._folder)
+            # The next one printed nothing, not even for its marker: the process ended there.
+            last += 1
+        return last + 1
+
+    def _read(self, file: _File, again: list[str], singles: list[str]) -> None:
+        stray, reached = file.stray, file.parsed_to
+        if stray or not reached:
+            # A file of its own tells what cannot be told here, or else a process of its own.
+            if len(file.instructions) > 1:
+                singles.extend(file.instructions)
+                return
+            if not reached:
+                self._suspects.extend(file.instructions)
+                return
+        # What is not contained has a file of its own.
+        contained = len(file.instructions) > 1 or is_contained(file.instructions[0])
+        for index, (text, line) in enumerate(zip(file.instructions, file.lines, strict=True)):
+            # Strays are those of the only instruction.
+            errors = file.errors.get(line, []) + stray
+            if index >= reached:
+                again.append(text)
+            elif not errors:
+                self._survivors.append(text)
+            elif any(
+                comes_from_inside(
+                    error, instruction=text, contained=contained, at=line, lines=file.marker
+                )
+                for error in stray
+            ) or any(
+                text_comes_from_inside(error.text, instruction=text, contained=contained)
+                for error in errors
+            ):
+                self._suspects.append(text)
+            else:
+                self._rejected[text] = ToolVerdict(
+                    outcome=Response.REJECTED, messages=tuple(map(str, errors)), ending=_ENDING
+                )
+
+
+class ToolJudge(_ToolSession):
     """Says what an assembler does with instructions, for one target and PTX ISA version.
 
     Every verdict but accepted and ordinarily rejected is that of the instruction alone, in a
     minimal module. Identical texts are judged once, as long as they are remembered; so texts
     should be made canonical first (`runners.instruction_modules.canonical`).
 
-    Parameters
-    ----------
-    assembler : Assembler
-        Who judges.
-    target, version : str
-        Values of `.target` and `.version`, such as "sm_90" and "8.0".
-    jobs : int
-        Processes that run at the same time.
-    deadline : float
-        Seconds that one instruction may take on its own before it counts as hung.
-
-    Raises
-    ------
-    UsageError
-        If the assembler does not take this target or version.
-    InfrastructureError
-        If it does not work as an assembler does: a good instruction must give a cubin, and a bad
-        one a message with its line.
+    `target`, `version`: values of `.target` and `.version`, such as "sm_90" and "8.0". `deadline`:
+    seconds that one instruction may take on its own before it counts as hung. Raises UsageError if
+    the assembler does not take this target or version; InfrastructureError if it does not work as
+    an assembler does: a good instruction must give a cubin, and a bad one a message with its line.
     """
 
     def __init__(
@@ -68,7 +368,6 @@ class ToolJudge:
         *,
         target: str,
         version: str,
-        jobs: int = 1,
         deadline: float = DEADLINE_SECONDS,
     ) -> None:
         if not _TARGET.fullmatch(target) or not _VERSION.fullmatch(version):
@@ -76,20 +375,9 @@ class ToolJudge:
                 f".target {target!r} with .version {version!r} cannot be asked for; they are "
                 'written like "sm_90" and "8.0"'
             )
-        if jobs < 1 or not deadline > 0:
-            raise UsageError(
-                f"{jobs} jobs with a deadline of {deadline} s cannot judge; give at least one "
-                "job, and a deadline above 0"
-            )
-        self.assembler = assembler
-        self.target = target
-        self.version = version
-        self.processes = 0
-        """Processes run so far."""
-        self._jobs = jobs
-        self._deadline = deadline
-        self._files_at_once = _FILES_AT_ONCE
-        self._per_file = _PER_FILE
+        if not deadline > 0:
+            raise UsageError(f"a deadline of {deadline} s was given; give one above 0")
+        super().__init__(assembler, target, version, deadline=deadline)
         self._known: dict[str, Judgement] = {}
         self._check_itself()
 
@@ -98,92 +386,50 @@ class ToolJudge:
         instructions: Sequence[str],
         doubt: Callable[[str], Doubt] = lambda instruction: Doubt.NONE,
     ) -> list[Judgement]:
-        """Judge instructions; the result has the order of the input.
+        """Judge instructions, one line of text each; the result has the order of the input.
 
-        Parameters
-        ----------
-        instructions : sequence of str
-            One line of text each.
-        doubt : callable, optional
-            How likely each of them fails after it was parsed: it costs less to find what fails
-            where that is told right, and changes no verdict.
-
-        Raises
-        ------
-        UsageError
-            If a text is not one line.
-        InfrastructureError
-            If the assembler cannot be started any more, or the disk is full.
+        `doubt` says how likely each of them fails after it was parsed: it costs less to find what
+        fails where that is told right, and changes no verdict. Raises UsageError if a text is not
+        one line, InfrastructureError if the assembler cannot be started or the disk is full.
         """
         texts = [checked(text) for text in instructions]
         judgements = {text: self._known[text] for text in texts if text in self._known}
         fresh = [text for text in dict.fromkeys(texts) if text not in judgements]
-        for start in range(0, len(fresh), _BATCH * self._jobs):
-            batch = fresh[start : start + _BATCH * self._jobs]
-            shares = [share for job in range(self._jobs) if (share := batch[job :: self._jobs])]
-            for judged in self._map(shares, doubt):
-                judgements.update((one.instruction, one) for one in judged)
-        self._remember(judgements[text] for text in fresh)
-        return [judgements[text] for text in texts]
-
-    def _map(
-        self, shares: Sequence[Sequence[str]], doubt: Callable[[str], Doubt]
-    ) -> Iterable[list[Judgement]]:
-        if len(shares) == 1:
-            return [self._work(shares[0], doubt)]
-        with ThreadPoolExecutor(len(shares)) as pool:
-            return list(pool.map(self._work, shares, repeat(doubt)))
-
-    def _work(self, texts: Sequence[str], doubt: Callable[[str], Doubt]) -> list[Judgement]:
-        with temporary_folder() as folder:
-            session = self._session(folder)
-            sifted = sift(session, texts)
-            judged = [session.judgement(text, verdict) for text, verdict in sifted.rejected.items()]
-            judged += map(session.judge_alone, sifted.suspects)
-            judged += assemble(session, sifted.survivors, doubt)
-            self.processes += session.processes
-            self._per_file = session.per_file
-        return judged
-
-    def _session(self, folder: Path) -> ToolSession:
-        return ToolSession(
-            path=self.assembler.path,
-            variant=self.assembler.variant,
-            target=self.target,
-            version=self.version,
-            folder=folder,
-            deadline=self._deadline,
-            files_at_once=self._files_at_once,
-            per_file=self._per_file,
-        )
-
-    def _remember(self, judgements: Iterable[Judgement]) -> None:
-        self._known.update((one.instruction, one) for one in judgements)
+        for start in range(0, len(fresh), _BATCH):
+            judged = self._work(fresh[start : start + _BATCH], doubt)
+            judgements.update((one.instruction, one) for one in judged)
+        self._known.update((text, judgements[text]) for text in fresh)
         while len(self._known) > _REMEMBERED:
             del self._known[next(iter(self._known))]
+        return [judgements[text] for text in texts]
+
+    def _work(self, texts: Sequence[str], doubt: Callable[[str], Doubt]) -> list[Judgement]:
+        with self.within():
+            self.sift(texts)
+            return [
+                *(self.judgement(*pair) for pair in self._rejected.items()),
+                *map(self.judge_alone, self._suspects),
+                *self.assemble(doubt),
+            ]
 
     def _check_itself(self) -> None:
         good, bad = _ACCEPTED_SAMPLES, _REJECTED_SAMPLES
-        with temporary_folder() as folder:
-            session = self._session(folder)
-            session.files_at_once, session.per_file = _FILES_AT_ONCE, 2
-            first = session.judge_alone(good[0])
-            if first.outcome in (Response.REJECTED, Response.INTERNAL):
-                raise UsageError(
-                    f"{self.assembler} does not take .target {self.target} with .version "
-                    f"{self.version}: {first.messages[0]}"
-                )
-            if first.outcome is Response.ACCEPTED:
-                for files_at_once in (_FILES_AT_ONCE, 1):
-                    # A program around an assembler may take one file only.
-                    session.files_at_once = self._files_at_once = files_at_once
-                    sifted = sift(session, [good[0], bad[0], good[1], bad[1]])
-                    as_expected = sorted(sifted.survivors) == sorted(good) and sorted(
-                        sifted.rejected
-                    ) == sorted(bad)
-                    if as_expected:
-                        self.processes += session.processes
-                        return
+        # A program around an assembler may take one file only.
+        for self._files_at_once in (_FILES_AT_ONCE, 1):
+            with self.within():
+                first = self.judge_alone(good[0])
+                if first.outcome in (Response.REJECTED, Response.INTERNAL):
+                    raise UsageError(
+                        f"{self.assembler} does not take .target {self.target} with .version "
+                        f"{self.version}: {first.messages[0]}"
+                    )
+                if first.outcome is not Response.ACCEPTED:
+                    break
+                self._per_file = 2
+                self.sift([good[0], bad[0], good[1], bad[1]])
+                self._per_file = _PER_FILE
+                if {*self._survivors} == {*good} and {*self._rejected} == {*bad}:
+                    return
         raise InfrastructureError(
             f"{self.assembler.path} does not work as an assembler does: {good[0]!r} was "
             f"{first.outcome.name.lower()} ({first.ending}), and lines that it must reject were "
@@ -198,45 +444,22 @@ def judge_module(
     target: str | None = None,
     level: int | None = None,
     deadline: float = DEADLINE_SECONDS,
-    memory_bytes: int = MAX_MEMORY_BYTES,
+    memory_bytes: int = _MEMORY_BYTES,
 ) -> ToolVerdict:
     """Judge a whole module, such as the stored file of a finding.
 
-    Parameters
-    ----------
-    assembler : Assembler
-        Who judges.
-    module : str
-        PTX text; `Judgement.module` gives one for each judgement.
-    target : str, optional
-        Value of -arch; that of the module's own `.target` where it is not given.
-    level : int, optional
-        -O level; the assembler's default where it is not given.
-    deadline : float
-        Seconds after which it counts as hung.
-    memory_bytes : int
-        Most bytes of address space of the assembler.
-
-    Raises
-    ------
-    UsageError
-        If no target is given, and none is in the module.
-    InfrastructureError
-        If the assembler cannot be started, or the disk is full.
+    `target`: value of -arch; that of the module's own `.target` where it is not given. `level`: -O
+    level; the assembler's default where it is not given. `deadline`: seconds after which it counts
+    as hung. `memory_bytes`: most bytes of address space of the assembler. Raises UsageError if no
+    target is given, and none is in the module; InfrastructureError if the assembler cannot be
+    started, or the disk is full.
     """
     target = target or header(module)[0]
     if not target:
         raise UsageError("the module has no .target directive; name the target to assemble it for")
-    with temporary_folder() as folder:
-        session = ToolSession(
-            path=assembler.path,
-            variant=assembler.variant,
-            target=target,
-            version="",
-            folder=folder,
-            deadline=deadline,
-            files_at_once=1,
-            options=() if level is None else (f"-O{level}",),
-            memory_bytes=memory_bytes,
-        )
-        return session.assemble(module, deadline=deadline).verdict
+    session = _ToolSession(
+        assembler, target, "", deadline=deadline, memory_bytes=memory_bytes,
+        options=() if level is None else (f"-O{level}",),
+    )  # fmt: skip
+    with session.within():
+        return session.assembled(module, deadline)[0]

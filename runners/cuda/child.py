@@ -1,4 +1,4 @@
-"""The process that holds the CUDA context: `python -m runners.cuda.child SOCKET DEVICE PARENT`.
+"""The process that holds the CUDA context: `python -m runners.cuda.child DESCRIPTOR DEVICE`.
 
 It answers the supervisor's requests in order until its supervisor is gone or the context is dead.
 It never cleans a context up: the driver does that when the process ends, and cannot be held up by
@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import sys
-import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -24,26 +21,16 @@ from typing import Any
 import numpy as np
 
 from runners.cuda import self_check
-from runners.cuda.launches import LANES
 from runners.cuda.messages import RunBatch
 from runners.cuda.modules import LaunchError, LoadError
-from runners.cuda.session import NotReadyError, Session
+from runners.cuda.session import SCREENS, NotReadyError, Session
 from runners.protocol import Failure, Trouble
 
-_PARENT_CHECK = 0.5
-"""Seconds between looks at whether the supervisor still lives."""
 _SELF_CHECK_IMAGES = 2048
 """Warps of the self-check: more than any device has multiprocessors, so that each gets some."""
-_MAP, _LOAD, _SCREEN = "map_slot", "modules.begin_loading", "launches.start"
+_MAP, _LOAD, _SCREEN = "map_slot", "modules.begin_loading", "screen"
 """Requests that are taken up before those before them are answered; the last two return what
 waits for the result."""
-
-
-def _watch(parent: int) -> None:
-    """End this process when its supervisor is gone, also while a kernel runs on."""
-    while os.getppid() == parent:
-        time.sleep(_PARENT_CHECK)
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _check(session: Session) -> None:
@@ -81,14 +68,17 @@ def _result(work: Callable[[], Any]) -> Any:
 
 
 def _answer(line: Connection[Any, Any], token: int | None, result: Any) -> bool:
-    """Answer, if that is asked for; return whether the context can still be used."""
     if token is not None:
         line.send_bytes(pickle.dumps((token, result)))  # 10 µs less than `send`
     return not (isinstance(result, Failure) and result.trouble is Trouble.STICKY_ERROR)
 
 
 def _serve(line: Connection[Any, Any], session: Session) -> None:
-    """Answer requests in order; screening kernels run on while the next requests are read."""
+    """Answer requests in order; screening kernels run on while the next requests are read.
+
+    A request is a token, the name of a method of the session, and its arguments; the answer is the
+    token and what the method returns, or a `Failure`. Those without a token are never answered.
+    """
     waiting: deque[tuple[int, str, Any]] = deque()
     """Kernels and modules on their way: token, request, and what waits for the result."""
 
@@ -97,8 +87,8 @@ def _serve(line: Connection[Any, Any], session: Session) -> None:
         return _answer(line, token, _result(later) if callable(later) else later)
 
     while True:
-        launches = sum(name == _SCREEN for _, name, _ in waiting)
-        if waiting and (launches == LANES or not line.poll()):
+        screens = sum(name == _SCREEN for _, name, _ in waiting)
+        if waiting and (screens == SCREENS or not line.poll()):
             if not finish():
                 return
             continue
@@ -118,9 +108,8 @@ def _serve(line: Connection[Any, Any], session: Session) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Serve the supervisor on a socket; the arguments are its descriptor, device, parent."""
-    descriptor, ordinal, parent = map(int, arguments)
-    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    """Serve the supervisor on a socket; the arguments are its descriptor and the device."""
+    descriptor, ordinal = map(int, arguments)
     line: Connection[Any, Any] = Connection(descriptor)
     try:
         session = Session(ordinal)

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Protocol, TypedDict
 
 from oracle.errors import InfrastructureError, UsageError
-from runners.assemblers.machine_code import is_cubin
 from runners.folders import check_space, temporary_folder, writing
 from runners.kernels import KernelModule
 from runners.processes import run_tool
 from runners.protocol import Compiled, Failure, Trouble
-from runners.ptx_text import is_ptx
+from runners.ptx_text import is_cubin, is_ptx
 from runners.variants import PLAIN, Variant
 
 LEVELS = (0, 1, 2, 3)
@@ -126,26 +125,11 @@ def _digest_of(path: Path, size: int, modified: int) -> str:
 class PtxasCompiler:
     """A ptxas of the user's choice.
 
-    Parameters
-    ----------
-    path
-        The program.
-    level
-        -O level, 0 to 3.
-    deadline
-        Seconds that one module may take.
-    text_taken
-        Whether it may also write PTX in place of machine code: what it says it assembled, for a
-        device that reads text (`is_ptx`).
-    memory_bytes
-        Machine code that it remembers, in bytes.
-    variant
-        Its further options; a target among them is compiled for in place of what is asked for.
-
-    Raises
-    ------
-    UsageError
-        If the level does not exist or there is no such file.
+    `path`: the program. `level`: -O level, 0 to 3. `deadline`: seconds that one module may take.
+    `text_taken`: whether it may also write PTX in place of machine code: what it says it assembled,
+    for a device that reads text (`is_ptx`). `memory_bytes`: machine code that it remembers, in
+    bytes. `variant`: its further options; a target among them is compiled for in place of what is
+    asked for. Raises UsageError if the level does not exist or there is no such file.
     """
 
     def __init__(
@@ -163,13 +147,9 @@ class PtxasCompiler:
             raise UsageError(
                 f"there is no assembler {path}; `warpfuzz compilers list` shows those that are here"
             )
-        self.path = path
-        self.level = level
-        self.deadline = deadline
-        self.variant = variant
-        self._text_taken = text_taken
+        self.path, self.level, self.deadline, self.variant = path, level, deadline, variant
+        self._text_taken, self._memory_bytes = text_taken, memory_bytes
         self._memory: OrderedDict[str, bytes] = OrderedDict()
-        self._memory_bytes = memory_bytes
         self._lock = threading.Lock()
 
     @cached_property
@@ -190,12 +170,9 @@ class PtxasCompiler:
         """Return a cubin; identical modules are compiled once."""
         recipe = f"{self._digest} -O{self.level}{self.variant} {architecture} {module.digest}"
         key = hashlib.sha256(recipe.encode()).hexdigest()
-        code = self._memory.get(key)
-        if code is None:
-            made = self._assemble(module, architecture)
-            if isinstance(made, Failure):
-                return made
-            code = made
+        code = self._memory.get(key) or self._assemble(module, architecture)
+        if isinstance(code, Failure):
+            return code
         self._remember(key, code)
         return Compiled(
             module=module,
@@ -211,13 +188,12 @@ class PtxasCompiler:
 
     def _remember(self, key: str, code: bytes) -> None:
         # Several threads may compile with one compiler.
+        memory, most = self._memory, self._memory_bytes
         with self._lock:
-            self._memory[key] = code
-            self._memory.move_to_end(key)
-            while len(self._memory) > 1 and sum(map(len, self._memory.values())) > (
-                self._memory_bytes
-            ):
-                self._memory.popitem(last=False)
+            memory[key] = code
+            memory.move_to_end(key)
+            while len(memory) > 1 and sum(map(len, memory.values())) > most:
+                memory.popitem(last=False)
 
     def _assemble(self, module: KernelModule, architecture: str) -> bytes | Failure:
         with temporary_folder() as folder:
@@ -238,13 +214,12 @@ class PtxasCompiler:
         if finished.status == 0 and (is_cubin(code) or (self._text_taken and is_ptx(code))):
             return code
         said = finished.errors + finished.output[:_SAID_BYTES].decode(errors="backslashreplace")
+        text = f"{self.path} {finished.ending} on the module"
         if finished.status == 0:
             text = (
                 f"{self.path} reported success and wrote no machine code; it may be no ptxas, "
                 "so name another assembler"
             )
-        else:
-            text = f"{self.path} {finished.ending} on the module"
         if self.variant.asks_too_much(said):
             text += f", which needs more registers than {self.variant} gives it"
             return Failure(trouble=Trouble.UNSUPPORTED, message=text, detail=said)
@@ -252,23 +227,15 @@ class PtxasCompiler:
 
 
 def refused(message: str, said: str) -> Failure:
-    """Return that a compiler refuses a module: unsupported where the PTX is newer than it reads.
+    """Return that a compiler refuses a module, and what it said.
 
-    Parameters
-    ----------
-    message
-        One sentence, such as "the driver refuses the module".
-    said
-        What it said.
+    It is unsupported where the PTX is newer than it reads.
     """
-    newer = _NEWER.search(said)
-    if newer is None:
-        return Failure(trouble=Trouble.COMPILE_FAILURE, message=message, detail=said)
-    return Failure(
-        trouble=Trouble.UNSUPPORTED,
-        message=(
-            f"{message}: it reads PTX ISA up to {newer[2]}, and what was written is {newer[1]}; "
+    newer, trouble = _NEWER.search(said), Trouble.COMPILE_FAILURE
+    if newer is not None:
+        trouble = Trouble.UNSUPPORTED
+        message += (
+            f": it reads PTX ISA up to {newer[2]}, and what was written is {newer[1]}; "
             "have a newer ptxas assemble it (--assembler), or an older compiler write it"
-        ),
-        detail=said,
-    )
+        )
+    return Failure(trouble=trouble, message=message, detail=said)

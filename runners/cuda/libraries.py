@@ -6,7 +6,6 @@ Used in the child, which does without where one of them is not there.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from typing import Any
 
 from runners.cuda.messages import DeviceHealth
@@ -66,12 +65,7 @@ class DriverLibrary:
         """Compile PTX on this thread; return machine code, or None if the driver refuses it.
 
         Several threads may do so at once, and beside a running kernel; loading PTX does neither
-        (H200, 2026-11-22).
-
-        Parameters
-        ----------
-        level
-            -O level, 0 to 3.
+        (H200, 2026-11-22). Its -O level is 0 to 3.
         """
         state, code, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
         options = (ctypes.c_int * 1)(_JIT_OPTIMIZATION_LEVEL)
@@ -104,19 +98,11 @@ class DriverLibrary:
 
 
 class Monitor:
-    """Readings of one device.
-
-    Parameters
-    ----------
-    pci_bus_id
-        As the driver prints it: "0000:19:00.0".
-    """
+    """Readings of the device of a PCI bus id, as the driver prints it: "0000:19:00.0"."""
 
     def __init__(self, pci_bus_id: str) -> None:
         self._device: Any = None
-        self.note = ""
-        self.driver = ""
-        self.uuid = ""
+        self.note = self.driver = self.uuid = ""
         try:
             import pynvml
         except ImportError:
@@ -135,33 +121,28 @@ class Monitor:
         """Read what can be read; the rest stays None."""
         if self._device is None:
             return DeviceHealth(note=self.note)
-        nvml, device = self._nvml, self._device
-        readings: dict[str, Callable[[], int]] = {
-            "sm_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(device, nvml.NVML_CLOCK_SM),
-            "memory_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(device, nvml.NVML_CLOCK_MEM),
-            "temperature_c": lambda: nvml.nvmlDeviceGetTemperature(
-                device, nvml.NVML_TEMPERATURE_GPU
-            ),
-            "power_mw": lambda: nvml.nvmlDeviceGetPowerUsage(device),
-            "power_limit_mw": lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(device),
-            "busy_percent": lambda: nvml.nvmlDeviceGetUtilizationRates(device).gpu,
-            "ecc_corrected": lambda: self._errors(nvml.NVML_MEMORY_ERROR_TYPE_CORRECTED),
-            "ecc_uncorrected": lambda: self._errors(nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED),
-            "throttle_reasons": lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device),
-        }
-        found = {name: self._read(reading) for name, reading in readings.items()}
-        return DeviceHealth(**found, note=self.note)
-
-    def _errors(self, kind: int) -> int:
-        count: int = self._nvml.nvmlDeviceGetTotalEccErrors(
-            self._device, kind, self._nvml.NVML_VOLATILE_ECC
+        nvml = self._nvml
+        return DeviceHealth(
+            sm_clock_mhz=self._read("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
+            memory_clock_mhz=self._read("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM),
+            temperature_c=self._read("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
+            power_mw=self._read("nvmlDeviceGetPowerUsage"),
+            power_limit_mw=self._read("nvmlDeviceGetEnforcedPowerLimit"),
+            busy_percent=self._read("nvmlDeviceGetUtilizationRates"),
+            ecc_corrected=self._errors(nvml.NVML_MEMORY_ERROR_TYPE_CORRECTED),
+            ecc_uncorrected=self._errors(nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED),
+            throttle_reasons=self._read("nvmlDeviceGetCurrentClocksThrottleReasons"),
+            note=self.note,
         )
-        return count
 
-    def _read(self, reading: Callable[[], int]) -> int | None:
+    def _errors(self, kind: int) -> int | None:
+        return self._read("nvmlDeviceGetTotalEccErrors", kind, self._nvml.NVML_VOLATILE_ECC)
+
+    def _read(self, name: str, *arguments: int) -> int | None:
         # AttributeError: a reading that this version of the module no longer has.
         try:
-            return int(reading())
+            found = getattr(self._nvml, name)(self._device, *arguments)
+            return int(getattr(found, "gpu", found))
         except (self._nvml.NVMLError, AttributeError):
             return None
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import hashlib
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,12 +12,14 @@ from functools import cache
 from typing import Any
 
 from runners.cuda.compilation import refused
-from runners.cuda.kept_code import kept_code
 from runners.cuda.libraries import DriverLibrary
+from runners.folders import cache_folder
 from runners.protocol import Failure, Trouble
 
 _COMPILERS = 8
 """Threads that compile ahead: 31 ms a program on one, 6.7 ms on eight (H200, 2026-11-22)."""
+_FOLDER = "machine code"
+_DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 class LoadError(Exception):
@@ -36,12 +41,7 @@ class LaunchError(Exception):
 class GrowingMemory:
     """Memory that is used again under its name, and made anew where it is too small.
 
-    Parameters
-    ----------
-    made
-        Makes memory of a size.
-    idle
-        Waits until nobody uses what was made before.
+    `made` makes memory of a size; `idle` waits until nobody uses what was made before.
     """
 
     def __init__(
@@ -62,17 +62,41 @@ class GrowingMemory:
         return memory
 
 
-class Modules:
-    """The modules of a context.
+def kept_code(identity: str, made: Callable[[], bytes | None]) -> bytes | None:
+    """Return machine code that was kept, or have it made and keep it; None if that fails.
 
-    Parameters
-    ----------
-    driver
-        PyCUDA's driver module.
-    library
-        What PyCUDA lacks.
-    compiler
-        Names the driver and the device that it compiles for; "" if they are not known.
+    Of warpfuzz's own kernels: programs under test are compiled anew each time. The driver takes 6
+    to 12 s for the reference while others work (H200, 2026-11-28), and so would each process that
+    replaces one whose context is lost. While one has it made, the others wait. `identity` is all
+    that it depends on.
+    """
+    name = hashlib.sha256(identity.encode()).hexdigest()
+    with contextlib.ExitStack() as stack:
+        file = None
+        # Without a folder that can be written it is made each time.
+        with contextlib.suppress(OSError):
+            folder = cache_folder() / _FOLDER
+            folder.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context((folder / name).open("a+b"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            digest, code = file.read(_DIGEST_BYTES), file.read()
+            # Of one that was written in part, as when a disk is full, it is not the digest.
+            if digest == hashlib.sha256(code).digest():
+                return code
+        new = made()
+        if file is not None and new is not None:
+            with contextlib.suppress(OSError):
+                file.truncate(0)
+                file.write(hashlib.sha256(new).digest() + new)
+                file.flush()
+        return new
+
+
+class Modules:
+    """The modules of a context of PyCUDA's driver module, and what that lacks.
+
+    `compiler` names the driver and the device that it compiles for; "" if they are not known.
     """
 
     def __init__(self, driver: Any, library: DriverLibrary, compiler: str = "") -> None:
@@ -88,10 +112,7 @@ class Modules:
     ) -> Callable[[], Failure | None]:
         """Begin to load machine code, or PTX at a level; return what ends it, and says why not.
 
-        Parameters
-        ----------
-        ahead
-            Whether it is not needed at once: PTX is compiled on another thread.
+        Ahead: it is not needed at once, and PTX is compiled on another thread.
         """
         made = None
         if ahead and level is not None:

@@ -12,9 +12,8 @@ from oracle.errors import UsageError
 from oracle.isa.targets import TARGETS, Target
 from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler, release_of
 from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch, ScreenRequest
-from runners.cuda.slots import PAGE, Lease, lease_of
-from runners.cuda.supervisor import Supervisor, Task
-from runners.kernels import KernelModule, ScreeningKernel
+from runners.cuda.supervisor import PAGE, Supervisor, lease_of
+from runners.kernels import KernelModule
 from runners.protocol import (
     Capabilities,
     ClosedAtTheEnd,
@@ -33,15 +32,14 @@ from runners.screening import References, Screening, screening_kernel
 
 _EXAMINE_SECONDS = 20.0
 _REFERENCE_SECONDS = 60.0
-"""What a child's first comparison may take longer: the driver compiles the reference, and the
-oracle tries it on its fixed set (2 s on a core, 2026-11-23), while other children do the same."""
+"""What a child's first comparison may take longer: the reference is compiled and tried, for 2 s on
+a core (2026-11-23), while other children do the same."""
 _WARPS = 64
 """Most warps of a multiprocessor on any target (CUDA C++ Programming Guide, Technical
 Specifications). Blocks that find no room start when others have ended, and end at once."""
 _SCRATCH_BYTES = 8 << 20
-"""Scratch memory of a launch, in bytes: what lies beside the images in the second-level cache. Of
-8 to 96 MiB, 8 was the fastest for the smallest program of f16: 755 million images a second
-against 467 to 490 (H200, 2026-11-22)."""
+"""Scratch memory of a launch, in bytes, beside the images in the second-level cache: of 8 to 96
+MiB, 8 was the fastest, 755 million images a second against 467 to 490 (H200, 2026-11-22)."""
 
 
 class CudaRunner(ClosedAtTheEnd):
@@ -51,22 +49,12 @@ class CudaRunner(ClosedAtTheEnd):
     chunks whose copies and kernels overlap. Results lie in shared memory, which is used again
     when the last array over it is gone.
 
-    Parameters
-    ----------
-    device
-        Number of the device, as the driver counts.
-    compiler
-        Who translates PTX: `DriverCompiler()` (the default) or a `PtxasCompiler`.
-    deadline
-        Seconds that one batch may take before it is called a hang.
-    start_deadline
-        Seconds until the device must have passed its self-check.
-    load_deadline
-        Seconds that the driver may take over one module.
-    chunk_bytes
-        Bytes of images in one copy.
-    environment
-        Variables for the child, besides those of this process.
+    `device`: number of the device, as the driver counts. `compiler`: who translates PTX:
+    `DriverCompiler()` (the default) or a `PtxasCompiler`. `deadline`: seconds that one batch may
+    take before it is called a hang. `start_deadline`: seconds until the device must have passed its
+    self-check. `load_deadline`: seconds that the driver may take over one module. `chunk_bytes`:
+    bytes of images in one copy. `environment`: variables for the child, besides those of this
+    process.
     """
 
     def __init__(
@@ -120,12 +108,11 @@ class CudaRunner(ClosedAtTheEnd):
         facts = self.facts()
         if isinstance(facts, Failure):
             return facts
-        task: Task[DeviceHealth] = Task(
-            title="reading the device's sensors",
-            request=("health",),
-            allowance=_EXAMINE_SECONDS,
-        )
-        return self._supervisor.submit(task).collect()
+        title = "reading the device's sensors"
+        health: DeviceHealth | Failure = self._supervisor.submit(
+            title, "health", allowance=_EXAMINE_SECONDS
+        ).collect()
+        return health
 
     def capabilities(self) -> Capabilities | Failure:
         """Say what can run on the device: its own target and all portable ones before it."""
@@ -135,11 +122,16 @@ class CudaRunner(ClosedAtTheEnd):
         number = _number(facts)
         own = TARGETS.get(f"sm_{number}")
         family = own.family if own else None
+
+        def runs(target: Target) -> bool:  # (PTX ISA 11.1.2)
+            if target.suffix == "a":
+                return target.number == number
+            same = target.suffix != "f" or (family is not None and target.family == family)
+            return same and target.number <= number
+
         return Capabilities(
             name="cuda",
-            targets=frozenset(
-                target.name for target in TARGETS.values() if _runs(target, number, family)
-            ),
+            targets=frozenset(target.name for target in TARGETS.values() if runs(target)),
             description=f"{facts.name}, driver {facts.driver or '?'}, CUDA {facts.cuda}, "
             f"PyCUDA {facts.pycuda}",
         )
@@ -175,10 +167,7 @@ class CudaRunner(ClosedAtTheEnd):
     def release(self, *, driver: bool = False) -> str:
         """Return the release of CUDA whose compiler makes machine code: "13.0", or "unknown".
 
-        Parameters
-        ----------
-        driver
-            Ask for that inside the driver, whatever the runner's own is.
+        Asked for the driver, it is that of the compiler inside it, whatever the runner's own is.
         """
         if not driver and isinstance(self.compiler, PtxasCompiler):
             return release_of(self.compiler.version)
@@ -187,8 +176,7 @@ class CudaRunner(ClosedAtTheEnd):
 
     def architecture(self, target: str) -> str | Failure:
         """Return the architecture for which modules of a target are compiled, such as "sm_90"."""
-        can = self.capabilities()
-        facts = self.facts()
+        can, facts = self.capabilities(), self.facts()
         if isinstance(can, Failure):
             return can
         if isinstance(facts, Failure):
@@ -204,12 +192,8 @@ class CudaRunner(ClosedAtTheEnd):
         """Return a writable array, uint8 (count, image_bytes), that travels without a copy.
 
         Whatever was there before is in it. A batch of it, or of consecutive images of it, is read
-        by the device in place: leave it alone from submission to collection.
-
-        Raises
-        ------
-        InfrastructureError
-            If there is no memory.
+        by the device in place: leave it alone from submission to collection. Raises
+        InfrastructureError if there is no memory.
         """
         lease = self._supervisor.pool.lease(count * image_bytes)
         return lease.array(np.uint8, (count, image_bytes))
@@ -217,12 +201,8 @@ class CudaRunner(ClosedAtTheEnd):
     def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
         """Start a batch.
 
-        Raises
-        ------
-        UsageError
-            If the images do not fit the kernel, or the module has no such entry.
-        InfrastructureError
-            If there is no shared memory.
+        Raises UsageError if the images do not fit the kernel, or the module has no such entry;
+        InfrastructureError if there is no shared memory.
         """
         kernel = compiled.module.kernel(entry)
         check_images(kernel, images)
@@ -230,23 +210,19 @@ class CudaRunner(ClosedAtTheEnd):
         if count == 0:
             nothing = np.zeros((0, kernel.image_bytes), np.uint8)
             return Collected(outcome=Ran(images=nothing, sms=np.zeros(0, np.uint32), seconds=0.0))
-        source, offset = self._source(images)
+        source, offset = lease_of(images) or (None, 0)
+        if source is None or source.pool is not self._supervisor.pool:
+            source, offset = self._supervisor.pool.lease(images.nbytes), 0
+            np.copyto(source.array(np.uint8, images.shape), images)
         sms_offset = -(-images.nbytes // PAGE) * PAGE
         destination = self._supervisor.pool.lease(sms_offset + 4 * count)
         chunk = max(1, self._chunk_bytes // kernel.image_bytes // kernel.warps_per_block)
         batch = RunBatch(
-            key=compiled.key,
-            entry=kernel.entry,
-            image_bytes=kernel.image_bytes,
-            count=count,
-            warps_per_block=kernel.warps_per_block,
-            source=source.slot.number,
-            source_offset=offset,
-            destination=destination.slot.number,
-            sms_offset=sms_offset,
-            chunk_images=min(chunk * kernel.warps_per_block, count),
-            launch=kernel.launch,
-        )
+            key=compiled.key, entry=kernel.entry, image_bytes=kernel.image_bytes, count=count,
+            warps_per_block=kernel.warps_per_block, source=source.slot.number,
+            source_offset=offset, destination=destination.slot.number, sms_offset=sms_offset,
+            chunk_images=min(chunk * kernel.warps_per_block, count), launch=kernel.launch,
+        )  # fmt: skip
 
         def made(seconds: float) -> Ran:
             after = destination.array(np.uint8, (count, batch.image_bytes))
@@ -255,24 +231,9 @@ class CudaRunner(ClosedAtTheEnd):
             return Ran(images=after, sms=sms, seconds=seconds)
 
         return self._supervisor.submit(
-            Task(
-                title=f"running {kernel.entry} on {count} images",
-                request=("run", batch),
-                allowance=self.deadline,
-                made=made,
-                runs=compiled,
-                leases=(source, destination),
-            )
-        )
-
-    def _source(self, images: Images) -> tuple[Lease, int]:
-        """Return a lease with the images in it, and where; copies them unless they are there."""
-        found = lease_of(images)
-        if found is not None and found[0].pool is self._supervisor.pool:
-            return found
-        lease = self._supervisor.pool.lease(images.nbytes)
-        np.copyto(lease.array(np.uint8, images.shape), images)
-        return lease, 0
+            f"running {kernel.entry} on {count} images", "run", batch,
+            allowance=self.deadline, made=made, runs=compiled, leases=(source, destination),
+        )  # fmt: skip
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch and wait for it; raises as `submit` does."""
@@ -292,69 +253,41 @@ class CudaRunner(ClosedAtTheEnd):
         facts = self.facts()
         if isinstance(facts, Failure):
             return Collected(outcome=facts)
-        blocks = _blocks(kernel, facts.multiprocessors)
+        # So many fill a device, with scratch memory that stays in its cache.
+        each = -(-_WARPS // kernel.warps_per_block)
+        if kernel.scratch == "global":
+            wave = kernel.image_bytes * kernel.warps_per_block * facts.multiprocessors
+            each = max(1, min(each, _SCRATCH_BYTES // wave))
+        blocks = each * facts.multiprocessors
         scratch = kernel.image_bytes * kernel.warps_per_block * blocks
         launch = ScreenRequest(
-            key=compiled.key,
-            entry=kernel.entry,
-            references=references.number,
-            image_bytes=kernel.image_bytes,
-            count=len(references.images),
-            limit=limit,
-            blocks=blocks,
-            warps_per_block=kernel.warps_per_block,
+            key=compiled.key, entry=kernel.entry, references=references.number,
+            image_bytes=kernel.image_bytes, count=len(references.images), limit=limit,
+            blocks=blocks, warps_per_block=kernel.warps_per_block, examine=examine,
             scratch_bytes=scratch if kernel.scratch == "global" else 0,
-            examine=examine,
-        )
+        )  # fmt: skip
         return self._supervisor.submit(
-            Task(
-                title=f"screening with {kernel.entry}, {limit} images a multiprocessor,",
-                request=("launches.start", launch),
-                allowance=self.deadline,
-                runs=compiled,
-                references=references,
-            )
-        )
+            f"screening with {kernel.entry}, {limit} images a multiprocessor,", "screen", launch,
+            allowance=self.deadline, runs=compiled, references=references,
+        )  # fmt: skip
 
     def fresh(
         self, compiled: Compiled, work: FreshWork, *, entry: str | None = None
     ) -> PendingFresh:
         """Start a comparison of images that the device makes by their numbers."""
         kernel = compiled.module.kernel(entry)
-        what = f"{kernel.entry} on {work.count} images from {work.first}"
         return self._supervisor.submit(
-            Task(
-                title=f"comparing {what} on",
-                request=("compare", compiled.key, kernel.entry, kernel.warps_per_block, work),
-                allowance=self.deadline + _REFERENCE_SECONDS,
-                runs=compiled,
-            )
-        )
+            f"comparing {kernel.entry} on {work.count} images from {work.first} on",
+            "compare", compiled.key, kernel.entry, kernel.warps_per_block, work,
+            allowance=self.deadline + _REFERENCE_SECONDS, runs=compiled,
+        )  # fmt: skip
 
     def close(self) -> None:
         """End the child and everything it started."""
         self._supervisor.close()
 
 
-def _blocks(kernel: ScreeningKernel, multiprocessors: int) -> int:
-    """Return how many blocks fill a device, with scratch memory that stays in its cache."""
-    each = -(-_WARPS // kernel.warps_per_block)
-    if kernel.scratch == "global":
-        wave = kernel.image_bytes * kernel.warps_per_block * multiprocessors
-        each = max(1, min(each, _SCRATCH_BYTES // wave))
-    return each * multiprocessors
-
-
 def _number(facts: DeviceFacts) -> int:
     """Return the device's number among targets: 90 for compute capability 9.0."""
     major, minor = facts.compute_capability
     return 10 * major + minor
-
-
-def _runs(target: Target, number: int, family: int | None) -> bool:
-    """Whether a device of this number and family runs code for a target (PTX ISA 11.1.2)."""
-    if target.suffix == "a":
-        return target.number == number
-    if target.suffix == "f":
-        return family is not None and target.family == family and target.number <= number
-    return target.number <= number

@@ -6,23 +6,31 @@ import mmap
 import os
 import platform
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracle.errors import InfrastructureError
+from oracle.isa.forms import LANES
+from runners import ledger
 from runners.cuda.fresh import FreshImages
-from runners.cuda.launches import Bytes, Launches
 from runners.cuda.libraries import DriverLibrary, Monitor
-from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch
+from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch, ScreenRequest
 from runners.cuda.modules import GrowingMemory, LaunchError, LoadError, Modules
 from runners.protocol import Failure, Trouble
 from runners.reference.fresh import FreshRan, FreshWork
+from runners.screening import Screened
 
+Bytes = NDArray[np.uint8]
 _STREAMS = 3
 """One chunk on its way in, one running, one on its way out."""
-_WARP = 32
+SCREENS = 2
+"""Screening kernels on their way: one runs, and the next one is queued behind it, so that the
+device goes on while this process compiles."""
 
 
 class NotReadyError(Exception):
@@ -67,8 +75,6 @@ def import_driver() -> Any:
 
 @dataclass(kw_only=True)
 class _Channel:
-    """A stream with buffers of its own."""
-
     stream: Any
     memory: GrowingMemory
     """Device memory for the images of one chunk, and their multiprocessors."""
@@ -86,17 +92,9 @@ class _Channel:
 
 
 class Session:
-    """A context on one device.
+    """A context on one device, by its number as the driver counts.
 
-    Parameters
-    ----------
-    ordinal
-        Number of the device, as the driver counts.
-
-    Raises
-    ------
-    NotReadyError
-        If there is no such device or no context can be made on it.
+    Raises NotReadyError if there is no such device or no context can be made on it.
     """
 
     def __init__(self, ordinal: int) -> None:
@@ -119,25 +117,29 @@ class Session:
                 str(error),
             ) from None
         self._ordinal = ordinal
-        self._slots: dict[int, _Mapping] = {}
+        self._slots: dict[int, tuple[Bytes, bool]] = {}
+        """Shared memory by its number, and whether the driver has it registered."""
         self._library = DriverLibrary()
-        self._staged = not self._can_register()
+        # Some virtual machines cannot register shared memory.
+        probe = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.uint8)
+        address = probe.ctypes.data
+        self._staged = not (
+            self._library.register(address, probe.size) and self._library.unregister(address)
+        )
         self._monitor = Monitor(self._device.pci_bus_id())
         capability = "{}.{}".format(*self._device.compute_capability())
         version = self._monitor.driver
         self.modules = Modules(
             driver, self._library, f"driver {version}, {capability}" if version else ""
         )
-        self.launches = Launches(
-            driver,
-            kernels=self._channels[0].stream,
-            copies=self._channels[1].stream,
-            modules=self.modules,
-            slot=lambda number: self._slots[number].array,
-            health=self.health,
-            is_dead=self._is_dead,
-        )
         self._fresh: FreshImages | None = None
+        self._references: dict[int, tuple[Any, Any]] = {}
+        """Device memory with the images before and after that screening has, by their number."""
+        # A screening kernel that is on its way may use what is too small.
+        self._area = GrowingMemory(driver.mem_alloc, self._channels[0].stream.synchronize)
+        self._pinned = GrowingMemory(lambda size: driver.pagelocked_empty(size, np.uint8))
+        """Pinned host memory for the starts of ledgers, one for each launch that is on its way."""
+        self._screen = 0
 
     def _channel(self) -> _Channel:
         driver, stream = self._driver, self._driver.Stream()
@@ -147,59 +149,61 @@ class Session:
             staging=GrowingMemory(lambda size: driver.pagelocked_empty(size, np.uint8)),
         )
 
+    def _failed(self, error: Exception) -> LaunchError:
+        """Return what an error of the driver says of a batch; waits for what is still running."""
+        return LaunchError(str(error), sticky=self._is_dead())
+
+    def _is_dead(self) -> bool:
+        """Whether the context fails at everything now; also waits for what is still running."""
+        for channel in self._channels:
+            channel.outputs.clear()
+        try:
+            self._driver.Context.synchronize()
+            self._driver.mem_alloc(4).free()
+        except self._driver.MemoryError:
+            return False
+        except self._driver.Error:
+            return True
+        return False
+
     # Slots
 
     def map_slot(self, slot: int, size: int, descriptor: int) -> None:
         """Map shared memory, and register it with the driver where that is possible."""
-        mapping = _Mapping(array=np.frombuffer(mmap.mmap(descriptor, size), np.uint8))
+        array = np.frombuffer(mmap.mmap(descriptor, size), np.uint8)
         os.close(descriptor)
-        if not self._staged:
-            # Where it fails (a limit on locked memory, say), copies are right and only slow.
-            mapping.registered = self._library.register(mapping.address, size)
-        self._slots[slot] = mapping
+        # Where it fails (a limit on locked memory, say), copies are right and only slow.
+        registered = not self._staged and self._library.register(array.ctypes.data, size)
+        self._slots[slot] = array, registered
 
     def unmap_slot(self, slot: int) -> None:
         """Give shared memory back."""
-        mapping = self._slots.pop(slot)
-        if mapping.registered:
-            self._library.unregister(mapping.address)
-
-    def _can_register(self) -> bool:
-        """Whether this driver can register shared memory: some virtual machines cannot."""
-        probe = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.uint8)
-        address = probe.ctypes.data
-        return self._library.register(address, probe.size) and self._library.unregister(address)
+        array, registered = self._slots.pop(slot)
+        if registered:
+            self._library.unregister(array.ctypes.data)
 
     # Batches
 
     def run(self, batch: RunBatch) -> float:
-        """Run a batch between slots; return the seconds that it took.
-
-        Raises
-        ------
-        LaunchError
-            If it failed.
-        """
+        """Run a batch between slots; return the seconds that it took, or raise LaunchError."""
         size = batch.count * batch.image_bytes
-        source = self._slots[batch.source].array[batch.source_offset :][:size]
-        memory = self._slots[batch.destination].array
+        source = self._slots[batch.source][0][batch.source_offset :][:size]
+        memory = self._slots[batch.destination][0]
         return self.run_arrays(
             batch, source, memory[:size], memory[batch.sms_offset :][: 4 * batch.count]
         )
 
     def run_arrays(self, batch: RunBatch, source: Bytes, destination: Bytes, sms: Bytes) -> float:
         """Run a batch between flat arrays of bytes in host memory; as `run`."""
-        start = time.perf_counter()
+        start, own = time.perf_counter(), batch.launch
         try:
-            own = batch.launch
             parameters = "PPI" if own is None else f"{len(own.parameters)}s"
             function = self.modules.function(batch.key, batch.entry, parameters)
             for index, first in enumerate(range(0, batch.count, batch.chunk_images)):
-                channel = self._channels[index % len(self._channels)]
                 images = min(batch.chunk_images, batch.count - first)
                 chunk = slice(first * batch.image_bytes, (first + images) * batch.image_bytes)
                 self._start_chunk(
-                    channel,
+                    self._channels[index % len(self._channels)],
                     function,
                     batch,
                     images,
@@ -208,28 +212,8 @@ class Session:
             for channel in self._channels:
                 channel.finish()
         except self._driver.Error as error:
-            raise LaunchError(str(error), sticky=self._is_dead()) from None
+            raise self._failed(error) from None
         return time.perf_counter() - start
-
-    def compare(self, key: str, entry: str, warps: int, work: FreshWork) -> FreshRan | Failure:
-        """Run a kernel on images that are made by their numbers; return what differs.
-
-        Raises LaunchError if that failed.
-        """
-        try:
-            if self._fresh is None:
-                name = self._library.uuid(self._ordinal)
-                self._fresh = FreshImages(self._driver, self.modules, name)
-            return self._fresh.compare(key, entry, warps, work)
-        except self._driver.Error as error:
-            raise LaunchError(str(error), sticky=self._is_dead()) from None
-        except (LoadError, InfrastructureError) as error:
-            return Failure(
-                trouble=Trouble.UNAVAILABLE,
-                message="the reference on the device cannot be used; leave it out "
-                "(--no-device-reference)",
-                detail=str(error),
-            )
 
     def _start_chunk(
         self,
@@ -239,7 +223,6 @@ class Session:
         images: int,
         arrays: tuple[Bytes, Bytes, Bytes],
     ) -> None:
-        """Queue the copies and the launch of one chunk on a channel's stream."""
         driver, stream = self._driver, channel.stream
         source, destination, sms = arrays
         image_bytes, sms_bytes = batch.chunk_images * batch.image_bytes, 4 * batch.chunk_images
@@ -261,7 +244,7 @@ class Session:
         if launch is None:
             function.prepared_async_call(
                 (-(-images // warps), 1),
-                (_WARP * warps, 1, 1),
+                (LANES * warps, 1, 1),
                 stream,
                 int(images_there),
                 int(sms_there),
@@ -282,18 +265,116 @@ class Session:
         else:
             sms[:] = 0xFF
 
-    def _is_dead(self) -> bool:
-        """Whether the context fails at everything now; also waits for what is still running."""
-        for channel in self._channels:
-            channel.outputs.clear()
+    def compare(self, key: str, entry: str, warps: int, work: FreshWork) -> FreshRan | Failure:
+        """Run a kernel on images that are made by their numbers; return what differs.
+
+        Raises LaunchError if that failed.
+        """
         try:
-            self._driver.Context.synchronize()
-            self._driver.mem_alloc(4).free()
-        except self._driver.MemoryError:
-            return False
-        except self._driver.Error:
-            return True
-        return False
+            if self._fresh is None:
+                name = self._library.uuid(self._ordinal)
+                self._fresh = FreshImages(self._driver, self.modules, name)
+            return self._fresh.compare(key, entry, warps, work)
+        except self._driver.Error as error:
+            raise self._failed(error) from None
+        except (LoadError, InfrastructureError) as error:
+            return Failure(
+                trouble=Trouble.UNAVAILABLE,
+                message="the reference on the device cannot be used; leave it out "
+                "(--no-device-reference)",
+                detail=str(error),
+            )
+
+    # Screening
+
+    def screen(self, launch: ScreenRequest, upload: int | None) -> Callable[[], Screened]:
+        """Queue a screening kernel behind those that are on their way, at most one.
+
+        Raises LaunchError if that failed, or one of those before did and has poisoned the context;
+        and so does what is returned, which waits for the kernel. `upload` is the slot that holds
+        the images and, behind them, the expected ones; None: they are there.
+        """
+        # What the kernels must not wait for goes over the other stream.
+        driver, stream = self._driver, self._channels[0].stream
+        self._screen = (self._screen + 1) % SCREENS
+        try:
+            if upload is not None:
+                self._upload(launch, upload)
+            if launch.references not in self._references:
+                raise LaunchError("its images are not there", sticky=False)
+            images = self._references[launch.references]
+            function = self.modules.function(launch.key, launch.entry, "PPPPII")
+            book = self._area(f"ledger {self._screen}", ledger.ledger_bytes(launch.image_bytes))
+            scratch = self._area("scratch", launch.scratch_bytes) if launch.scratch_bytes else 0
+            head = self._pinned(f"{self._screen}", ledger.IMAGES_AT)
+            begin, end = (driver.Event(driver.event_flags.BLOCKING_SYNC) for _ in range(2))
+            # Pinned: from other memory, the copy would wait for the kernels before.
+            driver.memcpy_htod_async(book, self._blank, stream)
+            begin.record(stream)
+            function.prepared_async_call(
+                (launch.blocks, 1),
+                (LANES * launch.warps_per_block, 1, 1),
+                stream,
+                *(int(address) for address in (*images, book, scratch)),
+                launch.count,
+                launch.limit,
+            )
+            end.record(stream)
+            driver.memcpy_dtoh_async(head, book, stream)
+            copied = driver.Event(driver.event_flags.BLOCKING_SYNC)
+            copied.record(stream)
+        except self._driver.Error as error:
+            raise self._failed(error) from None
+        health = self.health() if launch.examine else None
+        return partial(self._screened, launch.image_bytes, (begin, end, copied), head, book, health)
+
+    def _screened(
+        self,
+        image_bytes: int,
+        events: tuple[Any, Any, Any],
+        head: Bytes,
+        book: Any,
+        health: DeviceHealth | None,
+    ) -> Screened:
+        """Wait until a kernel has begun and ended and the head of its book is here; read that."""
+        begin, end, copied = events
+        # Not the stream of the kernels: the next one is on its way there.
+        stream = self._channels[1].stream
+        try:
+            copied.synchronize()
+            seconds = begin.time_till(end) / 1000
+            kept = ledger.recorded(head)
+            if kept:
+                head = np.zeros(ledger.IMAGES_AT + kept * image_bytes, np.uint8)
+                self._driver.memcpy_dtoh_async(head, book, stream)
+                stream.synchronize()
+        except self._driver.Error as error:
+            raise self._failed(error) from None
+        return Screened(
+            ledger=ledger.read_ledger(head, image_bytes), seconds=seconds, health=health
+        )
+
+    @cached_property
+    def _blank(self) -> Bytes:
+        blank: Bytes = self._driver.pagelocked_empty(ledger.IMAGES_AT, np.uint8)
+        blank[:] = 0
+        return blank
+
+    def _upload(self, launch: ScreenRequest, slot: int) -> None:
+        self.forget_references(launch.references)
+        stream, size = self._channels[1].stream, launch.count * launch.image_bytes
+        memory = self._slots[slot][0]
+        both = []
+        for part in (memory[:size], memory[size : 2 * size]):
+            both.append(self._driver.mem_alloc(size))
+            self._driver.memcpy_htod_async(both[-1], part, stream)
+        stream.synchronize()
+        self._references[launch.references] = (both[0], both[1])
+
+    def forget_references(self, number: int) -> None:
+        """Free the images of a number, if there are any."""
+        for memory in self._references.pop(number, ()):
+            memory.free()
 
     # Facts
 
@@ -323,13 +404,3 @@ class Session:
     def health(self) -> DeviceHealth:
         """Read the device's sensors and counters."""
         return self._monitor.health()
-
-
-@dataclass(kw_only=True)
-class _Mapping:
-    array: Bytes
-    registered: bool = False
-
-    @property
-    def address(self) -> int:
-        return self.array.ctypes.data

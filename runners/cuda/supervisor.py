@@ -1,26 +1,37 @@
-"""The supervisor: keeps a child alive, hands it tasks in order, and survives whatever they do."""
+"""The supervisor: keeps a child alive, hands it tasks in order, and survives whatever they do.
+
+It shares memory with the child. A slot is an anonymous file in memory (memfd_create): it has no
+name that could be left behind, and goes away with the last process that maps it, however that ends.
+"""
 
 from __future__ import annotations
 
+import math
+import mmap
 import os
 import secrets
 import time
+import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from oracle.errors import InfrastructureError
 from runners.children import HELD, NoAnswerError, SupervisedChild
 from runners.cuda.messages import DeviceFacts
-from runners.cuda.slots import Lease, SlotPool
 from runners.processes import helper, helper_environment
 from runners.protocol import Compiled, Failure, Trouble, check_open
 from runners.screening import References
 
 T = TypeVar("T")
 
+PAGE = 4096
+_GRANULE = 1 << 20
+"""Sizes of slots are multiples of this many bytes, so that batches of about one size share."""
 _RESTARTS = 4
 """Attempts to bring a device back that has worked before."""
 _PAUSE = 1.0
@@ -30,6 +41,99 @@ _MODULES = 1024
 """Modules that stay loaded: more than a screening set has programs (300), which take turns."""
 _REFERENCE_BYTES = 1 << 30
 """Bytes of images that stay in the device's memory for screening. A set has hundreds of MB."""
+
+
+class DeviceSlot:
+    """A run of shared memory; InfrastructureError if there is none."""
+
+    def __init__(self, number: int, size: int) -> None:
+        self.number, self.size = number, size
+        try:
+            self.descriptor = os.memfd_create(f"warpfuzz-{number}", os.MFD_CLOEXEC)
+            self._close = weakref.finalize(self, os.close, self.descriptor)
+            os.ftruncate(self.descriptor, size)
+            self._map = mmap.mmap(self.descriptor, size)
+        except OSError as error:
+            raise InfrastructureError(
+                f"{size} bytes of shared memory cannot be had ({error}); use smaller batches, or "
+                "collect and drop earlier ones first"
+            ) from error
+        self.address: int = np.frombuffer(self._map, np.uint8).ctypes.data
+
+    def close(self) -> None:
+        """Give the memory up. No array over it may be left."""
+        # The child may map it still; the pages go now.
+        os.ftruncate(self.descriptor, 0)
+        self._close()
+
+
+class Lease:
+    """The right to use a slot: it lasts while any array over it is alive, of which it is the base.
+
+    (NumPy's array interface, version 3.)
+    """
+
+    def __init__(self, slot: DeviceSlot, pool: SlotPool) -> None:
+        self.slot, self.pool = slot, pool
+        self.__array_interface__ = {
+            "version": 3, "typestr": "|u1", "shape": (slot.size,), "data": (slot.address, False),
+        }  # fmt: skip
+        weakref.finalize(self, pool.give_back, slot)
+
+    def array(self, dtype: type[Any], shape: tuple[int, ...], offset: int = 0) -> NDArray[Any]:
+        """Return an array over the slot's memory, `offset` bytes from its start."""
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        array: NDArray[Any] = np.asarray(self)[offset:][:size].view(dtype).reshape(shape)
+        return array
+
+
+def lease_of(array: NDArray[Any]) -> tuple[Lease, int] | None:
+    """Return the lease over whose memory a contiguous array lies, and its offset in bytes."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if not isinstance(base, Lease) or not array.flags.c_contiguous:
+        return None
+    return base, array.ctypes.data - base.slot.address
+
+
+class SlotPool:
+    """Slots, kept for use again: registering memory with the driver costs more than a copy."""
+
+    def __init__(self, *, keep_bytes: int = 1 << 30) -> None:
+        self._keep_bytes = keep_bytes
+        self._free: list[DeviceSlot] = []
+        self._next = 0
+        self.dropped: list[int] = []
+        """Numbers of slots that were given up; the child has yet to be told."""
+
+    def lease(self, size: int) -> Lease:
+        """Return a lease of a slot with at least so many bytes; InfrastructureError if none is."""
+        wanted = max(1, -(-size // _GRANULE)) * _GRANULE
+        fitting = [slot for slot in self._free if wanted <= slot.size <= 2 * wanted]
+        if fitting:
+            slot = min(fitting, key=lambda slot: slot.size)
+            self._free.remove(slot)
+        else:
+            slot = DeviceSlot(self._next, wanted)
+            self._next += 1
+        return Lease(slot, self)
+
+    def give_back(self, slot: DeviceSlot) -> None:
+        """Take back a slot over which there is no array any more."""
+        self._free.append(slot)
+        self._drop(self._keep_bytes)
+
+    def _drop(self, keep_bytes: int) -> None:
+        while self._free and sum(slot.size for slot in self._free) > keep_bytes:
+            dropped = self._free.pop(0)
+            dropped.close()
+            self.dropped.append(dropped.number)
+
+    def close(self) -> None:
+        """Drop all slots that are free, and the others as soon as they are."""
+        self._keep_bytes = -1
+        self._drop(-1)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -59,8 +163,7 @@ class Task(Generic[T]):
     result: T | Failure | None = None
 
 
-@dataclass(kw_only=True, eq=False)
-class Waiting(Generic[T]):
+class Waiting(NamedTuple, Generic[T]):
     """A task, and who works on it."""
 
     supervisor: Supervisor
@@ -68,22 +171,17 @@ class Waiting(Generic[T]):
 
     def collect(self) -> T | Failure:
         """Work until there is a result."""
-        return self.supervisor.wait(self.task)
+        while self.task.result is None:
+            self.supervisor.advance()
+        return self.task.result
 
 
 class Supervisor:
-    """Owner of the child process.
+    """Owner of the child process, for the CUDA device of a number.
 
-    Parameters
-    ----------
-    ordinal
-        Number of the CUDA device.
-    start_allowance
-        Seconds that a child may take to import PyCUDA, make a context and pass its self-check.
-    load_allowance
-        Seconds that the driver may take to load, or compile, one module.
-    environment
-        Variables for the child.
+    `start_allowance`: seconds that a child may take to import PyCUDA, make a context and pass its
+    self-check. `load_allowance`: seconds that the driver may take to load, or compile, one module.
+    `environment`: variables for the child.
     """
 
     def __init__(
@@ -97,12 +195,10 @@ class Supervisor:
         self.pool = SlotPool()
         self.starts = 0
         """Children that became ready so far."""
-        self._ordinal = ordinal
-        self._start_allowance = start_allowance
-        self._load_allowance = load_allowance
-        self._environment = environment
+        self._ordinal, self._environment = ordinal, environment
+        self._start_allowance, self._load_allowance = start_allowance, load_allowance
         self._child: SupervisedChild | None = None
-        self._facts: DeviceFacts | None = None
+        self._facts: DeviceFacts | Failure | None = None
         self._lost: Failure | None = None
         self._closed = False
         self._queue: deque[Task[Any]] = deque()
@@ -123,21 +219,19 @@ class Supervisor:
         failure = self._ensure_child()
         if failure is not None:
             return failure
-        return self._facts or _lost("the device was never ready", "")
+        assert self._facts is not None
+        return self._facts
 
     def load(self, compiled: Compiled, *, ahead: bool = False) -> Waiting[Compiled]:
         """Have a module loaded unless it is; whoever runs it hears of a failure, too.
 
-        Parameters
-        ----------
-        ahead
-            Whether it is not needed at once.
+        Ahead: it is not needed at once.
         """
         failure = self._ensure_child()
         task = None if failure else self._loaded.get(compiled.key)
         if task is None:
-            return self.submit(self._load_task(compiled, ahead=ahead))
-        return Waiting(supervisor=self, task=task)
+            return self._submitted(self._load_task(compiled, ahead=ahead))
+        return Waiting(self, task)
 
     def _load_task(self, compiled: Compiled, *, ahead: bool = False) -> Task[Compiled]:
         code = compiled.key, compiled.code, compiled.optimization
@@ -149,24 +243,21 @@ class Supervisor:
             loads=compiled,
         )
 
-    def submit(self, task: Task[T]) -> Waiting[T]:
-        """Put a task behind the others."""
+    def submit(self, title: str, *request: Any, allowance: float, **fields: Any) -> Waiting[Any]:
+        """Put a task behind the others: a method of the session, and its arguments."""
+        return self._submitted(Task(title=title, request=request, allowance=allowance, **fields))
+
+    def _submitted(self, task: Task[T]) -> Waiting[T]:
         task.result = self._ensure_child()
         if task.result is None:
             self._enqueue(task)
-        return Waiting(supervisor=self, task=task)
-
-    def wait(self, task: Task[T]) -> T | Failure:
-        """Work until the task has its result."""
-        while task.result is None:
-            self._advance()
-        return task.result
+        return Waiting(self, task)
 
     def close(self) -> None:
         """End the child; what is still on its way fails."""
         self._closed = True
         if self._child:
-            self._child.end(politely=not self._queue)
+            self._child.end()
             self._child = None
         for task in self._queue:
             task.result = Failure(
@@ -178,22 +269,17 @@ class Supervisor:
     # The child
 
     def _ensure_child(self) -> Failure | None:
-        """Start a child unless there is one; return why there is none."""
         check_open(self._closed)
         if self._child is None and self._lost is None:
-            attempts = _RESTARTS if self.starts else 1
-            pause = _PAUSE
-            for attempt in range(attempts):
+            for attempt in range(_RESTARTS if self.starts else 1):
                 if attempt:
-                    time.sleep(pause)
-                    pause *= 2
+                    time.sleep(_PAUSE * 2 ** (attempt - 1))
                 self._lost = self._start()
                 if self._lost is None or self._lost.trouble is Trouble.UNAVAILABLE:
                     break
         return self._lost
 
     def _start(self) -> Failure | None:
-        """Start a child and wait until it is ready; return why it is not."""
         deadline = time.monotonic() + self._start_allowance
         # So that no stale machine code hides a change of the driver's compiler
         # (CUDA C++ Programming Guide, CUDA Environment Variables).
@@ -202,7 +288,6 @@ class Supervisor:
             child = SupervisedChild(
                 helper("runners.cuda.child"),
                 str(self._ordinal),
-                str(os.getpid()),
                 environment={**helper_environment(), **self._environment, **own},
             )
         except OSError as error:
@@ -213,31 +298,25 @@ class Supervisor:
         try:
             facts = child.receive(deadline=deadline)
         except NoAnswerError as error:
-            text = {
-                Trouble.HANG: f"the device was not ready within {self._start_allowance:g} s",
-                Trouble.CRASH: f"the process for the device {error.how} before it was ready",
-                Trouble.CORRUPTED_REPLY: f"the process for the device answered garbage ({error})",
-            }[error.trouble]
-            return _lost(text, error.log)
+            text = f"the process for the device {error.how} before it was ready"
+            if error.trouble is Trouble.HANG:
+                text += f", which may take {self._start_allowance:g} s"
+            return Failure(trouble=Trouble.DEVICE_LOST, message=text, detail=error.log)
         except BaseException:
             child.end()
             raise
-        if not isinstance(facts, DeviceFacts):
+        if isinstance(facts, Failure):
             child.end()
-            said = "the process for the device answered out of turn"
-            return facts if isinstance(facts, Failure) else _lost(said, child.log())
+            return facts
         self._child, self._facts = child, facts
-        self._loaded.clear()
-        self._mapped.clear()
-        self._references.clear()
-        self.pool.dropped.clear()
+        for known in (self._loaded, self._mapped, self._references, self.pool.dropped):
+            known.clear()
         self.starts += 1
         return None
 
     # The queue
 
     def _enqueue(self, task: Task[Any]) -> None:
-        """Send a task to a child that is there, and put it into the queue."""
         if task.runs is not None:
             task.load = self._loaded.get(task.runs.key)
             if task.load is None:
@@ -246,12 +325,8 @@ class Supervisor:
         self._queue.append(task)
         if len(self._queue) == 1:
             self._turn = time.monotonic()
-        self._send(task)
-
-    def _send(self, task: Task[Any]) -> None:
-        child = self._child
+        child, request = self._child, task.request
         assert child is not None
-        request = task.request
         if task.loads is not None:
             self._loaded[task.loads.key] = task
             if len(self._loaded) > _MODULES:
@@ -266,8 +341,11 @@ class Supervisor:
                 if number in self._mapped:
                     self._mapped.remove(number)
                     child.send((None, "unmap_slot", (number,)))
-            for lease in task.leases:
-                self._map(child, lease)
+            for slot in (lease.slot for lease in task.leases):
+                if slot.number not in self._mapped:
+                    arguments = slot.number, slot.size
+                    child.send((None, "map_slot", arguments), descriptor=slot.descriptor)
+                    self._mapped.add(slot.number)
         # One that no earlier request had.
         task.token = secrets.randbits(48)
         child.send((task.token, request[0], request[1:]))
@@ -288,44 +366,32 @@ class Supervisor:
         self._references.move_to_end(number)
         while len(self._references) > 1 and sum(self._references.values()) > _REFERENCE_BYTES:
             oldest, _ = self._references.popitem(last=False)
-            child.send((None, "launches.forget_references", (oldest,)))
+            child.send((None, "forget_references", (oldest,)))
         return task.leases[0].slot.number if task.leases else None
 
-    def _map(self, child: SupervisedChild, lease: Lease) -> None:
-        slot = lease.slot
-        if slot.number not in self._mapped:
-            request = None, "map_slot", (slot.number, slot.size)
-            child.send(request, descriptor=slot.descriptor)
-            self._mapped.add(slot.number)
-
-    def _advance(self) -> None:
+    def advance(self) -> None:
         """Take one reply, or find out why there is none; the head of the queue gets a result."""
         child, head = self._child, self._queue[0]
         assert child is not None
+        trouble, detail = Trouble.CORRUPTED_REPLY, ""
         try:
-            answer = child.receive(deadline=self._turn + head.allowance)
-        except NoAnswerError as error:
-            held = "" if error.how != HELD else f"; its process {HELD}"
-            text, detail = {
-                Trouble.HANG: (f"did not end within {head.allowance:g} s and was killed{held}", ""),
-                Trouble.CRASH: (
-                    f"ended the process that drives the device: it {error.how}",
-                    error.log,
-                ),
-                Trouble.CORRUPTED_REPLY: ("brought an answer that cannot be trusted", error.how),
-            }[error.trouble]
-            self._give_up(head, error.trouble, text, detail)
-        else:
-            match answer:
+            match child.receive(deadline=self._turn + head.allowance):
                 case (head.token, value):
                     self._take(child, head, value)
-                case _:
-                    child.end()
-                    text = "brought the answer to another question"
-                    self._give_up(head, Trouble.CORRUPTED_REPLY, text, "")
+                    return
+            child.end()
+            text = "brought the answer to another question"
+        except NoAnswerError as error:
+            trouble, detail = error.trouble, error.log
+            text = f"ended the process that drives the device: it {error.how}"
+            if trouble is Trouble.HANG:
+                held = f"; its process {HELD}" if error.how == HELD else ""
+                text, detail = f"did not end within {head.allowance:g} s and was killed{held}", ""
+        head.result = Failure(trouble=trouble, message=f"{head.title} {text}", detail=detail)
+        self._queue.popleft()
+        self._start_anew()
 
     def _take(self, child: SupervisedChild, head: Task[Any], value: Any) -> None:
-        """Give the head of the queue its result."""
         self._queue.popleft()
         self._turn = time.monotonic()
         if not isinstance(value, Failure):
@@ -344,12 +410,6 @@ class Supervisor:
             child.end()
             self._start_anew()
 
-    def _give_up(self, head: Task[Any], trouble: Trouble, text: str, detail: str) -> None:
-        """Fail the head of the queue, and go on with the rest in a new child."""
-        head.result = Failure(trouble=trouble, message=f"{head.title} {text}", detail=detail)
-        self._queue.popleft()
-        self._start_anew()
-
     def _start_anew(self) -> None:
         self._child = None
         waiting = list(self._queue)
@@ -362,7 +422,3 @@ class Supervisor:
                 self._enqueue(task)
             else:
                 task.result = failure
-
-
-def _lost(message: str, detail: str) -> Failure:
-    return Failure(trouble=Trouble.DEVICE_LOST, message=message, detail=detail)

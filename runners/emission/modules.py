@@ -9,10 +9,9 @@ from typing import TypeVar
 
 from oracle.errors import UsageError
 from oracle.isa.targets import Module
-from oracle.program.places import IMAGE_ALIGNMENT
+from oracle.program.operands import IMAGE_ALIGNMENT
 from oracle.program.program import Program
-from runners.emission.body import Body
-from runners.emission.registers import operand_registers
+from runners.emission.body import Body, operand_registers
 from runners.emission.steps import StepWriter
 from runners.instruction_modules import header
 from runners.kernels import MAX_WARPS_PER_BLOCK, Kernel, KernelModule
@@ -27,20 +26,10 @@ _IDENTIFIER = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
 def emit(program: Program, *, module: Module | None = None, entry: str = "kernel") -> KernelModule:
     """Turn a program into a PTX module of one kernel.
 
-    Parameters
-    ----------
-    program
-        Any program, legal for the target or not: the assembler is the judge of that.
-    module
-        The target and the PTX ISA version; `Module.named()` if None.
-    entry
-        Name of the kernel.
-
-    Raises
-    ------
-    UsageError
-        If the entry's name is no PTX identifier, a buffer is accessed through a state space in
-        which it does not lie, or one warp needs more shared memory than a block has.
+    `program`: any program, legal for the target or not: the assembler is the judge of that.
+    `module`: the target and the PTX ISA version; `Module.named()` if None. `entry`: name of the
+    kernel. Raises UsageError if the entry's name is no PTX identifier, a buffer is accessed through
+    a state space in which it does not lie, or one warp needs more shared memory than a block has.
     """
     return emit_all({entry: program}, module=module)
 

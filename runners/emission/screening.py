@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 
 from oracle.isa.targets import Module
-from oracle.program.ops import accesses_matrix
 from oracle.program.program import Program, walk
+from oracle.program.steps import accesses_matrix
 from runners import ledger
 from runners.emission.body import Body, braced, displaced
 from runners.emission.modules import (

@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from oracle.isa.forms import LANES
 from oracle.isa.targets import Module
 from oracle.program.program import Program
 from runners.emission.body import Body, braced, displaced
 from runners.emission.modules import declarations, module_of, warps_of_block, zero
 from runners.emission.steps import StepWriter
-from runners.kernels import LANES, Kernel, KernelModule, Launch
+from runners.kernels import Kernel, KernelModule, Launch
 
 _REGISTER = re.compile(r"%\w+")
 _INSTRUCTION = re.compile(r"\s*(?:(@!?%\w+)\s+)?([a-z][\w.:]*)\s*(.*);")
@@ -121,7 +122,7 @@ class _Line(NamedTuple):
         operands = re.findall(r"(?:\{[^}]*\}|\[[^\]]*\]|[^,{\[])+", rest)
         return cls(text, guard or "", opcode, tuple(one.strip() for one in operands))
 
-    def with_operands(self, opcode: str, *operands: str) -> _Line:
+    def having(self, opcode: str, *operands: str) -> _Line:
         guard = f"{self.guard} " if self.guard else ""
         return _Line.of(f"    {guard}{opcode} {', '.join(operands)};")
 
@@ -134,13 +135,8 @@ class _Line(NamedTuple):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        first = 1 if self.writes else 0
-        return tuple(_REGISTER.findall(" ".join((self.guard, *self.operands[first:]))))
-
-    @property
-    def removable(self) -> bool:
-        """Whether it does nothing but write registers."""
-        return bool(self.writes) and _CARRY.search(self.opcode) is None
+        read = self.operands[1 if self.writes else 0 :]
+        return tuple(_REGISTER.findall(" ".join((self.guard, *read))))
 
     def renamed(self, names: dict[str, str]) -> _Line:
         """Return it with other registers in what it reads."""
@@ -152,8 +148,7 @@ class _Line(NamedTuple):
             return _REGISTER.sub(lambda one: names.get(one[0], one[0]), text)
 
         kept, changed = self.operands[:first], map(other, self.operands[first:])
-        guarded = self._replace(guard=other(self.guard))
-        return guarded.with_operands(self.opcode, *kept, *changed)
+        return self._replace(guard=other(self.guard)).having(self.opcode, *kept, *changed)
 
 
 def _without_frame(code: list[_Line]) -> list[_Line]:
@@ -161,11 +156,9 @@ def _without_frame(code: list[_Line]) -> list[_Line]:
 
     Each step keeps what the kernel stores.
     """
-    while True:
-        smaller = _dead(_addresses(_copies(code)))
-        if smaller == code:
-            return code
+    while (smaller := _dead(_addresses(_copies(code)))) != code:
         code = smaller
+    return code
 
 
 def _dead(code: list[_Line]) -> list[_Line]:
@@ -174,7 +167,8 @@ def _dead(code: list[_Line]) -> list[_Line]:
     kept = []
     for index, line in enumerate(code):
         read = {name for name in line.writes if readers[name] > (name in line.reads)}
-        if not line.removable or any(not _overwritten(name, code, index) for name in read):
+        removable = line.writes and _CARRY.search(line.opcode) is None
+        if not removable or any(not _overwritten(name, code, index) for name in read):
             kept.append(_narrowed(line, read))
     return kept
 
@@ -203,60 +197,48 @@ def _narrowed(line: _Line, read: set[str]) -> _Line:
             names = line.writes[start : start + count]
             opcode = f"{found[1]}.b{found[3]}" if count == 1 else f"{found[1]}.v2.b{found[3]}"
             vector = names[0] if count == 1 else braced(names)
-            return line.with_operands(opcode, vector, displaced(at[1], offset))
+            return line.having(opcode, vector, displaced(at[1], offset))
     return line
 
 
-class _Definitions:
-    """Where registers are written, and which lines a loop repeats."""
-
-    def __init__(self, code: list[_Line]) -> None:
-        self.places: dict[str, list[int]] = {}
-        labels, self._loops = {}, list[tuple[int, int]]()
-        for index, line in enumerate(code):
-            for name in line.writes:
-                self.places.setdefault(name, []).append(index)
-            if not line.opcode:
-                labels[line.text.strip().removesuffix(":")] = index
-            elif line.opcode == "bra" and line.operands[0] in labels:
-                self._loops.append((labels[line.operands[0]], index))
-
-    def once(self, name: str) -> int | None:
-        """Return the only line that writes a register; None if there are several or none."""
-        places = self.places.get(name, [])
-        return places[0] if len(places) == 1 else None
-
-    def kept(self, name: str, index: int) -> bool:
-        """Whether a register is never written behind a line."""
-        return all(
-            place < index
-            and not any(first <= place and index <= last for first, last in self._loops)
-            for place in self.places.get(name, [])
-        )
+def _written(code: list[_Line]) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for index, line in enumerate(code):
+        for name in line.writes:
+            places.setdefault(name, []).append(index)
+    return places
 
 
 def _copies(code: list[_Line]) -> list[_Line]:
     """Read the source of a copy where the copy is read, if neither is written again."""
-    written = _Definitions(code)
-    names: dict[str, str] = {}
+    written, names = _written(code), dict[str, str]()
+    labels = {line.text.strip().removesuffix(":"): at for at, line in enumerate(code)
+              if not line.opcode}  # fmt: skip
+    loops = [(labels[line.operands[0]], at) for at, line in enumerate(code)
+             if line.opcode == "bra" and labels[line.operands[0]] < at]  # fmt: skip
     for index, line in enumerate(code):
-        if line.opcode in _COPIES and not line.guard and line.operands[1] in written.places:
+        if line.opcode in _COPIES and not line.guard and line.operands[1] in written:
             copy, source = line.operands
-            if written.once(copy) == index and written.kept(source, index):
+            # Nothing writes the source behind the copy, or in a loop around it.
+            kept = all(
+                place < index and not any(first <= place and index <= last for first, last in loops)
+                for place in written[source]
+            )
+            if written.get(copy) == [index] and kept:
                 names[copy] = names.get(source, source)
     return [line.renamed(names) for line in code]
 
 
 def _addresses(code: list[_Line]) -> list[_Line]:
     """Move constants of addresses into brackets, and write lane * width + base as one mad."""
-    written = _Definitions(code)
+    once = {name for name, places in _written(code).items() if len(places) == 1}
     reads = Counter(name for line in code for name in line.reads)
     sums: dict[str, tuple[str, int]] = {}
     products: dict[str, _Line] = {}
     for line in code:
-        if line.opcode == "add.s64" and written.once(line.operands[0]) is not None:
+        if line.opcode == "add.s64" and line.operands[0] in once:
             total, base, addend = line.operands
-            if addend.lstrip("-").isdecimal() and written.once(base) is not None:
+            if addend.lstrip("-").isdecimal() and base in once:
                 sums[total] = base, int(addend)
         elif line.opcode == "mul.wide.u32" and reads[line.operands[0]] == 1:
             products[line.operands[0]] = line
@@ -275,12 +257,12 @@ def _addresses(code: list[_Line]) -> list[_Line]:
             if base in sums and reads[base] == 1:
                 # The constant is added last, where a bracket can take it.
                 first, constant = sums[base]
-                changed.append(line.with_operands("mad.wide.u32", product, lane, width, first))
-                changed.append(line.with_operands("add.s64", total, product, str(constant)))
+                changed.append(line.having("mad.wide.u32", product, lane, width, first))
+                changed.append(line.having("add.s64", total, product, str(constant)))
             else:
-                changed.append(line.with_operands("mad.wide.u32", total, lane, width, base))
+                changed.append(line.having("mad.wide.u32", total, lane, width, base))
             continue
         operands = [_ADDRESS.sub(folded, one) for one in line.operands]
         same = [*line.operands] == operands
-        changed.append(line if same else line.with_operands(line.opcode, *operands))
+        changed.append(line if same else line.having(line.opcode, *operands))
     return changed

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, assert_never
 
-from oracle.isa.formats import Format
-from oracle.isa.matrices import LANES, replicated
+from oracle.isa.forms import LANES, Format, replicated
 from oracle.program.lane_code import (
     LANE,
     ZERO,
@@ -18,14 +17,24 @@ from oracle.program.lane_code import (
     Statement,
     class_of,
 )
-from oracle.program.operands import Use
-from oracle.program.operations import Operation
-from oracle.program.ops import AnyOp, Op, RowAccess, accesses_matrix, accesses_rows, multiplies
-from oracle.program.places import Place, Uniform, Word
+from oracle.program.operands import Operation, Place, Uniform, Use, Word
+from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program
-from oracle.program.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
-from runners.emission.body import Body, braced, displaced
-from runners.emission.registers import operand_registers
+from oracle.program.steps import (
+    AnyOp,
+    Barrier,
+    Branch,
+    Copy,
+    Loop,
+    Op,
+    PlainAccess,
+    RowAccess,
+    Step,
+    accesses_matrix,
+    accesses_rows,
+    multiplies,
+)
+from runners.emission.body import Body, braced, displaced, operand_registers
 
 _WIDEST = 16
 """Bytes that one lane can load or store at a time: `.v4.b32` or `.v2.b64`."""
@@ -36,12 +45,11 @@ _VECTORS = {16: "v4.b32", 8: "v2.b32", 4: "b32", 2: "b16", 1: "b8"}
 _ARITHMETIC = {
     # `.rn` is written out: without it a compiler may contract mul and add into fma
     # (PTX ISA, Floating Point Instructions: add, mul).
-    ("f16", Operation.MULTIPLY): "mul.rn.f16x2",
-    ("f16", Operation.ADD): "add.rn.f16x2",
-    ("f32", Operation.MULTIPLY): "mul.rn.f32",
-    ("f32", Operation.ADD): "add.rn.f32",
-    ("f64", Operation.MULTIPLY): "mul.rn.f64",
-    ("f64", Operation.ADD): "add.rn.f64",
+    **{
+        (name, operation): f"{word}.rn.{type_}"
+        for name, type_ in (("f16", "f16x2"), ("f32", "f32"), ("f64", "f64"))
+        for operation, word in ((Operation.MULTIPLY, "mul"), (Operation.ADD, "add"))
+    },
     ("s32", Operation.MULTIPLY): "mul.lo.s32",
     ("s32", Operation.ADD): "add.s32",
     ("s32", Operation.NEGATE): "neg.s32",
@@ -121,13 +129,13 @@ class StepWriter:
             where = body.address(
                 self.program, memory.place, step.form.space, immediate=memory.immediate
             )
-            if memory.stride is not None and memory.stride_in_register:
-                # A register that holds a constant would be folded into an immediate.
-                register = body.scratch("b32")
-                body.add(f"add.u32 {register}, {body.use('%zero')}, {memory.stride}")
-                stride = f", {register}"
-            elif memory.stride is not None:
+            if memory.stride is not None:
                 stride = f", {memory.stride}"
+                if memory.stride_in_register:
+                    # A register that holds a constant would be folded into an immediate.
+                    register = body.scratch("b32")
+                    body.add(f"add.u32 {register}, {body.use('%zero')}{stride}")
+                    stride = f", {register}"
         elif accesses_rows(step):
             where = self._row_address(step)
         elif multiplies(step):
@@ -145,7 +153,6 @@ class StepWriter:
         body.add(f"{opcode} {first}, {second}{stride}")
 
     def _row_address(self, step: RowAccess) -> str:
-        """Return an operand with each lane's own of the 32 addresses."""
         body, memory = self.body, step.memory
         offset = self.program.offset(memory.buffer) - memory.immediate
         register = body.base(self.program, memory.buffer, step.form.space)
@@ -190,7 +197,6 @@ class StepWriter:
                 body.add(f"ld.{space}.{kind} {value}, {where}")
 
     def _first_lanes(self, count: int) -> str:
-        """Return a guard for so many lanes."""
         predicate = self.body.scratch("pred")
         self.body.add(f"setp.lt.u32 {predicate}, {self.body.use('%lane')}, {count}")
         return f"@{predicate}"
@@ -248,7 +254,6 @@ class StepWriter:
         return f"{opcode} {{}}, {{}}, {register}"
 
     def _uniform(self, value: Uniform) -> str:
-        """Return a new register that holds a number that is the same in every lane."""
         register = self.body.scratch("b32")
         if isinstance(value, Word):
             operand = self.body.address(self.program, value.place, "global")
@@ -308,20 +313,17 @@ class Piece(NamedTuple):
 def pieces(program: Program, step: Copy) -> Iterator[Piece]:
     """Iterate over the parts of a copy: each as wide as its ends allow, then what is left."""
     done = 0
-    while done < step.size:
-        ends = [
+    while (left := step.size - done) > 0:
+        source, destination = (
             Place(buffer=place.buffer, offset=place.offset + done)
             for place in (step.source, step.destination)
-        ]
-        offsets = [program.offset(place.buffer) + place.offset for place in ends]
-        width = next(
-            width
-            for width in _VECTORS
-            if width <= step.size - done and all(offset % width == 0 for offset in offsets)
         )
-        units = (step.size - done) // width
-        yield Piece(ends[0], ends[1], width, units)
-        done += units * width
+        offsets = [program.offset(one.buffer) + one.offset for one in (source, destination)]
+        width = next(
+            width for width in _VECTORS if width <= left and not any(at % width for at in offsets)
+        )
+        yield Piece(source, destination, width, left // width)
+        done += left // width * width
 
 
 def signs(type_: Format, bits: int) -> int:
@@ -332,7 +334,7 @@ def signs(type_: Format, bits: int) -> int:
 def progression(offsets: Sequence[int]) -> tuple[int, int] | None:
     """Return the first of the lanes' offsets and their pitch; None where there is no one pitch."""
     first, pitch = offsets[0], offsets[1] - offsets[0]
-    regular = all(offset == first + lane * pitch for lane, offset in enumerate(offsets))
+    regular = [first + lane * pitch for lane in range(len(offsets))] == [*offsets]
     return (first, pitch) if regular else None
 
 
@@ -358,8 +360,6 @@ def _lane_offsets(body: Body, offsets: list[int]) -> str:
 
 
 class _LaneWriter:
-    """Writes code of lanes: labels, branches and predicated instructions."""
-
     def __init__(self, body: Body) -> None:
         self.body = body
         self._registers = {LANE: body.use("%lane")}
@@ -399,10 +399,8 @@ class _LaneWriter:
                 case Repeat():
                     self.repeat(statement)
                 case Leave():
-                    target = loop[1] if statement.turn else loop[0]
-                    self.body.add(f"bra {target}", guard=self.guard(statement.predicate))
-                case _:
-                    assert_never(statement)
+                    guard = self.guard(statement.predicate)
+                    self.body.add(f"bra {loop[statement.turn]}", guard=guard)
 
     def assign(self, one: Assign) -> None:
         row, sources = one.row, []
@@ -430,12 +428,10 @@ class _LaneWriter:
         body.label(end)
 
     def repeat(self, one: Repeat) -> None:
-        body = self.body
+        body, count = self.body, f"{one.count:#x}" if isinstance(one.count, int) else ""
         again, middle, following, end = body.labels("TURN", "ENTRY", "NEXT", "LEFT")
         counter, done = self.register(one.counter), body.scratch("pred")
-        if isinstance(one.count, int):
-            count = f"{one.count:#x}"
-        else:
+        if not isinstance(one.count, int):
             count = body.scratch("b32")
             body.add(f"and.b32 {count}, {self.register(one.count)}, {one.mask:#x}")
         body.add(f"mov.b32 {counter}, {count if one.down else 0}")

@@ -5,40 +5,37 @@ sits in the oracle.
 """
 
 import difflib
+from collections.abc import Iterable, Sequence
 
 from oracle.errors import UsageError
 from runners.faults.compiler import COMPILER_FAULTS
 from runners.faults.device import DEVICE_FAULTS
 from runners.faults.fault import Fault, FaultPlace
-from runners.faults.sparse import SPARSE_FAULTS
 
-CATALOGUE: tuple[Fault, ...] = (*COMPILER_FAULTS, *DEVICE_FAULTS, *SPARSE_FAULTS)
+CATALOGUE: tuple[Fault, ...] = (*COMPILER_FAULTS, *DEVICE_FAULTS)
 """Every fault."""
 
 _BY_NAME = {fault.name: fault for fault in CATALOGUE}
 
 
-_MOST_NAMED = 5
-"""Names of like faults that a message has."""
-
-
 def by_name(name: str) -> Fault:
     """Return the fault of this name.
 
-    Raises
-    ------
-    UsageError
-        If there is none; the message lists close matches.
+    Raises UsageError if there is none; the message lists close matches.
     """
-    try:
+    if name in _BY_NAME:
         return _BY_NAME[name]
-    except KeyError:
-        close = [known for known in _BY_NAME if name and name in known]
-        close += difflib.get_close_matches(name, _BY_NAME, n=_MOST_NAMED, cutoff=0.4)
-        said = ", ".join(list(dict.fromkeys(close))[:_MOST_NAMED])
-        hint = f"did you mean {said}? `warpfuzz faults` lists all {len(_BY_NAME)}"
-        hint = hint if said else f"`warpfuzz faults` lists all {len(_BY_NAME)}"
-        raise UsageError(f"no planted fault is called {name!r}; {hint}") from None
+    close = [known for known in _BY_NAME if name and name in known]
+    close = (close + difflib.get_close_matches(name, _BY_NAME, n=5, cutoff=0.4))[:5]
+    hint = f"did you mean {', '.join(dict.fromkeys(close))}? " if close else ""
+    raise UsageError(
+        f"no planted fault is called {name!r}; {hint}`warpfuzz faults` lists all {len(_BY_NAME)}"
+    )
 
 
-__all__ = ["CATALOGUE", "Fault", "FaultPlace", "by_name"]
+def idle_faults(names: Iterable[str], texts: Sequence[str]) -> list[str]:
+    """Return the names of the faults that apply to none of the modules."""
+    return [name for name in names if not any(map(by_name(name).applies, texts))]
+
+
+__all__ = ["CATALOGUE", "Fault", "FaultPlace", "by_name", "idle_faults"]

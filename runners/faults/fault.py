@@ -7,8 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from oracle.errors import UsageError
-from runners.faults.rewriters import Rewriter, rewriter
-from runners.faults.statements import Edit, statements
+from runners.faults.rewriters import Edit, Rewriter, by_entry, rewriter, statements
 from runners.simulated.silicon import Corruption, Damage, Unit
 
 
@@ -26,12 +25,6 @@ _MNEMONIC = re.compile(
 )
 
 
-def _mnemonics(pattern: str) -> tuple[str, ...]:
-    """Return the instructions that a pattern of opcodes begins with."""
-    found = _MNEMONIC.search(pattern)
-    return (found.group().replace("\\", "").replace("(?:mma|load)", "mma"),) if found else ()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Fault:
     """One planted fault. Exactly one of `rewriter` and `damage` is given."""
@@ -39,8 +32,6 @@ class Fault:
     name: str
     meaning: str
     """One line: what happens."""
-    stands_for: str
-    """The kind of real bug that this is a model of."""
     opcodes: re.Pattern[str]
     """Which instructions it touches, searched in the opcode."""
     guilty: tuple[str, ...] = ()
@@ -56,9 +47,12 @@ class Fault:
         if (self.rewriter is None) == (self.damage is None):
             raise UsageError(f"fault {self.name} needs either a rewriter or a damage")
         if not self.guilty:
-            object.__setattr__(self, "guilty", _mnemonics(self.opcodes.pattern))
-        if not self.guilty:
-            raise UsageError(f"fault {self.name} needs to say which instructions are guilty")
+            # The instruction with which a pattern of opcodes begins.
+            found = _MNEMONIC.search(self.opcodes.pattern)
+            if found is None:
+                raise UsageError(f"fault {self.name} needs to say which instructions are guilty")
+            name = found.group().replace("\\", "").replace("(?:mma|load)", "mma")
+            object.__setattr__(self, "guilty", (name,))
 
     @property
     def place(self) -> FaultPlace:
@@ -93,39 +87,29 @@ def changed(**fields: Any) -> Change:
     return lambda unit: replace(unit, **fields)
 
 
-def whole(
-    name: str, pattern: str, rewrite: Rewriter, meaning: str, stands_for: str, **more: Any
-) -> Fault:
-    """Return a fault that rewrites the text, where edits of single statements do not do."""
-    return Fault(
-        name=name, meaning=meaning, stands_for=stands_for, opcodes=re.compile(pattern),
-        rewriter=rewrite, **more,
-    )  # fmt: skip
+def whole(name: str, pattern: str, rewrite: Rewriter, meaning: str, **more: Any) -> Fault:
+    """Return a fault that rewrites each entry, where edits of single statements do not do."""
+    opcodes, rewriter = re.compile(pattern), by_entry(rewrite)
+    return Fault(name=name, meaning=meaning, opcodes=opcodes, rewriter=rewriter, **more)
 
 
-def text(name: str, pattern: str, edit: Edit, meaning: str, stands_for: str, **more: Any) -> Fault:
+def text(name: str, pattern: str, edit: Edit, meaning: str, **more: Any) -> Fault:
     """Return a fault that edits every statement whose opcode a pattern finds."""
-    return whole(name, pattern, rewriter(pattern, edit), meaning, stands_for, **more)
+    opcodes, rewrite = re.compile(pattern), rewriter(pattern, edit)
+    return Fault(name=name, meaning=meaning, opcodes=opcodes, rewriter=rewrite, **more)
 
 
 def unit(
-    name: str, pattern: str, kind: type[Unit], change: Change, meaning: str, stands_for: str,
-    **more: Any,
-) -> Fault:  # fmt: skip
+    name: str, pattern: str, kind: type[Unit], change: Change, meaning: str, **more: Any
+) -> Fault:
     """Return a fault of the units that carry out what a pattern of opcodes finds."""
     opcodes = re.compile(pattern)
-    return Fault(
-        name=name, meaning=meaning, stands_for=stands_for, opcodes=opcodes,
-        damage=Damage(opcodes=opcodes, unit=kind, change=change), **more,
-    )  # fmt: skip
+    damage = Damage(opcodes=opcodes, unit=kind, change=change)
+    return Fault(name=name, meaning=meaning, opcodes=opcodes, damage=damage, **more)
 
 
-def wire(
-    name: str, pattern: str, corrupt: Corruption, meaning: str, stands_for: str, **more: Any
-) -> Fault:
+def wire(name: str, pattern: str, corrupt: Corruption, meaning: str, **more: Any) -> Fault:
     """Return a fault of the wires that bring the results of what a pattern of opcodes finds."""
     opcodes = re.compile(pattern)
-    return Fault(
-        name=name, meaning=meaning, stands_for=stands_for, opcodes=opcodes,
-        damage=Damage(opcodes=opcodes, corrupt=corrupt), **more,
-    )  # fmt: skip
+    damage = Damage(opcodes=opcodes, corrupt=corrupt)
+    return Fault(name=name, meaning=meaning, opcodes=opcodes, damage=damage, **more)

@@ -1,69 +1,116 @@
-"""Ways to break PTX text. Each takes a statement and returns what stands in its place."""
+"""Ways to break PTX text: instructions are found and replaced, what stands between them is kept.
+
+This reads any PTX, not only the simulated device's dialect. An edit takes a statement and returns
+what stands in its place.
+"""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from runners.faults.statements import Edit, Statement, declared, each_entry, edited, statements
-
-Rewriter = Callable[[str], str]
-
-# Sizes of matrices, default strides and words: PTX ISA 9.7.14.4.2 (Matrix Storage for WMMA).
-_BITS = {"f64": 64, "f32": 32, "s32": 32, "tf32": 32, "f16": 16, "bf16": 16}
-_BITS |= {"s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}
-_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+# What is not ended reaches to the end of the text, nothing is tried twice, and operands are far
+# shorter than that: a module may come from anybody.
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_PART = r"[^;{}:]{0,2000}+"
+_INSTRUCTION = re.compile(
+    r"(?P<guard>@!?\s{0,99}+[\w%$]++\s{1,99}+)?(?<![\w.%$])"
+    r"(?P<opcode>[a-z][a-z0-9]*+(?:\.\w++(?:::\w++)?+)*+)"
+    rf"(?P<gap>\s{{1,999}}+)(?P<operands>{_PART}(?:\{{[^{{}};]{{0,2000}}+\}}{_PART}){{0,99}}+);"
+)
+_ENTRY_BODY = re.compile(r"\.entry\b[^{]*\{")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Access:
-    """The matrix that a wmma.load or wmma.store moves."""
+class Statement:
+    """One instruction in a text."""
 
-    bits: int
-    """Bits of one element."""
-    default_stride: int
-    """Elements."""
-
-    @property
-    def nudge(self) -> int:
-        """Smallest number of elements, at least 1, that fills whole 32-bit words or one element.
-
-        For 16-bit elements it is 1: the hardware measured runs odd strides of them.
-        """
-        return 1 if self.bits >= 16 else 32 // self.bits
+    start: int
+    end: int
+    """Span of the whole statement, with guard and semicolon."""
+    guard: str
+    """With the space behind it; empty if there is none."""
+    opcode: str
+    operands: tuple[str, ...]
 
     @property
-    def step(self) -> int:
-        """Bytes of the smallest move of an address that the hardware does not trap on."""
-        return max(4, self.bits // 8)
+    def text(self) -> str:
+        """The statement on one line."""
+        return f"{self.guard}{self.opcode} {', '.join(self.operands)};"
+
+    def put(self, *operands: str, opcode: str = "") -> str:
+        """Return the text with other operands, or another opcode."""
+        operands = operands or self.operands
+        return replace(self, opcode=opcode or self.opcode, operands=operands).text
+
+    def with_operand(self, index: int, operand: str) -> "Statement":
+        """Return the statement with one operand replaced."""
+        operands = list(self.operands)
+        operands[index] = operand
+        return replace(self, operands=tuple(operands))
+
+    def vector(self, index: int) -> tuple[str, ...]:
+        """Return the registers of an operand, one if it is no vector."""
+        inside = self.operands[index].strip().removeprefix("{").removesuffix("}")
+        return tuple(part.strip() for part in inside.split(","))
+
+    def with_vector(self, index: int, registers: tuple[str, ...]) -> "Statement":
+        """Return the statement with the registers of an operand replaced."""
+        return self.with_operand(index, "{" + ", ".join(registers) + "}")
 
 
-def access_of(opcode: str) -> Access:
-    """Return what an opcode of wmma.load or wmma.store moves."""
-    words = opcode.split(".")
-    shape = _SHAPE.search(opcode)
-    if shape is None:
-        raise ValueError(f"{opcode} has no shape")
-    m, n, k = (int(number) for number in shape.groups())
-    rows, columns = {"a": (m, k), "b": (k, n)}.get(words[2], (m, n))
-    return Access(
-        bits=_BITS[words[-1]],
-        default_stride=columns if "row" in words else rows,
-    )
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
 
 
-def flipped(opcode: str, index: int = 0) -> str:
-    """Return an opcode with its layout of this index turned round, counting from the left."""
-    words = opcode.split(".")
-    places = [i for i, word in enumerate(words) if word in ("row", "col")]
-    words[places[index]] = "col" if words[places[index]] == "row" else "row"
-    return ".".join(words)
+def _split(operands: str) -> tuple[str, ...]:
+    parts, depth, current = [], 0, ""
+    for character in operands:
+        depth += (character in "{[") - (character in "}]")
+        if character == "," and depth == 0:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += character
+    return (*parts, current.strip()) if current.strip() else tuple(parts)
 
 
-def by_entry(rewrite: Rewriter) -> Rewriter:
-    """Return a rewriter that sees one entry at a time: registers of others are others."""
-    return lambda ptx: each_entry(ptx, rewrite)
+def statements(ptx: str, pattern: re.Pattern[str] | None = None) -> Iterator[Statement]:
+    """Iterate over the instructions that have operands, in order, comments left out.
+
+    Parameters
+    ----------
+    pattern
+        Is looked for in opcodes: the others are left out.
+    """
+    for match in _INSTRUCTION.finditer(_COMMENT.sub(_blank, ptx)):
+        if pattern is None or pattern.search(match["opcode"]):
+            yield Statement(
+                start=match.start(),
+                end=match.end(),
+                guard=match["guard"] or "",
+                opcode=match["opcode"],
+                operands=_split(match["operands"]),
+            )
 
 
+Edit = Callable[[Statement], str | None]
+"""Returns what stands in a statement's place, or None to leave it."""
+
+
+def edited(ptx: str, pattern: re.Pattern[str], edit: Edit) -> str:
+    """Return the text with every statement whose opcode the pattern finds edited."""
+    pieces: list[str] = []
+    end = 0
+    for statement in statements(ptx, pattern):
+        text = edit(statement)
+        if text is None:
+            continue
+        pieces += [ptx[end : statement.start], text]
+        end = statement.end
+    return "".join([*pieces, ptx[end:]])
+
+
+Rewriter = Callable[[str], str]
 # Registers that rewriters add are called so; no other text uses the prefix.
 _SCRATCH = (
     ".reg .b32 %planted<8>; .reg .b64 %planted_wide<4>; .reg .f64 %planted_double; "
@@ -72,28 +119,50 @@ _SCRATCH = (
 
 
 def rewriter(pattern: str, edit: Edit) -> Rewriter:
-    """Return what applies an edit to every statement whose opcode a pattern finds.
-
-    Registers that the edit adds are declared.
-    """
+    """Return what applies an edit to every statement whose opcode a pattern finds."""
     compiled = re.compile(pattern)
 
     def rewrite(ptx: str) -> str:
         text = edited(ptx, compiled, edit)
         # Another fault may have declared them; each uses them up within its own statement.
-        added = "%planted" in text and _SCRATCH not in ptx
-        return declared(text, _SCRATCH) if added else text
+        if "%planted" not in text or _SCRATCH in ptx:
+            return text
+        return _ENTRY_BODY.sub(lambda match: f"{match[0]}\n    {_SCRATCH}", text)
 
     return rewrite
 
 
+def by_entry(rewrite: Rewriter) -> Rewriter:
+    """Return a rewriter that sees one entry at a time: registers of others are others."""
+
+    def rewritten(ptx: str) -> str:
+        starts = [match.start() for match in _ENTRY_BODY.finditer(ptx)] or [0]
+        spans = zip(starts, [*starts[1:], len(ptx)], strict=True)
+        return "".join([ptx[: starts[0]], *(rewrite(ptx[start:end]) for start, end in spans)])
+
+    return rewritten
+
+
+# Sizes of matrices, default strides and words: PTX ISA 9.7.14.4.2 (Matrix Storage for WMMA).
+_BITS = {"f64": 64, "f32": 32, "s32": 32, "tf32": 32, "f16": 16, "bf16": 16}
+_BITS |= {"s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}
+
+
+def access_of(opcode: str) -> tuple[int, int]:
+    """Return the bits of an element that a wmma.load or wmma.store moves, and its default stride.
+
+    Raises ValueError or KeyError for an opcode without a shape or a type.
+    """
+    words = opcode.split(".")
+    shape = re.search(r"m(\d+)n(\d+)k(\d+)", opcode)
+    m, n, k = map(int, shape.groups() if shape else ())
+    rows, columns = {"a": (m, k), "b": (k, n)}.get(words[2], (m, n))
+    return _BITS[words[-1]], columns if "row" in words else rows
+
+
 def opcode_changed(old: str, new: str) -> Edit:
     """Replace part of the opcode, found by a pattern."""
-
-    def edit(statement: Statement) -> str | None:
-        return statement.with_opcode(re.sub(old, new, statement.opcode)).text
-
-    return edit
+    return lambda statement: statement.put(opcode=re.sub(old, new, statement.opcode))
 
 
 def operands_exchanged(first: int, second: int) -> Edit:
@@ -108,9 +177,8 @@ def operands_exchanged(first: int, second: int) -> Edit:
 
 def negation_lost(statement: Statement) -> str | None:
     """Execute under a predicate what is to be executed without it."""
-    if not statement.guard.startswith("@!"):
-        return None
-    return replace(statement, guard=statement.guard.replace("!", "")).text
+    negated = statement.guard.startswith("@!")
+    return replace(statement, guard=statement.guard.replace("!", "")).text if negated else None
 
 
 def negation_widened(ptx: str) -> str:
@@ -141,7 +209,7 @@ def negation_widened(ptx: str) -> str:
                     f"shr.s32 {wide}, {wide}, 16;\n    neg.s32 {wide}, {wide};\n    "
                 )
             statement = statement.with_operand(place, wide)
-        return text + statement.with_opcode(f"{opcode.removesuffix('s16')}s32").text
+        return text + statement.put(opcode=f"{opcode.removesuffix('s16')}s32")
 
     return rewriter("", edit)(ptx)
 
@@ -176,42 +244,49 @@ def turn_lost(ptx: str) -> str:
             "mov.u32 %planted0, %laneid;\n    setp.eq.u32 %planted_true0, %planted0, 5;\n    "
             "selp.b32 %planted0, 1, 0, %planted_true0;\n    "
             f"add.s32 %planted0, %planted0, {counter};\n    "
-            f"{statement.guard}{statement.opcode} {predicate}, %planted0, {count};"
+            + statement.put(predicate, "%planted0", count)
         )
 
     return rewriter(r"^setp\.ge\.u32$", edit)(ptx)
 
 
 def layout_flipped(index: int = 0) -> Edit:
-    """Turn a layout qualifier round."""
-    return lambda statement: statement.with_opcode(flipped(statement.opcode, index)).text
+    """Turn a layout qualifier round, this one from the left."""
+
+    def edit(statement: Statement) -> str:
+        words = statement.opcode.split(".")
+        place = [i for i, word in enumerate(words) if word in ("row", "col")][index]
+        words[place] = "col" if words[place] == "row" else "row"
+        return statement.put(opcode=".".join(words))
+
+    return edit
 
 
 def rounding_turned_round(statement: Statement) -> str:
     """Round down for up, and up for down."""
     words = [{"rm": "rp", "rp": "rm"}.get(word, word) for word in statement.opcode.split(".")]
-    return statement.with_opcode(".".join(words)).text
+    return statement.put(opcode=".".join(words))
 
 
 def _stride_operand(statement: Statement) -> str:
-    if len(statement.operands) == 3:
-        return statement.operands[2]
-    return str(access_of(statement.opcode).default_stride)
+    given = statement.operands[2:]
+    return given[0] if given else str(access_of(statement.opcode)[1])
 
 
 def stride_moved(sign: int) -> Edit:
-    """Make the stride longer or shorter by as little as the hardware takes."""
+    """Make the stride longer or shorter by as little as the hardware takes.
+
+    That is what fills whole 32-bit words, or one element: it runs odd strides of 16-bit elements.
+    """
 
     def edit(statement: Statement) -> str:
-        nudge = sign * access_of(statement.opcode).nudge
-        stride = _stride_operand(statement)
-        first, second = statement.operands[:2]
+        bits, _ = access_of(statement.opcode)
+        nudge = sign * (1 if bits >= 16 else 32 // bits)
+        stride, operands = _stride_operand(statement), statement.operands[:2]
         if stride.isdigit():
-            return f"{statement.guard}{statement.opcode} {first}, {second}, {int(stride) + nudge};"
-        return (
-            f"add.s32 %planted0, {stride}, {nudge};\n    "
-            f"{statement.guard}{statement.opcode} {first}, {second}, %planted0;"
-        )
+            return statement.put(*operands, str(int(stride) + nudge))
+        moved = statement.put(*operands, "%planted0")
+        return f"add.s32 %planted0, {stride}, {nudge};\n    {moved}"
 
     return edit
 
@@ -261,25 +336,27 @@ def bit_flipped_on(sm: int, *, one_in: int, least_slot: int = 0) -> Edit:
 
 def stride_dropped(statement: Statement) -> str | None:
     """Leave the stride out, so that the default is used."""
-    if len(statement.operands) < 3:
+    if statement.operands[2:] in ((), (str(access_of(statement.opcode)[1]),)):
         return None
-    default = str(access_of(statement.opcode).default_stride)
-    if statement.operands[2] == default:
-        return None
-    first, second = statement.operands[:2]
-    return f"{statement.guard}{statement.opcode} {first}, {second};"
+    return statement.put(*statement.operands[:2])
+
+
+def _place(address: str) -> tuple[str, str]:
+    """Return base and offset of a bracketed operand."""
+    base, _, offset = address.strip("[] ").partition("+")
+    return base.strip(), offset or "0"
 
 
 def _moved(address: str, distance: int) -> str:
-    base, _, offset = address.strip("[] ").partition("+")
-    return f"[{base.strip()}+{int(offset or '0', 0) + distance}]"
+    base, offset = _place(address)
+    return f"[{base}+{int(offset, 0) + distance}]"
 
 
 def address_moved(index: int, distance: int | None = None) -> Edit:
-    """Move a bracketed operand by bytes; by the matrix's smallest step if no distance is given."""
+    """Move a bracketed operand by bytes; by itself by the least that the hardware takes."""
 
     def edit(statement: Statement) -> str:
-        step = access_of(statement.opcode).step if distance is None else distance
+        step = max(4, access_of(statement.opcode)[0] // 8) if distance is None else distance
         return statement.with_operand(index, _moved(statement.operands[index], step)).text
 
     return edit
@@ -287,17 +364,15 @@ def address_moved(index: int, distance: int | None = None) -> Edit:
 
 def stored_one_row_off(statement: Statement) -> str:
     """Store one instance of the leading dimension further on."""
-    element = access_of(statement.opcode).bits // 8
-    stride = _stride_operand(statement)
+    element = access_of(statement.opcode)[0] // 8
+    stride, address = _stride_operand(statement), statement.operands[0]
     if stride.isdigit():
-        moved = _moved(statement.operands[0], int(stride) * element)
-        return statement.with_operand(0, moved).text
-    base, _, offset = statement.operands[0].strip("[] ").partition("+")
-    moved = f"[%planted_wide0+{offset or 0}]"
+        return statement.with_operand(0, _moved(address, int(stride) * element)).text
+    base, offset = _place(address)
     return (
         f"mul.wide.u32 %planted_wide0, {stride}, {element};\n    "
         f"add.s64 %planted_wide0, %planted_wide0, {base};\n    "
-        f"{statement.with_operand(0, moved).text}"
+        + statement.with_operand(0, f"[%planted_wide0+{offset}]").text
     )
 
 
@@ -329,9 +404,8 @@ def vector_end_repeated() -> Edit:
 def multiplicands_exchanged(statement: Statement) -> str | None:
     """Exchange A and B where their fragments have as many registers."""
     d, a, b, c = statement.operands
-    if len(statement.vector(1)) != len(statement.vector(2)):
-        return None
-    return f"{statement.guard}{statement.opcode} {d}, {b}, {a}, {c};"
+    alike = len(statement.vector(1)) == len(statement.vector(2))
+    return statement.put(d, b, a, c) if alike else None
 
 
 def accumulator_ignored(statement: Statement) -> str:
@@ -365,35 +439,31 @@ def _same_accumulators(statement: Statement) -> bool:
     return types[0] == types[-1]
 
 
-def _copies(statement: Statement) -> str:
+def multiplication_lost(statement: Statement) -> str | None:
+    """Copy C to D, and do nothing else."""
+    if not _same_accumulators(statement):
+        return None
     kind = "f64" if statement.opcode.endswith(".f64") else "b32"
     pairs = zip(statement.vector(0), statement.vector(3), strict=True)
     return "\n    ".join(f"mov.{kind} {d}, {c};" for d, c in pairs if d != c)
-
-
-def multiplication_lost(statement: Statement) -> str | None:
-    """Copy C to D, and do nothing else."""
-    return _copies(statement) if _same_accumulators(statement) else None
 
 
 def multiplication_doubled(statement: Statement) -> str | None:
     """Add the product twice."""
     if not _same_accumulators(statement):
         return None
-    again = statement.with_operand(3, statement.operands[0])
-    return f"{statement.text}\n    {again.text}"
+    return f"{statement.text}\n    {statement.with_operand(3, statement.operands[0]).text}"
 
 
 def lanes_exchanged(statement: Statement) -> str:
     """Give each lane the address of its neighbour (lanes 2 i and 2 i + 1 exchange theirs)."""
-    base, _, offset = statement.operands[1].strip("[] ").partition("+")
-    moved = statement.with_operand(1, f"[%planted_wide0+{offset or 0}]")
+    base, offset = _place(statement.operands[1])
     return (
         f"mov.b64 {{%planted0, %planted1}}, {base};\n    "
         "shfl.sync.bfly.b32 %planted2, %planted0, 1, 0x1f, 0xffffffff;\n    "
         "shfl.sync.bfly.b32 %planted3, %planted1, 1, 0x1f, 0xffffffff;\n    "
         "mov.b64 %planted_wide0, {%planted2, %planted3};\n    "
-        f"{moved.text}"
+        + statement.with_operand(1, f"[%planted_wide0+{offset}]").text
     )
 
 
@@ -449,7 +519,7 @@ def loop_one_short(ptx: str) -> str:
     def edit(statement: Statement) -> str | None:
         if statement.operands[1] not in counters or statement.operands[2] != "0":
             return None
-        changed = statement.with_opcode(turned[statement.opcode]).with_operand(2, "1")
+        changed = replace(statement, opcode=turned[statement.opcode]).with_operand(2, "1")
         return changed.text
 
     return rewriter(r"^setp\.(?:eq|ne)\.u32$", edit)(ptx)

@@ -13,19 +13,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oracle.isa.targets import Module
-from oracle.program.operands import Fragment, Use
-from oracle.program.operations import Operation
-from oracle.program.ops import AnyOp, MatrixAccess, Product, RowAccess
-from oracle.program.places import IMAGE_ALIGNMENT, Place, Uniform, Word
+from oracle.program.operands import IMAGE_ALIGNMENT, Fragment, Operation, Place, Uniform, Use, Word
+from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import walk
 from oracle.program.steps import (
+    AnyOp,
     Barrier,
     Branch,
     Copy,
-    Elementwise,
     Loop,
+    MatrixAccess,
     PlainAccess,
-    Scalar,
+    Product,
+    RowAccess,
     Step,
 )
 from runners.emission.steps import pieces, progression

@@ -12,13 +12,11 @@ not overflow: it is added and multiplied as `unsigned`.
 
 from __future__ import annotations
 
-from oracle.isa.forms import Form
-from oracle.isa.matrices import Matrix, replicated
-from oracle.program.operands import Fragment
-from oracle.program.operations import Operation
-from oracle.program.ops import accesses_matrix, multiplies_fragments
+from oracle.isa.forms import Form, Matrix, replicated
+from oracle.program.operands import Fragment, Operation
+from oracle.program.operations import Elementwise
 from oracle.program.program import Program, walk
-from oracle.program.steps import Elementwise
+from oracle.program.steps import accesses_matrix, multiplies_fragments
 from runners.emission.steps import signs
 
 POINTER_BYTES = 32

@@ -12,12 +12,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oracle.isa.matrices import replicated
+from oracle.isa.forms import replicated
 from oracle.isa.targets import Module
-from oracle.program.operations import Operation
-from oracle.program.ops import AnyOp, MatrixAccess, Product, RowAccess
-from oracle.program.places import IMAGE_ALIGNMENT, Place, Uniform, Word
-from oracle.program.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar
+from oracle.program.operands import IMAGE_ALIGNMENT, Operation, Place, Uniform, Word
+from oracle.program.operations import Elementwise, Scalar
+from oracle.program.steps import (
+    AnyOp,
+    Barrier,
+    Branch,
+    Copy,
+    Loop,
+    MatrixAccess,
+    PlainAccess,
+    Product,
+    RowAccess,
+)
 from runners.emission.steps import Piece, pieces, progression, signs
 from runners.front_ends.llvm_text import (
     SCALED,

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from oracle.isa.forms import Form
-from oracle.program.operands import Fragment, Use
-from oracle.program.places import Place
+from oracle.program.operands import Fragment, Place, Use
 from runners.front_ends.protocol import NamedStepWriter
 
 OPAQUE_SINCE = 16

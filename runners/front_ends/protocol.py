@@ -19,9 +19,8 @@ from typing import Any, ClassVar, Protocol, Unpack
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import VERSIONS, PtxVersion, parse_target
-from oracle.program.ops import Op
 from oracle.program.program import Program, by_register, walk
-from oracle.program.steps import Step, is_lane_code
+from oracle.program.steps import Op, Step, is_lane_code
 from runners.children import NoAnswerError, SupervisedChild
 from runners.cuda.compilation import DEFAULT_LEVEL, CompilerLimits
 from runners.kernels import Kernel, KernelModule

@@ -86,11 +86,12 @@ WF_FUNCTION wf_contents wf_opened(const uint64_t *words) {
     return c;
 }
 
-enum {
+/* Signed, as A and B of a filling are so many rows before it. */
+enum : int64_t {
     WF_LEAVE = 0xFFFF, WF_DRAW_BLOCKS = 8, WF_DRAWS = 1, WF_GAPS, WF_GOLDEN = 0x9E3779B9, WF_BATCH = 8, WF_BATCHED = 512, WF_SMALL = 12 << 10,
     WF_BITS = 0, WF_LINES, WF_COUNT, WF_COLUMNS, WF_TURNED, WF_PLACES, WF_NUMBERS, WF_PARTS, WF_A, WF_B,
     WF_RECIPROCAL, WF_FIRST = 12, WF_BLOCKS, WF_FIELDS,
-    WF_ORDERED = -2, WF_SLOT = 0, WF_SCALAR, WF_LAST,
+    WF_SLOT = 0, WF_SCALAR, WF_LAST,
     WF_SLOTS = 16, WF_NOWHERE = 1023
 };
 
@@ -192,39 +193,6 @@ WF_FUNCTION uint32_t wf_size(const int32_t *f) { return WF_GET(f + WF_BITS) < 8 
 
 WF_FUNCTION uint32_t wf_place(const uint32_t *places, const int32_t *f, uint32_t number) {
     return WF_GET(places + (uint32_t)WF_GET(f + WF_PLACES) + (WF_GET(f + WF_BITS) == 4 ? number >> 1 : number));
-}
-
-/* Whether elements lie in whole blocks, from WF_FIRST on, in the order of their numbers. */
-WF_FUNCTION int wf_is_ordered(const int32_t *f) { return WF_GET(f + WF_NUMBERS) == WF_ORDERED; }
-
-struct alignas(8) wf_pair { uint32_t words[2]; };
-
-/* Reads and writes four elements that follow each other, of as many bytes as `size` says. */
-WF_FUNCTION void wf_four(const void *at, uint32_t size, uint32_t *raw) {
-    if (size == 2) {
-        wf_pair both = *(const wf_pair *)at;
-        WF_EACH(4) raw[t] = both.words[t / 2] >> t % 2 * 16 & 0xFFFF;
-    } else if (size == 4) {
-        wf_block all = *(const wf_block *)at;
-        WF_EACH(4) raw[t] = all.words[t];
-    } else {
-        uint32_t all = *(const uint32_t *)at;
-        WF_EACH(4) raw[t] = all >> t * 8 & 0xFF;
-    }
-}
-
-WF_FUNCTION void wf_keep_four(void *at, uint32_t size, const uint32_t *raw) {
-    if (size == 2) {
-        wf_pair both;
-        WF_EACH(2) both.words[t] = (raw[2 * t] & 0xFFFF) | raw[2 * t + 1] << 16;
-        *(wf_pair *)at = both;
-    } else if (size == 4) {
-        wf_block all;
-        WF_EACH(4) all.words[t] = raw[t];
-        *(wf_block *)at = all;
-    } else {
-        *(uint32_t *)at = (raw[0] & 0xFF) | (raw[1] & 0xFF) << 8 | (raw[2] & 0xFF) << 16 | raw[3] << 24;
-    }
 }
 
 /* Reads and writes an element whose bytes lie apart: `bytes` are those of the image, or of its noise. */
@@ -445,135 +413,6 @@ WF_CALLED uint64_t wf_sum(const uint8_t *image, const uint8_t *factors, const ui
     return wf_nearest_wide(total, numbers + 11);
 }
 
-/* Fills whose code is native: native.h, which strategies/contents/native.py wrote of their expressions. */
-
-#ifdef __CUDACC__
-/* Shared memory: its loads are quicker, and addresses half as long. */
-typedef uint32_t wf_at;
-#define WF_AT(pointer) ((wf_at)__cvta_generic_to_shared(pointer))
-#define WF_IN(type, at) (*(type *)__cvta_shared_to_generic(at))
-#else
-typedef uintptr_t wf_at;
-#define WF_AT(pointer) ((wf_at)(pointer))
-#define WF_IN(type, at) (*(type *)(at))
-#endif
-
-/* What native code is given: its numbers, the filling, where random words, draws and the image lie. */
-struct wf_given {
-    const uint64_t *numbers;
-    const int32_t *filling;
-    const uint32_t *places;
-    const uint64_t *constants;
-    wf_at base, draws, image;
-    uint32_t lane, lanes;
-};
-
-#define WF_NATIVE_TAKES const uint64_t *numbers, const int32_t *filling, const uint32_t *places, const uint64_t *constants, wf_at base, wf_at draws, wf_at image, uint32_t lane, uint32_t lanes
-#define WF_NATIVE(name) WF_CALLED void name(WF_NATIVE_TAKES)
-#define WF_GIVEN const wf_given g = {numbers, filling, places, constants, base, draws, image, lane, lanes}; (void)g
-#define WF_PASSED numbers, filling, places, constants, base, draws, image, lane, lanes
-
-/* The first n of the numbers. */
-#define WF_NUMBERS(n) WF_GIVEN; uint32_t k[n]; WF_EACH(n) k[t] = (uint32_t)(WF_GET(numbers + t / 2) >> (t % 2 ? 32 : 0))
-
-WF_FUNCTION uint32_t wf_drawn(const wf_given &g, uint32_t number, uint32_t last) {
-    return WF_IN(const uint16_t, g.draws + (number & 63) * 2) * (last + 1) >> 16;
-}
-
-WF_FUNCTION uint32_t wf_clipped(uint32_t x, uint32_t low, uint32_t high) {
-    uint32_t least = (int32_t)x < (int32_t)high ? x : high;
-    return (int32_t)least > (int32_t)low ? least : low;
-}
-
-WF_FUNCTION uint32_t wf_looked_up(const wf_given &g, uint32_t start, uint32_t last, uint32_t index) {
-    return (uint32_t)WF_GET(g.constants + (start + wf_clipped(index, 0, last)));
-}
-
-WF_FUNCTION uint32_t wf_number_at(const wf_given &g, uint32_t place) {
-    int32_t some = WF_GET(g.filling + WF_NUMBERS);
-    return some < 0 ? place : WF_GET(g.places + (uint32_t)some + place);
-}
-
-/* The word of random bits in which an element begins, shifted so that it starts at bit 0. */
-WF_FUNCTION uint32_t wf_random(const wf_given &g, uint32_t at) {
-    return WF_IN(const uint32_t, g.base + (at & ~3u)) >> at % 4 * 8;
-}
-
-WF_FUNCTION void wf_keep(const wf_given &g, uint32_t size, uint32_t at, uint32_t raw) {
-    if (size == 2) WF_IN(uint16_t, g.image + at) = (uint16_t)raw;
-    else if (size == 4) WF_IN(uint32_t, g.image + at) = raw;
-    else WF_IN(uint8_t, g.image + at) = (uint8_t)raw;
-}
-
-/* An element, or a line. ORDERED: of a filling in the order of its numbers. */
-template <int ORDERED>
-struct wf_one {
-    const wf_given &g;
-    /* Of its filling: bits and bytes of an element, how lines lie in memory, and where its first element
-     * lies, or where its places start. */
-    uint32_t mask, size, columns, turned, start;
-    /* Its random bits, and where it is. */
-    uint32_t own, own_line, own_position;
-
-    WF_MEMBER uint32_t noise() const { return own & mask; }
-    WF_MEMBER uint32_t line() const { return own_line; }
-    WF_MEMBER uint32_t position() const { return own_position; }
-    WF_MEMBER uint32_t place(uint32_t line, uint32_t position) const {
-        uint32_t number = turned ? position * columns + line : line * columns + position;
-        return ORDERED ? start + number * size : WF_GET(g.places + (start + number));
-    }
-    WF_MEMBER uint32_t beside(uint32_t line, uint32_t position) const { return wf_random(g, place(line, position) & ~WF_READ_ONLY) & mask; }
-    WF_MEMBER void put(uint32_t line, uint32_t position, uint32_t value) const {
-        uint32_t at = place(line, position);
-        if (ORDERED || !(at & WF_READ_ONLY)) wf_keep(g, size, at, value);
-    }
-    WF_MEMBER wf_one of(uint32_t bits, uint32_t line, uint32_t position) const {
-        const wf_one one = {g, mask, size, columns, turned, start, bits, line, position};
-        return one;
-    }
-};
-
-template <int ORDERED>
-WF_FUNCTION wf_one<ORDERED> wf_one_of(const wf_given &g) {
-    const int32_t *f = g.filling;
-    const uint32_t bits = (uint32_t)WF_GET(f + WF_BITS), start = ORDERED ? (uint32_t)WF_GET(f + WF_FIRST) * 16 : (uint32_t)WF_GET(f + WF_PLACES);
-    const wf_one<ORDERED> one = {g, 0xFFFFFFFFu >> (32 - (bits < 8 ? 8 : bits)), wf_size(f), (uint32_t)WF_GET(f + WF_COLUMNS), (uint32_t)WF_GET(f + WF_TURNED), start, 0, 0, 0};
-    return one;
-}
-
-/* Has `make` work on a filling, whose order it knows. */
-template <typename Make>
-WF_FUNCTION void wf_by_order(const wf_given &g, Make make) {
-    if (wf_is_ordered(g.filling)) make(wf_one_of<1>(g));
-    else make(wf_one_of<0>(g));
-}
-
-/* Gives each element what `make` makes of it, four at once where they follow each other, else N. */
-template <int N, typename Make>
-WF_FUNCTION void wf_each(const wf_given &g, Make make) {
-    const uint32_t count = (uint32_t)WF_GET(g.filling + WF_COUNT);
-    if (wf_is_ordered(g.filling)) {
-        const wf_one<1> all = wf_one_of<1>(g);
-        const uint64_t reciprocal = WF_GET((const uint64_t *)(g.filling + WF_RECIPROCAL));
-        WF_SOME for (uint32_t first = 4 * g.lane; first < count; first += 4 * g.lanes) {
-            const uint32_t at = all.start + first * all.size, row = (uint32_t)(first * reciprocal >> 40), column = first - row * all.columns;
-            uint32_t own[4], raw[4];
-            wf_four(&WF_IN(const uint8_t, g.base + at), all.size, own);
-            WF_EACH(4) raw[t] = make(all.of(own[t], all.turned ? column + t : row, all.turned ? row : column + t));
-            wf_keep_four(&WF_IN(uint8_t, g.image + at), all.size, raw);
-        }
-        return;
-    }
-    const wf_one<0> all = wf_one_of<0>(g);
-    WF_SOME for (uint32_t first = g.lane; first < count; first += N * g.lanes) {
-        uint32_t number[N], at[N], raw[N];
-        WF_EACH(N) number[t] = wf_number_at(g, first + t * g.lanes < count ? first + t * g.lanes : first);
-        WF_EACH(N) at[t] = WF_GET(g.places + (all.start + number[t]));
-        WF_EACH(N) raw[t] = make(all.of(wf_random(g, at[t] & ~WF_READ_ONLY), wf_line(g.filling, number[t], 0), wf_line(g.filling, number[t], 1)));
-        WF_EACH(N) if (!(at[t] & WF_READ_ONLY) && first + t * g.lanes < count) wf_keep(g, all.size, at[t], raw[t]);
-    }
-}
-
 /* Random patterns and a mask, plus a number, of all elements in a word; no sum is carried on. */
 struct wf_window {
     uint32_t mask, plus, tops;
@@ -590,106 +429,6 @@ WF_FUNCTION wf_window wf_window_of(const int32_t *f, uint32_t mask, uint32_t plu
     wf_window w = {(mask & kept) * all, (plus & kept) * all, all << (bits - 1)};
     return w;
 }
-
-/* 16 bytes at a time where elements fill whole blocks, as these are next to each other in the row in
- * whatever order the elements are. */
-WF_CALLED void wf_windowed(const int32_t *filling, const uint32_t *places, wf_at base, wf_at image, uint32_t lane, uint32_t lanes, uint32_t mask, uint32_t plus) {
-    const wf_window w = wf_window_of(filling, mask, plus);
-    uint32_t blocks = (uint32_t)WF_GET(filling + WF_BLOCKS), start = (uint32_t)WF_GET(filling + WF_FIRST) * 16;
-    if (blocks) {
-        for (uint32_t at = start + lane * 16; at < start + blocks * 16; at += lanes * 16) {
-            wf_block block = WF_IN(const wf_block, base + at);
-            WF_EACH(4) block.words[t] = w.of(block.words[t]);
-            WF_IN(wf_block, image + at) = block;
-        }
-        return;
-    }
-    const wf_given g = {0, filling, places, 0, base, 0, image, lane, lanes};
-    uint32_t count = (uint32_t)WF_GET(filling + WF_COUNT) >> (WF_GET(filling + WF_BITS) == 4), size = wf_size(filling);
-    places += (uint32_t)WF_GET(filling + WF_PLACES);
-    WF_SOME for (uint32_t first = lane; first < count; first += 4 * lanes) {
-        uint32_t at[4], raw[4];
-        WF_EACH(4) at[t] = WF_GET(places + wf_number_at(g, first + t * lanes < count ? first + t * lanes : first));
-        WF_EACH(4) raw[t] = w.of(WF_IN(const uint32_t, base + (at[t] & ~WF_READ_ONLY & ~3u))) >> at[t] % 4 * 8;
-        WF_EACH(4) if (!(at[t] & WF_READ_ONLY) && first + t * lanes < count) wf_keep(g, size, at[t], raw[t]);
-    }
-}
-
-/* Has `make` place elements over the others in each line. */
-template <typename Make>
-WF_FUNCTION void wf_each_line(const wf_given &g, Make make) {
-    wf_by_order(g, [&](const auto &one) {
-        WF_SOME for (uint32_t line = g.lane; line < (uint32_t)WF_GET(g.filling + WF_LINES); line += g.lanes) make(one, line);
-    });
-}
-
-/* Has `make` place elements in lines of their own. */
-template <typename Make>
-WF_FUNCTION void wf_alone(const wf_given &g, Make make) {
-    if (g.lane == 0) wf_by_order(g, make);
-}
-
-/* Factors of a matrix whose elements are in order, four of a line or of a position at once. */
-struct wf_factors_of {
-    wf_window_of_floats floats;
-    wf_at start;
-    uint32_t size, columns, turned;
-
-    /* The patterns of a line, or of a position (turned), of four lines and positions from these on. */
-    WF_MEMBER void row(uint32_t line, uint32_t position, uint32_t ahead, uint32_t *raw) const {
-        const uint32_t number = ((turned ? position : line) + ahead) * columns + (turned ? line : position);
-        wf_four(&WF_IN(const uint8_t, start + number * size), size, raw);
-    }
-};
-
-WF_FUNCTION wf_factors_of wf_factors_in_order(const wf_given &g, const int32_t *f, const uint64_t *numbers, uint32_t own) {
-    const wf_factors_of factors = {wf_floats(numbers, own, (uint32_t)WF_GET(f + WF_BITS)), g.image + (uint32_t)WF_GET(f + WF_FIRST) * 16, wf_size(f), (uint32_t)WF_GET(f + WF_COLUMNS), (uint32_t)WF_GET(f + WF_TURNED)};
-    return factors;
-}
-
-/* Gives each element what `make` makes of the pattern that is nearest to minus its sum, of floats whose
- * numbers start there: two elements of each of four lines at once. */
-template <typename Make>
-WF_FUNCTION void wf_each_sum(const wf_given &g, uint32_t start, Make make) {
-    const uint64_t *numbers = g.constants + start;
-    const int32_t *f = g.filling, *a = f + WF_GET(f + WF_A) * WF_FIELDS, *b = f + WF_GET(f + WF_B) * WF_FIELDS;
-    const wf_factors_of left = wf_factors_in_order(g, a, numbers, 0), right = wf_factors_in_order(g, b, numbers, 1);
-    const uint32_t depth = (uint32_t)WF_GET(numbers + 1), across = (uint32_t)WF_GET(b + WF_LINES) / 2, count = (uint32_t)WF_GET(f + WF_LINES) / 4 * across;
-    WF_SOME for (uint32_t n = g.lane; n < count; n += g.lanes) {
-        const uint32_t line = n / across * 4, position = n % across * 2, half = position & 2;
-        int64_t total[8] = {};
-        uint32_t made[8];
-        WF_SOME for (uint32_t k = 0; k < depth; k += 4) {
-            uint32_t raw[4];
-            int32_t x[4], y[2][4];
-            if (right.turned)
-                WF_EACH(4) {
-                    right.row(position - half, k, t, raw);
-                    y[0][t] = wf_float(half ? raw[2] : raw[0], right.floats);
-                    y[1][t] = wf_float(half ? raw[3] : raw[1], right.floats);
-                }
-            else
-                WF_EACH(2) {
-                    right.row(position, k, t, raw);
-                    for (int m = 0; m < 4; m++) y[t][m] = wf_float(raw[m], right.floats);
-                }
-            WF_EACH(4) {
-                left.row(line, k, t, raw);
-                for (int m = 0; m < 4; m++) x[m] = wf_float(raw[m], left.floats);
-                if (left.turned)
-                    for (int m = 0; m < 8; m++) total[m] += (int64_t)x[m / 2] * y[m % 2][t];
-                else
-                    for (int m = 0; m < 8; m++) total[t * 2 + m / 4] += (int64_t)x[m % 4] * y[m / 4][m % 4];
-            }
-        }
-        WF_EACH(8) made[t] = make(wf_nearest(total[t], numbers + 11));
-        wf_by_order(g, [&](const auto &one) {
-            WF_EACH(8) one.put(line + t / 2, position + t % 2, made[t]);
-        });
-    }
-}
-
-#include "native.h"
 
 template <typename T> struct wf_sign;
 template <> struct wf_sign<uint32_t> { typedef int32_t type; };
@@ -853,7 +592,7 @@ WF_FUNCTION void wf_started(wf_image *i, uint32_t image) {
 WF_FUNCTION const uint64_t *wf_code(const wf_image *i, uint32_t f) { return i->contents.code + i->starts[1 + f]; }
 
 /* What a fill's third number of 16 bits says. */
-enum { WF_NARROW = 1, WF_SUMS = 2, WF_MASKED = 4, WF_NATIVE_FILL = 8, WF_NATIVE_PLACED = 16 };
+enum { WF_NARROW = 1, WF_SUMS = 2, WF_MASKED = 4 };
 
 WF_FUNCTION uint32_t wf_flags(const uint64_t *code) { return (uint32_t)(code[0] >> 32) & 0xFFFF; }
 
@@ -913,13 +652,7 @@ WF_FUNCTION uint32_t wf_same(const wf_image *i, uint32_t which) {
     return (uint32_t)(which & 0x8000 ? WF_GET(i->contents.constants + (which & 0x7FFF)) : i->scalars[which & 0xFFF]);
 }
 
-/* Has a function of native.h fill. */
-WF_FUNCTION void wf_native_of(const wf_image *i, const int32_t *filling, const uint64_t *numbers, uint32_t which) {
-    wf_at base = WF_AT(i->base);
-    wf_native(numbers, filling, i->contents.places, i->contents.constants, base, base + i->contents.drawn * 16, WF_AT(i->image), i->lane, i->lanes, which);
-}
-
-/* The same for an image that may lie anywhere. */
+/* Fills whole blocks with random patterns, masked, plus a number. */
 WF_FUNCTION void wf_masked(const wf_image *i, const int32_t *f, uint32_t mask, uint32_t plus) {
     const wf_window w = wf_window_of(f, mask, plus);
     for (uint32_t b = i->lane; b < (uint32_t)WF_GET(f + WF_BLOCKS); b += i->lanes) {
@@ -934,8 +667,7 @@ WF_FUNCTION void wf_everywhere(const wf_image *i, uint32_t f) {
     const int32_t *filling = i->contents.fillings + f * WF_FIELDS;
     uint32_t flags = wf_flags(code), count = (uint32_t)code[0] & 0xFFFF;
     if ((code[0] >> 16 & 0xFFFF) == WF_LEAVE) return;
-    if (flags & WF_NATIVE_FILL) wf_native_of(i, filling, code + 1, (uint32_t)(code[0] >> 16) & 0xFFFF);
-    else if (flags & WF_MASKED && WF_GET(filling + WF_BLOCKS))
+    if (flags & WF_MASKED && WF_GET(filling + WF_BLOCKS))
         wf_masked(i, filling, count ? wf_same(i, (uint32_t)(code[2] >> 32) & 0xFFFF) : 0,
                   count == 2 ? 0 : wf_same(i, (uint32_t)(count ? code[3] >> 32 : code[0] >> 16) & 0xFFFF));
     else if (flags & WF_NARROW) wf_filled<uint32_t, 8>(i, filling, code);
@@ -947,10 +679,6 @@ WF_FUNCTION int wf_has_placed(const wf_image *i, uint32_t f) { return wf_code(i,
 WF_FUNCTION void wf_placed(const wf_image *i, uint32_t f) {
     const uint64_t *code = wf_code(i, f);
     uint32_t count = (uint32_t)(code[0] >> 48);
-    if (wf_flags(code) & WF_NATIVE_PLACED) {
-        wf_native_of(i, i->contents.fillings + f * WF_FIELDS, code + 1 + (code[0] & 0xFFFF), count - 1);
-        return;
-    }
     wf_values<uint64_t, 1> slots[WF_SLOTS];
     wf_elements<uint64_t, 1, 0> e;
     e.image = i;

@@ -9,43 +9,55 @@ addresses, and what multiplies meets matrices.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import FormatKind, format_named
-from oracle.isa.forms import ROW_BYTES, Form
-from oracle.isa.lookup import metadata_of
-from oracle.isa.matrices import LANES, Matrix, Shape
+from oracle.isa.forms import LANES, ROW_BYTES, Form, FormatKind, Shape, format_named
+from oracle.isa.lookup import unit_bits
 from oracle.layouts.lane_fragments import index_bits, places
-from oracle.layouts.matrix_moves import is_packed, moves
+from oracle.layouts.storage import is_packed, moves
 from oracle.models import Model, TruncatedDot
 from oracle.models.figures import ROUNDINGS
-from oracle.program.image import position
-from oracle.program.lane_code import LaneCode
-from oracle.program.operands import Fragment, Use
-from oracle.program.operations import Operation
-from oracle.program.ops import Op, accesses_matrix, accesses_rows
-from oracle.program.places import Place, Uniform, Word
-from oracle.program.program import Program
-from oracle.program.registers import Register
-from oracle.program.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
-from runners.reference.lanes import LaneWriter
-from runners.reference.memory import Addresses, Code, MemoryWriter, matrix_bytes
-from runners.reference.parts import NotEncodedError, format_word
+from oracle.program.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat, Statement
+from oracle.program.operands import Fragment, Operation, Place, Register, Uniform, Use, Word
+from oracle.program.operations import Elementwise, Scalar
+from oracle.program.program import Program, position
+from oracle.program.steps import (
+    Barrier,
+    Branch,
+    Copy,
+    Loop,
+    Op,
+    PlainAccess,
+    Step,
+    accesses_matrix,
+    accesses_rows,
+)
+from runners.reference.memory import (
+    BITS,
+    RELATIONS,
+    Addresses,
+    Code,
+    Do,
+    MemoryWriter,
+    NotEncodedError,
+    Part,
+    Value,
+    canonical,
+    format_word,
+    matrix_bytes,
+    tile_bytes,
+)
+from runners.reference.scalar import ScalarWriter
 
 _OPERATIONS = {
-    Operation.AND: 0,
-    Operation.ABSOLUTE: 0,
-    Operation.OR: 1,
-    Operation.XOR: 2,
-    Operation.NEGATE: 2,
-    Operation.NOT: 2,
-    Operation.MULTIPLY: 3,
-    Operation.ADD: 4,
-}
+    Operation.AND: 0, Operation.ABSOLUTE: 0, Operation.OR: 1, Operation.XOR: 2,
+    Operation.NEGATE: 2, Operation.NOT: 2, Operation.MULTIPLY: 3, Operation.ADD: 4,
+}  # fmt: skip
 """Numbers of the interpreter's element-wise operations; signs and complements are masks."""
 _DOT_WORDS = 37
 """Words of a dot product, which the interpreter keeps where it decodes."""
@@ -65,21 +77,10 @@ class Encoded:
 
 
 def encode(program: Program, model: Model) -> Encoded:
-    """Write a program down for the interpreter.
+    """Write a defined program down for the interpreter; its products have a model's figures.
 
-    Parameters
-    ----------
-    program
-        Defined (see `oracle.program.definedness`).
-    model
-        Whose figures its products have.
-
-    Raises
-    ------
-    NotEncodedError
-        If the interpreter cannot do one of its steps.
-    UsageError
-        If the model has no figures for one of its products.
+    Raises NotEncodedError if the interpreter cannot do one of its steps, UsageError if the model
+    has no figures for one of its products.
     """
     writer = _written(program, model, frozenset())
     # The less memory a warp has, the more warps run at once.
@@ -94,9 +95,115 @@ def _written(program: Program, model: Model, unread: frozenset[Register]) -> _Wr
     return writer
 
 
-class _Writer(MemoryWriter):
-    """Writes the steps of a program."""
+class LaneWriter(ScalarWriter):
+    """Writes code of lanes."""
 
+    def write(self, step: LaneCode) -> None:
+        """Write a step; `places` says where its registers are."""
+        self._ends: list[tuple[list[int], list[int]]] = []
+        """Of the loops around: where jumps to the end of the turn, and of the loop, stand."""
+        self._open()
+        self._do(self.register(LANE), Do.LANE_NUMBER)
+        self._do(self.register(ZERO), Do.COPY, 0, 0)
+        self._block(step.code)
+        self._close()
+
+    def places(self, names: Sequence[str]) -> list[int]:
+        """Return where registers of the code begin."""
+        return [self.register(name).at & ~15 for name in names]
+
+    def _here(self, place: int) -> None:
+        self._words[place] = len(self._words)
+
+    def _jump(self, predicate: str, *, when: bool) -> int:
+        """Write a jump of lanes with a predicate, or without it; return where it goes."""
+        holds = when != predicate.startswith("!")
+        source = self.register(predicate.removeprefix("!"))
+        return self._do(None, Do.WHEN if holds else Do.UNLESS, 0, source)
+
+    def _block(self, statements: Sequence[Statement]) -> None:
+        for one in statements:
+            self._statement(one)
+
+    def _statement(self, one: Statement) -> None:
+        self._spared = 0
+        match one:
+            case Assign():
+                self._assign(one)
+            case If():
+                other = self._jump(one.predicate, when=False)
+                self._block(one.then)
+                if one.otherwise:
+                    end = self._do(None, Do.GO)
+                    self._here(other)
+                    self._block(one.otherwise)
+                    other = end
+                self._here(other)
+            case Repeat():
+                self._repeat(one)
+            case Leave():
+                self._ends[-1][0 if one.turn else 1].append(self._jump(one.predicate, when=True))
+
+    def _repeat(self, one: Repeat) -> None:
+        counter = self.register(one.counter)
+        count: Value = one.count if isinstance(one.count, int) else self.register(one.count)
+        if not isinstance(count, int):
+            # Kept apart: the body may write the register.
+            kept = self._new("b32")
+            self._do(kept, Do.BOTH, 0, count, one.mask)
+            count = kept
+        self._do(counter, Do.COPY, 0, count if one.down else 0)
+        entry = self._jump(one.entry, when=True) if one.entry else None
+        first = self._do(None, Do.GO) if one.late else None
+        again = len(self._words)
+        relation = RELATIONS["gt" if one.down else "lt"]
+        sources = (counter.of(32, True), 0) if one.down else (counter, count)
+        going = self.made(Do.COMPARED, relation, *sources)
+        out = self._do(None, Do.UNLESS, 0, going)
+        if first is not None:
+            self._here(first)
+        self._ends.append(([], []))
+        for index, statement in enumerate(one.body):
+            if entry is not None and index == one.skipped:
+                self._here(entry)
+                entry = None
+            self._statement(statement)
+        if entry is not None:
+            self._here(entry)
+        turns, loops = self._ends.pop()
+        for place in turns:
+            self._here(place)
+        self._do(counter, Do.DIFFERENCE if one.down else Do.SUM, 0, counter, 1)
+        self._do(None, Do.GO, again)
+        for place in (out, *loops):
+            self._here(place)
+
+    def _assign(self, one: Assign) -> None:
+        row = one.row
+        sources = [
+            Part(source, BITS[kind], constant=True) if isinstance(source, int)
+            else self.register(source)
+            for source, kind in zip(one.sources, row.sources, strict=True)
+        ]  # fmt: skip
+        if row.family not in self.FAMILIES:
+            raise _unknown(one.opcode)
+        # What lanes do together they all do.
+        guarded = one.guard and not row.warp
+        past = self._jump(one.guard, when=False) if guarded else None
+        made = self.FAMILIES[row.family](self, one.opcode.split("."), *sources)
+        if not isinstance(made, list):
+            made = [made]
+        names = (*one.destinations, *(["carry"] if row.carry_out else []))
+        if len(names) > 1:
+            # All sources are read before anything is written.
+            made = [(Do.COPY, 0, self.made(*some)) for some in made]
+        for name, some in zip(names, made, strict=True):
+            self._do(self.register(name), *some)
+        if past is not None:
+            self._here(past)
+
+
+class _Writer(MemoryWriter):
     @property
     def encoded(self) -> Encoded:
         """The program, once all of it is written, with its tables behind it."""
@@ -150,7 +257,6 @@ class _Writer(MemoryWriter):
             self._scratch = scratch
 
     def _inner_block(self, steps: tuple[Step, ...]) -> None:
-        """Write steps that are executed sometimes, or repeatedly."""
         self.block(steps)
         self._load_all()
 
@@ -159,15 +265,14 @@ class _Writer(MemoryWriter):
         if not mask:
             self.block(step.then if place else step.otherwise)
             return
-        start = self.add(Code.BRANCH, place, mask, 0)
+        end = self.add(Code.BRANCH, place, mask, 0) + 2
         self._inner_block(step.then)
         if step.otherwise:
             jump = self.add(Code.JUMP, 0)
-            self._words[start + 2] = len(self._words)
+            self._words[end] = len(self._words)
             self._inner_block(step.otherwise)
-            self._words[jump] = len(self._words)
-        else:
-            self._words[start + 2] = len(self._words)
+            end = jump
+        self._words[end] = len(self._words)
         self._last_move = None  # what follows is executed without it, too
 
     def _loop(self, step: Loop) -> None:
@@ -230,13 +335,11 @@ class _Writer(MemoryWriter):
 
     def _lane_code(self, step: LaneCode) -> None:
         lanes = LaneWriter(self._words, self._take, Code.LANES_ALONE, Code.LANES_TOGETHER)
-        reads = [use for use in step.uses if not use.written]
-        (written,) = (use for use in step.uses if use.written)
+        *reads, written = step.uses
         for use in reads:
-            inputs = [lanes.place(name) for name in step.inputs]
-            self._copy_registers(self._bases(use), inputs, step.bits)
+            self._copy_registers(self._bases(use), lanes.places(step.inputs), step.bits)
         lanes.write(step)
-        results = [lanes.place(name) for name in step.results]
+        results = lanes.places(step.results)
         self._copy_registers(results, self._bases(written), written.holds.bits)
 
     def _copy_registers(self, source: list[int], destination: list[int], bits: int) -> None:
@@ -278,7 +381,7 @@ class _Writer(MemoryWriter):
         form = step.form
         if accesses_matrix(step):
             (use,), lines = step.uses, step.memory
-            inside = self._at(lines.place) + _tile_bytes(form.matrix(), form.layout, lines.stride)
+            inside = self._at(lines.place) + tile_bytes(form.matrix(), form.layout, lines.stride)
             both = inside, self._fragment(use)
         elif accesses_rows(step):
             (use,), rows = step.uses, step.memory
@@ -323,16 +426,14 @@ class _Writer(MemoryWriter):
             self._touch_all((uses["e"],))
             others.append(self._lanes(uses["e"]))
         place, written = self._room(d, others)
+        places_.append(place)
         if form.has_metadata:
-            self._multiply_placed(step, uses["e"], [*places_, place])
-            self._deliver(place, written)
-            return
-        sizes = [len(one) // form.groups for one in (a, b, c, d)]
-        for group in range(form.groups):
-            starts = [
-                start + group * size for start, size in zip((*places_, place), sizes, strict=True)
-            ]
-            self._product(form, form.shape, starts)
+            self._multiply_placed(step, uses["e"], places_)
+        else:
+            sizes = [len(one) // form.groups for one in (a, b, c, d)]
+            for group in range(form.groups):
+                starts = [at + group * size for at, size in zip(places_, sizes, strict=True)]
+                self._product(form, form.shape, starts)
         self._deliver(place, written)
 
     def _multiply_placed(self, step: Op[Any], metadata: Use, places_: list[int]) -> None:
@@ -341,7 +442,7 @@ class _Writer(MemoryWriter):
         assert step.selector is not None
         (words,) = self._bases(metadata)
         bits = 8 * words + index_bits(form, step.selector)
-        size, units = metadata_of(form).unit_bits(form) // 8, bits.shape[1]
+        size, units = unit_bits(form) // 8, bits.shape[1]
         part = replace(shape, m=LANES // shape.n)
         chosen = self._take(LANES * units * size)
         bytes_ = (units * size, 0, *(shape.n * form.type(one).bits // 8 for one in "cd"))
@@ -441,7 +542,7 @@ class _Writer(MemoryWriter):
         operand = use.field
         bits = form.type(operand).bits
         group, row, column = np.moveaxis(places(form, operand), -1, 0)
-        lines, length, (line, at) = _canonical(form.matrix(operand), row, column)
+        lines, length, (line, at) = canonical(form.matrix(operand), row, column)
         first = ((group * lines + line) * length + at) * bits
         place = np.argsort(first, axis=None)
         # Elements that share a byte follow each other both in a register and in the matrix.
@@ -456,32 +557,6 @@ class _Writer(MemoryWriter):
 
 def _unknown(what: str) -> NotEncodedError:
     return NotEncodedError(f"the reference on the device does not do {what}")
-
-
-def _canonical(
-    matrix: Matrix, row: NDArray[np.int64], column: NDArray[np.int64]
-) -> tuple[int, int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Return lines, elements of each, and line and place of elements, as products want them."""
-    if matrix.operand == "b":
-        return matrix.columns, matrix.rows, (column, row)
-    return matrix.rows, matrix.columns, (row, column)
-
-
-def _tile_bytes(matrix: Matrix, layout: str, stride: int | None) -> Addresses:
-    """Return where a matrix lies from its first byte in memory, in the order of products."""
-    bits = matrix.type.bits
-    row, column = np.indices((matrix.rows, matrix.columns))
-    lines, length, (line, at) = _canonical(matrix, row, column)
-    pitch = matrix.default_stride(layout) if stride is None else stride
-    first = (row * pitch + column if layout == "row" else column * pitch + row) * bits
-    inner = np.empty((lines, length), np.int64)
-    inner[line, at] = first
-    if bits < 8:
-        if not (np.diff(inner, axis=1) == bits).all():
-            raise NotEncodedError(f"{matrix.type.name} lies in memory across its lines")
-        inner = inner[:, :: 8 // bits]
-    found: Addresses = inner.reshape(-1, 1) // 8 + np.arange(max(1, bits // 8))
-    return found.ravel()
 
 
 def _scratch_bytes(shape: Shape, lines: int, blocks: int) -> int:

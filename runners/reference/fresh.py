@@ -1,20 +1,25 @@
 """What a runner promises that makes images by their numbers, and compares what a program does.
 
 Nothing but the numbers of images that differ, those images, and a sample of the others come back.
+How many images a program has follows from the program alone, since a seed has the same images
+everywhere: the interpreter's instructions are weighted with what they took on one GPU.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
+from oracle.isa.forms import LANES
 from runners.ledger import ROWS
-from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Runner
+from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Later, Runner
 from runners.reference.encoding import Encoded
+from runners.reference.memory import Code
 from runners.reference.self_check import LISTED, Compared
 
 _LOW = (1 << 32) - 1
@@ -23,6 +28,20 @@ _DRAW_BLOCKS, _BATCH, _BATCHED, _SMALL = 8, 8, 512, 12 << 10
 bytes of two images that are made at once, as contents.h has them."""
 _KEPT_BYTES = 8 << 20
 """Most bytes of such images: 64 of 128 KiB, which few programs pass."""
+NANOSECONDS = {
+    "image": 13.0, "byte": 0.0041, "output": 0.13, "quick product": 0.1, "product": 0.05,
+    "fused": 0.91, "integers": 0.033, "move": 0.22, "lane": 0.066, "together": 0.61,
+}  # fmt: skip
+"""What an image takes on an H100, by what is done for it: fitted to 241 programs, nine in ten in
+0.53 to 1.64 times (benchmarks/program_costs.py, 2026-11-27); "product" is guessed."""
+_QUICK, _ELEMENT_BITS = 33, 7
+"""Places among the words of a DOT and of INTEGERS."""
+_UNIT = 10.0
+"""Nanoseconds that count as one image: of the smallest program (benchmarks/fresh_speed.py)."""
+_LEAST = 16
+"""Images that a program has in any case: of a simulated device there are few."""
+_TURNS = 4.0
+"""Of a loop whose count an image has, taken as a mean."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,14 +61,8 @@ class FreshWork:
     def kept(self, found: Compared, first: int, listed: int = 0) -> tuple[list[int], list[int]]:
         """Return the numbers of images that come back: of those that differ, and of the sample.
 
-        Parameters
-        ----------
-        found
-            In some of the images.
-        first
-            Number of the first of those.
-        listed
-            How many that differ come back already.
+        `found` is what is known of some of the images, numbered from `first` on; so many that
+        differ come back already.
         """
         room = max(1, min(LISTED, _KEPT_BYTES // self.encoded.image_bytes)) - listed
         some = list(found.numbers[: max(0, room)])
@@ -70,7 +83,6 @@ class FreshRan:
     listed: int
     """How many of these came back."""
     seconds: float
-    """Time that it took."""
     finished: NDArray[np.uint32]
     """(ROWS,): images that each multiprocessor ran, up to the last one that is listed where others
     differ as well."""
@@ -84,13 +96,13 @@ class FreshRan:
     """(count, image_bytes), as the program under test left them."""
 
 
+PendingFresh: TypeAlias = Later[FreshRan | Failure]
+
+
 def fill_bytes(contents: NDArray[np.uint64]) -> int:
     """Return bytes of the memory that images are made in: `wf_bytes` of contents.h.
 
-    Parameters
-    ----------
-    contents
-        `strategies.contents.device.DeviceContents.words`.
+    `contents` are words of `strategies.contents.device.DeviceContents`.
     """
     blocks, scalars, factors = int(contents[3]) & _LOW, int(contents[4]) >> 32, int(contents[5])
     batch = min(_BATCH, max(1, _BATCHED // max(1, scalars)))
@@ -105,14 +117,6 @@ def finished_by(sms: NDArray[np.uint32], count: int) -> NDArray[np.uint32]:
     return np.bincount(some[some < ROWS], minlength=ROWS).astype(np.uint32)
 
 
-class PendingFresh(Protocol):
-    """A comparison on its way."""
-
-    def collect(self) -> FreshRan | Failure:
-        """Wait for it; a second call returns the same value."""
-        ...
-
-
 @runtime_checkable
 class FreshRunner(Protocol):
     """A runner that can."""
@@ -122,24 +126,14 @@ class FreshRunner(Protocol):
     ) -> PendingFresh:
         """Start to run a program on images that are made by their numbers, and compare.
 
-        Comparisons and batches run in the order in which they were asked for.
-
-        Raises
-        ------
-        InfrastructureError
-            If there is no reference here.
+        Comparisons and batches run in the order in which they were asked for. Raises
+        InfrastructureError if there is no reference here.
         """
         ...
 
 
 def fresh_runner(runner: Runner) -> FreshRunner:
-    """Return the runner that compares, of one that others may forward to.
-
-    Raises
-    ------
-    UsageError
-        If it does not.
-    """
+    """Return the runner that compares, of one that others may forward to; UsageError if none."""
     inner = runner
     while isinstance(inner, ForwardingRunner):
         inner = inner.inner
@@ -149,3 +143,63 @@ def fresh_runner(runner: Runner) -> FreshRunner:
             "--runner cuda or sim, or leave --device-reference out"
         )
     return inner
+
+
+def nanoseconds(encoded: Encoded) -> float:
+    """Return about how long an H100 takes to make an image of a program, run and compare it."""
+    return sum(NANOSECONDS[what] * count for what, count in counted(encoded).items())
+
+
+def images_of(most: int, encoded: Encoded) -> int:
+    """Return how many images of a program, at most `most`, take about `most` times 10 ns."""
+    share = min(1.0, _UNIT / nanoseconds(encoded))
+    return max(min(most, _LEAST), int(most * share))
+
+
+def counted(encoded: Encoded) -> dict[str, float]:
+    """Count what the interpreter does for an image: of a branch both sides."""
+    found: dict[str, float] = defaultdict(float)
+    found.update(image=1.0, byte=encoded.image_bytes)
+    words, at, turns = encoded.words.astype(int).tolist(), 0, [1.0]
+    while words[at] != Code.END:
+        code, own = Code(words[at]), words[at + 2 : at + words[at + 1]]
+        at += words[at + 1]
+        if code is Code.LOOP:
+            turns.append(turns[-1] * (_TURNS if own[2] else own[1]))
+        elif code is Code.NEXT:
+            turns.pop()
+        else:
+            for what, count in _step(code, own).items():
+                found[what] += turns[-1] * count
+    return found
+
+
+def _step(code: Code, words: list[int]) -> dict[str, float]:
+    """Return what a lane does for an instruction, and how often."""
+    match code:
+        case Code.DOT:
+            m, n, log_k, *_ = words
+            what, products = "quick product" if words[_QUICK] else "product", m * n << log_k
+        case Code.SCALAR_DOT | Code.DOUBLES:
+            m, n, k, *_ = words
+            what, products = "fused", m * n * k
+        case Code.INTEGERS:  # by words of elements
+            m, n, k, *_ = words
+            what, products = "integers", m * n * k * words[_ELEMENT_BITS] // 32
+        case Code.ELEMENTWISE:
+            _, _, format_, _, _, count, *_ = words
+            return {"fused" if format_ else "move": count / LANES}
+        case Code.MOVE | Code.WIDEN:
+            return {"move": 1 + words[1] / LANES}
+        case Code.COPY:
+            return {"move": 1 + words[2] / 16 / LANES}
+        case Code.CHOOSE:
+            _, units, m, n, *_ = words
+            return {"move": m * n * units / LANES}
+        case Code.LANES_ALONE:
+            return {"lane": len(words)}
+        case Code.LANES_TOGETHER:
+            return {"together": 1}
+        case _:
+            return {"move": 1}
+    return {"output": m * n / LANES, what: products / LANES}

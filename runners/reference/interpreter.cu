@@ -1245,7 +1245,7 @@ HERE u32 differs(const u32 *code, const u8 *images, const u8 *results, u32 image
 
 // Makes images from `first` on, each twice: for the interpreter, and for the program under test.
 // The warps of a block make images of one class, mostly, and have instructions in common. `memory` is
-// for warps whose images are too large for shared memory, or null; none of those has native code.
+// for warps whose images are too large for shared memory, or null.
 extern "C" __global__ void __launch_bounds__(128, 5) fill(const u64 *words, u64 first, u64 count, u32 batch, u8 *images, u8 *copies, u8 *memory) {
   extern __shared__ __align__(16) u8 own[];
   const wf_contents contents = wf_opened((const uint64_t *)words);

@@ -8,25 +8,22 @@ of it reads where it would be loaded from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.matrices import LANES, Matrix
+from oracle.errors import UsageError
+from oracle.isa.forms import LANES, Format, Matrix
 from oracle.models import Model
-from oracle.program.operands import Fragment, Use
+from oracle.program.operands import Fragment, Register, Use
 from oracle.program.program import Program, walk
-from oracle.program.registers import Register
-from runners.reference.parts import NotEncodedError
 
 Addresses = NDArray[np.int64]
 """Where bytes lie in the warp's memory."""
 
-_UNITS = (16, 8, 4, 2, 1)
-"""Bytes that are moved at once."""
 _NOWHERE = 1 << 40
 """Addresses from here on are of registers that have no memory."""
 
@@ -41,37 +38,71 @@ Code = IntEnum(
     start=0,
 )  # fmt: skip
 """Instructions, numbered as in the interpreter."""
+Do = IntEnum(
+    "Do",
+    [
+        "STOP", "GO", "UNLESS", "WHEN", "COPY", "LANE_NUMBER", "SUM", "DIFFERENCE", "PRODUCT",
+        "UPPER_PRODUCT", "QUOTIENT", "REMAINDER", "LEAST", "GREATEST", "CLAMPED", "BOTH",
+        "EITHER", "ONE_OF", "LEFT", "RIGHT", "JOINED", "COMPARED", "CHOSEN", "CARRIED",
+        "BORROWED", "POPULATION", "HIGHEST_BIT", "REVERSED", "NTH_BIT", "TABLE", "PERMUTED",
+        "FIELD", "FUSED", "FLUSHED", "CONVERTED", "SATURATED", "RECTIFIED", "EXTREME",
+        "COMPARED_FLOATS", "TO_INTEGER", "FROM_INTEGER", "FROM_E4M3", "INTEGRAL",
+    ],
+    start=0,
+)  # fmt: skip
+"""Operations, numbered as in the interpreter."""
+RELATIONS = {
+    "eq": 2, "ne": 5, "lt": 1, "le": 3, "gt": 4, "ge": 6, "lo": 1, "ls": 3, "hi": 4, "hs": 6,
+}  # fmt: skip
+"""Outcomes of a comparison that make it true: 1 less, 2 equal, 4 greater."""
+
+BITS = {"pred": 1, "b16": 16, "b32": 32, "b64": 64}
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Move:
-    """The move that was written last: one that follows it may join it."""
+class NotEncodedError(UsageError):
+    """The interpreter cannot do what a program does; the message says what that is."""
+
+
+def format_word(fmt: Format) -> int:
+    """Return a float format as the interpreter has it."""
+    return fmt.bits << 16 | fmt.exponent_bits << 8 | fmt.fraction_bits
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some bits of a register or of a constant, as a number of 64 bits."""
+
+    at: int
+    """Address and class of a register; a constant itself."""
+    bits: int
+    signed: bool = False
+    shift: int = 0
+    constant: bool = False
+
+    def of(self, bits: int, signed: bool = False, shift: int = 0) -> Part:
+        """Return other bits of the same."""
+        return replace(self, bits=bits, signed=signed, shift=shift)
+
+    def as_(self, bits: int, signed: bool) -> Part:
+        """Return an element as a number of a type."""
+        return self.of(bits, signed, self.shift)
+
+
+Value: TypeAlias = Part | int
+Made: TypeAlias = tuple[Any, ...]
+"""An operation, its parameter, and its sources."""
+
+
+class _Move(NamedTuple):
+    """Bytes that are moved: the move that was written last, or a load that is not written yet."""
 
     source: Addresses
     destination: Addresses
-    unit: int
-    start: int
+    unit: int = 1
+    start: int = 0
     """Place of its first word."""
-    end: int
+    end: int = 0
     """Place behind its last word."""
-
-    def is_joined_by(
-        self, source: Addresses, destination: Addresses, unit: int, start: int
-    ) -> bool:
-        """Whether a move that starts at a place follows it, and their order makes no difference."""
-        return (self.end, self.unit) == (start, unit) and not (
-            _meet(destination, self.source)
-            or _meet(destination, self.destination)
-            or _meet(source, self.destination)
-        )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Load:
-    """A load into registers that is not written yet: what reads them may read its source."""
-
-    source: Addresses
-    destination: Addresses
 
     def origin(self, addresses: Addresses) -> Addresses | None:
         """Return where bytes of the registers come from; None if not all of them are loaded."""
@@ -85,14 +116,18 @@ class _Load:
 
 
 class MemoryWriter:
-    """Writes instructions that move bytes of a warp's memory, and knows what lies where."""
+    """Writes instructions that move bytes of a warp's memory, and knows what lies where.
+
+    `unread` are registers that need no memory: nothing reads them there.
+    """
 
     def __init__(self, program: Program, model: Model, unread: frozenset[Register]) -> None:
         self.program, self.model = program, model
         self._words: list[int] = []
         self._tables: list[tuple[int, NDArray[np.int64]]] = []
         self._last_move: _Move | None = None
-        self._loads: list[_Load] = []
+        self._loads: list[_Move] = []
+        """Loads into registers that are not written yet: what reads them may read their source."""
         self._loops = 0
         self._end = program.image_bytes + program.shared_bytes
         self._registers: dict[Register, int] = {}
@@ -123,14 +158,12 @@ class MemoryWriter:
         self._tables.append((word, table.astype(np.int64).ravel()))
 
     def _take(self, size: int) -> int:
-        """Return working memory, free until the step ends."""
         start = self._scratch
         self._scratch += -(-size // 16) * 16
         self._end = max(self._end, self._scratch)
         return start
 
     def _bases(self, use: Use) -> list[int]:
-        """Return where the registers of an operand begin."""
         if use.written and len(set(use.registers)) < len(use.registers):
             raise NotEncodedError(f"{use.name} is written and lists a register twice")
         return [self._registers[register] for register in use.registers]
@@ -138,8 +171,7 @@ class MemoryWriter:
     def _touch_all(self, uses: Iterable[Use]) -> None:
         for use in uses:
             for register in use.registers:
-                start = self._registers[register]
-                self._touch(np.array([start]))
+                self._touch(np.array([self._registers[register]]))
 
     def _touch(self, addresses: Addresses) -> None:
         """Remember that something is written there, or read: that memory is needed."""
@@ -152,7 +184,6 @@ class MemoryWriter:
         return (bases + 4 * np.arange(LANES)[:, None, None] + np.arange(4)).ravel()
 
     def _fragment(self, use: Use) -> Addresses:
-        """Return where the bytes of a fragment's matrix lie."""
         assert isinstance(use.holds, Fragment)
         area = LANES * use.holds.bits // 8
         byte = np.arange(matrix_bytes(use.holds.matrix))
@@ -185,15 +216,14 @@ class MemoryWriter:
     def _load(self, source: Addresses, destination: Addresses) -> None:
         """Move bytes into registers, later: perhaps nothing reads them there."""
         source, destination = (one.ravel() for one in np.broadcast_arrays(source, destination))
-        if len(np.unique(destination)) < len(destination):
-            raise NotEncodedError("a byte is written twice by one step")
+        _check_once(destination)
         self._settle(destination)
-        self._loads.append(_Load(source=source, destination=destination))
+        self._loads.append(_Move(source, destination))
 
     def _origin(self, addresses: Addresses) -> Addresses:
         """Return where bytes can be read."""
-        for one in self._loads:
-            found = one.origin(addresses)
+        for load in self._loads:
+            found = load.origin(addresses)
             if found is not None:
                 return found
         self._write_loads([one for one in self._loads if _meet(addresses, one.destination)])
@@ -207,17 +237,17 @@ class MemoryWriter:
             if _meet(written, one.destination) or _meet(written, one.source)
         ]
         lost = [one for one in touched if np.isin(one.destination, written).all()]
-        self._loads = [one for one in self._loads if one not in lost]
-        self._write_loads([one for one in touched if one not in lost])
+        self._loads = _without(self._loads, lost)
+        self._write_loads(_without(touched, lost))
 
     def _load_all(self) -> None:
         """Write all loads: what follows reads registers, or is executed without them, too."""
         self._write_loads(self._loads)
 
-    def _write_loads(self, loads: list[_Load]) -> None:
-        self._loads = [one for one in self._loads if one not in loads]
-        for one in loads:
-            self._transfer(one.source, one.destination)
+    def _write_loads(self, loads: list[_Move]) -> None:
+        self._loads = _without(self._loads, loads)
+        for load in loads:
+            self._transfer(load.source, load.destination)
 
     def _transfer(self, source: Addresses, destination: Addresses) -> None:
         """Write a move of bytes, all read before one is written."""
@@ -225,18 +255,21 @@ class MemoryWriter:
         source = self._origin(source)
         self._settle(destination)
         if _meet(destination, source):
-            start = self._take(len(source))
-            between = start + np.arange(len(source))
+            between = self._take(len(source)) + np.arange(len(source))
             self._transfer(source, between)
             source = between
         order = np.argsort(destination)
         source, destination = source[order], destination[order]
-        if len(np.unique(destination)) < len(destination):
-            raise NotEncodedError("a byte is written twice by one step")
+        _check_once(destination)
         self._touch(source)
         self._touch(destination)
         unit, start, last = _unit(source, destination), len(self._words), self._last_move
-        if last is not None and last.is_joined_by(source, destination, unit, start):
+        # Moves that follow each other are one where their order makes no difference.
+        if last and (last.end, last.unit) == (start, unit) and not (
+            _meet(destination, last.source)
+            or _meet(destination, last.destination)
+            or _meet(source, last.destination)
+        ):  # fmt: skip
             start = last.start
             del self._words[start:]
             self._tables = [one for one in self._tables if one[0] < start]
@@ -248,21 +281,26 @@ class MemoryWriter:
             pairs = np.stack([source[::unit], destination[::unit]], axis=1)
             words = self.add(Code.MOVE, unit, len(pairs), 0)
             self._add_table(words + 2, pairs)
-        self._last_move = _Move(
-            source=source, destination=destination, unit=unit, start=start, end=len(self._words)
-        )
+        self._last_move = _Move(source, destination, unit, start, len(self._words))
+
+
+def _without(moves: list[_Move], others: list[_Move]) -> list[_Move]:
+    return [move for move in moves if not any(move is other for other in others)]
+
+
+def _check_once(destination: Addresses) -> None:
+    if len(np.unique(destination)) < len(destination):
+        raise NotEncodedError("a byte is written twice by one step")
 
 
 def _meet(one: Addresses, other: Addresses) -> bool:
-    """Whether both have an address in common."""
     if one.max() < other.min() or other.max() < one.min():
         return False
     return bool(np.isin(one, other).any())
 
 
 def _unit(source: Addresses, destination: Addresses) -> int:
-    """Return how many bytes can be moved at once."""
-    for unit in _UNITS:
+    for unit in (16, 8, 4, 2):
         if len(source) % unit == 0:
             starts = [one.reshape(-1, unit) for one in (source, destination)]
             if all(
@@ -280,3 +318,29 @@ def _follow(addresses: Addresses) -> bool:
 def matrix_bytes(matrix: Matrix) -> int:
     """Return the bytes of a matrix without gaps."""
     return matrix.rows * matrix.columns * matrix.type.bits // 8
+
+
+def canonical(
+    matrix: Matrix, row: NDArray[np.int64], column: NDArray[np.int64]
+) -> tuple[int, int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Return lines, elements of each, and line and place of elements, as products want them."""
+    if matrix.operand == "b":
+        return matrix.columns, matrix.rows, (column, row)
+    return matrix.rows, matrix.columns, (row, column)
+
+
+def tile_bytes(matrix: Matrix, layout: str, stride: int | None) -> Addresses:
+    """Return where a matrix lies from its first byte in memory, in the order of products."""
+    bits = matrix.type.bits
+    row, column = np.indices((matrix.rows, matrix.columns))
+    lines, length, (line, at) = canonical(matrix, row, column)
+    pitch = matrix.default_stride(layout) if stride is None else stride
+    first = (row * pitch + column if layout == "row" else column * pitch + row) * bits
+    inner = np.empty((lines, length), np.int64)
+    inner[line, at] = first
+    if bits < 8:
+        if not (np.diff(inner, axis=1) == bits).all():
+            raise NotEncodedError(f"{matrix.type.name} lies in memory across its lines")
+        inner = inner[:, :: 8 // bits]
+    found: Addresses = inner.reshape(-1, 1) // 8 + np.arange(max(1, bits // 8))
+    return found.ravel()

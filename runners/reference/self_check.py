@@ -16,17 +16,16 @@ from numpy.typing import NDArray
 
 from oracle.errors import InfrastructureError
 from oracle.execution.execution import execute
-from oracle.isa.forms import Form
+from oracle.isa.forms import LANES, Form
 from oracle.isa.lookup import FORMS, figures_of
-from oracle.isa.matrices import LANES
 from oracle.models import model_for
 from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement
-from oracle.program.operands import Registers
-from oracle.program.ops import Op, product_of
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import Buffer, Place, Registers
 from oracle.program.program import Program
-from oracle.program.steps import Step, plain_load, plain_store
+from oracle.program.steps import Op, Step, plain_load, plain_store, product_of
+from runners.protocol import Images
 from runners.reference.encoding import Encoded, encode
+from runners.reference.memory import matrix_bytes
 
 IMAGES = 64
 """Images of each product."""
@@ -63,7 +62,13 @@ class Compared:
         return cls(images=images, differing=differing, numbers=tuple(numbers))
 
 
-Images = NDArray[np.uint8]
+def nothing_found() -> NDArray[np.uint64]:
+    """Return what a comparison adds to: how many images differ, most that are listed, numbers."""
+    empty = np.zeros(2 + LISTED, np.uint64)
+    empty[1] = LISTED
+    return empty
+
+
 Compare = Callable[[Encoded, Images, Images], Compared]
 """Executes a program on images and compares with what else was made of them."""
 
@@ -71,10 +76,7 @@ Compare = Callable[[Encoded, Images, Images], Compared]
 def check(compare: Compare) -> int:
     """Try an interpreter; return how many images it was tried on.
 
-    Raises
-    ------
-    InfrastructureError
-        If it is wrong.
+    Raises InfrastructureError if it is wrong.
     """
     count = 0
     for name, program in _programs():
@@ -122,8 +124,7 @@ def _program(form: Form) -> Program:
                 registers=use.name, count=use.holds.registers, bits=use.holds.bits, place=place
             )
         else:
-            matrix = form.matrix(use.field)
-            size = matrix.rows * matrix.columns * matrix.type.bits // 8
+            size = matrix_bytes(form.matrix(use.field))
             step = Op.of(_access(form, use.field), fragment=use.name, place=place)
         if use.written:
             steps.append(product)
@@ -161,13 +162,13 @@ def _lanes() -> Program:
         code.append(one)
         for name in () if one.row.carry_out else one.destinations:
             parts, text = {
-                "r": ([name], ""),
-                "h": (["r41"], f"cvt.u32.u16 r41 {name}"),
-                "p": (["r41"], f"selp.b32 r41 1 0 {name}"),
-                "d": (["r41", "r42"], f"mov.b64.unpack r41,r42 {name}"),
+                "r": (name, ""),
+                "h": ("r41", f"cvt.u32.u16 r41 {name}"),
+                "p": ("r41", f"selp.b32 r41 1 0 {name}"),
+                "d": ("r41 r42", f"mov.b64.unpack r41,r42 {name}"),
             }[name[0]]
             code += [_assign(text)] if text else []
-            for part in parts:
+            for part in parts.split():
                 to = _RESULTS[words % len(_RESULTS)]
                 code.append(_assign(f"mad.lo.u32 {to} {to} 31 {part}"))
                 words += 1
@@ -193,7 +194,6 @@ def _lanes() -> Program:
 
 
 def _assign(text: str) -> Assign:
-    """Return an instruction, from its opcode, its destinations, and its sources."""
     opcode, destinations, *sources = text.split()
     return Assign(
         opcode=opcode,
@@ -203,15 +203,13 @@ def _assign(text: str) -> Assign:
 
 
 def _access(form: Form, operand: str) -> Form:
-    """Return the wmma.load or wmma.store of an operand."""
     layout = {"a": form.a_layout, "b": form.b_layout}.get(operand, "row")
     mnemonic = "wmma.store" if operand == "d" else "wmma.load"
-    wanted = form.matrix(operand)
+    wanted = form.matrix(operand), layout, "global"
     return next(
         one
         for one in FORMS
-        if one.mnemonic == mnemonic
-        and (one.matrix(), one.layout, one.space) == (wanted, layout, "global")
+        if one.mnemonic == mnemonic and (one.matrix(), one.layout, one.space) == wanted
     )
 
 

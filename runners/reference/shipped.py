@@ -1,36 +1,48 @@
-"""The interpreter as PTX, as the package has it: a user of a driver has no compiler of CUDA C++.
+"""The interpreter as PTX, as the package has it, and on the processor, from the same text.
+
+A user of a driver has no compiler of CUDA C++, so
 
     python -m runners.reference.shipped /usr/local/cuda/bin/nvcc
 
-writes it anew. It is nvcc's, for the oldest target that this nvcc has, and given to the driver as
-PTX of a version and a target that all drivers read which know sm_70. So another front end than that
-of the programs under test wrote it, which are written as PTX; whether a driver compiles it rightly
-is tried on images whose results are known (`runners.cuda.reference`).
+writes the PTX anew. It is nvcc's, for the oldest target that this nvcc has, and given to the driver
+as PTX of a version and a target that all drivers read which know sm_70. So another front end than
+that of the programs under test wrote it; whether a driver compiles it rightly is tried on images
+whose results are known (`runners.reference.self_check`).
 """
 
 from __future__ import annotations
 
+import ctypes
 import gzip
 import hashlib
 import re
+import shutil
 import sys
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from oracle.errors import InfrastructureError
 from runners.folders import temporary_folder
 from runners.processes import run_tool
+from runners.protocol import Images
+from runners.reference.encoding import Encoded
+from runners.reference.self_check import Compared, nothing_found
 
 SOURCE = Path(__file__).with_name("interpreter.cu")
 """Text of the interpreter, CUDA C++ and C++."""
 INCLUDED = SOURCE.with_name("contents.h")
 """Text of the contents, which it includes."""
-NATIVE = SOURCE.with_name("native.h")
-"""Text of their native code, which that includes."""
 _SHIPPED = Path(__file__).with_name("interpreter.ptx.gz")
 _HEADER = ".version 7.0\n.target sm_70\n"
 """Nothing in the text needs more: ptxas 11.7 assembles it so for sm_70 (2026-11-23)."""
 _DEADLINE = 300.0
-"""Seconds that nvcc may take; 13.0 takes 4 (2026-11)."""
+"""Seconds that a compiler may take: nvcc 13.0 takes 4, g++ 12 takes 2 (2026-11)."""
+_COMPILERS = ("g++", "c++", "clang++")
+_ALIGNMENT = 64
+"""Bytes; more than the interpreter loads at once."""
 
 
 def shipped() -> str:
@@ -40,18 +52,12 @@ def shipped() -> str:
 
 def source_digest() -> str:
     """Return the SHA-256 of the interpreter's text, as the first line of its PTX has it."""
-    texts = b"".join(one.read_bytes() for one in (SOURCE, INCLUDED, NATIVE))
+    texts = b"".join(path.read_bytes() for path in (SOURCE, INCLUDED))
     return hashlib.sha256(texts).hexdigest()
 
 
 def generated(nvcc: Path) -> str:
-    """Return what an nvcc makes of the interpreter.
-
-    Raises
-    ------
-    InfrastructureError
-        If it refuses the text.
-    """
+    """Return what an nvcc makes of the interpreter; InfrastructureError if it refuses the text."""
     with temporary_folder() as folder:
         made = folder / "interpreter.ptx"
         options = ["-arch=compute_75", "-O3", "-ptx", str(SOURCE), "-o", str(made)]
@@ -67,11 +73,73 @@ def generated(nvcc: Path) -> str:
     return f"// of interpreter.cu {source_digest()}\n{text}"
 
 
-def main() -> None:
-    """Write the PTX anew with the nvcc that is named."""
-    text = generated(Path(sys.argv[1]))
-    _SHIPPED.write_bytes(gzip.compress(text.encode(), mtime=0))
+class HostReference:
+    """The interpreter in this process, one image after the other.
+
+    Raises InfrastructureError if there is no C++ compiler, or it refuses the text.
+    """
+
+    def __init__(self) -> None:
+        compiler = next(filter(None, map(shutil.which, _COMPILERS)), None)
+        if compiler is None:
+            raise InfrastructureError(
+                f"there is no C++ compiler ({', '.join(_COMPILERS)}); install one to execute the "
+                "reference on the processor"
+            )
+        with temporary_folder() as folder:
+            library = folder / "interpreter.so"
+            options = ["-O2", "-fno-strict-aliasing", "-shared", "-fPIC", "-x", "c++"]
+            command = [compiler, *options, f"-I{INCLUDED.parent}", str(SOURCE), "-o", str(library)]
+            built = run_tool(command, deadline=_DEADLINE)
+            if built.status != 0:
+                raise InfrastructureError(
+                    f"{compiler} {built.ending} on the reference; install another compiler, or "
+                    f"leave the reference out\n{built.errors}"
+                )
+            self._library = ctypes.CDLL(str(library))
+
+    def fill(
+        self, contents: NDArray[np.uint64], image_bytes: int, first: int, count: int
+    ) -> Images:
+        """Return images, uint8 (count, image_bytes), as their contents have them, from a number on.
+
+        `contents` are words of `strategies.contents.device.DeviceContents`.
+        """
+        images, copies = (_aligned(count * image_bytes) for _ in range(2))
+        numbers = map(ctypes.c_uint64, (first, count))
+        self._library.fill_images(_at(contents), *numbers, _at(images), _at(copies))
+        return images[: count * image_bytes].reshape(count, image_bytes)
+
+    def execute(self, encoded: Encoded, images: Images) -> Images:
+        """Return images, uint8 (count, image_bytes), after a program; those given stay."""
+        result = np.array(images, order="C")
+        sizes = map(ctypes.c_uint64, (encoded.image_bytes, len(result)))
+        memory = _aligned(encoded.work_bytes)
+        self._library.run_images(_at(encoded.words), _at(result), *sizes, _at(memory))
+        return result
+
+    def compare(self, encoded: Encoded, before: Images, after: Images, first: int = 0) -> Compared:
+        """Execute a program on images, numbered from `first` on, and compare with others."""
+        # Copies, which lie where anything can be loaded from.
+        images, results = (np.array(one, order="C") for one in (before, after))
+        found, memory = nothing_found(), _aligned(encoded.work_bytes)
+        sizes = map(ctypes.c_uint64, (encoded.image_bytes, first, len(images)))
+        self._library.compare_images(
+            _at(encoded.words), _at(images), _at(results), *sizes, _at(memory), _at(found)
+        )
+        return Compared.of(len(images), found)
+
+
+def _aligned(size: int) -> Images:
+    """Return memory at an address that is a multiple of `_ALIGNMENT`."""
+    memory = np.zeros(size + _ALIGNMENT, np.uint8)
+    return memory[-memory.ctypes.data % _ALIGNMENT :]
+
+
+def _at(array: NDArray[Any]) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
 
 
 if __name__ == "__main__":
-    main()
+    text = generated(Path(sys.argv[1]))
+    _SHIPPED.write_bytes(gzip.compress(text.encode(), mtime=0))

@@ -12,30 +12,20 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import FORMATS
+from oracle.arithmetic.conversions import FLOATS
+from oracle.isa.forms import FORMATS
 
 Words = NDArray[np.uint64]
-_SMALL = 16
-"""Numbers from 0 up to this are small: what counts, shifts and indices usually are."""
+_SMALL = 16  # Numbers from 0 up to this are small: what counts, shifts and indices usually are
 _FLOATS = {16: ("f16", "bf16"), 32: ("f32",), 64: ("f64",)}
 """Floating-point formats by their bits; `tf32` is f32 in memory."""
 
 
 def filled(kind: str, bits: int, size: int, *, seed: int, image: int, buffer: int) -> bytes:
-    """Return the contents of a buffer; they depend on the arguments alone.
+    """Return the contents of a buffer of so many bytes; they depend on the arguments alone.
 
-    Parameters
-    ----------
-    kind
-        "u", "s", "b" or "f", or "bf" for bf16.
-    bits
-        Of an element: 8, 16, 32 or 64.
-    size
-        Bytes.
-    image
-        Its number: by turns edges, any bits, small numbers, and each of these here and there.
-    buffer
-        Number of the buffer in the image.
+    `kind` is "u", "s", "b" or "f", or "bf" for bf16; an element has 8, 16, 32 or 64 bits. Images
+    have by turns edges, any bits, small numbers, and each of these here and there.
     """
     count = -(-size * 8 // bits)
     drawn = _drawn(2 * count, seed, image, buffer)
@@ -71,9 +61,8 @@ def _small(kind: str, bits: int, values: Words) -> Words:
     if kind not in ("f", "bf"):
         return small
     numbers = small.astype(np.float64) / 4
-    if kind == "bf":
-        return (numbers.astype(np.float32).view(np.uint32) >> 16).astype(np.uint64)
-    return numbers.astype(f"f{bits // 8}").view(f"u{bits // 8}").astype(np.uint64)
+    dtype = FLOATS["bf16" if kind == "bf" else f"f{bits}"]
+    return numbers.astype(dtype).view(f"u{bits // 8}").astype(np.uint64)
 
 
 @cache
@@ -92,7 +81,6 @@ def edges_of(kind: str, bits: int) -> Words:
 
 
 def _float_edges(name: str) -> list[int]:
-    """Return zeros, subnormals, ends of binades, infinities and NaN of a format, of both signs."""
     form = FORMATS[name]
     fraction, bias = form.fraction_bits, form.bias
     one = bias << fraction

@@ -25,19 +25,15 @@ from enum import IntFlag
 from functools import cache, lru_cache
 from itertools import pairwise
 
-from oracle.isa.formats import FormatKind
-from strategies.contents.expressions import Code, Fill, Node, Table
-from strategies.contents.floats import Sum
+from oracle.isa.forms import FormatKind
+from strategies.contents.expressions import Code, Fill, Node, Sum
 
 LEAVE = 0xFFFF
 SUM, RIGHT_OF_NUMBERS = 8, 22
 """Codes of a device that differ from `Code`'s: SUM is 8, RIGHT of a number 22."""
-NOWHERE = 1023
-"""Slot of a result that is not kept."""
-CONSTANT = 0x8000
-"""Operands from here on are constants."""
-SLOTS = 16
-"""Values that a device keeps for an element."""
+NOWHERE = 1023  # Slot of a result that is not kept
+CONSTANT = 0x8000  # Operands from here on are constants
+SLOTS = 16  # Values that a device keeps for an element
 _SLOT, _SCALAR, _LAST = 0 << 12, 1 << 12, 2 << 12
 """What an operand is; an operand that an instruction does not have is _LAST."""
 
@@ -45,19 +41,11 @@ _SLOT, _SCALAR, _LAST = 0 << 12, 1 << 12, 2 << 12
 class Flag(IntFlag):
     """What a fill is."""
 
-    NARROW = 1
-    """32 bits are enough for all of its numbers."""
-    SUMS = 2
-    """It has sums, for which A and B are taken apart first."""
+    NARROW = 1  # 32 bits are enough for all of its numbers
+    SUMS = 2  # It has sums, for which A and B are taken apart first
     MASKED = 4
     """Its instructions are NOISE, AND of a number that is the same for all elements, and maybe ADD
     of another one; or there are none, and the value is such a number."""
-    NATIVE = 8
-    """`everywhere` is native code (`native`): its number stands for the operand, and words with its
-    numbers for the instructions."""
-    NATIVE_PLACED = 16
-    """What is placed is: the number of elements is that of the code plus 1, and words with its
-    numbers stand for them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +56,7 @@ class Stored:
     values: tuple[int, ...]
 
 
-_STORED: dict[tuple[object, ...], Stored] = {}
-
-
-def _stored(key: tuple[object, ...], values: tuple[int, ...]) -> Stored:
-    return _STORED.setdefault(key, Stored(key, values))
+_stored = cache(Stored)
 
 
 @dataclass(frozen=True)
@@ -80,8 +64,7 @@ class FillScalar:
     """A number that is the same for a whole matrix."""
 
     node: Node
-    bits: int
-    """Of its patterns; 0 where it has none."""
+    bits: int  # Of its patterns; 0 where it has none
 
 
 @dataclass(eq=False)
@@ -90,10 +73,8 @@ class FillCode:
 
     code: int
     operands: list[Value]
-    cut: int = 0
-    """Bits that are kept of the result; 0: all."""
-    slot: int = NOWHERE
-    """Where the result is kept."""
+    cut: int = 0  # Bits that are kept of the result; 0: all
+    slot: int = NOWHERE  # Where the result is kept
 
 
 Symbol = Stored | FillScalar
@@ -107,8 +88,7 @@ _ANY = -(1 << 63), (1 << 63) - 1
 class FillUnit:
     """What the bounds of values depend on."""
 
-    bits: int
-    """Bits of a pattern in memory."""
+    bits: int  # Bits of a pattern in memory
     lines: int
     positions: int
 
@@ -116,12 +96,6 @@ class FillUnit:
     def mask(self) -> int:
         """The largest pattern."""
         return (1 << self.bits) - 1
-
-
-@lru_cache(maxsize=1 << 12)
-def _patterns(table: Table, unit: FillUnit) -> tuple[int, ...]:
-    """Return the values of a table of patterns."""
-    return tuple(one & unit.mask for one in table.values)
 
 
 @cache
@@ -132,13 +106,11 @@ def depends(node: Node, *codes: Code) -> bool:
 
 @cache
 def _has_patterns(node: Node) -> bool:
-    """Whether a value depends on how wide patterns are."""
     return node.is_pattern or any(map(_has_patterns, node.arguments))
 
 
 @lru_cache(maxsize=1 << 15)
 def _bounds(node: Node, unit: FillUnit) -> Bounds:
-    """Return the least and the largest value that an element may have."""
     low, high = _raw_bounds(node, unit)
     if node.is_pattern and not (low >= 0 and high <= unit.mask):
         return 0, unit.mask
@@ -147,7 +119,6 @@ def _bounds(node: Node, unit: FillUnit) -> Bounds:
 
 @lru_cache(maxsize=1 << 15)
 def _is_cut(node: Node, unit: FillUnit) -> bool:
-    """Whether a pattern may have more bits before it is cut to its width."""
     low, high = _raw_bounds(node, unit)
     return node.is_pattern and not 0 <= low <= high <= unit.mask
 
@@ -160,7 +131,6 @@ def _argument_bounds(node: Node, argument: Node, unit: FillUnit) -> Bounds:
 
 
 def _raw_bounds(node: Node, unit: FillUnit) -> Bounds:
-    """Return bounds before a pattern is cut to its width."""
     each = [_argument_bounds(node, one, unit) for one in node.arguments]
     match node.code:
         case Code.CONSTANT:
@@ -174,9 +144,9 @@ def _raw_bounds(node: Node, unit: FillUnit) -> Bounds:
         case Code.NOISE | Code.AT:
             return 0, unit.mask
         case Code.PATTERN:
-            return _around(_patterns(node.value, unit))
+            return _around(one & unit.mask for one in node.value)
         case Code.NUMBER:
-            return _around(node.value.values)
+            return _around(node.value)
         case Code.WIDE | Code.NARROW:
             return each[0]
         case Code.EQUAL | Code.LESS:
@@ -213,7 +183,8 @@ def _raw_bounds(node: Node, unit: FillUnit) -> Bounds:
 
 
 def _around(values: Iterable[int]) -> Bounds:
-    return min(values), max(values)
+    found = sorted(values)
+    return found[0], found[-1]
 
 
 _MASKS: tuple[list[int], ...] = ([], [Code.NOISE, Code.AND], [Code.NOISE, Code.AND, Code.ADD])
@@ -227,15 +198,12 @@ class CodeBlocks:
         self.unit = unit
         self._has_scalars = has_scalars
         self.instructions: list[FillCode] = []
-        self.made: list[tuple[FillScalar, FillCode]] = []
-        """Values that are computed here, in order."""
+        self.made: list[tuple[FillScalar, FillCode]] = []  # Values that are computed here, in order
         self._known: dict[FillScalar, FillCode] = {}
         self.symbols: dict[Symbol, FillUnit] = {}
         """Constants and scalars in the order in which they were met, with the unit of the first."""
-        self.is_narrow = unit.bits <= 32
-        """Whether 32 bits are enough."""
-        self.factors = 0
-        """Most bytes that factors of a sum take."""
+        self.is_narrow = unit.bits <= 32  # Whether 32 bits are enough
+        self.factors = 0  # Most bytes that factors of a sum take
         self._places: dict[FillCode, int] = {}
 
     @property
@@ -278,7 +246,6 @@ class CodeBlocks:
         return symbol
 
     def _note(self, low: int, high: int, *, is_pattern: bool) -> None:
-        """Note what values there are."""
         most = (1 << 32) - 1 if is_pattern else (1 << 31) - 1
         self.is_narrow &= low >= -(1 << 31) and high <= most
 
@@ -293,7 +260,8 @@ class CodeBlocks:
                 start = self._met(_stored(("sum", node.value), numbers))
                 return self._add(SUM, _LAST, start, len(numbers) - 1)
             case Code.PATTERN | Code.NUMBER:
-                values = _patterns(node.value, unit) if node.is_pattern else node.value.values
+                mask = unit.mask if node.is_pattern else -1
+                values = tuple(one & mask for one in node.value)
                 key = "table", node.value, node.is_pattern and unit.bits
                 start = self._met(_stored(key, values))
                 return self._add(code, self.value(node.arguments[0]), start, len(values) - 1)
@@ -371,10 +339,8 @@ Name = tuple[int, int, Symbol]
 def packed(
     fields: Sequence[int | Symbol], place: int, names: list[Name], *, names_start: bool = False
 ) -> int:
-    """Return the word of a place, of numbers of 16 bits, low ones first, and note its `names`.
-
-    Where it names the start of a table, that is not marked as a constant.
-    """
+    """Return the word of a place, of numbers of 16 bits, low ones first, and note its `names`."""
+    # Where it names the start of a table, that is not marked as a constant.
     word = 0
     for number, one in enumerate(fields):
         if not isinstance(one, int):
@@ -393,10 +359,8 @@ class Movable:
     """The first one is the result: of `everywhere` the operand, of what is placed the number."""
     flags: Flag
     names: list[Name]
-    symbols: dict[Symbol, FillUnit]
-    """These in the order of their numbers."""
-    factors: int
-    """Most bytes that factors of a sum take."""
+    symbols: dict[Symbol, FillUnit]  # These in the order of their numbers
+    factors: int  # Most bytes that factors of a sum take
 
 
 @lru_cache(maxsize=1 << 14)

@@ -42,59 +42,39 @@ from strategies.contents.bytecode import (
     movable_placed,
     packed,
 )
+from strategies.contents.expansion import sharing
 from strategies.contents.expressions import NOISE, Code, Fill
-from strategies.contents.native import Native, natives
-from strategies.contents.philox import sharing
 from strategies.contents.plans import BLOCK, Filling, FillPlan, Window, plan_of
 from strategies.contents.recipes import Recipe
 
 _RECIPROCAL_BITS = 40
 _READ_ONLY = 1 << 31
-_HEADER = 12
-"""Words of 64 bits in front of the arrays."""
-_ORDERED = -2
-"""In place of where numbers of elements start, of elements in the order of their numbers."""
-_NUMBERS, _PARTS, _A, _B = 6, 7, 8, 9
-"""Of a row of `fillings`: where numbers of its elements start, whether the bytes of these lie
-apart, and how many rows further A and B are."""
-_DRAW_BLOCKS = 8
-_NATIVE_BYTES = 32 << 10
-"""Most bytes of the blocks of an image, twice, and its draws, for native code: it works in shared
-memory, of which a block has 48 KiB; what else an image needs there has less than 16 KiB."""
+_HEADER = 12  # Words of 64 bits in front of the arrays
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DeviceContents:
     """What a device is given."""
 
-    seed: int
-    """Key of Philox4x32-10."""
+    seed: int  # Key of Philox4x32-10
     period: int
-    sharing: int
-    """Images n with the same n div (period x sharing) share words (`philox`)."""
+    sharing: int  # Images n with the same n div (period x sharing) share words (`philox`)
     image_bytes: int
-    drawn: NDArray[np.uint32]
-    """Numbers of the blocks of 16 bytes that anything reads."""
-    gaps: NDArray[np.uint32]
-    """Numbers of the blocks of 16 bytes that nothing reads."""
-    turns: int
-    """Turns after which each class is filled in the same way again."""
-    scalars: int
-    """How many of them an image has at most."""
-    factors: int
-    """Bytes of the memory that A and B of a sum are taken apart in."""
+    drawn: NDArray[np.uint32]  # Numbers of the blocks of 16 bytes that anything reads
+    gaps: NDArray[np.uint32]  # Numbers of the blocks of 16 bytes that nothing reads
+    turns: int  # Turns after which each class is filled in the same way again
+    scalars: int  # How many of them an image has at most
+    factors: int  # Bytes of the memory that A and B of a sum are taken apart in
     fillings: NDArray[np.int32]
     """(fillings, 14): bits of an element; lines; elements that are filled; elements of a line in
     memory; whether the matrix's lines lie across those in memory; where its `places` start; where
-    the numbers of the elements that are filled start among `places`, or -1: all, or -2: all, which
-    lie in whole blocks (below) in the order of their numbers, a multiple of four in a line; whether
+    the numbers of the elements that are filled start among `places`, or -1: all; whether
     `places` are those of all bytes, not of the first ones of elements; how many rows further the
     fillings of A and of B are whose product a C belongs to, or 0; 2^40 over the elements of a line
     in memory, rounded up, low half first; if elements are those of whole blocks of the row and have
     no other's bytes, the first of these blocks, and how many there are, else 0. Of 4 bits two
     elements share a byte, and a place; the first is the low one."""
-    starts: NDArray[np.int32]
-    """(turns, period, 1 + fillings)"""
+    starts: NDArray[np.int32]  # (turns, period, 1 + fillings)
     code: NDArray[np.uint64]
     constants: NDArray[np.uint64]
     places: NDArray[np.uint32]
@@ -124,10 +104,9 @@ class DeviceContents:
         return np.frombuffer(np.array(header, "<u8").tobytes() + b"".join(parts), "<u8")
 
 
-def device_contents(recipe: Recipe, program: Program, *, is_native: bool = True) -> DeviceContents:
-    """Return what a device needs to make the images of a recipe, with native code where it can."""
+def device_contents(recipe: Recipe, program: Program) -> DeviceContents:
+    """Return what a device needs to make the images of a recipe."""
     plan = plan_of(program)
-    is_native &= (2 * len(plan.blocks) + _DRAW_BLOCKS) * BLOCK <= _NATIVE_BYTES
     numbers: dict[Window, int] = {one.window: i for i, one in enumerate(plan.fillings)}
     live = _live(plan)
     fillings, places, size = [], list[NDArray[np.uint32]](), 0
@@ -141,11 +120,6 @@ def device_contents(recipe: Recipe, program: Program, *, is_native: bool = True)
         *(len(one.fills[class_]) for one in plan.fillings for class_ in recipe.classes)
     )
     code = _Assembler()
-    is_whole = [is_native and not row[_PARTS] for row in fillings]
-    are_ordered = [
-        all(fillings[number + further][_NUMBERS] == _ORDERED for further in row[_A : _B + 1])
-        for number, row in enumerate(fillings)
-    ]
     starts = np.zeros((turns, len(recipe.classes), 1 + len(fillings)), np.int32)
     scalars = 0
     for slot, class_ in enumerate(recipe.classes):
@@ -156,10 +130,7 @@ def device_contents(recipe: Recipe, program: Program, *, is_native: bool = True)
                 fills = one.fills[class_]
                 fill = fills[turn % len(fills)]
                 is_done = fill.everywhere is NOISE and untouched[number]
-                is_known = are_ordered[number] or not depends(fill.everywhere, Code.SUM)
-                starts[turn, slot, 1 + number] = made.start(
-                    fill, one.window, is_done=is_done, is_native=is_whole[number] and is_known
-                )
+                starts[turn, slot, 1 + number] = made.start(fill, one.window, is_done=is_done)
             starts[turn, slot, 0] = made.image()
         scalars = max(scalars, len(made.scalars))
     blocks = np.arange(program.image_bytes // BLOCK)
@@ -235,8 +206,7 @@ def _row(
         first = blocks = 0
     places = (units | np.where(written, 0, _READ_ONLY)).ravel().astype(np.uint32)
     columns = lines if window.is_turned else positions
-    is_ordered = blocks > 0 and np.array_equal(window.places.ravel(), every) and not columns % 4
-    count, at = lines * positions, _ORDERED if is_ordered else -1
+    count, at = lines * positions, -1
     if live is not None:
         count, at = live.size, start + places.size
         places = np.concatenate([places, live.astype(np.uint32)])
@@ -253,12 +223,10 @@ class _Assembler:
     def __init__(self) -> None:
         self.words: list[int] = []
         self.constants: list[int] = []
-        self.factors = 0
-        """Most bytes that factors of a sum take."""
+        self.factors = 0  # Most bytes that factors of a sum take
         self._known: dict[Stored, int] = {}
 
     def stored(self, one: Stored) -> int:
-        """Return where constants are."""
         if one not in self._known:
             self._known[one] = len(self.constants)
             self.constants += one.values
@@ -272,34 +240,21 @@ class _Class:
     def __init__(self, assembler: _Assembler) -> None:
         self._assembler = assembler
         self.scalars: dict[FillScalar, int] = {}
-        self.needed: dict[FillScalar, FillUnit] = {}
-        """Those of the present turn."""
+        self.needed: dict[FillScalar, FillUnit] = {}  # Those of the present turn
         self._starts: dict[object, tuple[int, dict[FillScalar, FillUnit]]] = {}
         self._images: dict[tuple[FillScalar, ...], int] = {}
 
-    def start(self, fill: Fill, window: Window, *, is_done: bool, is_native: bool) -> int:
-        """Return where the code of a fill starts.
-
-        `is_done` says that the elements have their values already, `is_native` that native code can
-        be used.
-        """
+    def start(self, fill: Fill, window: Window, *, is_done: bool) -> int:
+        """Return where the code of a fill starts; `is_done`: the elements have their values."""
         unit = FillUnit(8 * window.unit_bytes, *window.shape)
-        key = fill, unit, window.bits, is_done, is_native
+        key = fill, unit, window.bits, is_done
         if key not in self._starts:
             before, self.needed = self.needed, {}
-            everywhere, placed = (None, None)
-            if is_native:
-                everywhere, placed = natives(fill, unit, window.bits)
             if is_done:
                 first = [LEAVE], CodeBlocks(unit).flags
-            elif everywhere is not None:
-                first = self._native(*everywhere), Flag.NATIVE
             else:
                 first = self._moved(movable_everywhere(fill, unit))
-            if placed is not None:
-                second = self._native(placed[0] + 1, placed[1]), Flag.NATIVE_PLACED
-            else:
-                second = self._moved(movable_placed(fill, unit))
+            second = self._moved(movable_placed(fill, unit))
             (result, *words), (number, *others) = first[0], second[0]
             code = self._assembler.words
             self._starts[key] = len(code), self.needed
@@ -310,16 +265,7 @@ class _Class:
         self.needed |= needed
         return start
 
-    def _native(self, which: int, native: Native) -> list[int]:
-        """Return the number of a function, and its numbers in words, with the places of tables."""
-        numbers = list(native.numbers)
-        for place, table in native.tables:
-            numbers[place] = self._assembler.stored(table)
-        both = [*numbers, 0]
-        return [which, *(both[i] | both[i + 1] << 32 for i in range(0, len(numbers), 2))]
-
     def _moved(self, made: Movable) -> tuple[list[int], Flag]:
-        """Return code that has the numbers of constants and scalars that these have here."""
         self._assembler.factors = max(self._assembler.factors, made.factors)
         for one, unit in made.symbols.items():
             if isinstance(one, FillScalar):
@@ -331,7 +277,6 @@ class _Class:
         return words, made.flags
 
     def _number(self, one: Stored | FillScalar) -> int:
-        """Return where a constant is, or the number of a scalar."""
         if isinstance(one, Stored):
             return self._assembler.stored(one)
         number = self.scalars.setdefault(one, len(self.scalars))
@@ -339,7 +284,6 @@ class _Class:
         return number
 
     def image(self) -> int:
-        """Return where the code of an image starts, which computes the scalars that are needed."""
         key, code = tuple(self.needed), self._assembler.words
         if key not in self._images:
             block, names = CodeBlocks(FillUnit(64, 1, 1), has_scalars=False), list[Name]()

@@ -1,9 +1,18 @@
-"""From a recipe to images."""
+"""From a recipe to images.
+
+Random words are Philox4x32-10 (Random123; Salmon et al. 2011, "Parallel random numbers: as easy as
+1, 2, 3"; NumPy's own is another one): the counter of four words is (number of the block, stream,
+group low, group high), the key the seed of the recipe. Image n belongs to group n div m and is its
+member n mod m, m being the recipe's period times `sharing(period)`: members share a group's words,
+each a constant further on, which is a fifteenth of the work. runners/reference/contents.h does the
+same on a device.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -13,19 +22,78 @@ from numpy.typing import NDArray
 from oracle.errors import UsageError
 from oracle.program.program import Program
 from strategies.contents.expressions import Draws, Values
-from strategies.contents.philox import (
-    DRAWS,
-    DRAWS_STREAM,
-    GAPS_STREAM,
-    GOLDEN,
-    NOISE_STREAM,
-    Words,
-    gap_words,
-    sharing,
-    words_of,
-)
 from strategies.contents.plans import BLOCK, FillPlan, Opened, plan_of
 from strategies.contents.recipes import Recipe, ValueClass, by_class
+
+Words = NDArray[np.uint32]
+
+NOISE_STREAM = 0  # Words of an image's bytes: block b fills bytes 16 b to 16 b + 15
+DRAWS_STREAM = 1
+"""What the matrices of one image have in common: blocks 0 to 7 are 64 numbers of 16 bits."""
+GAPS_STREAM = 2  # Word 0 of block 0 is added to what fills blocks that nothing reads
+DRAWS = 64
+GOLDEN = 0x9E37_79B9
+"""2^32 over the golden ratio, the distance between members of a group: multiples lie far apart
+(Steele et al. 2014, "Fast splittable pseudorandom number generators")."""
+_SHARED = 16  # Images at least that share the words of a group
+
+# Random123, philox.h: multipliers of words 0 and 2, and what the keys grow by.
+_MULTIPLIERS = np.array([[0xCD9E_8D57], [0xD251_1F53]], np.uint64)
+_WEYL = np.array([[0x9E37_79B9], [0xBB67_AE85]], np.uint64)
+_LOW = np.uint64(0xFFFF_FFFF)
+_HALF = np.uint64(32)
+_ROUNDS = 10
+
+
+def philox(counters: NDArray[np.uint64], key: int) -> Words:
+    """Return Philox4x32-10 of counters, uint64 (4, n) of words below 2^32: uint32 (n, 4)."""
+    keys = np.array([[key & 0xFFFF_FFFF], [key >> 32]], np.uint64)
+    even, odd = counters[0::2].copy(), counters[1::2].copy()
+    product = np.empty_like(even)
+    for _ in range(_ROUNDS):
+        # Rows: the product of word 2, then that of word 0, whose high halves go to words 0 and 2.
+        np.multiply(even[::-1], _MULTIPLIERS, out=product)
+        np.right_shift(product, _HALF, out=even)
+        even ^= odd
+        even &= _LOW
+        even ^= keys
+        product, odd = odd, product  # the low halves are the new odd words
+        keys = (keys + _WEYL) & _LOW
+    words = np.empty((counters.shape[1], 4), np.uint32)
+    words[:, 0::2], words[:, 1::2] = even.T, odd.T
+    return words
+
+
+def sharing(period: int) -> int:
+    """Return how many images of each class of a recipe share the words of a group."""
+    return -(-_SHARED // period)
+
+
+def words_of(
+    seed: int, streams: NDArray[np.uint64], blocks: NDArray[np.uint64], first: int, count: int
+) -> Words:
+    """Return words of blocks of streams, for groups from the first: uint32 (count, 4 x blocks)."""
+    groups = np.uint64(first) + np.arange(count, dtype=np.uint64)
+    counters = np.empty((4, count, len(blocks)), np.uint64)
+    counters[0], counters[1] = blocks, streams
+    counters[2], counters[3] = (groups & _LOW)[:, None], (groups >> _HALF)[:, None]
+    return philox(counters.reshape(4, -1), seed).reshape(count, -1)
+
+
+@lru_cache(maxsize=8)
+def gap_words(count: int) -> Words:
+    """Return what the words of blocks that nothing reads are, but for a constant of their image.
+
+    The finaliser of MurmurHash3 of the number of the word (Appleby 2011, fmix32).
+    """
+    words = np.arange(count, dtype=np.uint32)
+    for factor, shift in ((0x85EB_CA6B, 16), (0xC2B2_AE35, 13)):
+        words ^= words >> np.uint32(shift)
+        words *= np.uint32(factor)
+    words ^= words >> np.uint32(16)
+    words.flags.writeable = False
+    return words
+
 
 _CHUNK_BYTES = 1 << 21
 """Bytes that are filled at once: what one pass writes the next finds in the cache (2^20 to 2^22
@@ -40,12 +108,7 @@ def expand(recipe: Recipe, program: Program, count: int, *, first: int = 0) -> N
 
     Every byte is random; on top of that, each matrix that is loaded is filled as the image's
     class has it, with a, b and c of one multiplication made for each other. Image `first + i`
-    depends on its number, the recipe and the program alone.
-
-    Raises
-    ------
-    UsageError
-        If `count` or `first` is negative, or there are not that many images: 2^64.
+    depends on its number, the recipe and the program alone; UsageError says that there is none.
     """
     if count < 0:
         raise UsageError(f"count {count} must not be negative")
@@ -59,19 +122,9 @@ def expand(recipe: Recipe, program: Program, count: int, *, first: int = 0) -> N
 def expand_by_class(
     recipe: Recipe, program: Program, images: NDArray[np.uint8], *, first: int = 0
 ) -> NDArray[np.intp]:
-    """Fill memory with the images of `expand`, those of a class next to each other.
+    """Fill uint8 (count, image_bytes) with the images of `expand`, those of a class together.
 
-    Parameters
-    ----------
-    images : uint8 (count, image_bytes)
-        Where they go; every byte is written.
-    first : int
-        Number of the first one; UsageError is raised if it is negative.
-
-    Returns
-    -------
-    numbers : (count,)
-        Number of each image, as `recipes.by_class` orders them.
+    Returns the number of each image, (count,), as `recipes.by_class` orders them.
     """
     count = len(images)
     numbers = by_class(recipe, count, first=first)
@@ -145,11 +198,9 @@ class _Part:
     """Images of one class that are filled at once."""
 
     class_: ValueClass
-    turn: int
-    """Number of the first among those of its class."""
+    turn: int  # Number of the first among those of its class
     rows: slice
-    images: NDArray[np.uint8]
-    """Where the rows go."""
+    images: NDArray[np.uint8]  # Where the rows go
 
 
 class _Batch:
@@ -165,7 +216,6 @@ class _Batch:
         self._gaps = words[:, -4]
 
     def fill(self, parts: Sequence[_Part], count: int) -> None:
-        """Fill the first rows, and copy them to the images."""
         every = slice(count)
         if self._noise is not None:
             self._noise.rows[every] = self._opened.rows[every]
@@ -190,7 +240,6 @@ class _Batch:
             self._write(part)
 
     def _write(self, part: _Part) -> None:
-        """Copy rows to the blocks of images that are read, and fill the others."""
         start = 0
         for run in self._plan.read:
             stop = start + run.stop - run.start

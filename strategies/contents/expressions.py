@@ -10,7 +10,7 @@ bits), and wrap. An operation of a pattern and a number is one of patterns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache, cached_property, lru_cache, partial
@@ -19,10 +19,231 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strategies.contents.floats import Sum
+from oracle.arithmetic.conversions import FLOATS
+from oracle.isa.forms import FORMATS, Format, FormatKind
 
-Raw = NDArray[Any]
-"""Raw bit patterns, in the unsigned dtype of their unit."""
+Ints = NDArray[np.int64]
+Raw = NDArray[Any]  # Raw bit patterns, in the unsigned dtype of their format
+
+_COUNTS = np.array([byte.bit_count() for byte in range(256)], np.int64)
+_HALF, _LOW = np.uint64(32), np.uint64(0xFFFF_FFFF)
+_WINDOW_BITS = {2: 4, 3: 3, 7: 4, 10: 3, 52: 2}
+"""How many exponents A and B of a cancelled product have, as a power of two, by bits of fraction.
+
+As many as most products have too many bits for C, and as few as sums of 32 have less than 53
+bits (with 10 bits of fraction products of 2 x 18 bits, with 7 bits 2 x 23); of f64 four, so
+that the upper halves of products reach below the last place of C."""
+
+
+class FloatFields:
+    """Where sign, exponent and fraction of a format stand, as bits of its patterns."""
+
+    def __init__(self, format: Format) -> None:  # noqa: A002
+        self.format = format
+        self.shift = format.fraction_bits + format.ignored_bits
+        """Bits below the exponent field, ignored ones included."""
+        self.top = (1 << format.exponent_bits) - 1  # Exponent field of infinities and NaN
+        self.least, self.greatest = 1 - format.bias, format.bias
+        """Exponents of the least normal and of the largest finite numbers."""
+        self.grid = self.least - format.fraction_bits  # Exponent of the least subnormal
+        self.sign = 1 << (format.bits - 1)
+        self.infinity = self.top << self.shift  # All ones in the exponent field
+        self.one = format.bias << self.shift  # The number 1
+        self.unit = 1 << format.ignored_bits  # The least subnormal
+        self.fraction = (1 << self.shift) - 1  # All ones below the exponent field
+        self.signed_fraction = self.sign | self.fraction  # All ones outside of the exponent field
+        self.first_fraction_bit = 1 << (self.shift - 1)
+        """The highest bit of the fraction: that of quiet NaN."""
+        self.fields = tuple(field << self.shift for field in range(1, self.top))
+        """Every exponent field of normal numbers, in its place."""
+        subnormal = (self.unit << i for i in range(format.fraction_bits))
+        self.powers = (0, *subnormal, *self.fields)
+        """0, and powers of two from the least subnormal on."""
+        self.window_bits = _WINDOW_BITS.get(format.fraction_bits, 0)
+        """How many exponents A and B of a cancelled product have, as a power of two."""
+        self.window_least = -(1 << self.window_bits >> 1)  # The least exponent of these
+        self.window_field = self.window_least + format.bias  # and its exponent field
+
+    def kept(self, window_bits: int) -> int:
+        """All ones in sign, fraction and the lowest bits of the exponent field."""
+        return self.signed_fraction | (1 << window_bits) - 1 << self.shift
+
+    def field(self, exponent: int) -> int:
+        """Return an exponent field in its place, of normal numbers: exponents are clipped."""
+        return min(max(exponent - self.least + 1, 1), self.top - 1) << self.shift
+
+    def whole(self, number: int) -> int:
+        """Return a whole number above 0, of no more significant bits than the format has."""
+        width = number.bit_length() - 1
+        fraction = (number << self.shift >> width) & self.fraction
+        return (self.format.bias + width) << self.shift | fraction
+
+    def values(self, raw: Raw) -> NDArray[np.float64]:
+        """Return the numbers, exactly; of tf32 those of the bits that count."""
+        name, kept = self.format.name, raw.dtype.type(-self.unit % (1 << 8 * raw.itemsize))
+        numbers: NDArray[np.float64] = np.ascontiguousarray(raw & kept).view(FLOATS[name])
+        return numbers.astype(np.float64)
+
+    def nearest(self, values: NDArray[np.float64]) -> Raw:
+        """Round numbers to f16, f32 or f64, ties to even."""
+        size = self.format.bits // 8
+        return values.astype(f"f{size}").view(f"u{size}")
+
+    @cached_property
+    def finite_ends(self) -> tuple[int, ...]:
+        """64 patterns: zeros, ends of subnormals and normals, powers of two and neighbours."""
+        one, unit = self.one, self.unit
+        least, two = 1 << self.shift, self.one + (1 << self.shift)
+        largest = self.infinity - unit
+        positive = (
+            0, unit, 2 * unit, 3 * unit, least >> 1, least - unit, least, least + unit,
+            2 * least, largest, largest - unit, self.infinity - least, one, one,
+            one + unit, one - unit, two, two - unit, two + unit, one - least, one | least >> 1,
+            two + least, largest - least, 2 * least - unit, one + 2 * unit, one + 3 * unit,
+            one | least >> 2, two | least >> 1, 0, one, two, least,
+        )  # fmt: skip
+        return (*positive, *(pattern | self.sign for pattern in positive))
+
+    @cached_property
+    def specials(self) -> tuple[int, ...]:
+        """32 patterns: zeros, infinities, quiet and signalling NaN, all ones, ends."""
+        infinity, quiet, unit = self.infinity, self.first_fraction_bit, self.unit
+        positive = (
+            0, 0, infinity, infinity, infinity | 1, infinity | unit, infinity | quiet,
+            infinity | quiet | unit, infinity | quiet - 1, infinity | self.fraction, unit,
+            (1 << self.shift) - unit, 1 << self.shift, infinity - unit, self.one, infinity,
+        )  # fmt: skip
+        return (*positive, *(pattern | self.sign for pattern in positive))
+
+    def inside(self, raw: Raw) -> Raw:
+        """Return patterns with exponents in the window."""
+        base = raw.dtype.type(self.window_field << self.shift)
+        found: Raw = ((raw - base) & raw.dtype.type(self.kept(self.window_bits))) + base
+        return found
+
+
+@cache
+def fields_of(name: str) -> FloatFields:
+    """Return the fields of a floating-point format."""
+    return FloatFields(FORMATS[name])
+
+
+@dataclass(frozen=True)
+class Sum:
+    """What the products of one row of A and one column of B are summed to, exactly.
+
+    Of floats the pattern of C is wanted that is nearest to minus it. Exponents outside of a window
+    count as what they are modulo its width, so that a sum is defined for all patterns.
+    """
+
+    a: Format
+    b: Format
+    operation: str | None = None  # `.op` of single bits
+    rounded: Format | None = None  # Format of C, if A and B are floats
+    depth: int = 16  # K
+    run: int = 0
+    """Where metadata choose: the first of each two runs of so many elements of B are multiplied."""
+
+    @cached_property
+    def fields(self) -> tuple[FloatFields, FloatFields]:
+        """Fields of A and B."""
+        return fields_of(self.a.name), fields_of(self.b.name)
+
+    @cached_property
+    def scale(self) -> int:
+        """Exponent of the unit in which floats are summed."""
+        least = sum(one.window_least for one in self.fields)
+        if self.a.bits == 64:
+            # Of the product of two significands, 2^-104, the upper 64 bits of 128 after each was
+            # shifted by 11 are in units of 2^-62.
+            return least + self.span - 62 + self.lost
+        return least - self.a.fraction_bits - self.b.fraction_bits
+
+    @property
+    def span(self) -> int:
+        """Exponent of the largest products over that of the least."""
+        return sum((1 << one.window_bits) - 1 for one in self.fields)
+
+    @property
+    def lost(self) -> int:
+        """Bits that products of f64 lose of their upper 64: their sums stay below 2^62."""
+        return self.depth.bit_length() + 1
+
+    def of(self, a: Raw, b: Raw) -> Any:
+        """Return the sums, int64, or patterns of C nearest to minus them, ties to even.
+
+        Parameters
+        ----------
+        a : (images, lines, positions)
+        b : (images, columns, positions)
+
+        Returns
+        -------
+        (images, lines, columns)
+        """
+        if self.run:
+            b = b.reshape(*b.shape[:2], -1, 2, self.run)[:, :, :, 0].reshape(*b.shape[:2], -1)
+        if self.a.kind is FormatKind.BITS:
+            left, right = a[:, :, None, :], b[:, None, :, :]
+            both = left & right if self.operation == "and" else left ^ right
+            return _COUNTS[both.astype(np.intp)].sum(axis=3)
+        if self.rounded is None:
+            # Sums of 64 products below 2^16 stay below 2^22: exact in float64 in any order.
+            signed = (_signed(raw, one) for raw, one in ((a, self.a), (b, self.b)))
+            left, right = (one.astype(np.float64) for one in signed)
+            return (left @ right.swapaxes(1, 2)).astype(np.int64)
+        # Sums below 2^53 are exact in float64, and to convert a number is to round it once: what
+        # the device does in integers.
+        if self.a.bits == 64:
+            total = np.ldexp(self._upper(a, b).astype(np.float64), self.scale)
+        else:
+            both_ = zip(self.fields, (a, b), strict=True)
+            left, right = (fields.values(fields.inside(raw)) for fields, raw in both_)
+            total = left @ right.swapaxes(1, 2)
+        with np.errstate(over="ignore"):
+            return fields_of(self.rounded.name).nearest(-total)
+
+    def _upper(self, a: Raw, b: Raw) -> Ints:
+        """Return the sums of the upper bits of products of f64."""
+        total = np.zeros((*a.shape[:2], b.shape[1]), np.int64)
+        left, right = (self._significands(raw) for raw in (a, b))
+        for k in range(a.shape[2]):
+            x, p, minus = (part[:, :, None, k] for part in left)
+            y, q, other = (part[:, None, :, k] for part in right)
+            shift = (self.span + self.lost - p - q).astype(np.uint64)
+            term = (_upper_half(x, y) >> shift).astype(np.int64)
+            total += np.where(minus != other, -term, term)
+        return total
+
+    def _significands(self, raw: Raw) -> tuple[Raw, Ints, Raw]:
+        """Return significands from bit 63 on, places in the window, and signs."""
+        fields = self.fields[0]
+        fraction = raw & np.uint64(fields.fraction) | np.uint64(1 << fields.shift)
+        exponents = (raw >> np.uint64(fields.shift)).astype(np.int64) - fields.window_field
+        return (
+            fraction << np.uint64(63 - fields.shift),
+            exponents & (1 << fields.window_bits) - 1,
+            raw >> np.uint64(63) != 0,
+        )
+
+
+def _upper_half(x: Raw, y: Raw) -> Raw:
+    """Return the upper 64 bits of products."""
+    x0, x1, y0, y1 = x & _LOW, x >> _HALF, y & _LOW, y >> _HALF
+    middle = x1 * y0 + (x0 * y0 >> _HALF)
+    other = x0 * y1 + (middle & _LOW)
+    found: Raw = x1 * y1 + (middle >> _HALF) + (other >> _HALF)
+    return found
+
+
+def _signed(raw: Raw, type_: Format) -> Ints:
+    values: Ints = raw.astype(np.int64)
+    if type_.kind is FormatKind.SIGNED:
+        sign = 1 << (type_.bits - 1)
+        values = (values ^ sign) - sign
+    return values
+
+
 Draws = NDArray[np.uint16]
 
 
@@ -30,25 +251,17 @@ class Code(IntEnum):
     """Operations; the numbers are those of the device's code."""
 
     CONSTANT = 0
-    LINE = 1
-    """Number of the element's line: row of A and C, column of B."""
-    POSITION = 2
-    """Number of the element in its line."""
+    LINE = 1  # Number of the element's line: row of A and C, column of B
+    POSITION = 2  # Number of the element in its line
     DRAW = 3
     """A number of the image below the second argument, of the 16 random bits of the draw whose
     number is the first one: the high half of their product."""
-    NOISE = 4
-    """The random pattern of the element's own unit."""
-    AT = 5
-    """The random pattern at a position of the element's line."""
-    PATTERN = 6
-    """A pattern of a table, by a number that is clipped to its ends."""
-    NUMBER = 7
-    """A number of a table, by a number that is clipped to its ends."""
-    WIDE = 8
-    """A pattern as a number."""
-    NARROW = 9
-    """The low bits of a number as a pattern."""
+    NOISE = 4  # The random pattern of the element's own unit
+    AT = 5  # The random pattern at a position of the element's line
+    PATTERN = 6  # A pattern of a table, by a number that is clipped to its ends
+    NUMBER = 7  # A number of a table, by a number that is clipped to its ends
+    WIDE = 8  # A pattern as a number
+    NARROW = 9  # The low bits of a number as a pattern
     ADD = 10
     SUBTRACT = 11
     MULTIPLY = 12
@@ -56,16 +269,11 @@ class Code(IntEnum):
     OR = 14
     XOR = 15
     LEFT = 16
-    RIGHT = 17
-    """Shift that fills with zeros, of numbers with their sign."""
-    EQUAL = 18
-    """1 or 0."""
-    LESS = 19
-    """1 or 0; of numbers."""
-    SELECT = 20
-    """The second argument where the first is not 0, else the third."""
-    CLIP = 21
-    """A number, not less than the second and not more than the third argument."""
+    RIGHT = 17  # Shift that fills with zeros, of numbers with their sign
+    EQUAL = 18  # 1 or 0
+    LESS = 19  # 1 or 0; of numbers
+    SELECT = 20  # The second argument where the first is not 0, else the third
+    CLIP = 21  # A number, not less than the second and not more than the third argument
     SUM = 22
     """The products that an element of C belongs to, summed (`floats.Sum`): of integers and bits the
     number, of floats the pattern of C that is nearest to minus the sum."""
@@ -82,14 +290,17 @@ _SELF = {Code.NOISE: 1, Code.AT: 2, Code.SUM: 2}
 """Reads of the unit's own memory: what has one, once, may be computed in place."""
 
 
+def _operator(code: Code) -> Callable[[Node, Value], Node]:
+    return lambda first, second: node(code, first, second)
+
+
 @dataclass(frozen=True, eq=False)
 class Node:
     """A value of each element, line or image."""
 
     code: Code
     arguments: tuple[Node, ...] = ()
-    value: Any = None
-    """Number of a constant, table of a lookup, or terms of a sum."""
+    value: Any = None  # Number of a constant, table of a lookup, or terms of a sum
 
     @cached_property
     def is_pattern(self) -> bool:
@@ -113,53 +324,26 @@ class Node:
         """How often the unit's own memory is read."""
         return _SELF.get(self.code, 0) + sum(one.reads for one in self.arguments)
 
+    def of(self, dtype: np.dtype[Any]) -> Any:
+        """Return a constant, or a table, in a dtype."""
+        if dtype not in self._made:
+            if self.code is Code.CONSTANT:
+                self._made[dtype] = dtype.type(self.value & (1 << 8 * dtype.itemsize) - 1)
+            else:
+                source = np.uint64 if dtype == np.uint64 else np.int64
+                self._made[dtype] = np.array(self.value, source).astype(dtype)
+        return self._made[dtype]
+
     @cached_property
-    def scalars(self) -> dict[np.dtype[Any], Any]:
-        """A constant as a pattern of the dtypes in which it was needed."""
+    def _made(self) -> dict[np.dtype[Any], Any]:
         return {}
 
-    def __add__(self, other: Value) -> Node:
-        return node(Code.ADD, self, other)
-
-    def __sub__(self, other: Value) -> Node:
-        return node(Code.SUBTRACT, self, other)
-
-    def __mul__(self, other: Value) -> Node:
-        return node(Code.MULTIPLY, self, other)
-
-    def __and__(self, other: Value) -> Node:
-        return node(Code.AND, self, other)
-
-    def __or__(self, other: Value) -> Node:
-        return node(Code.OR, self, other)
-
-    def __xor__(self, other: Value) -> Node:
-        return node(Code.XOR, self, other)
-
-    def __lshift__(self, other: Value) -> Node:
-        return node(Code.LEFT, self, other)
-
-    def __rshift__(self, other: Value) -> Node:
-        return node(Code.RIGHT, self, other)
+    __add__, __sub__ = _operator(Code.ADD), _operator(Code.SUBTRACT)
+    __mul__, __and__ = _operator(Code.MULTIPLY), _operator(Code.AND)
+    __or__, __xor__ = _operator(Code.OR), _operator(Code.XOR)
+    __lshift__, __rshift__ = _operator(Code.LEFT), _operator(Code.RIGHT)
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """Patterns or numbers to choose from."""
-
-    values: tuple[int, ...]
-    _arrays: dict[np.dtype[Any], Raw] = field(default_factory=dict)
-
-    def of(self, dtype: np.dtype[Any]) -> Raw:
-        """Return the values in a dtype."""
-        if dtype not in self._arrays:
-            source = np.uint64 if dtype == np.uint64 else np.int64
-            self._arrays[dtype] = np.array(self.values, source).astype(dtype)
-        return self._arrays[dtype]
-
-
-_table = cache(Table)
-"""The one table of some values."""
 Value = Node | int
 _NODES: dict[tuple[object, ...], Node] = {}
 
@@ -192,12 +376,12 @@ def draw(number: Value) -> Node:
 
 def pattern(table: Sequence[int], index: Value) -> Node:
     """Look a pattern up."""
-    return node(Code.PATTERN, index, value=_table(tuple(table)))
+    return node(Code.PATTERN, index, value=tuple(table))
 
 
 def number(table: Sequence[int], index: Value) -> Node:
     """Look a number up."""
-    return node(Code.NUMBER, index, value=_table(tuple(table)))
+    return node(Code.NUMBER, index, value=tuple(table))
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,8 +390,7 @@ class Overlay:
 
     position: Node
     value: Node
-    line: Node | None = None
-    """Line of the only such element; None: every line has one."""
+    line: Node | None = None  # Line of the only such element; None: every line has one
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,8 +398,7 @@ class Fill:
     """What fills one operand of images of a class."""
 
     everywhere: Node = NOISE
-    placed: tuple[Overlay, ...] = ()
-    """In order: a later one stands over an earlier one."""
+    placed: tuple[Overlay, ...] = ()  # In order: a later one stands over an earlier one
 
 
 _NUMBER = np.dtype(np.int64)
@@ -232,12 +414,9 @@ def _count(count: int) -> NDArray[np.int64]:
 class Values:
     """Values of nodes for the elements of one operand of some images."""
 
-    noise: Raw
-    """(images, lines, positions); may be what is filled."""
-    draws: Draws
-    """(images, DRAWS)."""
-    known: dict[Node, Any]
-    """Numbers of images: shared by the operands of the same images."""
+    noise: Raw  # (images, lines, positions); may be what is filled
+    draws: Draws  # (images, DRAWS)
+    known: dict[Node, Any]  # Numbers of images: shared by the operands of the same images
     multiplicands: tuple[Raw, Raw] | None
     """A (images, lines, k) and B (images, columns, k) as they are in the end."""
     _own: dict[Node, Any] = field(default_factory=dict)
@@ -275,17 +454,13 @@ class Values:
         return value
 
     def _raw(self, wanted: Node) -> Any:
-        """Return a value as patterns."""
         dtype = self.noise.dtype
         if wanted.code is Code.CONSTANT:
-            if dtype not in wanted.scalars:
-                wanted.scalars[dtype] = dtype.type(wanted.value & (1 << 8 * dtype.itemsize) - 1)
-            return wanted.scalars[dtype]
+            return wanted.of(dtype)
         value = self.of(wanted)
         return value if value.dtype == dtype else value.astype(dtype)
 
     def _both(self, wanted: Node) -> tuple[Any, Any]:
-        """Return the last two arguments, as patterns if one of them is."""
         first, second = wanted.arguments[-2:]
         if first.is_pattern or second.is_pattern:
             return self._raw(first), self._raw(second)
@@ -331,7 +506,7 @@ class Values:
                 return noise[images, lines, position[:, :, 0]][:, :, None]
             case Code.PATTERN | Code.NUMBER:
                 dtype = noise.dtype if wanted.is_pattern else _NUMBER
-                return wanted.value.of(dtype).take(self.of(arguments[0]), mode="clip")
+                return wanted.of(dtype).take(self.of(arguments[0]), mode="clip")
             case Code.WIDE:
                 return self.of(arguments[0]).astype(np.int64)
             case Code.NARROW:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache, partial, reduce
 from operator import or_
 
-from oracle.isa.formats import FormatKind
+from oracle.isa.forms import FormatKind
 from strategies.contents import float_fills as floats
 from strategies.contents.buffers import edges_of
 from strategies.contents.expressions import (
@@ -35,13 +35,13 @@ from strategies.contents.expressions import (
     select,
     wide,
 )
-from strategies.contents.float_fills import ZERO
-from strategies.contents.operands import (
+from strategies.contents.float_fills import (
     DEPTH,
     EXPONENT,
     OFFSET,
     SPOTS,
     VARIANT,
+    ZERO,
     FillOperand,
     FillTypes,
 )
@@ -58,12 +58,8 @@ def _put(x: FillOperand, wanted: Value, *, of_sum: bool = True) -> Fill:
     """Make C, or its sum where it belongs to one, what is wanted; clipped to 32 bits."""
     wanted = constant(wanted)
     if of_sum and x.is_of_sum:
-        wanted = wanted - _total(x)
+        wanted = wanted - x.total
     return Fill(narrow(clip(wanted, _LOWEST, _HIGHEST)))
-
-
-def _total(x: FillOperand) -> Node:
-    return node(Code.SUM, value=x.sum)
 
 
 def _few(count: int, *, shift: int = 0) -> Node:
@@ -72,11 +68,9 @@ def _few(count: int, *, shift: int = 0) -> Node:
 
 
 def _near_an_end(x: FillOperand, span: int, *, of_sum: bool) -> Fill:
-    """Bring C or its sum next to the upper or the lower end.
-
-    The sum comes to the end that the products lie towards.
-    """
-    down = less(_total(x), 0) if of_sum and x.is_of_sum else wide(NOISE >> 31)
+    """Bring C or its sum next to the upper or the lower end."""
+    # The sum comes to the end that the products lie towards.
+    down = less(x.total, 0) if of_sum and x.is_of_sum else wide(NOISE >> 31)
     return _put(x, select(down, _LOWEST, _HIGHEST) + _few(span), of_sum=of_sum)
 
 
@@ -112,7 +106,6 @@ _BIT_SUMS: _Sums = {
 
 
 def _bounds(x: FillOperand) -> tuple[int, int, int]:
-    """Return the patterns of the largest and the least number, and of all ones."""
     bits, signed = x.type.bits, x.type.kind is FormatKind.SIGNED
     lowest = 1 << (bits - 1) if signed else 0
     return (1 << (bits - signed)) - 1, lowest, (1 << bits) - 1
@@ -160,14 +153,12 @@ def integers(class_: V, x: FillOperand) -> Fill:
 
 
 def _end(x: FillOperand, spot: int) -> Overlay:
-    """Place an end of the range anywhere."""
     line, position = x.place(below(spot, x.count))
     high, low, _ = _bounds(x)
     return Overlay(position, pattern((high, low), draw(spot) & 1), line)
 
 
 def _zeros(x: FillOperand) -> Fill:
-    """Make A or B zero."""
     return Fill(NOISE & select(equal(below(VARIANT, 2), int(x.name == "a")), 0, 0xFF))
 
 
@@ -189,10 +180,8 @@ def _pair(class_: V, x: FillOperand) -> Fill:
 
 
 def _code(x: FillOperand) -> Fill:
-    """Let each row of A pick one row of B, whose elements tell their place.
-
-    Of numbers wider than an element, half of the images show the high and half the low bits.
-    """
+    """Let each row of A pick one row of B, whose elements tell their place."""
+    # Of numbers wider than an element, half of the images show the high and half the low bits.
     if x.name == "a":
         chosen = (LINE ^ below(OFFSET, x.depth)) & (x.depth - 1)
         return Fill(ZERO, (Overlay(chosen, constant(1)),))
@@ -202,7 +191,6 @@ def _code(x: FillOperand) -> Fill:
 
 
 def _spread_bit(bytes_: Node, bit: int) -> Node:
-    """Return bytes all set where one bit is, and all clear elsewhere."""
     return (bytes_ >> bit & 1) * 0xFF
 
 
@@ -252,7 +240,6 @@ def single_bits(class_: V, x: FillOperand) -> Fill:
 
 
 def _first_bits(count: Node) -> Node:
-    """Return bytes of lines whose first bits are set, and no others."""
     return (narrow(1) << narrow(clip(count - POSITION * 8, 0, 8))) - 1
 
 
@@ -268,21 +255,6 @@ def _set(x: FillOperand, *places: Node) -> Fill:
 
 
 _Make = Callable[[FillOperand], Fill]
-
-
-def _reaches_down(types: FillTypes) -> bool:
-    """Whether products come far below D's least subnormal."""
-    return 2 * types.fields("a").grid <= types.fields("d").grid - 20
-
-
-def _reaches_up(types: FillTypes) -> bool:
-    """Whether products come up to half of the last place of D's largest number."""
-    result = types.fields("d")
-    return 2 * types.fields("a").greatest >= result.greatest - result.format.fraction_bits - 1
-
-
-def _has_eight_exponent_bits(types: FillTypes) -> bool:
-    return types.a.name in ("bf16", "tf32")
 
 
 _top_ties = partial(floats.grid_ties, at_the_top=True)
@@ -313,9 +285,15 @@ _FLOATS: Mapping[V, tuple[_Make, ...]] = {
 }
 """What fills images of floats, in turn."""
 _ONLY_WHERE: Mapping[_Make, Callable[[FillTypes], bool]] = {
-    floats.subnormal_ties: _reaches_down,
-    _top_ties: _reaches_up,
-    floats.carries: _has_eight_exponent_bits,
+    # Products come far below D's least subnormal,
+    floats.subnormal_ties: lambda x: 2 * x.fields("a").grid <= x.fields("d").grid - 20,
+    # up to half of the last place of D's largest number,
+    _top_ties: lambda x: (
+        2 * x.fields("a").greatest
+        >= x.fields("d").greatest - x.fields("d").format.fraction_bits - 1
+    ),
+    # and have exponents of eight bits.
+    floats.carries: lambda x: x.a.name in ("bf16", "tf32"),
 }
 """What formats need to have for some of these."""
 
@@ -340,11 +318,9 @@ def fills_of(x: FillOperand) -> Mapping[V, tuple[Fill, ...]]:
 
 
 def _twice(fill: Fill, run: int) -> Fill:
-    """Return what fills a B of which metadata choose: each run of positions is there twice.
-
-    So most elements meet what was made for them, whatever the metadata say. In half of the images
-    both are the same, in the others each is made of its own random bits.
-    """
+    """Return what fills a B of which metadata choose: each run of positions is there twice."""
+    # So most elements meet what was made for them, whatever the metadata say. In half of the images
+    # both are the same, in the others each is made of its own random bits.
     bits = run.bit_length()
     apart = draw(SPOTS) >> 15 ^ 1
 

@@ -6,20 +6,26 @@ reach the ends of the range.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from oracle.isa.forms import Format
 from strategies.contents.expressions import (
     LINE,
     NOISE,
     POSITION,
     Code,
     Fill,
+    FloatFields,
     Node,
     Overlay,
+    Sum,
     Value,
     at,
     below,
     constant,
     draw,
     equal,
+    fields_of,
     less,
     narrow,
     node,
@@ -28,18 +34,83 @@ from strategies.contents.expressions import (
     select,
     wide,
 )
-from strategies.contents.floats import FloatFields
-from strategies.contents.operands import (
-    DEPTH,
-    EACH_K,
-    EXPONENT,
-    OFFSET,
-    PARTNER,
-    PLACE,
-    SPOTS,
-    VARIANT,
-    FillOperand,
-)
+
+# Numbers of draws; those from EACH_K on are one for each k.
+PLACE, PARTNER, VARIANT, EXPONENT, DEPTH, OFFSET, SPOTS, EACH_K = 0, 1, 2, 3, 4, 5, 6, 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class FillTypes:
+    """The formats of a multiplication, and how many products it sums."""
+
+    a: Format
+    b: Format
+    c: Format
+    d: Format
+    depth: int  # K: products of each sum; a power of two
+    operation: str | None = None  # `.op` of single bits
+
+    def fields(self, operand: str) -> FloatFields:
+        """Return the fields of "a", "b", "c" or "d"."""
+        return fields_of(getattr(self, operand).name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FillOperand:
+    """A, B or C of a multiplication.
+
+    Lines are the rows of A and C and the columns of B; positions are k of A and B, columns of C.
+    Single bits are eight to a position.
+    """
+
+    name: str  # "a", "b" or "c"
+    types: FillTypes
+    lines: int
+    positions: int
+    is_of_sum: bool
+    """Whether it is a C that belongs to just one product of an A and a B that are known."""
+    run: int = 0
+    """How many elements of B metadata choose together; 0 without metadata. B is filled as one of K
+    positions, and each run of them twice, one behind the other."""
+
+    @property
+    def type(self) -> Format:
+        """Format of an element."""
+        type_: Format = getattr(self.types, self.name)
+        return type_
+
+    @property
+    def fields(self) -> FloatFields:
+        """Fields of the operand's floating-point format."""
+        return fields_of(self.type.name)
+
+    @property
+    def depth(self) -> int:
+        """K."""
+        return self.types.depth
+
+    @property
+    def count(self) -> int:
+        """How many elements there are, or bytes of single bits; a power of two."""
+        return self.lines * self.positions
+
+    @property
+    def total(self) -> Node:
+        """What C's products are summed to."""
+        types = self.types
+        rounded = types.c if types.a.is_float else None
+        sum_ = Sum(types.a, types.b, types.operation, rounded, types.depth, self.run)
+        return node(Code.SUM, value=sum_)
+
+    def pair(self) -> tuple[Node, Node]:
+        """Return two different places k of each image, one as likely as the other."""
+        first = below(PLACE, self.depth)
+        return first, first ^ (below(PARTNER, self.depth - 1) + 1)
+
+    def place(self, number: Node) -> tuple[Node, Node]:
+        """Return line and position of an element by its number."""
+        return number >> (self.positions.bit_length() - 1), number & (self.positions - 1)
+
 
 ZERO = constant(0)
 
@@ -78,10 +149,8 @@ def ends(x: FillOperand) -> Fill:
 
 
 def wide_window(x: FillOperand) -> Fill:
-    """Spread exponents evenly over a window around 1 whose width differs between images.
-
-    That of C is twice as wide where the format has it.
-    """
+    """Spread exponents evenly over a window around 1 whose width differs between images."""
+    # That of C is twice as wide where the format has it.
     # 2^4 exponents of f16's 30, 2^6 of the 254 of f32 and the like, 2^3 of the 15 of e4m3.
     most = {4: 3, 5: 4}.get(x.type.exponent_bits, 6)
     return _around_one(x.fields, most, below(DEPTH, most) + (1 + (x.name == "c")))
@@ -107,17 +176,15 @@ def aimed(x: FillOperand) -> Fill:
 
 
 def cancelling(x: FillOperand) -> Fill:
-    """Make C the pattern nearest to minus the product.
-
-    Exponents of A and B lie in windows so wide that most products are not representable in C.
-    """
+    """Make C the pattern nearest to minus the product."""
+    # Exponents of A and B lie in windows so wide that most products are not representable in C.
     fields = x.fields
     if x.name != "c":
         most = fields.window_bits
         return _around_one(fields, most, node(Code.SUBTRACT, most, below(DEPTH, 2)))
     if not x.is_of_sum:
         return normal(x)
-    return Fill(finite(fields, node(Code.SUM, value=x.sum)))
+    return Fill(finite(fields, x.total))
 
 
 def _around(fields: FloatFields, exponent: int) -> tuple[int, int]:
@@ -125,7 +192,6 @@ def _around(fields: FloatFields, exponent: int) -> tuple[int, int]:
 
 
 def _spread_by(windows: list[tuple[int, int]], which: Node) -> Fill:
-    """Keep some bits of a pattern and add others, of a window for each line or image."""
     keep, add = zip(*windows, strict=True)
     return Fill((NOISE & pattern(keep, which)) + pattern(add, which))
 
@@ -157,11 +223,9 @@ def zeros(x: FillOperand) -> Fill:
 
 
 def payloads(x: FillOperand) -> Fill:
-    """Place NaN with random payloads, quiet and signalling, among everyday numbers.
-
-    They stand at one place of a quarter of the rows of A and the columns of B, and in every other
-    element of C.
-    """
+    """Place NaN with random payloads, quiet and signalling, among everyday numbers."""
+    # They stand at one place of a quarter of the rows of A and the columns of B, and in every other
+    # element of C.
     fields = x.fields
     everyday = spread(fields, 2, -2)
     if x.name == "c":
@@ -174,10 +238,8 @@ def payloads(x: FillOperand) -> Fill:
 
 
 def special(x: FillOperand) -> Fill:
-    """Place a few special values among everyday numbers, and one infinity that meets a zero.
-
-    A and B have one special value each, C six; the infinity is in A.
-    """
+    """Place a few special values among everyday numbers, and one infinity that meets a zero."""
+    # A and B have one special value each, C six; the infinity is in A.
     fields, table = x.fields, x.fields.specials
     first, count = {"a": (SPOTS, 1), "b": (SPOTS + 2, 1), "c": (SPOTS + 6, 6)}[x.name]
     placed = []
@@ -196,7 +258,6 @@ def special(x: FillOperand) -> Fill:
 
 
 def _reach(x: FillOperand) -> int:
-    """Return the largest exponent of D, or of products where they do not come so far."""
     fields = x.types.fields
     return min(fields("d").greatest, fields("a").greatest + fields("b").greatest)
 
@@ -273,12 +334,10 @@ def pairs(x: FillOperand, *, ladder: bool = False) -> Fill:
 
 
 def _with_sign(x: FillOperand, value: Value, noise: Node) -> Node:
-    """Return a pattern with the sign of another one."""
     return (noise & x.fields.sign) | value
 
 
-_CODE_BITS = 7
-"""Bits of the fraction in which elements are numbered: those of bf16."""
+_CODE_BITS = 7  # Bits of the fraction in which elements are numbered: those of bf16
 
 
 def coded(x: FillOperand, *, numbered: str) -> Fill:
@@ -301,12 +360,10 @@ def coded(x: FillOperand, *, numbered: str) -> Fill:
 
 
 def grid_ties(x: FillOperand, *, at_the_top: bool = False) -> Fill:
-    """Give C all bits of D's significand, a product of half of its last place, and a nudge.
-
-    The nudge is a power of two below the half by up to what a sum keeps, or absent, of either
-    sign; what a sum cuts off decides which neighbour is nearer. B holds powers of two. C is an
-    everyday number, or (`at_the_top`) D's largest finite one, of either sign.
-    """
+    """Give C all bits of D's significand, a product of half of its last place, and a nudge."""
+    # The nudge is a power of two below the half by up to what a sum keeps, or absent, of either
+    # sign; what a sum cuts off decides which neighbour is nearer. B holds powers of two. C is an
+    # everyday number, or (`at_the_top`) D's largest finite one, of either sign.
     fields, result = x.fields, x.types.fields("d")
     bits = result.format.fraction_bits
     top = min(x.types.fields("c").greatest, result.greatest)
@@ -331,13 +388,11 @@ def grid_ties(x: FillOperand, *, at_the_top: bool = False) -> Fill:
 
 
 def subnormal_ties(x: FillOperand) -> Fill:
-    """Sum odd multiples of half the least subnormal result, and minute products; C is zero.
-
-    Of the terms of such a sum the zeros have the largest exponent where it is fixed (e_zero):
-    -21 to -19 for sums in f16. It alone decides whether a minute product of 2^-41 to 2^-48 is
-    cut off, and so which way the tie goes. Each row of A has an odd number below 16, and a minute
-    one, of either sign; B has powers of two, the minute ones larger by up to 2^3.
-    """
+    """Sum odd multiples of half the least subnormal result, and minute products; C is zero."""
+    # Of the terms of such a sum the zeros have the largest exponent where it is fixed (e_zero):
+    # -21 to -19 for sums in f16. It alone decides whether a minute product of 2^-41 to 2^-48 is
+    # cut off, and so which way the tie goes. Each row of A has an odd number below 16, and a minute
+    # one, of either sign; B has powers of two, the minute ones larger by up to 2^3.
     fields, grid = x.fields, x.types.fields("d").grid
     exponent = below(EXPONENT, 4) + ((grid - 1) // 2 - 1)  # A's of the tie
     share = max(x.types.fields("a").grid, (grid - 24) // 2)  # B's of the minute products
@@ -356,10 +411,8 @@ def subnormal_ties(x: FillOperand) -> Fill:
 
 
 def small_sums(x: FillOperand, *, positive: bool) -> Fill:
-    """Make products around the least subnormal of the sum, or of A and B; C zero of either sign.
-
-    Where all are `positive`, what is cut off them adds up, and shows in more sums.
-    """
+    """Make products around the least subnormal of the sum, or of A and B; C zero of either sign."""
+    # Where all are `positive`, what is cut off them adds up, and shows in more sums.
     fields = x.fields
     if x.name == "c":
         return Fill(NOISE & fields.sign)

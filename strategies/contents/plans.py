@@ -10,32 +10,36 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import FORMATS, Format
-from oracle.isa.forms import Form
+from oracle.isa.forms import FORMATS, LANES, Form, Format
 from oracle.isa.lookup import chunks_of
-from oracle.isa.matrices import LANES
 from oracle.layouts.lane_fragments import places as fragment_places
-from oracle.layouts.matrix_moves import is_packed, moves
-from oracle.layouts.storage import Tile
-from oracle.program.image import position
+from oracle.layouts.storage import Tile, is_packed, moves
 from oracle.program.lane_code import LaneCode
-from oracle.program.operands import Use
-from oracle.program.ops import AnyOp, Op, accesses_matrix, accesses_rows, multiplies
-from oracle.program.places import Word
-from oracle.program.program import Program
-from oracle.program.registers import Register
-from oracle.program.steps import Barrier, Branch, Copy, Elementwise, Loop, PlainAccess, Scalar, Step
+from oracle.program.operands import Register, Use, Word
+from oracle.program.operations import Elementwise, Scalar
+from oracle.program.program import Program, position, walk
+from oracle.program.steps import (
+    AnyOp,
+    Barrier,
+    Branch,
+    Copy,
+    Loop,
+    Op,
+    PlainAccess,
+    Step,
+    accesses_matrix,
+    accesses_rows,
+    multiplies,
+)
 from strategies.contents.expressions import NOISE, Fill, Raw, pattern, wide
 from strategies.contents.fills import fills_of, of_registers, of_rows, word
-from strategies.contents.operands import FillOperand, FillTypes
+from strategies.contents.float_fills import FillOperand, FillTypes
 from strategies.contents.recipes import ValueClass
 
 Provenance = NDArray[np.int64]
 """For each byte the byte of the image from which it comes; -1 where a step computed it."""
-BLOCK = 16
-"""Bytes of an image that one value of a counter fills."""
-_PLANS = 64
-"""Plans that are kept; one has a number for every byte that is loaded."""
+BLOCK = 16  # Bytes of an image that one value of a counter fills
+_PLANS = 64  # Plans that are kept; one has a number for every byte that is loaded
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +47,7 @@ class ValueSource:
     """A matrix that is loaded: its bytes in the image, line by line."""
 
     tile: Tile
-    provenance: Provenance
-    """(lines, line_bytes); none is -1."""
+    provenance: Provenance  # (lines, line_bytes); none is -1
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -67,10 +70,8 @@ class Readings:
     def __init__(self, program: Program) -> None:
         self.loads: list[ValueSource] = []
         self.products: list[_Product] = []
-        self.words: list[tuple[int, int]] = []
-        """First byte and mask of each control word."""
-        self.rows: list[Provenance] = []
-        """Bytes that ldmatrix, and loads of registers, read."""
+        self.words: list[tuple[int, int]] = []  # First byte and mask of each control word
+        self.rows: list[Provenance] = []  # Bytes that ldmatrix, and loads of registers, read
         self.registers: list[tuple[int, Provenance]] = []
         """Bits of the registers that scalar code reads, and their bytes."""
         self.metadata: list[tuple[tuple[int, ...], Provenance]] = []
@@ -85,10 +86,7 @@ class Readings:
         self._memory = {"global": image, "shared": shared}
         self._fragments: dict[tuple[Register, ...], ValueSource] = {}
         """Fragments that come from the image, by their registers in order."""
-        self._walk(program.steps)
-
-    def _walk(self, steps: tuple[Step, ...]) -> None:
-        for step in steps:
+        for step in walk(program.steps):
             self._step(step)
 
     def _forget(self, step: Step) -> tuple[Register, ...]:
@@ -144,8 +142,6 @@ class Readings:
                     start = position(self._program, step.uniform.place)
                     if 0 <= start <= self._program.image_bytes - 4:
                         self.words.append((start, step.uniform.mask))
-                for inside in step.blocks.values():
-                    self._walk(inside)
             case Barrier():
                 pass
             case _:
@@ -190,7 +186,6 @@ class Readings:
             self._write(span.buffer, span.offsets, -1)
 
     def _matrices(self, form: Form, use: Use) -> list[ValueSource | None]:
-        """Return the matrices of an operand, one for each multiplication of the instruction."""
         provenance = self._held(use)
         if provenance is None or (provenance < 0).any():
             return [None] * form.groups
@@ -200,7 +195,6 @@ class Readings:
     def _places(
         self, buffer: str, offsets: NDArray[np.int64]
     ) -> tuple[Provenance, NDArray[np.int64]]:
-        """Return the memory of a buffer, and bytes in it."""
         memory = self._memory[self._program.buffer(buffer).space]
         places, last = self._program.offset(buffer) + offsets, memory.size - 1
         return memory, np.where((places >= 0) & (places < last), places, last)
@@ -217,7 +211,6 @@ class Readings:
 
 @cache
 def _tile(form: Form, operand: str) -> Tile:
-    """Return an operand as if it lay in memory."""
     # Neighbours in a byte are neighbours along k, so that lines run along k.
     return Tile(matrix=form.matrix(operand), layout="col" if operand == "b" else "row")
 
@@ -249,12 +242,10 @@ class Window:
     Patterns are unsigned. Those of 4 bits are one to a byte; single bits stay packed.
     """
 
-    bits: int
-    """Bits of an element."""
+    bits: int  # Bits of an element
     places: Provenance
     """Bytes in each row of the batch, those that are neighbours in memory next to each other."""
-    is_turned: bool = False
-    """Whether the lines of elements lie across those of `places`."""
+    is_turned: bool = False  # Whether the lines of elements lie across those of `places`
 
     @property
     def unit_bytes(self) -> int:
@@ -292,10 +283,8 @@ class Window:
         return self.pitch is not None and self.bits != 4
 
     def open(self, rows: NDArray[np.uint8]) -> Raw:
-        """Return patterns (images, lines, positions); `shared` says whether in the rows' memory.
-
-        Of the rows, uint8 (images, bytes), the last axis is contiguous.
-        """
+        """Return patterns (images, lines, positions); `shared` says whether in the rows' memory."""
+        # Of the rows, uint8 (images, bytes), the last axis is contiguous.
         lines = self._lines(rows)
         if self.bits == 4:
             lines = np.stack([lines & np.uint8(0xF), lines >> np.uint8(4)], axis=3)
@@ -357,10 +346,8 @@ class Filling:
     """What to fill: a matrix, a control word, or the bytes that ldmatrix reads."""
 
     window: Window
-    fills: Mapping[ValueClass, Sequence[Fill]]
-    """For each class those that take turns."""
-    multiplicands: tuple[Window, Window] | None = None
-    """A and B of the product that a C belongs to."""
+    fills: Mapping[ValueClass, Sequence[Fill]]  # For each class those that take turns
+    multiplicands: tuple[Window, Window] | None = None  # A and B of the product that a C belongs to
     is_c: bool = False
 
     def given(self, opened: Opened, some: slice) -> tuple[Raw, Raw] | None:
@@ -382,14 +369,11 @@ class FillPlan:
     fillings: tuple[Filling, ...]
     """In the order in which they are filled: all C after all A and B, which they are made for.
     Each is made of the random bits of its bytes; where several meet, the last one stays."""
-    overlap: bool
-    """Whether some of them meet."""
+    overlap: bool  # Whether some of them meet
     blocks: NDArray[np.uint64]
     """Numbers of the blocks of an image that anything reads; the others are gaps."""
-    read: tuple[slice, ...]
-    """Runs of bytes of these blocks."""
-    gaps: tuple[slice, ...]
-    """Runs of the other bytes."""
+    read: tuple[slice, ...]  # Runs of bytes of these blocks
+    gaps: tuple[slice, ...]  # Runs of the other bytes
 
 
 @lru_cache(maxsize=_PLANS)
@@ -442,7 +426,6 @@ def plan_of(program: Program) -> FillPlan:
 
 
 def _registers(found: Readings, image_bytes: int) -> list[tuple[int, NDArray[np.intp]]]:
-    """Return bits and bytes of the registers that scalar code reads as they lie in the image."""
     made, free = [], np.ones(image_bytes, np.bool_)
     for bits in (64, 32):
         bytes_, starts = np.arange(bits // 8), np.zeros(image_bytes, np.bool_)
@@ -465,7 +448,6 @@ def metadata_bytes(chunks: tuple[int, ...]) -> NDArray[np.uint8]:
 
 
 def _runs(chosen: NDArray[np.bool_]) -> tuple[slice, ...]:
-    """Return runs of bytes of the blocks that are chosen."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]]).astype(np.int8)))
     return tuple(slice(start, stop) for start, stop in (BLOCK * edges).reshape(-1, 2).tolist())
 
@@ -524,10 +506,8 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
 
 
 def _fits(source: ValueSource, form: Form, operand: str) -> bool:
-    """Whether what is loaded is the matrix that is multiplied.
-
-    It is not where a name is loaded anew on a path that is not taken before the product.
-    """
+    """Whether what is loaded is the matrix that is multiplied."""
+    # It is not where a name is loaded anew on a path that is not taken before the product.
     return source.tile.matrix == form.matrix(operand)
 
 

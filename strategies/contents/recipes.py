@@ -43,8 +43,7 @@ class ValueClass(StrEnum):
     TINY = "tiny"
     """Products around the least subnormal of the sum, C zero. Integers: 0, 1 and -1. Bits: one
     set in the whole matrix."""
-    BITS = "bits"
-    """Uniform bits; of floats only finite ones."""
+    BITS = "bits"  # Uniform bits; of floats only finite ones
     UNNORMALISED = "unnormalised"
     """As MIRRORED, but the large products have significands of 2 or more. Integers: the two
     highest bits set. Bits: all set but one in each line."""
@@ -70,10 +69,8 @@ class ValueClass(StrEnum):
     ENDS = "ends"
     """Every element a zero, an end of the subnormals or normals, or next to a power of two.
     Integers: every element an end, or next to one. Bits: bytes all set or all clear."""
-    NORMAL = "normal"
-    """Everyday numbers of both signs; small integers; sparse bits."""
-    ANY = "any"
-    """Uniform bits, of floats with NaN and infinities."""
+    NORMAL = "normal"  # Everyday numbers of both signs; small integers; sparse bits
+    ANY = "any"  # Uniform bits, of floats with NaN and infinities
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +79,7 @@ class Recipe:
 
     classes: tuple[ValueClass, ...]
     """Dealt out to the images in turn: image i is of class i modulo their number."""
-    seed: int
-    """Key of the counter-based generator, 64 bits."""
+    seed: int  # Key of the counter-based generator, 64 bits
 
     def __post_init__(self) -> None:
         if not self.classes:

@@ -1,7 +1,7 @@
 """Strategies for programs: legal and defined ones, and, apart from them, undefined ones."""
 
+from strategies.programs.builder import VALUED_FORMS, is_valued
 from strategies.programs.drawing import programs, undefined_programs
-from strategies.programs.forms import VALUED_FORMS, is_valued
 
 GENERATOR_VERSION = 16
 """Goes up when the same seed would give other programs or contents; CHANGELOG.md says why."""

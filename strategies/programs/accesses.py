@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeGuard
 
-from oracle.isa.forms import Form
-from oracle.isa.matrices import Matrix
+from oracle.isa.forms import LANES, ROW_BYTES, Form, Matrix
 from oracle.layouts.storage import Tile
-from oracle.program.operands import Fragment
-from oracle.program.ops import Op
-from oracle.program.places import Place
+from oracle.program.lane_code import Statement
+from oracle.program.operands import Fragment, Held, Place, Registers, Span
+from oracle.program.operations import pack_registers
+from oracle.program.steps import Op, plain_load, plain_store
 from strategies.features import (
     FEATURES,
     HUGE_PITCH,
     LARGE_FACTOR,
+    ROW_LOADS,
     Feature,
     Has,
     least_padded,
+    of_form,
     stride_unit,
     unit_bytes,
 )
-from strategies.programs.builder import Builder, Dice, LiveValue, Region
-from strategies.programs.forms import ACCESS_FORMS
+from strategies.programs.builder import (
+    ACCESS_FORMS,
+    Arena,
+    Builder,
+    Dice,
+    LiveValue,
+    Region,
+    fitting,
+    operand_of,
+)
+from strategies.programs.lane_code import computed_rows
 
 MOST_SHARED = 12 << 10
 """Bytes of shared memory from which matrices go to global memory: four warps share a block's."""
@@ -89,11 +101,9 @@ class _DrawnAccess:
         )  # fmt: skip
 
     def _immediate(self, offset: int) -> int:
-        """Choose what part of the address stands in the instruction.
-
-        The part in the register stays in the buffer, or not far behind it where the immediate is
-        negative.
-        """
+        """Choose what part of the address stands in the instruction."""
+        # The part in the register stays in the buffer, or not far behind it where the immediate is
+        # negative.
         kind = self.dice.one_of(("none", "none", "all", "some", "negative"))
         amount = self.dice.one_of((self.unit, 16, 1, 128))
         if offset and self.builder.take(Has.OFFSET_IMMEDIATE):
@@ -308,12 +318,17 @@ def _place(access: _DrawnAccess, placement: int, hint: str) -> Region:
     if arena is None or end_asked:
         arena = builder.arena(hint, shared=access.shared)
         arena.closed = end_asked or (at_end and not builder.wanted)
-    start = _aligned(arena.used, access.unit, alignment, units)
+    # The first offset behind what is used that is aligned so, and not better.
+    used, unit = arena.used, access.unit
+    if alignment == Has.ALIGNED_128:
+        start = (-(-used // 128) + units) * 128
+    else:
+        step, rest = (2 * unit, unit) if alignment == Has.ALIGNED_LEAST else (4 * unit, 2 * unit)
+        start = (max(0, -(-(used - rest) // step)) + units % 2) * step + rest
     return builder.matrix(arena, start, access.tile, written=access.stores)
 
 
 def _placed_over(access: _DrawnAccess, placement: int, pick: int) -> Region | None:
-    """Choose to read bytes that are read or written elsewhere as well, if that is possible."""
     builder = access.builder
     if access.stores:
         return None
@@ -340,9 +355,226 @@ def _placed_over(access: _DrawnAccess, placement: int, pick: int) -> Region | No
     return builder.matrix(region.arena, start, access.tile, written=False)
 
 
-def _aligned(used: int, unit: int, alignment: Feature, units: int) -> int:
-    """Return the first offset behind what is used that is aligned so, and not better."""
-    if alignment == Has.ALIGNED_128:
-        return (-(-used // 128) + units) * 128
-    step, rest = (2 * unit, unit) if alignment == Has.ALIGNED_LEAST else (4 * unit, 2 * unit)
-    return (max(0, -(-(used - rest) // step)) + units % 2) * step + rest
+_ROWS = (32, 40, 64, 16)  # Rows of the memory from which ldmatrix reads
+_COMPUTED_IN = 3
+"""The addresses of one instruction in so many that accesses rows are computed by scalar code."""
+_PITCHES = (ROW_BYTES, 2 * ROW_BYTES, 5 * ROW_BYTES)
+"""Bytes from row to row that a store writes: side by side, apart, and as kernels pad them."""
+
+ROW_LOADS_ASKED = (*ROW_LOADS, Has.OFFSET_IMMEDIATE, Has.OFFSET_NEGATIVE, Has.ROWS_COMPUTED)
+"""What asks for a load of rows around mma.sync."""
+
+
+def load_or_read(builder: Builder, holds: Held, hint: str, dice: Dice) -> LiveValue:
+    """Append a load of registers: by ldmatrix where it has so many, or lane by lane."""
+    forms = [form for form in builder.everything.plain_row_loads if operand_of(form) == holds]
+    asked = builder.wants((Has.FED_BY_ROWS, *ROW_LOADS_ASKED))
+    plainly = Has.LOAD_REGISTERS in builder.wanted
+    if not forms or (not asked and (plainly or not dice.once_in(2))):
+        return load_registers(builder, holds, hint, dice)
+    form = fitting(builder, forms, dice)
+    builder.take(Has.FED_BY_ROWS)
+    return read_rows(builder, form, builder.dice())
+
+
+def load_registers(
+    builder: Builder, holds: Held, hint: str, dice: Dice, arena: Arena | None = None
+) -> LiveValue:
+    """Append a load of registers, lane by lane, from a buffer of their own or one that is given."""
+    if arena is None:
+        builder.take(Has.LOAD_REGISTERS)
+        shared = dice.once_in(4) or Has.ADDRESS_LOADED in builder.asked
+        arena = builder.arena(hint, shared=shared)
+    place = Place(buffer=arena.buffer, offset=holds.bits // 8 * dice.below(5))
+    name = builder.name(hint)
+    step = plain_load(registers=name, count=holds.registers, bits=holds.bits, place=place)
+    region = builder.block(arena, place.offset, step.size)
+    builder.scope.access(reads=(region.span,))
+    builder.add(step)
+    return builder.define(name, holds)
+
+
+def store_registers(
+    builder: Builder, value: LiveValue, dice: Dice, *, shared: bool = False
+) -> None:
+    """Append a store of registers, lane by lane."""
+    builder.take(Has.STORE_REGISTERS)
+    arena, start = builder.arena("o", shared=shared), value.holds.bits // 8 * dice.below(5)
+    # All lanes, or as many as elsewhere in the program: compilers join conditions that are the
+    # same, whatever stands between them.
+    few, some = dice.one_of((LANES // 2, LANES // 2, 1, 1 + dice.below(LANES))), dice.below(2)
+    some = some or Has.STORE_BY_LANE in builder.asked
+    builder.lanes = few if builder.lanes is None else builder.lanes
+    if builder.take(Has.STORE_BY_LANE):
+        builder.lanes = min(builder.lanes, LANES - 1)
+    _store(builder, arena, value, start, builder.lanes if some else LANES)
+
+
+def _store(builder: Builder, arena: Arena, value: LiveValue, start: int, lanes: int) -> None:
+    step = plain_store(
+        registers=value.name, count=value.holds.registers, bits=value.holds.bits,
+        place=Place(buffer=arena.buffer, offset=start), lanes=lanes,
+    )  # fmt: skip
+    region = builder.block(arena, start, step.size, written=True, registers=True)
+    builder.scope.access(writes=(region.span,))
+    builder.add(step)
+    value.pending = False
+
+
+def between_stores(builder: Builder, inside: Callable[[], None]) -> None:
+    """Append other steps between two stores of the same lanes, which compilers like to join.
+
+    What stands between them is then moved under the condition, or doubled for both ways, unless the
+    compiler knows that all lanes have to come to it together.
+    """
+    dice = builder.dice()
+    value = load_registers(builder, Registers(registers=1), "r", dice, builder.arena("i"))
+    lanes = dice.one_of((LANES // 2, 1, 1 + dice.below(LANES - 1)))
+    _store(builder, builder.arena("o"), value, 0, lanes)
+    inside()
+    _store(builder, builder.arena("o"), value, 0, lanes)
+
+
+def row_load(builder: Builder, form: Form) -> None:
+    """Append an ldmatrix and a store of what it gave."""
+    dice = builder.dice()
+    store_registers(builder, read_rows(builder, form, dice), dice)
+
+
+def read_rows(builder: Builder, form: Form, dice: Dice) -> LiveValue:
+    """Append an ldmatrix."""
+    # The addresses of all lanes are valid, those of the lanes that are not asked for as well: sm_75
+    # wants it (9.7.14.5.15).
+    asked = Has.ROWS_OF_STORE in builder.wanted
+    arena, start, rows = _source(builder, dice)
+    kinds = ("in order", "apart", "mixed", "scattered", "one")
+    kind = "in order" if asked else dice.one_of(kinds)
+    first, step = dice.below(64), 1 + dice.below(63)
+    row_of: dict[str, Callable[[int], int]] = {
+        "in order": lambda lane: lane,
+        "apart": lambda lane: first + lane * step,
+        # As kernels do to keep lanes off each other's banks.
+        "mixed": lambda lane: lane ^ (lane >> 3 & first),
+        # A multiplicative hash (Knuth, The Art of Computer Programming 3, 6.4).
+        "scattered": lambda lane: (lane + first) * (2654435761 + 2 * step) >> 13,
+        "one": lambda lane: first,
+    }
+    addresses = tuple(start + ROW_BYTES * (row_of[kind](lane) % rows) for lane in range(LANES))
+    code: tuple[Statement, ...] = ()
+    if not asked and _computes(builder):
+        addresses, code = computed_rows(builder.wide_dice(), start, ROW_BYTES, rows)
+    immediate = _immediate(builder, dice, min(addresses))
+    name = builder.name("r")
+    builder.scope.access(reads=(_rows(arena, addresses),))
+    _access_rows(builder, form, name, arena, addresses, immediate, code)
+    return builder.define(name, operand_of(form))
+
+
+def _access_rows(
+    builder: Builder, form: Form, name: str, arena: Arena, addresses: tuple[int, ...],
+    immediate: int, code: tuple[Statement, ...],
+) -> None:  # fmt: skip
+    builder.add(
+        Op.of(
+            form=form, registers=name, buffer=arena.buffer, addresses=addresses,
+            immediate=immediate, computed=code,
+        )
+    )  # fmt: skip
+    builder.take(*of_form(form))
+
+
+def _computes(builder: Builder) -> bool:
+    drawn = builder.dice().once_in(_COMPUTED_IN)
+    return builder.take(Has.ROWS_COMPUTED) or (
+        drawn and builder.focus.shares_registers is not False
+    )
+
+
+def _rows(arena: Arena, addresses: Sequence[int]) -> Span:
+    low, high = min(addresses), max(addresses) + ROW_BYTES
+    return Span.block(arena.buffer, low, high - low)
+
+
+def _source(builder: Builder, dice: Dice) -> tuple[Arena, int, int]:
+    """Choose shared memory to read: what wmma.store wrote, what it loads, or rows of its own.
+
+    Returns the buffer, the first byte in it, and how many rows begin there.
+    """
+    stored = [one for one in builder.regions(shared=True) if one.written and one.type]
+    shared = [arena for arena in builder.arenas if arena.shared and not arena.closed]
+    again = dice.once_in(2)
+    if stored and (builder.take(Has.ROWS_OF_STORE) or again):
+        region = stored[-1]
+        start = region.span.start // ROW_BYTES * ROW_BYTES
+        return region.arena, start, max(1, (region.span.end - start) // ROW_BYTES)
+    rows = dice.one_of(_ROWS)
+    if shared and again:
+        arena = shared[dice.below(len(shared))]
+        return arena, 0, max(1, arena.guarded // ROW_BYTES)
+    arena = builder.arena("r", shared=True)
+    start = _first_row(builder, dice)
+    builder.block(arena, start, rows * ROW_BYTES)
+    return arena, start, rows
+
+
+def _first_row(builder: Builder, dice: Dice) -> int:
+    # Not at the start where an offset is asked for.
+    return max(ROW_BYTES * dice.below(4), ROW_BYTES * (Has.OFFSET_IMMEDIATE in builder.wanted))
+
+
+def _immediate(builder: Builder, dice: Dice, least: int) -> int:
+    immediate = dice.one_of((0, 0, ROW_BYTES, min(least, 3 * ROW_BYTES), -ROW_BYTES))
+    if least and builder.take(Has.OFFSET_IMMEDIATE):
+        return min(least, ROW_BYTES)
+    if builder.take(Has.OFFSET_NEGATIVE):
+        return -ROW_BYTES
+    # The registers hold no address in front of the buffer.
+    return min(immediate, least)
+
+
+def store_rows(builder: Builder, value: LiveValue, forms: Sequence[Form], dice: Dice) -> None:
+    """Append a store to rows that lie apart."""
+    form = fitting(builder, forms, dice)
+    arena = builder.arena("o", shared=True)
+    start, pitch = _first_row(builder, dice), dice.one_of(_PITCHES)
+    kind, odd = dice.one_of(("in order", "mixed", "backwards", "hopping")), 1 + 2 * dice.below(16)
+    row_of: dict[str, Callable[[int], int]] = {
+        "in order": lambda lane: lane,
+        "mixed": lambda lane: lane ^ (lane >> 3 & 3),
+        "backwards": lambda lane: LANES - 1 - lane,
+        # An odd factor makes a permutation of a power of two.
+        "hopping": lambda lane: lane * odd % LANES,
+    }
+    addresses = tuple(start + pitch * row_of[kind](lane) for lane in range(LANES))
+    code: tuple[Statement, ...] = ()
+    if _computes(builder):
+        addresses, code = computed_rows(builder.wide_dice(), start, pitch, LANES, apart=True)
+    span = _rows(arena, addresses)
+    builder.block(arena, span.start, span.end - span.start, written=True)
+    builder.scope.access(writes=(span,))
+    immediate = _immediate(builder, dice, min(addresses))
+    _access_rows(builder, form, value.name, arena, addresses, immediate, code)
+    value.pending = False
+    builder.take(Has.ROWS_OF_D)
+
+
+def packed(builder: Builder, value: LiveValue, dice: Dice, type_: str = "") -> LiveValue:
+    """Append a conversion of pairs of f32 into one register each."""
+    if type_ not in ("f16", "bf16"):
+        type_ = dice.one_of(("f16", "bf16"))
+    again = value.depth == builder.scope.depth and dice.once_in(2)
+    name = value.name if again else builder.name("p")
+    count = value.holds.registers
+    builder.add(pack_registers(type=type_, source=value.name, destination=name, count=count))
+    builder.take(Has.PACKED)
+    value.pending = False
+    return builder.define(name, Registers(registers=count // 2), pending=True)
+
+
+def transposed(builder: Builder, value: LiveValue, form: Form) -> LiveValue:
+    """Append a move of registers, which transposes what they hold."""
+    name, count = builder.name("t"), value.holds.registers
+    builder.add(Op.of(form, source=value.name, destination=name, count=count))
+    builder.take(*of_form(form))
+    value.pending = False
+    return builder.define(name, value.holds)

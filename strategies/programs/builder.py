@@ -11,31 +11,153 @@ accesses would race, and a value is offered to later steps only where every path
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from typing import Any, TypeVar
 
 from hypothesis.internal.conjecture.data import ConjectureData
 
-from oracle.isa.formats import Format
-from oracle.isa.forms import Form
-from oracle.isa.matrices import Matrix
-from oracle.isa.targets import Module
+from oracle.isa.forms import Form, Format, Matrix
+from oracle.isa.lookup import FORMS, MMA_FORMS, is_available
+from oracle.isa.targets import Module, PtxVersion
 from oracle.layouts.storage import Tile
-from oracle.program.operands import Fragment, Held
-from oracle.program.places import Buffer, Place, Span
+from oracle.models import model_for
+from oracle.program.operands import Buffer, Fragment, Held, Operation, Place, Registers, Span
 from oracle.program.program import Program
-from oracle.program.steps import Barrier, Copy, Step
-from strategies.features import Feature, Focus
-from strategies.programs.forms import Palette
+from oracle.program.steps import Barrier, Copy, Step, operands_of
+from strategies.features import (
+    LIVE,
+    OF_LANES,
+    OF_OPERANDS,
+    OF_OPERATION,
+    Feature,
+    Focus,
+    Has,
+    of_form,
+)
+
+VALUED_FORMS: tuple[Form, ...] = tuple(
+    form for form in MMA_FORMS if not (form.satfinite and form.d_type.is_float)
+)
+"""The 138 forms whose results are documented; `.satfinite` of floats went with PTX ISA 6.5."""
+_PACKING_SINCE, _PACKING_TARGET = PtxVersion(7, 0), 80
+"""First version and target with cvt.rn.{f16x2,bf16x2}.f32 (PTX ISA 9.7.9.23)."""
+ACCESS_FORMS: Mapping[tuple[Matrix, str, str], Form] = {
+    (form.matrix(), form.layout, form.space): form for form in reversed(FORMS) if form.is_access
+}
+"""By matrix, layout and state space the wmma.load, of a D the wmma.store; the first of several."""
+
+
+@cache
+def operand_of(form: Form, operand: str = "registers") -> Held:
+    """Return what an operand of a step holds."""
+    return next(holds for field, holds, _ in operands_of(form) if field == operand)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Palette:
+    """The forms from which programs for a target are put together."""
+
+    fragment_products: tuple[Form, ...]
+    """Multiplications of fragments that were asked for; if none was, all that the target has."""
+    register_products: tuple[Form, ...]  # Multiplications of registers with a known layout
+    row_loads: tuple[Form, ...]
+    row_stores: tuple[Form, ...]
+    transpositions: tuple[Form, ...]
+    spaces: tuple[str, ...]
+    """Spellings of the state space of wmma.load and wmma.store that the version has."""
+    packs: bool  # Whether pairs of f32 can be converted into one register
+
+    @property
+    def moves(self) -> tuple[Form, ...]:
+        """What moves registers, and reads no memory."""
+        return (*self.row_stores, *self.transpositions)
+
+    @cached_property
+    def taking_as_c(self) -> Mapping[Held, tuple[Form, ...]]:
+        """Multiplications by what they take as C."""
+        groups: dict[Held, tuple[Form, ...]] = {}
+        for form in (*self.fragment_products, *self.register_products):
+            c = operand_of(form, "c")
+            groups[c] = (*groups.get(c, ()), form)
+        return groups
+
+    @cached_property
+    def plain_row_loads(self) -> tuple[Form, ...]:
+        """Loads of rows of 16-bit elements."""
+        return tuple(form for form in self.row_loads if form.texts["type"] == "b16")
+
+
+@cache
+def families(forms: tuple[Form, ...]) -> tuple[tuple[Form, ...], ...]:
+    """Group forms by what they compute, whatever their shapes and layouts."""
+    # Else those of f16 would be most of what is drawn.
+    groups: dict[tuple[object, ...], list[Form]] = {}
+    for form in forms:
+        types = (form.a_type, form.b_type, form.c_type, form.d_type)
+        key = (*types, form.satfinite, form.op, form.rounding, form.operands)
+        groups.setdefault(key, []).append(form)
+    return tuple(map(tuple, groups.values()))
+
+
+def is_valued(form: Form, module: Module) -> bool:
+    """Tell whether a module has a form that a program can be about, and its values are known."""
+    # Of mma.sync, the figures of few targets are, and a model that was measured may have those of
+    # few forms (`oracle.models.use_model`); of rows that are stored, the layout of 16-bit elements.
+    # Not cached: a model may be put into the place of another one.
+    return _has_program(form, module) and (
+        not form.is_product or model_for(module.target.name).judges(form)
+    )
+
+
+@cache
+def _has_program(form: Form, module: Module) -> bool:
+    if not form.is_main or not is_available(form, module):
+        return False
+    if form.opaque:
+        return form in VALUED_FORMS
+    return not form.is_store or form.texts["type"] == "b16"
+
+
+def everything(module: Module) -> Palette:
+    """Return what programs may be made of where nobody asks for forms."""
+    return _everything(module, model_for(module.target.name).digest)
+
+
+@cache
+def _everything(module: Module, model: str) -> Palette:
+    return palette(tuple(form for form in FORMS if is_valued(form, module)), module)
+
+
+@cache
+def palette(forms: tuple[Form, ...], module: Module) -> Palette:
+    """Return what programs about some forms may be made of."""
+    there = [form for form in forms if is_available(form, module)]
+    products = tuple(form for form in there if form in VALUED_FORMS)
+    if not products and any(form.is_access for form in there):
+        products = everything(module).fragment_products
+    lanes = [form for form in there if not form.opaque and is_valued(form, module)]
+    # Loads that exist wherever their state space does.
+    loads = {f.space: f for f in reversed(FORMS) if f.is_access and f.type().name == "f16"}
+    spaces = ("global", "", "shared", "shared::cta")
+    return Palette(
+        fragment_products=products,
+        register_products=tuple(form for form in lanes if form.is_product),
+        row_loads=tuple(form for form in lanes if form.is_load),
+        row_stores=tuple(form for form in lanes if form.is_store),
+        transpositions=tuple(f for f in lanes if not (f.is_product or f.is_load or f.is_store)),
+        spaces=tuple(space for space in spaces if is_available(loads[space], module)),
+        packs=module.target.number >= _PACKING_TARGET and module.version >= _PACKING_SINCE,
+    )
+
 
 T = TypeVar("T")
 
 DIGITS = (1 << 60) - 1
 """Most that an integer of digits is: more than the product of the radices of any group, by so much
 that digits are uniform."""
-_WIDE_DIGITS = (1 << 384) - 1
-"""As `DIGITS`, for a scalar instruction with its constants."""
+_WIDE_DIGITS = (1 << 384) - 1  # As `DIGITS`, for a scalar instruction with its constants
 GUARD_BYTES = 32
 """Bytes behind a matrix and its next line, and behind rows and registers, which nothing may touch:
 a store that is a line or an element off stays in its own image."""
@@ -71,25 +193,19 @@ class Region:
     type: Format | None = None
     layout: str = ""
     stride: int | None = None
-    registers: bool = False
-    """Whether they are registers of ldmatrix."""
-    columns: int = 1
-    """Matrices side by side, where the stride leaves room for several."""
+    registers: bool = False  # Whether they are registers of ldmatrix
+    columns: int = 1  # Matrices side by side, where the stride leaves room for several
 
 
 @dataclass(kw_only=True)
 class Arena:
     """A buffer in the making. A shared one has a global twin from which it is filled."""
 
-    name: str
-    """Without the letter of the space."""
+    name: str  # Without the letter of the space
     shared: bool
-    used: int = 0
-    """Bytes up to the end of the last matrix."""
-    guarded: int = 0
-    """Bytes with the guards."""
-    closed: bool = False
-    """Whether it ends with its last matrix, without a guard."""
+    used: int = 0  # Bytes up to the end of the last matrix
+    guarded: int = 0  # Bytes with the guards
+    closed: bool = False  # Whether it ends with its last matrix, without a guard
     written: bool = False
     regions: list[Region] = field(default_factory=list)
 
@@ -117,22 +233,14 @@ class LiveValue:
     """Registers that later steps may use."""
 
     name: str
-    holds: Held
-    """A fragment of wmma, whose layout is opaque, or registers of a known layout."""
-    depth: int
-    """Depth of the scope that first wrote the name."""
-    pending: bool = False
-    """Whether it was computed, and nothing has used or stored it."""
-    computed: bool = False
-    """Whether a multiplication made it."""
-    type: str = ""
-    """Name of the format of the elements of a D."""
-    used: frozenset[str] = frozenset()
-    """Operands as which a multiplication has used it."""
-    pins: int = 0
-    """Multiplications that are planned to use a fragment."""
-    region: Region | None = None
-    """Where it was loaded, or the C of which it was made."""
+    holds: Held  # A fragment of wmma, whose layout is opaque, or registers of a known layout
+    depth: int  # Depth of the scope that first wrote the name
+    pending: bool = False  # Whether it was computed, and nothing has used or stored it
+    computed: bool = False  # Whether a multiplication made it
+    type: str = ""  # Name of the format of the elements of a D
+    used: frozenset[str] = frozenset()  # Operands as which a multiplication has used it
+    pins: int = 0  # Multiplications that are planned to use a fragment
+    region: Region | None = None  # Where it was loaded, or the C of which it was made
 
     @property
     def matrix(self) -> Matrix:
@@ -148,11 +256,9 @@ class NameScope:
     depth: int = 0
     steps: list[Step] = field(default_factory=list)
     values: dict[str, LiveValue] = field(default_factory=dict)
-    reads: list[Span] = field(default_factory=list)
-    """Since the last barrier; so are `writes`."""
+    reads: list[Span] = field(default_factory=list)  # Since the last barrier; so are `writes`
     writes: list[Span] = field(default_factory=list)
-    has_written: bool = False
-    """Whether any step of the scope writes memory."""
+    has_written: bool = False  # Whether any step of the scope writes memory
 
     def child(self) -> NameScope:
         """Return a scope that begins here."""
@@ -224,16 +330,12 @@ class Builder:
         self.focus, self.module = focus, module
         self.scope = NameScope()
         self.arenas: list[Arena] = []
-        self.form: Form | None = focus.form
-        """The form that is asked for, until it is there."""
-        self.wanted = set(focus.features)
-        """Features that are asked for, until they are there."""
-        self.asked = focus.features
-        """All features that were asked for."""
+        self.form: Form | None = focus.form  # The form that is asked for, until it is there
+        self.wanted = set(focus.features)  # Features that are asked for, until they are there
+        self.asked = focus.features  # All features that were asked for
         self.plain_spaces = True
         """Whether matrices lie in global memory unless something else is asked for."""
-        self.lanes: int | None = None
-        """Lanes that store where not all do, once that is chosen."""
+        self.lanes: int | None = None  # Lanes that store where not all do, once that is chosen
         self._names, self._arena_names = Counter[str](), Counter[str]()
 
     def dice(self) -> Dice:
@@ -331,3 +433,141 @@ class Builder:
         before = [*filled, Barrier()] if filled else []
         behind = [Barrier(), *back] if back else []
         return Program(buffers=tuple(buffers), steps=(*before, *self.scope.steps, *behind))
+
+
+Need = Callable[[Form], bool]  # Tells whether a form gives what another does not
+
+ACCUMULATED = (Has.D_AS_C, Has.CHAIN)
+_OF_ONE_FORM = (Has.A_REUSED, Has.B_REUSED, Has.TILES, *LIVE)
+
+
+def chosen_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) -> Form:
+    """Choose what a program is about; if nothing is asked for, `rows` may be moved, too."""
+    known = builder.palette
+    if form is not None and form.is_main:
+        return form
+    if form is not None:
+        users = _users(known, form) or _users(builder.everything, form)
+        return dice.one_of(_suited(users, builder))
+    lanes: list[tuple[Form, ...]] = list(families(known.register_products))
+    if not builder.wants((Has.LANES_BEFORE, Has.LANES_BEHIND)):
+        lanes += [(form,) for form in known.moves]
+    needed = {one.operand for one in OF_OPERANDS & builder.wanted}
+    lanes = [some for some in lanes if needed.issubset(some[0].operands)] or lanes
+    asked = tuple(form for form in known.register_products if of_form(form)[0] in builder.wanted)
+    if asked:
+        lanes = [asked]
+    if lanes and builder.wants(OF_LANES):
+        return dice.one_of(dice.one_of(lanes))
+    groups: list[Sequence[Form]] = []
+    if known.fragment_products:
+        groups += families(_suited(known.fragment_products, builder))
+    if rows or not groups:
+        loads: dict[str, list[Form]] = {}
+        for load in known.row_loads:
+            loads.setdefault(load.texts["type"] or load.texts["src_fmt"], []).append(load)
+        groups += [*loads.values(), *lanes]
+    return dice.one_of(dice.one_of(groups))
+
+
+def multiplication(builder: Builder, dice: Dice) -> Form:
+    """Choose any multiplication of fragments that fits what is asked for."""
+    known = builder.palette.fragment_products or builder.everything.fragment_products
+    return dice.one_of(dice.one_of(families(_suited(known, builder))))
+
+
+def unmet(builder: Builder, form: Form) -> list[Need]:
+    """Return what is asked for and a multiplication of a form alone cannot have."""
+    return [need for need in _needs(builder) if not need(form)]
+
+
+def beside(builder: Builder, main: Form, number: int) -> list[Form]:
+    """Choose so many multiplications, of which the first is given."""
+    # Others have the same form, or can take the D of the one before as their C, or, where registers
+    # hold it, as their A or B, or are any.
+    opaque, palette = main.opaque, builder.palette
+    if opaque and not palette.fragment_products:
+        palette = builder.everything
+    known = palette.fragment_products if opaque else palette.register_products
+    forms = [main]
+    needs = unmet(builder, main) if opaque else []
+    while len(forms) < number:
+        dice, last = builder.dice(), forms[-1]
+        kind = dice.one_of(("same", "kin", "same" if opaque else "next", "any"))
+        if builder.wants(ACCUMULATED):
+            kind = "kin"
+        elif builder.wants(_OF_ONE_FORM):
+            kind = "same"
+        elif not opaque and Has.D_AS_MULTIPLICAND in builder.wanted:
+            kind = "next"
+        others: Sequence[Form]
+        if builder.take(Has.SEVERAL_SHAPES):
+            others = [form for form in known if form.shape != main.shape]
+        elif builder.take(Has.SEVERAL_TYPES):
+            others = [form for form in known if form.a_type != main.a_type]
+        elif needs:
+            others = list(filter(needs.pop(), known))
+        elif Has.IN_PLACE_MEMORY in builder.wanted:
+            others = [form for form in (last, *known) if _accumulates(form)]
+        elif Has.OVER_PART in builder.wanted:
+            others = [f for f in known if operand_of(f, "d").words < operand_of(f, "a").words]
+        elif kind == "kin":
+            others = palette.taking_as_c.get(operand_of(last, "d"), ())
+        elif kind == "next":
+            others = [form for form in known if _takes(form, last)]
+        elif kind == "any":
+            others = dice.one_of(families(known)) if known else ()
+        else:
+            others = [last]
+        forms.append(dice.one_of(others or [last]))
+    return forms
+
+
+def _takes(form: Form, last: Form) -> bool:
+    d = operand_of(last, "d")
+    found = [d]
+    if last.d_type.name == "f32" and d.registers > 1:
+        found.append(Registers(registers=d.registers // 2))
+    return any(operand_of(form, operand) in found for operand in "ab")
+
+
+def asked_operations(builder: Builder) -> list[Operation]:
+    """Return the operations that are still asked for."""
+    return [operation for operation, it in OF_OPERATION.items() if it in builder.wanted]
+
+
+def _needs(builder: Builder) -> list[Need]:
+    needs = [_taking(operation) for operation in asked_operations(builder)]
+    return [*needs, _accumulates] if Has.IN_PLACE_MEMORY in builder.wanted else needs
+
+
+def _taking(operation: Operation) -> Need:
+    return lambda form: any(map(operation.accepts, (form.a_type, form.c_type, form.d_type)))
+
+
+def _accumulates(form: Form) -> bool:
+    return form.c_type == form.d_type
+
+
+def _suited(forms: tuple[Form, ...], builder: Builder) -> tuple[Form, ...]:
+    needs = [*_needs(builder), *([_accumulates] if builder.wants(ACCUMULATED) else [])]
+    if not needs:
+        return forms
+    return tuple(form for form in forms if all(need(form) for need in needs)) or forms
+
+
+def _users(known: Palette, form: Form) -> tuple[Form, ...]:
+    if not form.is_access:
+        return ()
+    matrix = form.matrix()
+    return tuple(
+        f
+        for f in known.fragment_products
+        if f.matrix(matrix.operand) == matrix
+        and {"a": f.a_layout, "b": f.b_layout}.get(matrix.operand, form.layout) == form.layout
+    )
+
+
+def fitting(builder: Builder, forms: Sequence[Form], dice: Dice) -> Form:
+    """Choose a form, of the state space that is asked for if one is."""
+    return dice.one_of([form for form in forms if of_form(form)[-1] in builder.wanted] or forms)

@@ -14,16 +14,21 @@ from hypothesis.internal.conjecture.data import ConjectureData
 from hypothesis.strategies import SearchStrategy
 
 from oracle.errors import UsageError
-from oracle.isa.formats import FORMATS
-from oracle.isa.forms import ROW_BYTES, Form
+from oracle.isa.forms import FORMATS, ROW_BYTES, Form, Matrix
 from oracle.isa.lookup import SHAPES, is_available
-from oracle.isa.matrices import Matrix
 from oracle.isa.targets import Module
-from oracle.program.operands import Fragment, Registers
-from oracle.program.ops import MatrixAccess, accesses_matrix, accesses_rows
-from oracle.program.places import Place, Span, Uniform, Word
+from oracle.program.operands import Fragment, Place, Registers, Span, Uniform, Word
 from oracle.program.program import Program, walk
-from oracle.program.steps import Branch, Copy, Loop, Step, accesses_registers
+from oracle.program.steps import (
+    Branch,
+    Copy,
+    Loop,
+    MatrixAccess,
+    Step,
+    accesses_matrix,
+    accesses_registers,
+    accesses_rows,
+)
 from strategies.features import (
     FEATURES,
     LIVE,
@@ -36,35 +41,41 @@ from strategies.features import (
     Has,
     unit_bytes,
 )
-from strategies.programs import products, registers
+from strategies.programs import accesses, products
 from strategies.programs.accesses import STORES, TIGHT, load
-from strategies.programs.builder import DIGITS, Builder, Dice
-from strategies.programs.forms import everything, families, palette
+from strategies.programs.builder import (
+    DIGITS,
+    Builder,
+    Dice,
+    beside,
+    chosen_form,
+    everything,
+    families,
+    fitting,
+    multiplication,
+    operand_of,
+    palette,
+    unmet,
+)
 from strategies.programs.lane_code import computed
-from strategies.programs.selecting import beside, chosen_form, fitting, multiplication, unmet
 from strategies.programs.sharing import with_shared_registers
 
 _SIZES = (1, 1, 1, 2, 1, 1, 1, 3, 1, 2, 1, 4, 1, 2, 3, 8)
 """Multiplications of a program; all equally likely, so that more than half have one."""
-_BETWEEN_IN = 8
-"""One program in so many has a warp-level step between two stores of the same lanes."""
-_MOST_ADDED = 12
-"""Parts that are appended at most until a program is as long as was asked."""
-_MOST_COPIED = 300
-"""Bytes of the longest copy that is a step of its own."""
+_BETWEEN_IN = 8  # One program in so many has a warp-level step between two stores of the same lanes
+_MOST_ADDED = 12  # Parts that are appended at most until a program is as long as was asked
+_MOST_COPIED = 300  # Bytes of the longest copy that is a step of its own
 BALLAST = 32
 """Accumulators of eight registers that leave none of the 255 registers of a thread free."""
 
 _LOOPS = (Has.LOOP_CONSTANT, Has.LOOP_WORD)
 _BRANCHES = (Has.BRANCH_CONSTANT, Has.BRANCH_WORD)
-_COUNTS = (2, 3, 1, 4, 2, 3, 7, 2)
-"""Constants that loops run to; most compilers unroll them."""
+_COUNTS = (2, 3, 1, 4, 2, 3, 7, 2)  # Constants that loops run to; most compilers unroll them
 _COUNT_MASKS = (3, 1, 2, 7)
 _CONDITIONS = (1, 0, 0xFFFF_FFFF, 0x8000_0000)
 _CONDITION_MASKS = (1, 2, 0x8000, 0x8000_0000)
 """Masks of words on which a branch depends: single bits, so that both arms are taken."""
-_WORDS = 8
-"""Words of the buffer of words."""
+_WORDS = 8  # Words of the buffer of words
 
 _OF_ROWS = frozenset(
     {*ROW_LOADS, Has.STORE_REGISTERS, Has.STORE_BY_LANE, Has.ROWS_OF_STORE, Has.ROWS_COMPUTED}
@@ -96,13 +107,8 @@ def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> Search
     They shrink towards one multiplication of matrices at the start of their buffers in global
     memory, by rows, with the stride left out; about a form of ldmatrix, towards that alone. The
     form of the focus is in every program, whether `forms` has it or not; its features are where
-    they are possible together. Of wmma.load and wmma.store they take what they need; if `forms` has
-    these only, every multiplication may be used.
-
-    Raises
-    ------
-    UsageError
-        If the form of the focus does not exist there, or `forms` has nothing that does.
+    they are possible together. If `forms` has loads and stores of wmma only, every multiplication
+    may be used. UsageError says that the form of the focus, or every other one, does not exist.
     """
     known = palette(forms, module)
     if focus.form is not None and not is_available(focus.form, module):
@@ -117,23 +123,25 @@ def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> Search
             f"`warpfuzz isa --target {module.target.name} --ptx-version {module.version}` lists "
             "what there is"
         )
-    return _Programs(focus, module, forms)
 
-
-class _Programs(SearchStrategy[Program]):
-    def __init__(self, focus: Focus, module: Module, forms: tuple[Form, ...]) -> None:
-        super().__init__()
-        self._focus, self._module, self._forms = focus, module, forms
-
-    def do_draw(self, data: ConjectureData) -> Program:
-        focus, module = self._focus, self._module
-        builder = Builder(data, palette(self._forms, module), everything(module), focus, module)
+    def drawn(data: ConjectureData) -> Program:
+        builder = Builder(data, known, everything(module), focus, module)
         program = _ProgramDraw(builder).program()
         return with_shared_registers(program, builder.dice, focus, module.target.name)
 
+    return _Drawn(drawn)
 
-Part = Callable[[], None]
-"""Appends steps to the builder's scope, and leaves nothing unstored."""
+
+class _Drawn(SearchStrategy[Program]):
+    def __init__(self, make: Callable[[ConjectureData], Program]) -> None:
+        super().__init__()
+        self._make = make
+
+    def do_draw(self, data: ConjectureData) -> Program:
+        return self._make(data)
+
+
+Part = Callable[[], None]  # Appends steps to the builder's scope, and leaves nothing unstored
 
 
 class _ProgramDraw:
@@ -194,14 +202,14 @@ class _ProgramDraw:
         if between and opaque and main.is_product:
             pending = [*builder.scope.pending()]
             last = pending[-1] if pending else products.load_accumulator(builder, main)
-            registers.between_stores(builder, lambda: products.store(builder, last))
+            accesses.between_stores(builder, lambda: products.store(builder, last))
         products.flush(builder)
         if opaque and (rows_too or builder.wants(_OF_ROWS)):
             self._row_load()
         if not opaque:
             if between and builder.palette.row_loads:
-                registers.between_stores(builder, self._row_load)
-            products.complete_registers(builder)
+                accesses.between_stores(builder, self._row_load)
+            _complete_registers(builder)
         self._complete(opaque=opaque)
         return builder.finish()
 
@@ -210,8 +218,8 @@ class _ProgramDraw:
         builder, holds = self.builder, Registers(registers=8)
         dice = builder.dice()
         builder.take(Has.LANES_ALONE)
-        value = registers.load_registers(builder, holds, builder.name("x"), dice)
-        registers.store_registers(builder, computed(builder, value, holds, alone=True), dice)
+        value = accesses.load_registers(builder, holds, builder.name("x"), dice)
+        accesses.store_registers(builder, computed(builder, value, holds, alone=True), dice)
 
     def _number(self, main: Form, dice: Dice) -> int:
         builder, wanted = self.builder, self.wanted
@@ -233,7 +241,6 @@ class _ProgramDraw:
         return max(number, *least, 1)
 
     def _controls(self, dice: Dice) -> list[tuple[Feature, ...]]:
-        """Choose what parts of the program stand in branches and loops, the outermost first."""
         builder = self.builder
         kinds = [kind for kind in (*_LOOPS, *_BRANCHES) if kind in builder.wanted]
         drawn = (dice.one_of(_LOOPS), dice.one_of(_BRANCHES))
@@ -252,7 +259,6 @@ class _ProgramDraw:
     def _multiply(
         self, main: Form, number: int, controls: list[tuple[Feature, ...]], *, hoisted: bool
     ) -> None:
-        """Append multiplications, in as many parts as there are controls."""
         builder = self.builder
         forms = beside(builder, main, max(number, len(controls)))
         if main.opaque and builder.wants(LIVE):
@@ -301,23 +307,21 @@ class _ProgramDraw:
         products.flush(builder)
 
     def _move(self, form: Form, controls: list[tuple[Feature, ...]]) -> None:
-        """Append a load or store of rows, or a move of registers, that the program is about."""
 
         def part() -> None:
-            (registers.row_load if form.is_load else products.move_rows)(self.builder, form)
+            (accesses.row_load if form.is_load else _move_rows)(self.builder, form)
 
         for kinds in controls:
             self._around(kinds, part, part)
 
     def _row_load(self) -> None:
-        """Append an ldmatrix of any form that is allowed, if one is."""
         builder, form = self.builder, self.builder.focus.form
         dice = builder.dice()
         known = builder.palette.row_loads
         if not known and form is not None and form.is_main and form.is_load:
             known = (form,)
         if known:
-            registers.row_load(builder, fitting(builder, known, dice))
+            accesses.row_load(builder, fitting(builder, known, dice))
 
     def _complete(self, *, opaque: bool) -> None:
         builder = self.builder
@@ -340,10 +344,8 @@ class _ProgramDraw:
         products.flush(builder)
 
     def _around(self, kinds: tuple[Feature, ...], part: Part, other: Part) -> None:
-        """Append a part inside of loops and branches, the outermost first.
-
-        `other` is what stands in the other arm of a branch that has two.
-        """
+        """Append a part inside of loops and branches, the outermost first."""
+        # `other` is what stands in the other arm of a branch that has two.
         if not kinds:
             part()
             return
@@ -382,6 +384,36 @@ class _ProgramDraw:
         builder.add(Branch(condition=uniform, then=then, otherwise=otherwise))
 
 
+def _move_rows(builder: Builder, form: Form) -> None:
+    dice = builder.dice()
+    holds = operand_of(form) if form.is_store else Registers(registers=dice.one_of((1, 2, 4)))
+    there = [value for value in builder.scope.like(holds) if value.computed]
+    value = (
+        there[-1] if there and dice.once_in(2) else accesses.load_or_read(builder, holds, "r", dice)
+    )
+    if form.is_store:
+        accesses.store_rows(builder, value, [form], dice)
+    else:
+        products.store(builder, accesses.transposed(builder, value, form))
+
+
+def _complete_registers(builder: Builder) -> None:
+    """Append moves that are still asked for and that the multiplications did not bring."""
+    known = builder.everything
+    if known.plain_row_loads and builder.wants(accesses.ROW_LOADS_ASKED):
+        accesses.row_load(builder, fitting(builder, known.plain_row_loads, builder.dice()))
+    if known.row_stores and builder.wants(ROW_STORES):
+        _move_rows(builder, fitting(builder, known.row_stores, builder.dice()))
+    if known.transpositions and builder.wants(MOVES):
+        _move_rows(builder, known.transpositions[0])
+    if known.packs and Has.PACKED in builder.wanted:
+        dice = builder.dice()
+        value = accesses.load_registers(
+            builder, Registers(registers=dice.one_of((4, 2, 8))), "c", dice
+        )
+        products.store(builder, accesses.packed(builder, value, dice))
+
+
 def _word(builder: Builder, dice: Dice, mask: int) -> Word:
     """Choose a word of the image: one of its own, or one among the elements of a matrix."""
     regions = [region for region in builder.regions(shared=False) if region.span.end >= 8]
@@ -400,7 +432,6 @@ def _word(builder: Builder, dice: Dice, mask: int) -> Word:
 
 
 def _copy(builder: Builder) -> None:
-    """Append a copy of bytes that are there already, of any size and alignment."""
     dice = builder.dice()
     builder.take(Has.COPY)
     size, offset = 1 + dice.below(_MOST_COPIED), dice.below(33)
@@ -420,10 +451,8 @@ def _copy(builder: Builder) -> None:
 
 
 def _ballast(builder: Builder) -> None:
-    """Append loads of so many accumulators that nothing else finds a register.
-
-    They are stored when the scope ends, each to a place of its own.
-    """
+    """Append loads of so many accumulators that nothing else finds a register."""
+    # They are stored when the scope ends, each to a place of its own.
     builder.take(Has.SPILLS, *LIVE)
     matrix = Matrix(operand="c", shape=SHAPES["m16n16k16"], type=FORMATS["f32"])
     for _ in range(BALLAST):
@@ -443,41 +472,34 @@ def undefined_programs(
     itself. They shrink as `programs` do, whose parameters and errors these are, towards the first
     of these that is possible.
     """
-    return _Damaged(programs(focus, module=module, forms=forms))
+    defined = programs(focus, module=module, forms=forms)
+    return _Drawn(lambda data: _damaged(data.draw(defined), Dice(data.draw_integer(0, DIGITS))))
 
 
-class _Damaged(SearchStrategy[Program]):
-    def __init__(self, defined: SearchStrategy[Program]) -> None:
-        super().__init__()
-        self._defined = defined
-
-    def do_draw(self, data: ConjectureData) -> Program:
-        program = data.draw(self._defined)
-        dice = Dice(data.draw_integer(0, DIGITS))
-        # Loops and branches that are never taken would hide what stands in them.
-        options: list[tuple[int, Step | None]] = [
-            (index, damaged)
-            for index, step in enumerate(program.steps)
-            if _accesses(step) or step.sets is not None
-            for damaged in _damages(program, step, dice.below(8))
-        ]
-        barrier = _needed_barrier(program)
-        if barrier is not None:
-            options.append((barrier, None))
-        if not options:
-            # A copy onto itself, one byte further on: any program can have it.
-            name = next(buffer.name for buffer in program.buffers if buffer.space == "global")
-            there = Place(buffer=name, offset=1)
-            copy = Copy(source=Place(buffer=name), destination=there, size=2)
-            options.append((len(program.steps), copy))
-        index, step = dice.one_of(options)
-        middle = () if step is None else (step,)
-        steps = (*program.steps[:index], *middle, *program.steps[index + 1 :])
-        return replace(program, steps=steps)
+def _damaged(program: Program, dice: Dice) -> Program:
+    # Loops and branches that are never taken would hide what stands in them.
+    options: list[tuple[int, Step | None]] = [
+        (index, damaged)
+        for index, step in enumerate(program.steps)
+        if _accesses(step) or step.sets is not None
+        for damaged in _damages(program, step, dice.below(8))
+    ]
+    barrier = _needed_barrier(program)
+    if barrier is not None:
+        options.append((barrier, None))
+    if not options:
+        # A copy onto itself, one byte further on: any program can have it.
+        name = next(buffer.name for buffer in program.buffers if buffer.space == "global")
+        there = Place(buffer=name, offset=1)
+        copy = Copy(source=Place(buffer=name), destination=there, size=2)
+        options.append((len(program.steps), copy))
+    index, step = dice.one_of(options)
+    middle = () if step is None else (step,)
+    steps = (*program.steps[:index], *middle, *program.steps[index + 1 :])
+    return replace(program, steps=steps)
 
 
 def _damages(program: Program, step: Step, more: int) -> Iterator[Step]:
-    """Yield a step with one thing wrong, for each thing that can be."""
     if accesses_matrix(step):
         yield from _wrong_strides(step, more)
         yield from _wrong_places(program, step, more)
@@ -525,7 +547,6 @@ def _wrong_places(program: Program, step: MatrixAccess, more: int) -> Iterator[M
 
 
 def _outside(program: Program, buffer: str, size: int, unit: int) -> Iterator[int]:
-    """Yield offsets from which bytes leave a buffer, but not the image or the shared memory."""
     row, start = program.buffer(buffer), program.offset(buffer)
     end = program.shared_bytes if row.space == "shared" else program.image_bytes
     if start >= unit:
@@ -556,5 +577,4 @@ def _needed_barrier(program: Program) -> int | None:
 
 
 def _accesses(step: Step) -> bool:
-    """Whether a step loads or stores registers."""
     return bool(step.uses and (step.bytes_read or step.bytes_written))

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from oracle.isa.forms import LANES, ROW_BYTES
 from oracle.program.lane_code import (
     LANE,
     MAX_STATEMENTS,
+    ZERO,
     Assign,
     If,
     LaneCode,
@@ -21,11 +25,11 @@ from oracle.program.lane_code import (
     class_of,
     every,
     read_by,
+    run_lanes,
     statements_taken,
     written_by,
 )
-from oracle.program.operands import Registers
-from oracle.program.registers import MOST_LISTED
+from oracle.program.operands import MOST_LISTED, Registers
 from oracle.scalar import SCALARS, ScalarInstruction
 from strategies.features import OF_SCALAR
 from strategies.programs.builder import Builder, Dice, LiveValue
@@ -40,14 +44,11 @@ from strategies.programs.scalar_rows import (
     written_as,
 )
 
-_MOST_DEPTH = 4
-"""Branches and loops around a statement."""
+_MOST_DEPTH = 4  # Branches and loops around a statement
 _SIZES = (6, 10, 16, 24, 36)
 """Statements of a piece of code around a multiplication, about; all equally likely."""
-_BEHIND = 256
-"""Most statements behind these: a few for each register."""
-_SIZES_ALONE = (10, 16, 24, 36, 54)
-"""The same of a program that is nothing else."""
+_BEHIND = 256  # Most statements behind these: a few for each register
+_SIZES_ALONE = (10, 16, 24, 36, 54)  # The same of a program that is nothing else
 _FEWEST_FAMILIES, _MOST_FAMILIES = 2, 9
 """First words of instructions of half of the codes: the fewer they are, the more often two of them
 meet, as few features a program find more than all (A. Groce and others, Swarm Testing, ISSTA
@@ -87,20 +88,16 @@ class Lanes:
     def __init__(self, builder: Builder, inputs: Sequence[str]) -> None:
         self._builder = builder
         self._dice, self._rows = builder.wide_dice, drawn_rows(builder.module)
-        self._all = False
-        """Whether instructions may be drawn that every compiler makes wrong."""
+        self._all = False  # Whether instructions may be drawn that every compiler makes wrong
         self._inputs = frozenset(inputs)
         self._numbers = dict.fromkeys(_LETTERS.values(), 0)
         for name in inputs:
             self._numbers[name[0]] = max(self._numbers[name[0]], int(name[1:]) + 1)
-        self._left = 0
-        """Statements that are still to be drawn."""
-        self._fixed: list[str] = []
-        """Counters of the loops around."""
+        self._left = 0  # Statements that are still to be drawn
+        self._fixed: list[str] = []  # Counters of the loops around
         self._families = self._rows.families
         """First words of the instructions that are drawn, those of everyday code several times."""
-        self._before: list[Assign] = []
-        """Instructions so far, the latest last."""
+        self._before: list[Assign] = []  # Instructions so far, the latest last
         self._open: dict[str, str] = {}
         """Registers with NaNs whose bits PTX leaves open: what makes them canonical."""
 
@@ -183,10 +180,8 @@ class Lanes:
         return [one for each in drawn for one in self._with_canonical(each)]
 
     def _with_canonical(self, one: Assign) -> list[Statement]:
-        """Return an instruction, and before it what makes NaNs canonical whose bits it takes.
-
-        Nothing but arithmetic on numbers of the same format may take them as they are.
-        """
+        """Return an instruction, and before it what makes NaNs canonical whose bits it takes."""
+        # Nothing but arithmetic on numbers of the same format may take them as they are.
         taken = [
             name for name in one.sources
             if str(name) in self._open
@@ -204,7 +199,6 @@ class Lanes:
         return Assign(opcode=self._open.pop(name), destinations=(name,), sources=(name, name))
 
     def _canonical(self) -> list[Statement]:
-        """Return what makes all NaNs canonical whose bits are open."""
         return [self._made_canonical(name) for name in list(self._open)]
 
     def _loop(self, known: list[str], predicate: str, depth: int, turns: int, dice: Dice) -> Repeat:
@@ -280,11 +274,9 @@ class Lanes:
         return made + self._uses(made[-1], known, dice, depth)
 
     def _any(self, dice: Dice) -> Sequence[ScalarInstruction]:
-        """Choose instructions of the same first word and types."""
         return dice.one_of(self._rows.plain[dice.one_of(self._families)])
 
     def _alike(self, like: Assign, dice: Dice) -> Sequence[ScalarInstruction]:
-        """Choose instructions on the same classes, three in four with the same first word."""
         row, is_other = like.row, dice.once_in(4)
         found = self._rows.alike.get((row.destinations, row.sources), {})
         if is_other and found:
@@ -345,7 +337,6 @@ class Lanes:
         known: list[str],
         dice: Dice,
     ) -> list[Assign]:
-        """Put a constant into a register where an instruction takes none as an operand."""
         free = [
             index for index, kind in enumerate(row.sources)
             if index not in row.immediates and kind != "pred" and read[index] != reads
@@ -442,7 +433,6 @@ class Lanes:
 
 
 def _can_be(row: ScalarInstruction, index: int, source: str | int, known: Sequence[str]) -> bool:
-    """Whether an operand of another instruction may be one of this."""
     allowed = row.immediates.get(index)
     if isinstance(source, int):
         return allowed is not None and allowed.low <= source <= allowed.high
@@ -451,7 +441,6 @@ def _can_be(row: ScalarInstruction, index: int, source: str | int, known: Sequen
 
 
 def _can_read(row: ScalarInstruction, known: Sequence[str]) -> bool:
-    """Whether there is something of every class that an instruction reads."""
     kinds = {class_of(name) for name in known}
     return all(
         kind in kinds or (index in row.immediates and row.immediates[index].required)
@@ -460,7 +449,6 @@ def _can_read(row: ScalarInstruction, known: Sequence[str]) -> bool:
 
 
 def _needs(first: Sequence[Statement], known: Sequence[str], rest: Sequence[Statement]) -> bool:
-    """Whether the end of a body reads what only its beginning writes."""
     written = set[str]().union(*map(written_by, every(first))).difference(known)
     return any(not written.isdisjoint(read_by(one)) for one in every(rest))
 
@@ -468,11 +456,9 @@ def _needs(first: Sequence[Statement], known: Sequence[str], rest: Sequence[Stat
 def computed(
     builder: Builder, value: LiveValue, made: Registers, *, alone: bool = False
 ) -> LiveValue:
-    """Append code that makes registers of those of a value.
-
-    `alone` says that it is all that the program does: then it is longer, and what it makes beyond
-    those registers is part of what they hold.
-    """
+    """Append code that makes registers of those of a value."""
+    # `alone` says that it is all that the program does: then it is longer, and what it makes beyond
+    # those registers is part of what they hold.
     name, dice, holds = builder.name("y"), builder.dice(), value.holds
     letter = "r" if holds.bits == 32 else "d"
     inputs = [f"{letter}{index}" for index in range(holds.registers)]
@@ -503,7 +489,6 @@ def computed(
 
 
 def _brought_out(lanes: Lanes, known: Sequence[str], seen: list[str]) -> list[Assign]:
-    """Return statements that turn what other registers hold into results, the latest first."""
     made: list[Assign] = []
     for name in reversed(known):
         kind = class_of(name)
@@ -518,3 +503,52 @@ def _brought_out(lanes: Lanes, known: Sequence[str], seen: list[str]) -> list[As
         for opcode, sources in out:
             seen.insert(0, lanes.make(made, opcode, *sources))
     return made
+
+
+def computed_rows(
+    dice: Dice, start: int, pitch: int, rows: int, *, apart: bool = False
+) -> tuple[tuple[int, ...], tuple[Statement, ...]]:
+    """Draw addresses of rows and code of lanes that computes them, as swizzles and clamps do."""
+    # `apart` says that all rows have to be different; there are as many as lanes.
+    code: list[Statement] = []
+    row: str | int = LANE
+
+    def make(opcode: str, *sources: str | int) -> str:
+        made = f"r{len(code) + 1}"
+        code.append(Assign(opcode=opcode, destinations=(made,), sources=sources))
+        return made
+
+    most = min(1 << rows.bit_length() - 1, LANES) - 1
+    if dice.below(2):
+        # A compiler does not know that it is the lane's number.
+        row = make("add.s32", LANE, ZERO)
+    for _ in range(1 + dice.below(3)):
+        number = dice.below(LANES)
+        match dice.below(5 if apart else 8):
+            case 0:
+                bits = make("and.b32", make("shr.u32", row, 1 + number % 4), 7)
+                row = make("xor.b32", row, bits)
+            case 1:
+                row = make("xor.b32", row, number)
+            case 2:
+                row = make("abs.s32", make("sub.s32", row, LANES - 1))
+            case 3:
+                row = make("min.u32", row, LANES - 1) if number % 2 else make("max.s32", row, 0)
+            case 4:
+                row = make("shr.u32", make("brev.b32", row), 27)
+            case 5:
+                row = make("abs.s32", make("sub.s32", row, number))
+            case 6:
+                row = make("min.s32" if number % 2 else "max.u32", row, number)
+            case _:
+                row = make("prmt.b32", row, number, (0x4440, 0x4104, 0x0321)[number % 3])
+    if most < LANES - 1 or not apart:
+        row = make("and.b32", row, most)
+    if pitch == ROW_BYTES and dice.below(2):
+        offset = make("shl.b32", row, 4)
+        code.append(Assign(opcode="add.s32", destinations=("r0",), sources=(offset, start)))
+    else:
+        code.append(Assign(opcode="mad.lo.s32", destinations=("r0",), sources=(row, pitch, start)))
+    step = LaneCode(destination="p", results=("r0",), code=tuple(code))
+    made, _ = run_lanes(step, np.zeros((1, LANES, 0), np.uint32))
+    return tuple(made[0, :, 0].tolist()), tuple(code)

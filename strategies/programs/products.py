@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from oracle.isa.formats import Format
-from oracle.isa.forms import Form
+from oracle.isa.forms import Form, Format, Matrix
 from oracle.isa.lookup import chunks_of, selectors_of
-from oracle.isa.matrices import Matrix
-from oracle.program.operands import Fragment, Held, Registers
-from oracle.program.operations import Operation, operations
-from oracle.program.ops import Op
-from oracle.program.steps import Elementwise, set_registers
+from oracle.program.lane_code import LANE, Assign, LaneCode, Statement
+from oracle.program.operands import Fragment, Held, Operation, Registers, operations
+from oracle.program.operations import Elementwise, set_registers
+from oracle.program.steps import Op
+from oracle.scalar import SCALARS
 from strategies.features import (
     LIVE,
     MOVES,
@@ -23,11 +22,232 @@ from strategies.features import (
     Has,
     of_form,
 )
-from strategies.programs import accesses, quantised, registers
-from strategies.programs.builder import Builder, Dice, LiveValue
-from strategies.programs.forms import operand_of
-from strategies.programs.lane_code import computed
-from strategies.programs.selecting import ACCUMULATED, asked_operations, fitting
+from strategies.programs import accesses
+from strategies.programs.builder import (
+    ACCUMULATED,
+    Builder,
+    Dice,
+    LiveValue,
+    asked_operations,
+    operand_of,
+)
+from strategies.programs.lane_code import Lanes, computed
+from strategies.programs.scalar_rows import settled
+
+T = TypeVar("T")
+
+_SCALES = {
+    "f16": (0x2C00, 0x3C00, 0x3400, 0x2E66), "bf16": (0x3D80, 0x3F80, 0x3E80, 0x3DCD),
+    "f32": (0x3D80_0000, 0x3F80_0000, 0x3E80_0000, 0x3DCC_CCCD),
+}  # fmt: skip
+"""1/16, 1, 1/4 and the number next to 0.1."""
+_LARGEST_OF_S8 = 0x42FE_0000  # 127, as f32
+_EIGHT_BITS = {"e4m3": 0x7777_7777, "e5m2": 0xBBBB_BBBB}
+"""Bits that NaN of these formats do not have all."""
+
+
+class _Chain:
+    """Instructions on the registers of a value that each write a register of their own."""
+
+    def __init__(self, builder: Builder, value: LiveValue) -> None:
+        self._builder = builder
+        self.words = [f"r{index}" for index in range(value.holds.registers)]
+        self._lanes = Lanes(builder, self.words)
+        self.dice = builder.wide_dice()
+        self.code: list[Statement] = []
+
+    def has(self, opcode: str) -> bool:
+        return SCALARS[opcode].exists(self._builder.module)
+
+    def make(self, opcode: str, *sources: str | int, settles: bool = False) -> str:
+        made: list[Assign] = []
+        result = self._lanes.make(made, opcode, *sources)
+        self.code += settled(made[0]) if settles else made
+        return result
+
+    def halves(self, word: str) -> tuple[str, str]:
+        """Append what parts a word into registers of 16 bits, the low one first."""
+        made: list[Assign] = []
+        self._lanes.make(made, "mov.b32.unpack", word)
+        self.code += made
+        low, high = made[0].destinations
+        return low, high
+
+    def byte(self, word: str, index: int, *, signed: bool) -> str:
+        """Append what extracts a byte as a number of 32 bits, in one of the ways of kernels."""
+        kind = "s32" if signed else "u32"
+        match self.dice.below(3):
+            case 0:
+                return self.make(f"bfe.{kind}", word, 8 * index, 8)
+            case 1:
+                return self.make(f"shr.{kind}", self.make("shl.b32", word, 24 - 8 * index), 24)
+        sign = 8 + index if signed else 4
+        return self.make("prmt.b32", word, 0, sign << 12 | sign << 8 | sign << 4 | index)
+
+
+def in_lanes(
+    builder: Builder, value: LiveValue, type_: str, made: Registers | None = None
+) -> LiveValue | None:
+    """Append code that makes multiplicands of a type of fewer registers, or that packs a D."""
+    # As quantised kernels do; no NaN is made whose bits PTX leaves open, or it is made canonical.
+    # `made` are the registers of the multiplicands; None if there is no such code.
+    chain, results = _Chain(builder, value), list[str]()
+    if made is None and type_ in ("f16", "f32", "s32"):
+        results = _packed(chain, type_)
+    elif made is not None and value.holds.bits == 32:
+        results = _multiplicands(chain, type_, made.registers)
+    if not results:
+        return None
+    builder.take(Has.PACKED_BEHIND if made is None else Has.UNPACKED)
+    name = builder.name("q")
+    builder.add(
+        LaneCode(
+            source=value.name, count=len(chain.words), destination=name,
+            results=tuple(results), code=tuple(chain.code),
+        )
+    )  # fmt: skip
+    value.pending = False
+    return builder.define(name, Registers(registers=len(results)), pending=True)
+
+
+def _multiplicands(chain: _Chain, type_: str, count: int) -> list[str]:
+    dice, words = chain.dice, chain.words
+    kind, scale = dice.below(3), dice.one_of(_SCALES.get(type_, _SCALES["f32"]))
+    made: list[str] = []
+    for index in range(count):
+        part, place = divmod(index, len(words))
+        word = words[place]
+        match type_:
+            case "f16" | "bf16":
+                made.append(_halves(chain, type_, word, part, kind, scale))
+            case "f32" | "tf32":
+                number = _scaled(chain, word, part, scale)
+                if type_ == "tf32" and chain.has("cvt.rna.tf32.f32"):
+                    number = chain.make("cvt.rna.tf32.f32", number)
+                made.append(number)
+            case "s8" | "u8" | "s4" | "u4" | "b1":
+                made.append(_integers(chain, type_, word, part))
+            case "e4m3" | "e5m2" if chain.has(f"cvt.rn.satfinite.{type_}x2.f32"):
+                numbers = [_scaled(chain, word, part + each, scale) for each in range(4)]
+                opcode = f"cvt.rn.satfinite.{type_}x2.f32"
+                pairs = [chain.make(opcode, numbers[i + 1], numbers[i]) for i in (0, 2)]
+                made.append(chain.make("mov.b32.pack", *pairs))
+            case _:
+                return []
+    return made
+
+
+def _scaled(chain: _Chain, word: str, part: int, scale: int) -> str:
+    byte = chain.byte(word, part % 4, signed=True)
+    return chain.make("mul.rn.f32", chain.make("cvt.rn.f32.s32", byte), scale)
+
+
+def _halves(chain: _Chain, type_: str, word: str, part: int, kind: int, scale: int) -> str:
+    """Append what makes two numbers of 16 bits."""
+    has, both = chain.has, scale << 16 | scale
+    fmt = f"{type_}x2"
+    if kind == 2 and type_ == "f16" and has("cvt.rn.f16x2.e4m3x2"):
+        eight = chain.dice.one_of(tuple(_EIGHT_BITS))
+        masked = chain.make("and.b32", word, _EIGHT_BITS[eight]) if chain.dice.below(2) else word
+        half = chain.halves(masked)[part % 2]
+        return chain.make(f"cvt.rn.f16x2.{eight}x2", half, settles=True)
+    if not has(f"fma.rn.{fmt}"):
+        low, high = (_scaled(chain, word, 2 * part + each, _SCALES["f32"][1]) for each in (0, 1))
+        narrow = (chain.make(f"cvt.rn.{type_}.f32", one) for one in (low, high))
+        return chain.make("mov.b32.pack", *narrow)
+    if kind == 1 and type_ == "f16":
+        # 1024 + byte, less 1024 + 128.
+        pair = chain.make("prmt.b32", word, 0x6464_6464, (0x4140, 0x4342)[part % 2])
+        number = chain.make("sub.rn.f16x2", pair, 0x6480_6480)
+    else:
+        # The lowest bits of 1024 or 128 are those of a number below 16.
+        shifted = chain.make("shr.u32", word, 4 * (part % 4)) if part % 4 else word
+        one, less, magic = {
+            "f16": (0x3C00_3C00, 0xE408_E408, 0x6400_6400),
+            "bf16": (0x3F80_3F80, 0xC308_C308, 0x4300_4300),
+        }[type_]
+        pair = chain.make("lop3.b32", shifted, 0x000F_000F, magic, 0xEA)
+        number = chain.make(f"fma.rn.{fmt}", pair, one, less)
+    if chain.dice.below(3) or not has(f"max.NaN.{fmt}"):
+        return chain.make(f"fma.rn.{fmt}", number, both, 0x8000_8000)
+    # A scale from memory may be NaN.
+    return chain.make(f"fma.rn.{fmt}", number, word, 0x8000_8000, settles=True)
+
+
+def _integers(chain: _Chain, type_: str, word: str, part: int) -> str:
+    """Append what makes integers of 8, 4 or 1 bits: of halves of bytes, or of other places."""
+    if type_ == "b1":
+        return chain.make("lop3.b32", word, chain.make("brev.b32", word), 1 << part, 0x96)
+    turned = chain.make("prmt.b32", word, 0, (0x3210, 0x0123, 0x1032, 0x2301)[part % 4])
+    if type_ in ("s4", "u4"):
+        return chain.make("lop3.b32", word, chain.make("shl.b32", turned, 4), 0x0F0F_0F0F, 0xAC)
+    shifted = chain.make("shr.u32", turned, 4) if part % 2 else turned
+    small = chain.make("and.b32", shifted, 0x0F0F_0F0F)
+    if type_ == "u8":
+        return small
+    sign = chain.make("and.b32", small, 0x0808_0808)
+    return chain.make("or.b32", small, chain.make("mul.lo.u32", sign, 0x1E))
+
+
+def _packed(chain: _Chain, type_: str) -> list[str]:
+    dice = chain.dice
+    scale, bias = dice.one_of(_SCALES["f32"]), dice.one_of((0, 0x3F00_0000, 0xC100_0000))
+    rectifies, kind = dice.below(3), dice.below(3)
+    numbers: list[str] = []
+    for word in chain.words:
+        if type_ == "f16":
+            some = [chain.make("cvt.f32.f16", half) for half in chain.halves(word)]
+        else:
+            some = [chain.make("cvt.rn.f32.s32", word) if type_ == "s32" else word]
+        for one in some:
+            number = chain.make("fma.rn.f32", one, scale, bias)
+            if rectifies:
+                # The first lets NaN through.
+                opcode = "max.NaN.f32" if rectifies == 1 and chain.has("max.NaN.f32") else "max.f32"
+                number = chain.make(opcode, number, 0)
+            numbers.append(chain.make("min.f32", number, _LARGEST_OF_S8))
+    if kind == 1 and chain.has("cvt.rn.satfinite.e4m3x2.f32"):
+        opcode = "cvt.rn.satfinite.e4m3x2.f32"
+        pairs = [chain.make(opcode, high, low) for low, high in _pairs(numbers)]
+        made = [chain.make("mov.b32.pack", *both) for both in _pairs(pairs)]
+    elif kind == 2 and chain.has("cvt.rn.f16x2.f32"):
+        made = [
+            chain.make("cvt.rn.f16x2.f32", high, low, settles=True) for low, high in _pairs(numbers)
+        ]
+    else:
+        made = _bytes(chain, [chain.make("cvt.rni.s32.f32", one) for one in numbers])
+    if dice.below(3) == 0:
+        # As at the edge of a matrix, which not all lanes have.
+        inside = chain.make("setp.lt.u32", LANE, 1 + dice.below(31))
+        chain.code += [
+            Assign(opcode="mov.b32", destinations=(one,), sources=(0,), guard=f"!{inside}")
+            for one in made
+        ]
+    return made
+
+
+def _bytes(chain: _Chain, whole: Sequence[str]) -> list[str]:
+    """Append what packs integers, four in a word: clamped by one instruction, or by two."""
+    made = []
+    way = chain.dice.below(2)
+    for low, high in _pairs([*_pairs(whole)]):
+        four = (*low, *high)
+        if way and chain.has("cvt.pack.sat.s8.s32.b32"):
+            upper = chain.make("cvt.pack.sat.s8.s32.b32", four[3], four[2], 0)
+            made.append(chain.make("cvt.pack.sat.s8.s32.b32", four[1], four[0], upper))
+            continue
+        held = [chain.make("max.s32", chain.make("min.s32", one, 127), 0xFFFF_FF80) for one in four]
+        joined = chain.make("and.b32", held[0], 0xFF)
+        for place, one in enumerate(held[1:], start=1):
+            joined = chain.make("bfi.b32", one, joined, 8 * place, 8)
+        made.append(joined)
+    return made
+
+
+def _pairs(items: Sequence[T]) -> list[tuple[T, T]]:
+    """Return items in pairs; what is left over is its own neighbour."""
+    return [(items[i], items[min(i + 1, len(items) - 1)]) for i in range(0, len(items), 2)]
+
 
 _COMPUTED_IN = 6
 """For one in so many operands A or B of mma.sync, and one in so many D, scalar code works on it."""
@@ -35,8 +255,7 @@ _KEPT = frozenset(
     {Has.FED_BY_ROWS, Has.D_AS_MULTIPLICAND, Has.ROWS_OF_D, *ROW_LOADS, *ROW_STORES, *MOVES}
 )
 """Features that are gone where code of lanes stands between two instructions."""
-_CHANGED_IN = 24
-"""The elements of one fragment in so many are changed, on average."""
+_CHANGED_IN = 24  # The elements of one fragment in so many are changed, on average
 _FLOATS = {
     "f16": (0x3C00, 0x4000, 0xBC00, 0x3800),
     "f32": (0x3F80_0000, 0x4000_0000, 0xBF80_0000, 0x3F00_0000),
@@ -48,11 +267,9 @@ _REUSED = (Has.A_REUSED, Has.B_REUSED)
 
 
 def multiply_all(builder: Builder, forms: Sequence[Form], *, hoisted: bool) -> None:
-    """Append multiplications of some forms, all on fragments or all on registers.
-
-    `hoisted` says that all operands are loaded before the first multiplication and stored behind
-    the last, so that many are live at once.
-    """
+    """Append multiplications of some forms, all on fragments or all on registers."""
+    # `hoisted` says that all operands are loaded before the first multiplication and stored behind
+    # the last, so that many are live at once.
     opaque = forms[0].opaque
     choose = _fragments if opaque else _registers
     if hoisted:
@@ -64,7 +281,7 @@ def multiply_all(builder: Builder, forms: Sequence[Form], *, hoisted: bool) -> N
         for form, operands in zip(forms, planned, strict=True):
             d = _multiply(builder, form, operands)
             if at_once:
-                registers.store_registers(builder, d, builder.dice())
+                accesses.store_registers(builder, d, builder.dice())
         return
     for form in forms:
         d = _multiply(builder, form, choose(builder, form, fresh=False))
@@ -87,7 +304,7 @@ def load_accumulator(builder: Builder, form: Form) -> LiveValue:
     """Append a load of a C."""
     holds = operand_of(form, "c")
     if isinstance(holds, Registers):
-        return registers.load_registers(builder, holds, "c", builder.dice())
+        return accesses.load_registers(builder, holds, "c", builder.dice())
     return accesses.load(builder, holds.matrix, None, "c")
 
 
@@ -107,53 +324,20 @@ def store(builder: Builder, value: LiveValue) -> None:
         builder.take(Has.LANES_BEHIND)
         made = None
         if builder.dice().below(2) or Has.PACKED_BEHIND in builder.wanted:
-            made = quantised.packed(builder, value, value.type)
+            made = in_lanes(builder, value, value.type)
         value = made or computed(builder, value, value.holds)
         value.pending = False
         wide &= made is None
     if wide and known.packs and (dice.once_in(4) or Has.PACKED in builder.wanted):
-        value = registers.packed(builder, value, dice)
+        value = accesses.packed(builder, value, dice)
     turned = dice.once_in(8) or builder.wants(MOVES)
     if known.transpositions and value.holds.bits == 32 and turned:
-        value = registers.transposed(builder, value, known.transpositions[0])
+        value = accesses.transposed(builder, value, known.transpositions[0])
     forms = [form for form in known.row_stores if operand_of(form) == value.holds]
     if forms and (kind == "rows" or asked):
-        registers.store_rows(builder, value, forms, dice)
+        accesses.store_rows(builder, value, forms, dice)
     else:
-        registers.store_registers(builder, value, dice, shared=kind == "shared")
-
-
-def move_rows(builder: Builder, form: Form) -> None:
-    """Append a store of rows or a move that the program is about, and what it needs."""
-    dice = builder.dice()
-    holds = operand_of(form) if form.is_store else Registers(registers=dice.one_of((1, 2, 4)))
-    there = [value for value in builder.scope.like(holds) if value.computed]
-    value = (
-        there[-1]
-        if there and dice.once_in(2)
-        else registers.load_or_read(builder, holds, "r", dice)
-    )
-    if form.is_store:
-        registers.store_rows(builder, value, [form], dice)
-    else:
-        store(builder, registers.transposed(builder, value, form))
-
-
-def complete_registers(builder: Builder) -> None:
-    """Append moves that are still asked for and that the multiplications did not bring."""
-    known = builder.everything
-    if known.plain_row_loads and builder.wants(registers.ROW_LOADS_ASKED):
-        registers.row_load(builder, fitting(builder, known.plain_row_loads, builder.dice()))
-    if known.row_stores and builder.wants(ROW_STORES):
-        move_rows(builder, fitting(builder, known.row_stores, builder.dice()))
-    if known.transpositions and builder.wants(MOVES):
-        move_rows(builder, known.transpositions[0])
-    if known.packs and Has.PACKED in builder.wanted:
-        dice = builder.dice()
-        value = registers.load_registers(
-            builder, Registers(registers=dice.one_of((4, 2, 8))), "c", dice
-        )
-        store(builder, registers.packed(builder, value, dice))
+        accesses.store_registers(builder, value, dice, shared=kind == "shared")
 
 
 def _fragments(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveValue]:
@@ -231,24 +415,23 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
     usable = carried or (made if chained else [])
     if usable and not fresh:
         return {**found, "c": usable[-1]}
-    return {**found, "c": registers.load_registers(builder, holds, "c", dice)}
+    return {**found, "c": accesses.load_registers(builder, holds, "c", dice)}
 
 
 def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice, type_: str) -> LiveValue:
-    """Append a load of A or B, perhaps of fewer registers that code of lanes unpacks."""
     own = builder.dice()
     drawn = own.once_in(_COMPUTED_IN)
     asked = builder.wants((Has.LANES_BEFORE, Has.UNPACKED))
     if not _may_compute(builder, holds, drawn, asked):
-        return registers.load_or_read(builder, holds, operand, dice)
+        return accesses.load_or_read(builder, holds, operand, dice)
     assert isinstance(holds, Registers)
     builder.take(Has.LANES_BEFORE)
     count = own.one_of([count for count in (1, 2, 4, 8) if count <= holds.registers])
     narrow = Registers(registers=count, bits=holds.bits)
-    given = registers.load_or_read(builder, narrow, operand, dice)
+    given = accesses.load_or_read(builder, narrow, operand, dice)
     made = None
     if own.below(2) or Has.UNPACKED in builder.wanted:
-        made = quantised.unpacked(builder, given, holds, type_)
+        made = in_lanes(builder, given, type_, holds)
     return made or computed(builder, given, holds)
 
 
@@ -260,10 +443,8 @@ def _may_compute(builder: Builder, holds: Held, drawn: bool, asked: bool) -> boo
 
 
 def _metadata(builder: Builder, form: Form, dice: Dice) -> LiveValue:
-    """Load or choose metadata, or set them to a number of which the ISA allows all.
-
-    Those from memory are filled so that every multiplication that takes them allows them.
-    """
+    """Load or choose metadata, or set them to a number of which the ISA allows all."""
+    # Those from memory are filled so that every multiplication that takes them allows them.
     holds = operand_of(form, "e")
     again = [value for value in builder.scope.like(holds) if "e" in value.used]
     asked = builder.take(Has.METADATA_SET)
@@ -278,17 +459,15 @@ def _metadata(builder: Builder, form: Form, dice: Dice) -> LiveValue:
     return (
         again[-1]
         if again and dice.once_in(2)
-        else registers.load_registers(builder, holds, "e", dice)
+        else accesses.load_registers(builder, holds, "e", dice)
     )
 
 
 def _from_d(
     builder: Builder, form: Form, operand: str, dice: Dice, taken: Mapping[str, LiveValue]
 ) -> LiveValue | None:
-    """Choose a D as A or B, packed where that makes it fit; None for none.
-
-    What the operands that are `taken` already hold must stay.
-    """
+    """Choose a D as A or B, packed where that makes it fit; None for none."""
+    # What the operands that are `taken` already hold must stay.
     drawn = dice.once_in(3) and not builder.wants(ACCUMULATED)
     if not drawn and Has.D_AS_MULTIPLICAND not in builder.wanted:
         return None
@@ -302,7 +481,7 @@ def _from_d(
         wide = value.type == "f32" and value.holds.registers == 2 * needs.registers
         if wide and builder.everything.packs and needs.bits == 32:
             builder.take(Has.D_AS_MULTIPLICAND)
-            return registers.packed(builder, value, dice, type_=form.a_type.name)
+            return accesses.packed(builder, value, dice, type_=form.a_type.name)
     return None
 
 
@@ -355,7 +534,6 @@ def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -
 
 
 def _wants_change(builder: Builder, matrix: Matrix) -> bool:
-    """Tell whether a change of such a fragment would give something that is asked for."""
     asked = asked_operations(builder)
     return _of_operand(matrix) in builder.wanted or any(one.accepts(matrix.type) for one in asked)
 
@@ -389,7 +567,6 @@ def _of_operand(matrix: Matrix) -> Feature:
 
 
 def _constant(operation: Operation, type_: Format, dice: Dice) -> int:
-    """Return a constant that seldom makes all elements the same."""
     if not operation.takes_constant:
         return 0
     ones = (1 << type_.bits) - 1

@@ -17,8 +17,7 @@ _EVERYDAY = (
     "add", "sub", "mul", "mad", "min", "max", "neg", "and", "or", "xor", "shl", "shr", "shf",
     "lop3", "prmt", "bfe", "bfi", "selp", "set", "setp", "cvt",
 )  # fmt: skip
-_OFTEN = 3
-"""Times that everyday instructions are drawn as often as others."""
+_OFTEN = 3  # Times that everyday instructions are drawn as often as others
 _TELLING, _TELLING_OFTEN = ("setp", "set", "cvt"), 12
 """Instructions whose results differ most between types of the same bits, and how often one is drawn
 of what uses a result: half of the time."""
@@ -53,21 +52,17 @@ class DrawnRows:
     plain: Mapping[str, tuple[_Rows, ...]]
     """Instructions that may stand anywhere, by their first word, those of the same types together:
     rounding, saturation and comparisons make many of some types and few of others."""
-    families: tuple[str, ...]
-    """Their first words, those of everyday code several times."""
+    families: tuple[str, ...]  # Their first words, those of everyday code several times
     alike: Mapping[tuple[tuple[str, ...], tuple[str, ...]], Mapping[str, _Rows]]
     """The same by the classes of registers that they write and read, and by their first word."""
     reading: Mapping[str, tuple[tuple[_Rows, ...], ...]]
     """The same by the type that they read first, and by its class: groups as in `plain` of each
     first word, which is there the more often the more the type matters."""
-    every: Mapping[Feature, _Rows]
-    """The same by their features."""
+    every: Mapping[Feature, _Rows]  # The same by their features
     together: frozenset[Feature]
     """Features of those that need others before them, or read what other lanes hold."""
-    first: _Rows
-    """Instructions that compute a predicate from registers of 32 bits."""
-    warp: _Rows
-    """Instructions that all lanes execute together."""
+    first: _Rows  # Instructions that compute a predicate from registers of 32 bits
+    warp: _Rows  # Instructions that all lanes execute together
     carries: tuple[tuple[ScalarInstruction, ScalarInstruction], ...]
     """Instructions that write the carry, each with one that may read it: sums with sums."""
 
@@ -128,10 +123,8 @@ def drawn_rows(module: Module) -> DrawnRows:
 
 
 def family_of(row: ScalarInstruction) -> str:
-    """Return its first word; one for all that work on bytes and halves of registers.
-
-    These are many, and emulated since sm_50 (9.7.17).
-    """
+    """Return its first word; one for all that work on bytes and halves of registers."""
+    # These are many, and emulated since sm_50 (9.7.17).
     halves = row.family.endswith(("2", "4")) and row.family[0] == "v"
     return "v" if halves else row.family
 
@@ -145,7 +138,6 @@ def _types(row: ScalarInstruction) -> tuple[str, ...]:
 
 
 def _fitting(name: str, kind: str) -> str:
-    """Return a type, or else the class of a register where that is not as wide."""
     number, _, count = name.lstrip("subft").partition("x")
     bits = number.isdecimal() and int(number) * int(count or 1)
     return name if bits and f"b{bits}" == kind else kind

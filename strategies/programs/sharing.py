@@ -11,13 +11,19 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
-from oracle.isa.matrices import replicated
+from oracle.isa.forms import replicated
 from oracle.program.definedness import undefined
-from oracle.program.operands import Use
-from oracle.program.ops import Product, is_main, multiplies, multiplies_registers, stores_rows
+from oracle.program.operands import Register, Use, listed, text_of
+from oracle.program.operations import copied, set_registers
 from oracle.program.program import Program, fresh_bank, space_of, walk
-from oracle.program.registers import Register, listed, text_of
-from oracle.program.steps import Step, copied, set_registers
+from oracle.program.steps import (
+    Product,
+    Step,
+    is_main,
+    multiplies,
+    multiplies_registers,
+    stores_rows,
+)
 from strategies.features import Feature, Focus, Has
 from strategies.programs.builder import Dice
 from strategies.programs.single_instruction import one
@@ -28,8 +34,7 @@ those that are asked for, it is one in eight of a campaign (164 of 1,321 in 25 r
 _OTHERS_IN = 48
 """One load in so many that can has its address in its destination; one store of rows or move in
 so many repeats registers or writes its source."""
-_TRIED = 4
-"""Ways of one kind that are tried until one leaves a defined program."""
+_TRIED = 4  # Ways of one kind that are tried until one leaves a defined program
 
 SHARING = (
     Has.C_ORDER, Has.C_PART, Has.C_REPEATED, Has.AMONG_MULTIPLICANDS,
@@ -53,12 +58,9 @@ class Sharing:
     """How a program changes so that operands of one of its steps share registers."""
 
     feature: Feature
-    result: str = ""
-    """What the step writes, for the step itself and for later steps that read it."""
-    own: Mapping[str, object] = field(default_factory=dict)
-    """Fields of the step alone."""
-    before: tuple[Step, ...] = ()
-    """What comes before the step."""
+    result: str = ""  # What the step writes, for the step itself and for later steps that read it
+    own: Mapping[str, object] = field(default_factory=dict)  # Fields of the step alone
+    before: tuple[Step, ...] = ()  # What comes before the step
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Operands wherever they stand, by what they are named."""
     back: bool = False
@@ -96,7 +98,6 @@ def with_shared_registers(
 def _changed(
     program: Program, number: int, dice: Dice, asked: Sequence[Feature], target: str
 ) -> tuple[Program, Feature] | None:
-    """Return a program in which a step, counted in the order of the text, shares registers."""
     step = [*walk(program.steps)][number]
     ways: dict[Feature, list[Sharing]] = {}
     for way in _sharings(program, step, dice):
@@ -116,7 +117,6 @@ def _changed(
 
 
 def _shared(program: Program, changed: Step, way: Sharing) -> Program:
-    """Return a program in which a step shares registers in some way."""
     renamed = dict(way.renamed)
 
     def fits(use: Use) -> bool:
@@ -149,7 +149,6 @@ def _shared(program: Program, changed: Step, way: Sharing) -> Program:
 
 
 def _sharings(program: Program, step: Step, dice: Dice) -> Iterator[Sharing]:
-    """Iterate over ways in which operands of a step can share registers."""
     if multiplies(step):
         yield from _of_product(program, step, dice)
     elif _loads(step):
@@ -205,10 +204,8 @@ def _of_product(program: Program, step: Product, dice: Dice) -> Iterator[Sharing
 def _destinations(
     own: Vector, a: Use, b: Use, c: Use, dice: Dice
 ) -> Iterator[tuple[Feature, Vector]]:
-    """Iterate over vectors for D that share registers with C, or with A and B.
-
-    `own` are registers that D can have for itself.
-    """
+    """Iterate over vectors for D that share registers with C, or with A and B."""
+    # `own` are registers that D can have for itself.
     bits, size = own[0].bits, len(own)
     of_c = c.registers
     if c.holds.bits == bits:
@@ -239,10 +236,8 @@ def _destinations(
 def _one_number(
     program: Program, step: Product, c: Use, own: Vector, dice: Dice
 ) -> Iterator[Sharing]:
-    """Iterate over ways in which C is one number: in one register, or in two; D has one of them.
-
-    What a product before it made stays C: nothing else might read it.
-    """
+    """Iterate over ways in which C is one number: in one register, or in two; D has one of them."""
+    # What a product before it made stays C: nothing else might read it.
     earlier = takewhile(lambda other: other is not step, walk(program.steps))
     if any(multiplies(other) and other.names["d"] == c.name for other in earlier):
         return
@@ -273,7 +268,6 @@ def _interleaved(program: Program, a: Use, b: Use) -> Sharing:
 
 
 def _movable(program: Program, name: str) -> bool:
-    """Whether all that a name stands for has one size, so that it can have other registers."""
     sizes = set()
     for step in walk(program.steps):
         for use in step.uses:

@@ -14,22 +14,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import Format, FormatKind
-from oracle.isa.forms import Form
-from oracle.isa.matrices import Matrix
+from oracle.arithmetic.conversions import FLOATS
+from oracle.isa.forms import Form, Format, FormatKind, Matrix
 from oracle.layouts.storage import read, write
-from oracle.program.image import position
-from oracle.program.operands import Registers, Use
-from oracle.program.operations import Operation
-from oracle.program.ops import MatrixAccess, Op, Product, loads_fragment, product_of
-from oracle.program.places import Buffer, Place, Span
-from oracle.program.program import Program
-from oracle.program.steps import Elementwise, PlainAccess, Step
+from oracle.program.operands import Buffer, Operation, Place, Registers, Span, Use
+from oracle.program.operations import Elementwise
+from oracle.program.program import Program, position
+from oracle.program.steps import (
+    MatrixAccess,
+    Op,
+    PlainAccess,
+    Product,
+    Step,
+    loads_fragment,
+    product_of,
+)
 from strategies.matrices import Image
-from strategies.programs.forms import ACCESS_FORMS
+from strategies.programs.builder import ACCESS_FORMS
 
-Values = NDArray[Any]
-"""Raw elements of a matrix, (rows, columns)."""
+Values = NDArray[Any]  # Raw elements of a matrix, (rows, columns)
 
 _ALIGNMENT = 256
 """Addresses are moved by multiples of this many bytes only, so that their alignment stays."""
@@ -46,8 +49,7 @@ _ADDEND = 1000
 """Largest addend of a sum of integers; either sign, so that carries run through the whole word."""
 
 
-Access = MatrixAccess | PlainAccess
-"""A plain load or store of the registers of an operand."""
+Access = MatrixAccess | PlainAccess  # A plain load or store of the registers of an operand
 
 
 def plain_access(use: Use, place: Place, *, store: bool = False) -> MatrixAccess | PlainAccess:
@@ -63,10 +65,8 @@ def plain_access(use: Use, place: Place, *, store: bool = False) -> MatrixAccess
 
 
 def single_instruction(step: Step) -> tuple[Any, ...]:
-    """Return plain loads of what a step reads, the step, and a plain store of what it writes.
-
-    Every operand has a buffer of its own, called after it.
-    """
+    """Return plain loads of what a step reads, the step, and a plain store of what it writes."""
+    # Every operand has a buffer of its own, called after it.
     loads = [plain_access(use, Place(buffer=use.field)) for use in step.reads]
     made = step.writes
     stores = [] if made is None else [plain_access(made, Place(buffer=made.field), store=True)]
@@ -76,10 +76,8 @@ def single_instruction(step: Step) -> tuple[Any, ...]:
 def buffers_of(
     steps: Iterable[Step], size: Callable[[Any], int] = lambda step: span_of(step).end
 ) -> tuple[Buffer, ...]:
-    """Return a global buffer for each load and store among steps, of the size that is given.
-
-    It is that up to the last byte that is accessed by default.
-    """
+    """Return a global buffer for each load and store among steps, of the size that is given."""
+    # It is that up to the last byte that is accessed by default.
     return tuple(
         Buffer(name=span_of(step).buffer, space="global", size=size(step))
         for step in steps
@@ -149,11 +147,9 @@ class SingleProduct:
         return _program((*others, load, store.changed(fragment="c")))
 
     def making(self, operand: str, raw: int) -> Program | None:
-        """Return a program that makes one operand in registers: these bits in every element.
-
-        The operand is loaded all the same; what it was is lost, unless it was NaN or infinite.
-        None where no element-wise operations of its type do that.
-        """
+        """Return a program that makes one operand in registers: these bits in every element."""
+        # The operand is loaded all the same; what it was is lost, unless it was NaN or infinite.
+        # None where no element-wise operations of its type do that.
         matrix = self.loads[operand].form.matrix()
         by = (Operation.AND, Operation.OR)
         if matrix.type.is_float:
@@ -182,16 +178,13 @@ class SingleProduct:
         return plain.loading({operand: _like(load, self.loads[operand]).changed(stride=stride)})
 
     def alike(self, operand: str, form: Form) -> SingleProduct:
-        """Return a multiplication with every load as unusual as that of one operand here.
-
-        That is its state space, a stride, and what stands in registers and in the instruction.
-        """
+        """Return a multiplication with every load as unusual as that of one operand here."""
+        # That is its state space, a stride, and what stands in registers and in the instruction.
         model, plain = self.loads[operand], single_product(form)
         return plain.loading({name: _like(load, model) for name, load in plain.loads.items()})
 
 
 def _like(load: MatrixAccess, model: MatrixAccess) -> MatrixAccess:
-    """Return a load that is as unusual as another one."""
     usual = load.form.matrix().default_stride(load.form.layout)
     memory = model.memory
     return load.changed(
@@ -237,10 +230,8 @@ Content = Values | int
 
 
 def image_of(program: Program, contents: Mapping[str, Content], *, noise: int = 0) -> Image:
-    """Return an image of a program of one multiplication, whose contents are given by operand.
-
-    Where single elements are given, every other byte of the buffer is noise, of this seed.
-    """
+    """Return an image of a program of one multiplication, whose contents are given by operand."""
+    # Where single elements are given, every other byte of the buffer is noise, of this seed.
     random = np.random.default_rng(noise)
     image = random.integers(0, 256, program.image_bytes, dtype=np.uint8)
     for step in program.steps:
@@ -283,21 +274,9 @@ def exact_elements(
     """Return the same in any shape; `added` of an addend, else of a factor."""
     if type_.is_float:
         most = _SMALL_DOUBLE if type_.name == "f64" else _SMALL
-        return _encoded(type_, random.integers(-most, most, shape, endpoint=True))
+        numbers = random.integers(-most, most, shape, endpoint=True)
+        return numbers.astype(FLOATS[type_.name]).view(type_.raw)
     if added:
         return random.integers(-_ADDEND, _ADDEND, shape, endpoint=True).astype(type_.raw)
     low = -(1 << type_.bits - 1) if type_.kind is FormatKind.SIGNED else 0
     return random.integers(low, low + (1 << type_.bits), shape).astype(type_.raw)
-
-
-def _encoded(type_: Format, numbers: NDArray[np.int64]) -> Values:
-    """Return the raw bits of integers that a format has."""
-    magnitude = np.abs(numbers)
-    exponent = np.maximum(np.frexp(magnitude)[1].astype(np.int64) - 1, 0)
-    up = type_.fraction_bits - exponent
-    significand = (magnitude << np.maximum(up, 0)) >> np.maximum(-up, 0)
-    # The leading bit of the significand counts as one in the field of the exponent.
-    raw = ((exponent + type_.bias - 1) << type_.fraction_bits) + significand
-    sign = (numbers < 0).astype(np.int64) << (type_.bits - 1 - type_.ignored_bits)
-    bits = np.where(magnitude == 0, 0, raw | sign) << type_.ignored_bits
-    return bits.astype(type_.raw)

@@ -13,12 +13,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from oracle.layouts.storage import Tile, read, write
-from oracle.program.image import position
 from oracle.program.lane_code import Repeat, Statement, inside
-from oracle.program.ops import accesses_rows, is_main
-from oracle.program.places import Buffer, Place
-from oracle.program.program import Program, walk
-from oracle.program.steps import Barrier, Step, copies_bytes, is_lane_code
+from oracle.program.operands import Buffer, Place
+from oracle.program.program import Program, position, walk
+from oracle.program.steps import Barrier, Step, accesses_rows, copies_bytes, is_lane_code, is_main
 from strategies.matrices import Image
 from strategies.programs.builder import GUARD_BYTES
 
@@ -32,7 +30,6 @@ _BARRIER = Barrier()
 
 
 def _blocks_of(one: Any) -> Mapping[str, tuple[Any, ...]]:
-    """Return what is inside a step, or a statement of scalar code, by the field that has it."""
     return inside(one) if isinstance(one, Statement) else one.blocks
 
 

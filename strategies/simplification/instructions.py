@@ -8,7 +8,7 @@ from functools import cache
 
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.targets import TARGETS, VERSIONS, Module, Target
-from strategies.drafts import Draft, as_operands, described, vector
+from strategies.instructions import Draft, as_operands, described, vector
 
 _PLAIN = {
     "sync": "sync", "aligned": "aligned", "layout": "row", "alayout": "row",
@@ -60,12 +60,10 @@ def simplified(draft: Draft, plain: frozenset[str]) -> Draft:
 
 
 def _is_soup(draft: Draft) -> bool:
-    """Tell whether a draft has no slots: token soup, also when no word of it is left."""
     return not draft.qualifiers or any(not slot for slot, _ in draft.qualifiers)
 
 
 def _with_plain(draft: Draft, name: str) -> Draft:
-    """Return the draft with one part plain."""
     row = INSTRUCTIONS[draft.mnemonic]
     if name in _PLAIN:
         # A required slot holds what every form has, as ".trans".

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from oracle.execution.tracing import trace
-from oracle.isa.matrices import LANES
+from oracle.isa.forms import LANES
 from oracle.program.lane_code import (
+    ZERO,
     Assign,
     If,
     LaneCode,
@@ -24,14 +25,13 @@ from oracle.program.lane_code import (
     class_of,
     every,
     inside,
+    may_be_open,
     most_of,
     read_by,
     with_another,
     written_by,
 )
-from oracle.program.lane_execution import may_be_open
-from oracle.program.ops import COUNTS
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import COUNTS, Buffer, Place
 from oracle.program.program import Program, walk
 from oracle.program.steps import Step, accesses_registers, is_lane_code, plain_load, plain_store
 from strategies.programs.builder import GUARD_BYTES
@@ -97,8 +97,34 @@ def smaller_code(example: Example) -> Iterator[Example]:
                     yield example.edited({site: (other,)})
 
 
+def changed(code: Code, change: Callable[[Statement], Iterable[Statement]]) -> Code:
+    """Return code with what stands for each statement, those inside of it changed before."""
+    made: list[Statement] = []
+    for one in code:
+        blocks = {field: changed(block, change) for field, block in inside(one).items()}
+        made += change(replace(one, **blocks) if blocks else one)  # type: ignore[arg-type]
+    return tuple(made)
+
+
+def without(code: Code, kind: type[Statement]) -> Code:
+    """Return code that takes what is under predicates, in branches or in loops once, in a row."""
+
+    def change(one: Statement) -> Iterable[Statement]:
+        if isinstance(one, Assign) and kind is Assign:
+            return [replace(one, guard="")]
+        if isinstance(one, kind) and not isinstance(one, Assign):
+            first = (
+                [Assign(opcode="add.s32", destinations=(one.counter,), sources=(ZERO, 0))]
+                if isinstance(one, Repeat)
+                else []
+            )
+            return [*first, *(each for block in inside(one).values() for each in block)]
+        return [] if kind is Repeat and isinstance(one, Leave) else [one]
+
+    return changed(code, change)
+
+
 def _needed(step: LaneCode) -> Iterator[Code]:
-    """Yield the code without what no result needs."""
     code = step.code
     while True:
         used = set(step.results).union(*map(read_by, every(code)))
@@ -120,7 +146,6 @@ def _needed(step: LaneCode) -> Iterator[Code]:
 
 
 def _shorter(step: LaneCode) -> Iterator[Code]:
-    """Yield code without runs of statements, the longest first."""
     sites = [path for path, _ in visit(step.code)]
     size = len(sites)
     while size:
@@ -172,7 +197,6 @@ def _plainer(one: Statement) -> Iterator[Code]:
 
 
 def _renamed(step: LaneCode) -> Iterator[Code]:
-    """Yield code without some register: what reads it reads one of its sources, or a constant."""
     for one in dict.fromkeys(one for one in every(step.code) if isinstance(one, Assign)):
         for name in one.destinations:
             offers: list[str | int] = [*dict.fromkeys(one.sources)]

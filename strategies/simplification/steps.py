@@ -1,7 +1,7 @@
 """Simpler steps: fewer, without branches and loops, with plainer accesses and own registers.
 
 Each function iterates over simpler examples, the most promising first. Of most of them a *rewrite*
-says what may stand in the place of one step.
+says what may stand in the place of one step. Of what is computed, values may be loaded instead.
 """
 
 from __future__ import annotations
@@ -15,37 +15,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.forms import ROW_BYTES
+from oracle.execution.tracing import trace
+from oracle.isa.forms import LANES, ROW_BYTES
 from oracle.isa.lookup import FORMS
-from oracle.isa.matrices import LANES
-from oracle.layouts.storage import Tile
-from oracle.program.image import position
-from oracle.program.operands import first_registers
-from oracle.program.ops import (
+from oracle.layouts.storage import Tile, write
+from oracle.program.operands import (
     COUNTS,
+    WORD_BYTES,
+    Buffer,
+    Place,
+    Registers,
+    Uniform,
+    Word,
+    first_registers,
+    listed,
+)
+from oracle.program.operations import set_registers
+from oracle.program.program import Program, fresh_bank, position, walk
+from oracle.program.steps import (
+    Branch,
+    Loop,
     MatrixAccess,
     RowAccess,
     Rows,
+    Step,
     accesses_matrix,
+    accesses_registers,
     accesses_rows,
+    copies_bytes,
+    is_plain_load,
     memory_of,
     multiplies,
+    stores_rows,
 )
-from oracle.program.places import WORD_BYTES, Buffer, Place, Uniform, Word
-from oracle.program.program import Program, fresh_bank, walk
-from oracle.program.registers import listed
-from oracle.program.steps import (
-    Branch,
-    Copy,
-    Loop,
-    Step,
-    accesses_registers,
-    copies_bytes,
-    set_registers,
-)
-from strategies.matrices import Image, places_of
-from strategies.programs.builder import GUARD_BYTES
-from strategies.programs.forms import ACCESS_FORMS
+from strategies.matrices import places_of
+from strategies.programs.builder import ACCESS_FORMS, GUARD_BYTES
+from strategies.programs.single_instruction import plain_access
 from strategies.simplification.examples import (
     Edits,
     Example,
@@ -63,7 +68,6 @@ from strategies.simplification.examples import (
 def _each(
     rewrite: Callable[[Example, Step], Iterator[Steps]], example: Example
 ) -> Iterator[Example]:
-    """Iterate over examples in which something else stands in the place of one step."""
     for site, step in visit(example.program.steps):
         for steps in rewrite(example, step):
             yield example.edited({site: steps}).tidied()
@@ -140,7 +144,6 @@ unwraps = partial(_each, _unwrapped)
 
 
 def _value(example: Example, value: Uniform) -> int:
-    """Return a uniform number as the image has it before the program."""
     if not isinstance(value, Word):
         return value
     start = position(example.program, value.place)
@@ -157,51 +160,24 @@ def trims(example: Example) -> Iterator[Example]:
     used = used_buffers(program.buffers, program.steps)
     if used != program.buffers:
         yield example.with_program(used, program.steps)
-    needs = _reached(program, copies=False)
-    copies: dict[Site, Steps] = {
-        site: (replace(step, size=size),)
-        for site, step in visit(program.steps)
-        if copies_bytes(step) and (size := _copied(program, step, needs)) < step.size
-    }
-    for edits in [copies, *({site: steps} for site, steps in copies.items())]:
-        changed = example.edited(edits)
-        ends = _reached(changed.program, copies=True)
-        shorter = {one for one, end in ends.items() if 0 < end < changed.program.buffer(one).size}
-        for names in filter(None, [shorter, *({name} for name in sorted(shorter))]):
-            buffers = [
-                replace(one, size=ends[one.name]) if one.name in names else one
-                for one in changed.program.buffers
-            ]
-            yield changed.with_program(buffers, changed.program.steps)
-        if edits:
-            yield changed.tidied()
-
-
-def _reached(program: Program, *, copies: bool) -> dict[str, int]:
-    """Return the bytes of each buffer that steps need, with a guard behind what is in registers."""
     ends: dict[str, int] = {}
     for step in walk(program.steps):
-        if copies_bytes(step) and not copies:
-            continue
-        guard = GUARD_BYTES if step.uses else 0
         reached = [(span.buffer, span.end) for span in (*step.bytes_read, *step.bytes_written)]
         if accesses_matrix(step):
             place = step.memory.place
             reached = [(place.buffer, place.offset + step.tile.extent + step.tile.pitch)]
         elif accesses_rows(step):
             reached.append((step.memory.buffer, max(step.memory.addresses) + ROW_BYTES))
-        for buffer, end in reached:
-            ends[buffer] = max(end + guard, ends.get(buffer, 0))
-    return {name: min(end, program.buffer(name).size) for name, end in ends.items()}
-
-
-def _copied(program: Program, step: Copy, needs: Mapping[str, int]) -> int:
-    """Return how much of a copy is of use to the steps that use its shared end."""
-    for place in (step.destination, step.source):
-        if program.buffer(place.buffer).space == "shared":
-            used = needs.get(place.buffer, 0) - place.offset
-            return min(step.size, used) if used > 0 else step.size
-    return step.size
+        for name, end in reached:
+            # With a guard behind what is in registers.
+            ends[name] = max(end + (GUARD_BYTES if step.uses else 0), ends.get(name, 0))
+    shorter = {one.name for one in program.buffers if 0 < ends.get(one.name, 0) < one.size}
+    for names in filter(None, [shorter, *({name} for name in sorted(shorter))]):
+        buffers = [
+            replace(one, size=ends[one.name]) if one.name in names else one
+            for one in program.buffers
+        ]
+        yield example.with_program(buffers, program.steps)
 
 
 # Plainer accesses
@@ -241,7 +217,6 @@ def plainer_accesses(example: Example) -> Iterator[Example]:
 
 
 def _plainer(program: Program, step: Step) -> Iterator[Step]:
-    """Iterate over steps of which one thing is the default."""
     for name, value in step.fields.items():
         if value != _DEFAULTS.get(name, value):
             also = {"stride_in_register": False} if name == "stride" else {}
@@ -272,7 +247,6 @@ def _plainer(program: Program, step: Step) -> Iterator[Step]:
 
 
 def _with_form(step: MatrixAccess, *, layout: str, space: str) -> MatrixAccess:
-    """Return a load or store with another layout and state space, if the pages have the form."""
     form = ACCESS_FORMS.get((step.form.matrix(), layout, space))
     if form is None or (step.form.layout, step.form.space) == (layout, space):
         return step
@@ -300,7 +274,6 @@ def _accessed(program: Program, step: Step) -> Iterator[tuple[Place, Tile | int]
 
 
 def _fewer_rows(example: Example, site: Site, step: RowAccess) -> Iterator[Example]:
-    """Iterate over examples in which an instruction moves one matrix, as it is, in any space."""
     (use,) = step.uses
     for changes in _FEWER:
         simpler = _ROW_FORMS.get(step.form.varied(**changes).opcode)
@@ -315,22 +288,16 @@ def _fewer_rows(example: Example, site: Site, step: RowAccess) -> Iterator[Examp
         yield example.edited(edits)
 
 
-def plain_all(example: Example) -> Iterator[Example]:
-    """Yield an example in which every matrix lies plainly in a buffer of its own."""
+def plain_matrices(example: Example) -> Iterator[Example]:
+    """Iterate over examples with matrices plainly in buffers of their own: all, then one by one."""
     sites = [(site, step) for site, step in visit(example.program.steps) if accesses_matrix(step)]
-    if not all(_is_plain(example.program, step) for _, step in sites):
+    odd = [pair for pair in sites if not _is_plain(example.program, pair[1])]
+    if odd:
         yield _plain(example, sites)
-
-
-def plain_one(example: Example) -> Iterator[Example]:
-    """Iterate over examples in which one matrix lies plainly in a buffer of its own."""
-    for site, step in visit(example.program.steps):
-        if accesses_matrix(step) and not _is_plain(example.program, step):
-            yield _plain(example, [(site, step)])
+        yield from (_plain(example, [pair]) for pair in odd)
 
 
 def _is_plain(program: Program, step: MatrixAccess) -> bool:
-    """Whether a matrix is reached as simply as can be; multiplicands may be column-major."""
     memory, form = step.memory, step.form
     return (
         (memory.stride, memory.immediate, memory.place.offset) == (None, 0, 0)
@@ -406,7 +373,6 @@ def _alone(_: Example, step: Step) -> Iterator[Steps]:
 
 
 def _renamed(steps: Steps, old: str, new: str) -> Steps:
-    """Return steps with an operand under another name wherever it stands."""
     found: list[Step] = []
     for step in steps:
         changes: dict[str, Any] = {use.field: new for use in step.uses if use.name == old}
@@ -445,30 +411,86 @@ plainer_metadata = partial(_each, _with_metadata)
 """Examples with metadata that are set to one word, or selector 0: what the image held can go."""
 
 
-def metadata_words(program: Program) -> NDArray[np.intp]:
-    """Return the bytes of the image that lanes load as metadata, (words, 4)."""
-    names, found = metadata_names(program), [np.zeros((0, 4), np.intp)]
-    for step in walk(program.steps):
-        if not (accesses_registers(step) and step.loads and step.registers in names):
+# Computed values that are loaded instead, so that the steps that computed them can go
+
+
+def loaded(example: Example, *, target: str) -> Iterator[Example]:
+    """Iterate over examples in which what a step made is loaded from the image instead.
+
+    It has the values that the program gives it where it does what it should, by the model of the
+    target. First what no multiplication made: all of it, as ldmatrix comes with a copy and a
+    barrier; then one by one.
+    """
+    metadata = metadata_names(example.program)
+    # A and B of wmma depend on a layout that may be open. Metadata that are set are smaller than
+    # those that an image holds.
+    steps = {
+        id(step): (site, step)
+        for site, step in visit(example.program.steps)
+        if (use := step.writes) is not None
+        and (isinstance(use.holds, Registers) or use.holds.matrix.operand == "c")
+        and not is_plain_load(step)
+        and not (step.sets is not None and use.name in metadata)
+    }
+    events = trace(example.program, example.image, target=target).events if steps else ()
+    made: dict[Site, NDArray[Any]] = {}
+    for event in events:
+        # Of a step that is taken several times, the first time.
+        if event.result is not None and id(event.step) in steps:
+            made.setdefault(steps[id(event.step)][0], event.result)
+    moved = {site for site, step in steps.values() if site in made and not multiplies(step)}
+    for sites in ([moved] if len(moved) > 1 else []) + [{site} for site in made]:
+        yield _loading(example, {site: made[site] for site in sites})
+
+
+def _loading(example: Example, made: Mapping[Site, NDArray[Any]]) -> Example:
+    """Return an example in which these are loaded from buffers of their own.
+
+    Registers are (32, count), accumulators (rows, columns).
+    """
+    own: list[Buffer] = []
+    edits: dict[Site, Steps] = {}
+    homes: dict[str, tuple[Tile | None, NDArray[Any]]] = {}
+    for site, step in visit(example.program.steps):
+        if site not in made or step.writes is None:
             continue
-        if program.buffer(step.place.buffer).space == "global":
-            words = np.arange(step.lanes * step.count)[:, None]
-            found.append(position(program, step.place) + 4 * words + np.arange(4))
-    return np.unique(np.concatenate(found), axis=0)
+        holds, values = step.writes.holds, made[site]
+        tile = None if isinstance(holds, Registers) else Tile(matrix=holds.matrix, layout="row")
+        size = values.nbytes + GUARD_BYTES if tile is None else room_for(tile)
+        own.append(new_buffer((*example.program.buffers, *own), f"g{step.writes.bank}", size))
+        edits[site] = (plain_access(step.writes, Place(buffer=own[-1].name)),)
+        homes[own[-1].name] = tile, values
+    target = example.edited(edits, *own).tidied()
+    image = target.image.copy()
+    for name in homes.keys() & {buffer.name for buffer in target.program.buffers}:
+        start = position(target.program, Place(buffer=name))
+        tile, values = homes[name]
+        if tile is None:
+            image[start : start + values.nbytes] = np.frombuffer(values.tobytes(), np.uint8)
+        else:
+            write(image[None], start, tile, values[None])
+    return target.with_image(image)
 
 
-_COSTLY = np.array([(one.bit_count(), one) > (2, _PLAIN_METADATA & 0xFF) for one in range(256)])
-"""Of each byte whether it has more bits than plain metadata, or higher ones: in the order in which
-numbers become simpler, so that what became simpler than plain metadata never becomes plain."""
+def stored(example: Example) -> Iterator[Example]:
+    """Iterate over examples in which registers go to a global buffer of their own, lane by lane.
 
-
-def is_costly(image: Image) -> NDArray[np.bool_]:
-    """Return which bytes would be simpler if they were plain metadata."""
-    return np.asarray(_COSTLY[image])
-
-
-def with_plain_metadata(image: Image, bytes_: NDArray[np.intp]) -> Image:
-    """Return an image in which some bytes of metadata are plain."""
-    changed = image.copy()
-    changed[bytes_] = _PLAIN_METADATA & 0xFF
-    return changed
+    Those stored as rows, and those stored to shared memory: what nothing takes out of there
+    can be dropped by a compiler, so that steps stayed for that alone.
+    """
+    program = example.program
+    for site, step in visit(program.steps):
+        if stores_rows(step):
+            store: Any = plain_access(step.uses[0], Place(buffer=step.memory.buffer), store=True)
+        elif (
+            accesses_registers(step)
+            and step.stores
+            and program.buffer(step.place.buffer).space == "shared"
+        ):
+            store = step
+        else:
+            continue
+        (use,) = step.uses
+        buffer = new_buffer(program.buffers, f"g{use.bank}", store.size + GUARD_BYTES)
+        there = replace(store, place=Place(buffer=buffer.name))
+        yield example.edited({site: (there,)}, buffer).tidied()

@@ -13,15 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain, combinations, islice, product
+from itertools import combinations, islice
 from random import Random
 
 import numpy as np
 
-from oracle.isa.formats import Format, FormatKind
-from oracle.isa.forms import Form
-from oracle.program.ops import loads_fragment, multiplies_fragments
-from oracle.program.registers import Register
+from oracle.isa.forms import Form, Format, FormatKind
+from oracle.program.operands import Register
+from oracle.program.steps import loads_fragment, multiplies_fragments
 from strategies.matrices import Cells, Ids, Image, Placed, places_of
 from strategies.programs.single_instruction import one
 from strategies.simplification.examples import visit
@@ -113,7 +112,6 @@ def _negative(type_: Format, value: int) -> bool:
 
 
 def _cost(type_: Format, value: int) -> _Cost:
-    """Return what makes a value harder to read than another."""
     if value == one(type_):
         return (0,)
     negative = _negative(type_, value)
@@ -226,7 +224,6 @@ def term(dot: Dot, k: int) -> Fraction | None:
 
 
 def _product(form: Form, raw: tuple[int, int]) -> Fraction:
-    """Return the product of two elements; zero where that is no finite number."""
     a, b = number(form.a_type, raw[0]), number(form.b_type, raw[1])
     return (a or Fraction(0)) * (b or Fraction(0))
 
@@ -280,20 +277,13 @@ _SIZES = ((1, True, 3), (2, False, 4), (2, True, 5))
 """Products, whether C is anything but zero, elements."""
 _FEW_BITS = 5
 """Bits behind the leading one of a short significand: products of two are ties in f16."""
-_AWAY = 8
-"""Most powers of two by which a factor is away from one that was there."""
-_ABOVE_ONE = 4
-"""Most powers of two by which the others are above one."""
-_BELOW = tuple(range(33))
-"""Powers of two by which a second product is below the first."""
-_SMALL_ONES = 6
-"""How many of these are tried."""
+_AWAY, _ABOVE_ONE = 8, 4
+"""Most powers of two by which a factor is away from one that was there, and above one."""
+_BELOW, _SMALL_ONES = range(33), 6
+"""Powers of two by which a second product is below the first, and how many of these are tried."""
 _ADDED = (1, 11, *range(22, 28))
 """Powers of two by which C is below a product: mostly by about the 23 to 25 bits that adders keep
 (MMA-Sim's figures for sm_70 to sm_120)."""
-_BELOW_THE_SUM = tuple(range(13))
-"""Powers of two by which the smaller of two products that complete each other is below one that
-was there."""
 _OFF = (0, 1, -1)
 """Units in the last place by which C is off the negative of a product."""
 
@@ -303,105 +293,45 @@ def replaced(dot: Dot) -> Iterator[Iterator[Image]]:
 
     A way is images of which one may do.
     """
-    if not dot.form.a_type.is_float:
-        if dot.form.op is None:
-            yield _at_the_ends(dot)
-        return
-    for products, with_c, size in _SIZES:
+    for products, with_c, size in _SIZES if dot.form.op is None else ():
         if dot.size <= size or len(dot.terms) < products:
             return
-        drawn = islice(_drawn(Random(_SEED), dot, products, with_c=with_c), _DRAWN)
-        yield chain(completed(dot), drawn) if products == 2 and not with_c else drawn
-
-
-def _at_the_ends(dot: Dot) -> Iterator[Image]:
-    """Iterate over images with one product and C, that reach the ends of C's range, or pass them.
-
-    So does, first of all, the sum that was there.
-    """
-    form, type_ = dot.form, dot.form.c_type
-    total = number(type_, dot.addend) or Fraction(0)
-    total += sum((_product(form, dot.raw(k)) for k in dot.terms), Fraction(0))
-    # One, and the ends of the range of each factor.
-    a_factors, b_factors = (
-        dict.fromkeys([1, *_ends(type_), 0]) for type_ in (form.a_type, form.b_type)
-    )
-    for pair in product(a_factors, b_factors):
-        rest = [
-            end - _product(form, pair)
-            for end in (total, *(number(type_, raw) or Fraction(0) for raw in _ends(type_)))
-        ]
-        for c in dict.fromkeys(nearest(type_, value + off) for value in rest for off in _OFF):
-            yield dot.of({dot.terms[0]: pair}, c)
-
-
-def _ends(type_: Format) -> tuple[int, int]:
-    """Return the bits of the least and the greatest of an integer type."""
-    beyond = Fraction(1 << type_.bits)
-    return nearest(type_, -beyond), nearest(type_, beyond)
-
-
-def completed(dot: Dot) -> Iterator[Image]:
-    """Iterate over images with two products that are a power of two only together.
-
-    The second is one unit in the last place of the first, which is all ones: any truncation
-    shows, however far below the result it happens.
-    """
-    form = dot.form
-    first, second, *_ = dot.terms
-    whole, a = _product(form, dot.raw(first)), number(form.a_type, dot.raw(first)[0])
-    if not whole or not a:
-        return
-    for bits, below in product(range(1, form.a_type.fraction_bits + 1), _BELOW_THE_SUM):
-        unit = Fraction(2) ** (exponent(abs(a)) - bits)
-        other = Fraction(2) ** (exponent(abs(whole)) - below) / unit
-        # (2^n - 1) * (2^n + 1) + 1 * 1 = 2^2n
-        pairs = {first: ((1 << bits) - 1, (1 << bits) + 1), second: (1, 1)}
-        yield dot.of(
-            {
-                k: (nearest(form.a_type, unit * factor), nearest(form.b_type, other * by))
-                for k, (factor, by) in pairs.items()
-            }
-        )
+        yield islice(_drawn(Random(_SEED), dot, products, with_c=with_c), _DRAWN)
 
 
 def _drawn(random: Random, dot: Dot, products: int, *, with_c: bool) -> Iterator[Image]:
-    """Iterate without end over images with another dot product of floats in the place of one."""
     form = dot.form
     known_a, known_b = zip(*map(dot.raw, dot.terms), strict=True)
     while True:
-        near = random.randrange(2) == 0
-        ks = random.sample(dot.terms, products)
+        near, ks = random.randrange(2) == 0, random.sample(dot.terms, products)
         factors = [
             (_factor(random, form.a_type, known_a, near=near),
              _factor(random, form.b_type, known_b, near=near))
             for _ in ks
         ]  # fmt: skip
-        for pairs in _with_small_ones(random, form, factors):
+        ways = [factors]
+        if products > 1 and (divisor := number(form.a_type, factors[1][0])):
+            # And with the second product far below the first.
+            for below in random.sample(_BELOW, _SMALL_ONES):
+                wanted = _product(form, factors[0]) / divisor * Fraction(2) ** -below
+                small = nearest(form.b_type, random.choice((1, -1)) * wanted)
+                ways.append([factors[0], (factors[1][0], small)])
+        for pairs in ways:
             total = sum((_product(form, pair) for pair in pairs), Fraction(0))
             addends = _addends(form.c_type, total) if with_c else [0]
             for c in random.sample(addends, 2) if with_c and products > 1 else addends:
                 yield dot.of(dict(zip(ks, pairs, strict=True)), c)
 
 
-def _with_small_ones(
-    random: Random, form: Form, factors: Sequence[tuple[int, int]]
-) -> Iterator[Sequence[tuple[int, int]]]:
-    """Iterate over the factors of products: as drawn, and with the second far below the first."""
-    yield factors
-    if len(factors) > 1 and (divisor := number(form.a_type, factors[1][0])):
-        for below in random.sample(_BELOW, _SMALL_ONES):
-            wanted = _product(form, factors[0]) / divisor * Fraction(2) ** -below
-            small = nearest(form.b_type, random.choice((1, -1)) * wanted)
-            yield [factors[0], (factors[1][0], small)]
-
-
 def _factor(random: Random, type_: Format, known: Sequence[int], *, near: bool) -> int:
     """Draw a factor: one that was there, a minute one, a power of two, or a short odd one.
 
-    With `near`, the last two are about as large as one that was there; else about one.
+    With `near`, the last two are about as large as one that was there; else about one. Of integers,
+    one, or an end of the range.
     """
     raw = random.choice(known)
+    if not type_.is_float:
+        return random.choice((raw, 1, *_ends(type_)))
     match random.randrange(6):
         case 0:
             return raw
@@ -419,8 +349,17 @@ def _factor(random: Random, type_: Format, known: Sequence[int], *, near: bool) 
     return nearest(type_, random.choice((1, -1)) * significand * scale)
 
 
+def _ends(type_: Format) -> tuple[int, int]:
+    beyond = Fraction(1 << type_.bits)
+    return nearest(type_, -beyond), nearest(type_, beyond)
+
+
 def _addends(type_: Format, total: Fraction) -> list[int]:
-    """Return what is added to a product: far below it, or about its negative."""
+    """Return what is added to a product: far below it, or about what is left to zero, or an end."""
+    mask, rest = (1 << type_.bits) - 1, [-total]
     small = [total * Fraction(sign, 1 << below) for below in _ADDED for sign in (1, -1)]
-    opposite, mask = nearest(type_, -total), (1 << type_.bits) - 1
-    return [*(nearest(type_, value) for value in small), *(opposite + off & mask for off in _OFF)]
+    if not type_.is_float:
+        small = []
+        rest += [(number(type_, end) or Fraction(0)) - total for end in _ends(type_)]
+    about = [nearest(type_, value) + off & mask for value in rest for off in _OFF]
+    return [*(nearest(type_, value) for value in small), *about]

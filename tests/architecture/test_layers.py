@@ -63,9 +63,9 @@ def test_a_module_of_the_oracle_imports_its_own_layer_and_those_before_it() -> N
 
 
 APART = {
-    "strategies.contents": "programs simplification features drafts instructions rounds",
-    "strategies.programs": "contents simplification drafts instructions rounds",
-    "strategies.simplification": "contents instructions rounds",
+    "strategies.contents": "programs simplification features instructions rounds",
+    "strategies.programs": "contents simplification instructions rounds",
+    "strategies.simplification": "contents rounds",
     "runners.simulated": "assemblers cuda emission faults front_ends protocol simulated_runner",
     "runners.faults": "assemblers cuda emission front_ends protocol simulated_runner",
     "runners.emission": "assemblers cuda faults front_ends protocol simulated",

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from oracle.isa.tables import INSTRUCTIONS
-from oracle.isa.tables.row import Instruction
+from oracle.isa.tables import INSTRUCTIONS, Instruction
 from oracle.isa.targets import PtxVersion
 
 ROOT = Path(__file__).parents[2]

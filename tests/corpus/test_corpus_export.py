@@ -7,8 +7,7 @@ from pathlib import Path
 from corpus_cases import CASE, FILES, changed, new_corpus, tree
 
 from corpus import Corpus, open_corpus
-from corpus.exchange import export_zip, json_lines
-from corpus.store import merge
+from corpus.exchange import export_zip, json_lines, merge
 
 
 def two_findings(folder: Path) -> Corpus:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus import Case, Corpus, Identity, Kind, ShrinkStatus
-from corpus.store import compare, grouped, merge, prune, verify
+from corpus.exchange import compare, grouped, merge, prune, verify
 
 TEXTS = ("wmma.load 1;", "wmma.load;", "wmma.mma;", "ldmatrix;")
 

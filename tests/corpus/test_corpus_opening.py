@@ -42,17 +42,16 @@ def test_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="is a file, and a corpus is a folder"):
         create_corpus(tmp_path / "file", generator="test")
-    with pytest.raises(UsageError, match="is a file, and a corpus is a folder"):
+    with pytest.raises(UsageError, match="file is no corpus"):
         open_corpus(tmp_path / "file")
     with pytest.raises(InfrastructureError, match="a file is in the way"):
         create_corpus(tmp_path / "file" / "corpus", generator="test")
 
 
 def test_what_is_no_corpus_is_not_opened(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"it has no corpus\.json"):
-        open_corpus(tmp_path)
-    with pytest.raises(UsageError, match="there is no folder"):
-        open_corpus(tmp_path / "nowhere")
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(UsageError, match=r"is no corpus: there is no corpus\.json"):
+            open_corpus(folder)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -7,10 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpus.entry import INPUT, PROGRAM
-from corpus.finding import wrong_builds
-from corpus.known import KnownRow, known_with, load_known
-from corpus.opening import FOLDER, Answers, named_corpus, read_answers
+from corpus.finding import INPUT, PROGRAM, wrong_builds
+from corpus.known import (
+    FOLDER,
+    Answers,
+    KnownRow,
+    known_with,
+    load_known,
+    named_corpus,
+    read_answers,
+)
 from corpus.programs import decode_program, unpack
 from fuzz.findings.case import ACTUAL
 from fuzz.findings.verdicts import judge

@@ -37,8 +37,7 @@ from corpus import (
     create_corpus,
     open_corpus,
 )
-from corpus.entry import digest, finding_id
-from corpus.finding import SCHEMA
+from corpus.finding import SCHEMA, digest, finding_id
 from oracle.errors import UsageError
 
 ON_DISK = settings(deadline=None, max_examples=25)
@@ -210,7 +209,7 @@ def test_a_unique_prefix_in_either_case_names_a_finding(corpus: Corpus) -> None:
         )
         assert corpus.get(identity[:length].upper()).id == identity
         if length > 1:
-            with pytest.raises(UsageError, match="give more of it"):
+            with pytest.raises(UsageError, match="an id that starts with"):
                 corpus.get(identity[: length - 1])
 
 

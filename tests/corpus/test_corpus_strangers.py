@@ -18,10 +18,9 @@ from corpus_cases import CASE, FILES, changed, new_corpus, only_folder, replaced
 
 from corpus import Corpus, Problem, create_corpus, durable, open_corpus
 from corpus.durable import FILE_BYTES
-from corpus.exchange import DIRECTORY_BYTES, opened_archive, read_case
+from corpus.exchange import DIRECTORY_BYTES, merge, opened_archive, prune, read_case
 from corpus.finding import encode
 from corpus.programs import pack, unpack
-from corpus.store import merge, prune
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 
 
@@ -259,7 +258,7 @@ def test_a_written_output_replaces_what_was_there_only_when_it_is_whole(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(InfrastructureError, match="the disk is full"):
+        with pytest.raises(InfrastructureError, match="the disk or its quota is full"):
             durable.write_output(path, b"after")
     assert path.read_text() == "before"
     link = tmp_path / "link.xml"

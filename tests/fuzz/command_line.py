@@ -274,14 +274,14 @@ class _Worker:
             os.kill(self.pid, number)
 
 
-class _CudaChild:
+class CudaChild:
     """A child of the runner `cuda`, in a process that has imported it already: 0.25 s else.
 
-    It has what `runners.children` needs of `subprocess.Popen`.
+    It has what `runners.children` needs of `runners.processes.Tool`, and of its process.
     """
 
-    def __init__(self, command, *, stdin, stdout, stderr, env, pass_fds, start_new_session):
-        self.returncode = None
+    def __init__(self, command, *, file_bytes, environment, stdout, stderr, pass_fds):
+        self.returncode, self.process, env = None, self, environment
         self._arguments = command[command.index("runners.cuda.child") + 1 :]
         _start_server()
         kept = [Connection(os.dup(number)) for number in (*pass_fds, stdout.fileno())]
@@ -308,6 +308,11 @@ class _CudaChild:
             raise subprocess.TimeoutExpired("child", timeout)
         return self.returncode
 
+    def kill(self):
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        return self.wait(10.0) is not None
+
 
 def _serve_cuda(line, log, tells, arguments, env):
     """Be a child of the runner, in a session of its own."""
@@ -320,9 +325,7 @@ def _serve_cuda(line, log, tells, arguments, env):
     os.environ.clear()
     os.environ.update(env)
     sys.path[:0] = env["PYTHONPATH"].split(os.pathsep)
-    _, ordinal, _ = arguments
-    # It ends with its parent, which is here the server.
-    words = [str(os.dup(line.fileno())), ordinal, str(os.getppid())]
+    words = [str(os.dup(line.fileno())), arguments[1]]
     sys.argv = ["-m", *words]
     code = 1
     try:
@@ -333,14 +336,6 @@ def _serve_cuda(line, log, tells, arguments, env):
     finally:
         sys.stderr.flush()
         os._exit(code)
-
-
-class CudaSubprocess:
-    """What `runners.children` needs of `subprocess`."""
-
-    DEVNULL, STDOUT = subprocess.DEVNULL, subprocess.STDOUT
-    TimeoutExpired = subprocess.TimeoutExpired
-    Popen = _CudaChild
 
 
 class _Multiprocessing:

@@ -69,7 +69,7 @@ def test_what_cannot_be_imported_any_more_is_not_needed_to_say_so(
     """With `ulimit -v 150000` there were three tracebacks (2026-11-24)."""
     script = f"""import sys
 from fuzz import cli
-sys.modules["fuzz.output"] = sys.modules["fuzz.commands.legality"] = None
+sys.modules["fuzz.output"] = sys.modules["fuzz.commands.reference"] = None
 def ends(*_): raise {raised}
 cli.import_module = ends
 cli.main(["isa"])"""

@@ -71,9 +71,9 @@ def test_options_come_from_a_file_unless_they_are_typed(tmp_path, name):
         ("[isa]\nonyl = '*'", "'onyl' of"),
         ("isa = 3", "write a table of options"),
         ("[isa]\nonly = ", "is not TOML"),
-        ("[isa]\njson = 'no'", "write true or false"),
-        ("[isa]\nonly = ['a']", "write a text"),
-        ("[isa]\nonly = true", "write a text"),
+        ("[isa]\njson = 'no'", "Expected `bool`"),
+        ("[isa]\nonly = ['a']", "Expected `float | str`"),
+        ("[isa]\nonly = true", "Expected `float | str`"),
     ],
 )
 def test_what_is_wrong_in_the_file_is_said(tmp_path, text, words):

@@ -147,7 +147,7 @@ def test_a_row_of_a_table_is_one_line_in_a_pipe(tmp_path: Path) -> None:
 def test_a_finding_takes_few_lines_of_a_narrow_list(tmp_path: Path) -> None:
     """At 80 columns one took up to 20 lines: its instruction had 22 columns (2026-11-24)."""
     lines = warpfuzz(tmp_path, "corpus", "list", "record", COLUMNS="80").out.splitlines()
-    starts = [number for number, line in enumerate(lines) if re.match("[0-9a-f]{16} ", line)]
+    starts = [number for number, line in enumerate(lines) if re.match(r"[0-9a-f]{16}\b", line)]
     assert len(starts) > 100
     assert max(end - start for start, end in pairwise(starts)) < 10
     assert len(lines) < 5 * len(starts)

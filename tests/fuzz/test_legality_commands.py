@@ -8,7 +8,7 @@ from command_line import warpfuzz
 from oracle.isa.legality import explain, explain_lines, says_something
 from oracle.isa.lookup import FORMS, is_available
 from oracle.isa.targets import TARGETS, VERSIONS, Module
-from strategies.drafts import canonical
+from strategies.instructions import canonical
 
 LOAD = "wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, [%addr]"
 LINES = [

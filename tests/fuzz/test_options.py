@@ -74,7 +74,7 @@ def test_every_conflict_is_of_options_that_there_are() -> None:
         names = {name for name, _, _ in KINDS[command].declared()}
         for given, _, sentence in rows:
             assert set(given.split()) <= names
-            assert sentence.format(option="--x", value=1, count=2, o=KINDS[command]())
+            assert sentence.format(value=1, count=2, o=KINDS[command]())
 
 
 def test_what_was_asked_for_stays_as_it_is() -> None:

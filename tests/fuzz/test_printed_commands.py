@@ -24,7 +24,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.opening import FOLDER as RECORD
+from corpus.known import FOLDER as RECORD
 from fuzz.cli import app
 from fuzz.findings.making import check_trusted
 from fuzz.options.declared import DEFAULT_CORPUS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oracle.isa.statements import directives, matrix_instructions, without_comments
+from oracle.isa.legality import directives, matrix_instructions, without_comments
 
 MODULE = """// wmma.load.a in a comment;
 .version 7.8

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from runners import compilers
-from runners.assemblers.assembler import Assembler, ToolOrigin
+from runners.assemblers.assembler import Assembler
 from runners.compilers import FoundCompiler, select
+from runners.toolchains import ToolOrigin
 from runners.wheels import RELEASES
 
 

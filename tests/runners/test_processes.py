@@ -112,7 +112,7 @@ def test_a_tool_that_writes_many_files_is_stopped(
     code = _FORKING.format(pause=60, files=1_000_000)
     ended = run_tool([sys.executable, "-c", code, str(tmp_path)], deadline=60)
     assert ended.overflowed
-    assert ended.ending == "wrote 8 MiB and more"
+    assert ended.ending == "wrote 64 MiB and more, or 8 in all"
     time.sleep(0.5)  # those that were killed end the system calls that they are in
     there = size_of(tmp_path)
     time.sleep(0.1)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracle.isa.lookup import form_of
-from oracle.program.ops import product_of
 from oracle.program.program import Program
+from oracle.program.steps import product_of
 from runners.emission import emit, emit_all
 from runners.ptx_text import kernel_texts, ptx_digests, with_kernel_of, without_kernel
 from strategies.programs.single_instruction import buffers_of, single_instruction

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracle.errors import UsageError
-from runners.assemblers.machine_code import kernel_digests
+from runners.assemblers.disassembly import kernel_digests
 from runners.compilers import discover_assemblers, select
 from runners.cuda.compilation import PtxasCompiler
 from runners.kernels import Kernel, KernelModule

@@ -34,7 +34,7 @@ from runners.assemblers.judgements import Judgement, Response
 from runners.assemblers.judging import ToolJudge, judge_module
 from runners.compilers import discover_assemblers
 from runners.instruction_modules import assembly_module
-from strategies.drafts import Draft, canonical
+from strategies.instructions import Draft, canonical
 
 pytestmark = pytest.mark.slow
 

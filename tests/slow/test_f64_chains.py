@@ -1,15 +1,14 @@
 """The f64 chain's two ways agree on 1.3 x 10^8 multiply-adds made to be hard.
 
 Chains go a way of their own, and steps of them another way only where they may have to. Here the
-same chains are computed step by step by `oracle.arithmetic.fma`, which has no such cases, and whose
-own results are compared with fractions elsewhere. `pytest -m slow` takes half a minute.
+same chains are computed step by step by `fma`, which has no such cases, and whose results are
+compared with fractions elsewhere. `pytest -m slow` takes half a minute.
 """
 
 import numpy as np
 import pytest
 
-from oracle.arithmetic.double_chain import chain
-from oracle.arithmetic.fma import Decoded, fma
+from oracle.arithmetic.doubles import Decoded, chain, fma
 from oracle.arithmetic.scratch import own_scratch
 from oracle.models import model_for
 

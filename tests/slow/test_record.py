@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from corpus.known import KnownRow, load_known
-from corpus.opening import named_corpus, read_answers
-from fuzz.findings.stored import ask, words_of
+from corpus.known import KnownRow, load_known, named_corpus, read_answers
+from fuzz.findings.replay import ask, words_of
 from runners.compilers import discover_assemblers
 
 PAGE = Path(__file__).parents[2] / "docs" / "record.md"

@@ -7,8 +7,7 @@ from itertools import islice
 from hypothesis import strategies as st
 
 from oracle.isa.lookup import FORMS
-from strategies.drafts import Draft
-from strategies.instructions import damaged_drafts, legal_drafts, neighbourhoods, token_soup
+from strategies.instructions import Draft, damaged_drafts, legal_drafts, neighbourhoods, token_soup
 
 
 def legal() -> st.SearchStrategy[Draft]:

@@ -17,27 +17,22 @@ from draft_strategies import any_drafts, legal
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from oracle.isa.forms import Form, kind_of
+from oracle.isa.forms import Form, Matrix, kind_of
 from oracle.isa.legality import Verdict, verdict_of
-from oracle.isa.lookup import FORMS, form_of, is_available, spellings
-from oracle.isa.matrices import Matrix
+from oracle.isa.lookup import FORMS, form_of, is_available
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.targets import Module, parse_target, parse_version
 from runners.instruction_modules import checked
-from strategies.drafts import (
+from strategies.draws import Selection, draw
+from strategies.instructions import (
     Draft,
-    as_operands,
+    Neighbourhood,
     canonical,
     dealt_once,
     described,
     documented,
     fits_declarations,
     foreign,
-)
-from strategies.draws import Selection, draw
-from strategies.instructions import (
-    Neighbourhood,
-    damaged_drafts,
     legal_drafts,
     neighbourhoods,
     round_drafts,
@@ -93,14 +88,6 @@ def test_a_guard_address_or_stride_that_is_not_declared_so_does_not_fit(
 ) -> None:
     draft = replace(data.draw(drafts), **changes)
     assert not fits_declarations(draft, form_of(draft.opcode))
-
-
-@given(st.sampled_from([form for form in FORMS if form.mnemonic == "wmma.mma"]))
-def test_the_registers_of_a_b_and_of_the_accumulators_are_apart(form: Form) -> None:
-    operands = as_operands({name: form.matrix(name) for name in "dabc"})
-    _, a, b, c = (set(re.findall(r"%\w+", operand)) for operand in operands)
-    assert not a & b
-    assert not c & (a | b)
 
 
 CANONICAL = {canonical(form): (form.mnemonic, form.page_family) for form in FORMS}
@@ -164,37 +151,6 @@ def test_every_instruction_and_block_of_the_page_is_left_often() -> None:
     assert min(Counter(origin.mnemonic for origin in origins).values()) > 10
 
 
-@given(damaged_drafts(FORMS))
-def test_a_damaged_draft_is_at_most_one_damage_from_a_legal_one(draft: Draft) -> None:
-    assert draft.mnemonic in INSTRUCTIONS
-    names = Counter(name for name, _ in draft.qualifiers)
-    slots = Counter(INSTRUCTIONS[draft.mnemonic].slots)
-    assert (names - slots).total() <= 1
-    assert not slots - names
-
-
-def test_damage_of_every_sort_is_drawn() -> None:
-    orders = {tuple(slot.name for slot in slots) for form in FORMS for slots in spellings(form)}
-    seen: set[str] = set()
-    for draft in draw(damaged_drafts(FORMS), 200, 3):
-        names = [name for name, _ in draft.qualifiers]
-        fewest = 4 if draft.mnemonic == "wmma.mma" else 2
-        strides = ("-8", "0x100000000", "1.0", "{%stride}")
-        shown = {
-            "order": len(names) == len(set(names)) and tuple(names) not in orders,
-            "doubled": len(names) > len(set(names)),
-            "guard": bool(draft.predicate),
-            "few operands": len(draft.operands) < fewest,
-            "many operands": len(draft.operands) > 4,
-            "stride": any(operand in strides for operand in draft.operands),
-            "address": any(operand in ("[]", "[0]", "[%addr+2]") for operand in draft.operands),
-            "bare register": any(re.fullmatch(r"%[rfd]\d+", o) for o in draft.operands),
-        }
-        seen.update(name for name, is_there in shown.items() if is_there)
-    assert seen == {"order", "doubled", "guard", "few operands", "many operands", "stride",
-                    "address", "bare register"}  # fmt: skip
-
-
 @given(st.sampled_from(FORMS))
 def test_legal_drafts_begin_with_the_canonical_one_and_differ(form: Form) -> None:
     found = legal_drafts(form)
@@ -248,15 +204,6 @@ def test_a_seed_draws_the_same_beside_any_other_modules(tmp_path):
     assert len(printed) == 1
     # Nor does drawing leave a folder of its own where a person happens to be.
     assert not (tmp_path / ".hypothesis").exists()
-
-
-def test_integers_are_drawn_uniformly():
-    drawn = draw(st.lists(st.integers(0, 599), min_size=500, max_size=500), 7, 7)
-    drawn = [number for numbers in drawn[1:] for number in numbers]
-    counts = Counter(number // 100 for number in drawn)
-    # 500 each; the standard deviation is 20.
-    assert all(380 < counts[part] < 620 for part in range(6)), counts
-    assert max(Counter(drawn).values()) < 20  # 5 each
 
 
 @pytest.mark.parametrize("key", [0, 2**64 - 1])

@@ -13,17 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracle.isa import lookup as isa
-from oracle.isa.formats import FORMATS, Format, FormatKind
-from oracle.isa.forms import Form
+from oracle.isa.forms import FORMATS, Form, Format, FormatKind
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.program.definedness import undefined
-from oracle.program.image import position
-from oracle.program.ops import Op, Rows, memory_of
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
-from oracle.program.steps import Barrier, Copy, plain_load, plain_store
+from oracle.program.steps import Barrier, Copy, Op, Rows, memory_of, plain_load, plain_store
 from strategies.matrices import cells_of
-from strategies.programs.forms import ACCESS_FORMS
+from strategies.programs.builder import ACCESS_FORMS
 from strategies.programs.single_instruction import _uniform, exact_elements, single_product
 from strategies.simplification.examples import Example
 from strategies.simplification.steps import plainer_accesses
@@ -31,9 +28,7 @@ from strategies.simplification.values import (
     CHOICES,
     _factor,
     _product,
-    completed,
     dots,
-    exponent,
     nearest,
     number,
     simpler_values,
@@ -115,25 +110,6 @@ def test_bytes_around_matrices_are_parted_by_buffers_and_by_runs() -> None:
         runs = [np.unique(byte[part] // size).tolist() for part in parts]
         assert all(len(run) == 1 for run in runs), "aligned runs, none of them twice"
         assert len({run[0] for run in runs}) == len(runs)
-
-
-def test_two_products_complete_each_other_below_one_that_was_there() -> None:
-    program = multiplication()
-    cells = cells_of(program)
-    image = np.zeros(program.image_bytes, np.uint8)
-    for buffer in "ab":
-        at = position(program, Place(buffer=buffer, offset=64))
-        image[at : at + 512].view(np.uint16)[:] = 0x3F80 + 3 * (buffer == "b")
-    dot = next(iter(dots(cells, image)))
-    first, second = dot.terms[:2]
-    whole = exponent(abs(term(dot, first)))
-    wanted = list(product(range(1, FORM.a_type.fraction_bits + 1), range(13)))
-    for made, (bits, below) in zip(completed(dot), wanted, strict=True):
-        smaller = replace(dot, image=made)
-        assert len(smaller.terms) == 2
-        assert term(smaller, second) == Fraction(2) ** (whole - below)
-        both = term(smaller, first) + term(smaller, second)
-        assert both == Fraction(2) ** (whole - below + 2 * bits)
 
 
 @pytest.mark.parametrize(("op", "counts"), [("xor", [0, 1, 1, 0]), ("and", [0, 0, 0, 1])])

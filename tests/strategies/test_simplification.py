@@ -16,9 +16,8 @@ from oracle.isa.legality import verdict_of
 from oracle.isa.lookup import FORMS, form_of
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.targets import TARGETS, VERSIONS, Module
-from strategies.drafts import Draft, canonical
 from strategies.draws import draw_one
-from strategies.instructions import token_soup
+from strategies.instructions import Draft, canonical, token_soup
 from strategies.simplification.instructions import parts, plainest, plainest_module, simplified
 
 

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import pytest
 
 from corpus import Kind
-from fuzz.bench.campaigns import Silence
+from fuzz.bench import Silence
 from fuzz.checks import program_rounds
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import RoundJob, RoundReport

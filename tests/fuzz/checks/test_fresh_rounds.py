@@ -20,22 +20,22 @@ from hypothesis import strategies as st
 from value_runs import campaign, entries
 
 from corpus import Kind
-from fuzz.bench.campaigns import Silence
+from fuzz.bench import Silence
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import State
 from fuzz.checks import fresh_rounds
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import REFERENCE, RoundJob, RoundReport, Stage, nested
 from fuzz.commands.run import _resolved, resumed
-from fuzz.console.dashboard import reference_lines
+from fuzz.console.report import reference_lines
 from fuzz.options.testing import Run
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError
 from runners import simulated_runner
 from runners.protocol import Compiled, Failure, Images, Ran, Trouble
 from runners.reference.encoding import Encoded
-from runners.reference.host import HostReference
 from runners.reference.self_check import Compared
+from runners.reference.shipped import HostReference
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand
 from strategies.coverage import Batch, ProgramCoverage

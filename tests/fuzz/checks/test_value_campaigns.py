@@ -10,13 +10,12 @@ import pytest
 from value_runs import campaign, entries, replayed, run
 
 from corpus import Entry, Kind
-from corpus.entry import EXPECTED, INPUT
+from corpus.finding import EXPECTED, INPUT
 from corpus.programs import unpack
 from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import Examination, Job
 from fuzz.findings.case import ACTUAL, subject_of
-from fuzz.findings.replay import COPIES
-from fuzz.findings.verdicts import differences
+from fuzz.findings.verdicts import COPIES, differences
 from fuzz.runner import RunnerChoice, opened
 from oracle.bounds.permission import permitted
 from oracle.execution.execution import execute

@@ -29,7 +29,7 @@ from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Found, Job
 from fuzz.findings.families import Bucket
 from fuzz.findings.making import ReplayOptions
-from fuzz.findings.stored import Replays
+from fuzz.findings.replay import Replays
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from oracle.errors import DeviceLostError
 from strategies.draws import Selection

@@ -16,7 +16,7 @@ from fuzz.compilers.bisection import (
     rate_of,
     repeats_for,
 )
-from fuzz.findings.replay import Rerun
+from fuzz.findings.verdicts import Rerun
 
 GOOD, BAD, WORSE = (
     Rerun(label="match", kind=None),

@@ -1,4 +1,4 @@
-"""The dashboard: it fits, it says what limits, it cannot be written into."""
+"""The live view: it says what limits and what was found, and it cannot be written into."""
 
 from __future__ import annotations
 
@@ -29,71 +29,48 @@ from corpus import Kind
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import DeviceStatus, ScreeningReport, Stage
-from fuzz.console import heartbeat
-from fuzz.console.dashboard import dashboard, limiting_words
-from fuzz.console.report import campaign_report, recording_console
+from fuzz.console.report import campaign_report, dashboard, heartbeat, limiting_words
 from fuzz.output import THEME
+from fuzz.output.report import recording_console
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def shown(
-    status: CampaignStatus,
-    width: int = 100,
-    height: int = 50,
-    *,
-    encoding: str = "utf-8",
-    budget: Budget | None = None,
-    **options: object,
+    status: CampaignStatus, width: int = 100, *, budget: Budget | None = None, **options: object
 ) -> str:
-    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="backslashreplace")
+    """Return the view with its lines joined, as they are broken anywhere."""
+    file = io.StringIO()
     out = Console(
-        file=file, width=width, height=height, theme=THEME, highlight=False,
+        file=file, width=width, theme=THEME, highlight=False,
         **options,  # type: ignore[arg-type]
     )  # fmt: skip
     out.print(dashboard(status, budget))
-    file.flush()
-    return file.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
+    return file.getvalue()
 
 
-@FEW
-@given(statuses(), st.integers(1, 200), st.integers(1, 80))
-def test_no_status_takes_more_rows_or_columns_than_there_are(
-    status: CampaignStatus, width: int, height: int
-) -> None:
-    lines = shown(status, width, height).splitlines()
-    assert len(lines) <= height
-    assert all(cell_len(line) <= width for line in lines)
+def joined(text: str) -> str:
+    return " ".join(text.split())
 
 
 @FEW
 @given(statuses(), st.integers(20, 160))
 def test_names_cannot_move_the_cursor_or_change_colours(status: CampaignStatus, width: int) -> None:
     text = shown(status, width, force_terminal=True, color_system="truecolor")
-    assert _ESCAPES.sub("", text).replace("\n", "").isprintable()
+    plain = _ESCAPES.sub("", text)
+    assert plain.replace("\n", "").isprintable()
+    assert all(cell_len(line) <= width for line in plain.splitlines())
 
 
 def test_markup_in_names_is_shown_as_it_is() -> None:
     assert "a [bold]name[/]" in shown(on_a_gpu(words=words(subject="a [bold]name[/]")))
 
 
-@FEW
-@given(statuses(), st.integers(20, 160), st.integers(5, 60))
-def test_a_terminal_without_other_signs_gets_ascii(
-    status: CampaignStatus, width: int, height: int
-) -> None:
-    text = shown(status, width, height, encoding="ascii")
-    assert text.isascii()
-    assert "\\u2588" not in text  # no block that the encoding had to replace
-    assert all(len(line) <= width for line in text.splitlines())
-    assert len(text.splitlines()) <= height
-
-
 def test_no_color_leaves_no_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     text = shown(on_a_gpu(), force_terminal=True)
     codes = {code for found in re.findall(r"\x1b\[([0-9;]*)m", text) for code in found.split(";")}
-    assert codes <= {"0", "1", "2"}  # bold and dim are no colours
+    assert codes <= {"0", "1", "2", "3"}  # bold, dim and italic are no colours
 
 
 @given(st.dictionaries(st.sampled_from(Stage), st.floats(0.001, 1), min_size=1))
@@ -109,17 +86,18 @@ def test_the_stage_that_takes_most_is_named(shares: dict[Stage, float]) -> None:
     assert limiting_words(shares, words()).startswith(f"slowest part: {said[most]}")
 
 
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (80, 50), (120, 40), (200, 60)])
-def test_what_matters_is_there_at_any_usual_size(width: int, height: int) -> None:
-    text = shown(on_a_gpu(), width, height)
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_what_matters_is_there_at_any_usual_size(width: int) -> None:
+    text = shown(on_a_gpu(), width)
+    assert len(text.splitlines()) <= 40
     for part in (
         "NVIDIA H200", "sm_90", "PTX ISA 8.0", "seed 1234567890", "1 h 23 min of 2 h 00 min",
-        "4,812,345,678", "1,012,345 a second now", "slowest part: the oracle", "1,208 of 1,208",
+        "4,812,345,678", "1,012,345 a second now", "slowest part: the oracle", "1,208 1,208",
         "1 stalled", "silent for 1 m", "61 °C", "1,980 MHz", "4 corrected", "3 families, 1 known",
         "as with rows swapped", "known: ptxas-12.4-crash", "nothing new for 20 min 03 s",
         "2 findings to be made smaller",
     ):  # fmt: skip
-        assert part in text, part
+        assert part in joined(text), part
 
 
 @given(st.lists(st.sampled_from(Kind), min_size=2, max_size=12), st.data())
@@ -130,36 +108,27 @@ def test_findings_stand_worst_first_and_known_ones_last(
         family(kind, f"<{index}>", 1, known=known_entry("k") if data.draw(st.booleans()) else None)
         for index, kind in enumerate(kinds)
     ]
-    text = shown(on_a_gpu(families=families), 120, 80)
+    text = shown(on_a_gpu(families=families), 120)
     order = [families[int(number)] for number in re.findall(r"<(\d+)>", text)]
     assert len(order) == len(families)
     ranks = [(one.known is not None, -one.kind.severity) for one in order]
     assert ranks == sorted(ranks)
 
 
-@given(st.integers(1, 500), st.integers(24, 60))
-def test_what_does_not_fit_is_counted(count: int, height: int) -> None:
-    families = [family(Kind.VIOLATION, f"<{index}>", 1) for index in range(count)]
-    text = shown(on_a_gpu(families=families), 80, height)
-    left = re.search(r"… and ([\d,]+) more", text)
-    listed = len(re.findall(r"<\d+>", text))
-    assert listed + (int(left[1].replace(",", "")) if left else 0) == count
-
-
 def test_stalled_workers_are_red_and_named_even_among_many() -> None:
     crowd = [worker(number, Stage.RUN, stalled=number == 77) for number in range(100)]
-    text = shown(on_a_gpu(workers=crowd), 100, 40, force_terminal=True, color_system="standard")
+    text = shown(on_a_gpu(workers=crowd), force_terminal=True, color_system="standard")
     (line,) = [line for line in text.splitlines() if "silent" in line]
     assert "77" in line
     assert "\x1b[1;31m" in line
 
 
-def test_devices_with_errors_come_first_where_not_all_fit() -> None:
+def test_devices_with_errors_come_first() -> None:
     devices = [
         DeviceStatus(name=f"GPU {number}", errors={"ECC errors": int(number == 7)})
         for number in range(8)
     ]
-    assert "GPU 7" in shown(on_a_gpu(devices=devices), 80, 24)
+    assert re.findall(r"GPU \d", shown(on_a_gpu(devices=devices)))[0] == "GPU 7"
 
 
 def test_a_campaign_at_its_start_says_that_nothing_is_known() -> None:
@@ -171,32 +140,28 @@ def test_a_campaign_at_its_start_says_that_nothing_is_known() -> None:
 def test_while_what_differed_waits_nobody_says_that_all_agree() -> None:
     sound = on_a_gpu(families=[], waiting=0, gone=0)
     suspects = [family(Kind.VIOLATION, what, 1) for what in ("one", "other")]
-    assert sound.words.agreement in shown(sound, 160, 60)
+    assert sound.words.agreement in shown(sound, 160)
     for status, said in (
         (changed(sound, waiting=2, suspects=suspects), "2 suspects to be replayed"),
         (changed(sound, gone=1), "1 case differed once, but not when replayed"),
         (changed(sound, compared=0), "nothing is compared yet"),
     ):
-        text = shown(status, 160, 60)
+        text = shown(status, 160)
         assert said in text
         assert sound.words.agreement not in text
 
 
 def test_the_end_and_its_reason_are_shown() -> None:
-    text = shown(on_a_gpu(stopped="budget spent"), budget=Budget(quiet=600.0))
+    text = joined(shown(on_a_gpu(stopped="budget spent"), budget=Budget(quiet=600.0)))
     assert "ended: budget spent" in text
     assert "ends at 10 min" in text
 
 
-def test_the_examiner_is_no_worker_and_does_not_count_for_what_limits() -> None:
-    workers = [worker(0, Stage.RUN), replace(worker(1, Stage.RUN), examiner=True, round=-1)]
-    idle = replace(workers[1], shares={Stage.WAIT: 1.0}, stage=Stage.WAIT)
-    for examiner, doing in ((workers[1], "replaying and shrinking"), (idle, "waiting for a fin")):
-        text = shown(on_a_gpu(workers=[workers[0], examiner]), 120, 60)
-        assert "1 worker, 1 triage process" in text
-        assert doing in text
-        assert "slowest part: the oracle (43 %" in text
-        assert "starting" not in text
+def test_the_examiner_does_not_count_for_what_limits() -> None:
+    examiner = replace(worker(1, Stage.WAIT), examiner=True, round=-1, shares={Stage.WAIT: 1.0})
+    text = joined(shown(on_a_gpu(workers=[worker(0, Stage.RUN), examiner]), 120))
+    assert "2 processes: 1 run, 1 triage" in text
+    assert "slowest part: the oracle (43 %" in text
 
 
 def test_one_of_anything_is_told_in_the_singular() -> None:
@@ -207,7 +172,7 @@ def test_one_of_anything_is_told_in_the_singular() -> None:
     )  # fmt: skip
     out = recording_console()
     campaign_report(changed(status, stopped="1 family found"), Path("corpus")).show(out)
-    for text in (shown(status, 120, 60), heartbeat(status), out.export_text()):
+    for text in (shown(status, 120), heartbeat(status), out.export_text()):
         assert re.search(r"\b1 (image|program|round|family|worker|finding|process)\b", text)
         assert not re.search(r"(?<![\d.,])1 (?!is\b|s\b|has\b)[a-z]+(?<!s)s\b", text), text
 
@@ -217,7 +182,7 @@ def test_rounds_that_wait_for_a_slower_one_are_told() -> None:
     told = "16 more rounds to be counted when a slower one is done"
     status = on_a_gpu(held=16)
     assert told in heartbeat(status)
-    assert f" · {told} · Ctrl-C" in shown(status, 160, 60)
+    assert told in joined(shown(status, 160))
     # One of each worker may well be done before the one that comes first.
     assert "to be counted" not in heartbeat(changed(status, held=15))
 
@@ -227,7 +192,8 @@ def test_what_was_screened_stands_apart_from_the_cases() -> None:
     out = recording_console()
     campaign_report(sound, Path("corpus")).show(out)
     for text in (shown(sound), out.export_text()):
-        assert "3,000,000,000 comparisons, 0 errors (rate < 1.0e-9, 95 % confidence)" in text
+        told = "3,000,000,000 comparisons, 0 errors (rate < 1.0e-9, 95 % confidence)"
+        assert told in joined(text)
     assert summary(sound)["screening"] == {"comparisons": 3 * 10**9, "wrong": 0}
     assert summary(sound)["cases"] == on_a_gpu().cases
     wrong = on_a_gpu(screening=ScreeningReport(comparisons=10, wrong=2, trouble="no memory"))

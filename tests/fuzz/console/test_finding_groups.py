@@ -16,8 +16,8 @@ from test_dashboard import shown
 from corpus import Case, Identity, Kind, RunnerVerdict, Versions, create_corpus
 from fuzz.campaign.store import Budget
 from fuzz.commands.corpus import list_findings
-from fuzz.console import heartbeat, watching
-from fuzz.console.report import campaign_report, recording_console
+from fuzz.console import watching
+from fuzz.console.report import campaign_report, heartbeat
 from fuzz.findings.families import (
     FamilyState,
     accused,
@@ -26,6 +26,7 @@ from fuzz.findings.families import (
     group_counts,
 )
 from fuzz.options.operating import CorpusList
+from fuzz.output.report import recording_console
 
 ONE_CAUSE = {Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY}
 BOTH = (Kind.DEVIATION, Kind.VIOLATION)
@@ -70,7 +71,7 @@ def test_a_deviation_and_a_violation_of_one_cause_are_one_line(
     found = _of_causes(causes)
     words = "1 family" if causes == 1 else f"{causes} families"
     status = on_a_gpu(families=found)
-    live = shown(status, 120, 80)
+    live = shown(status, 120)
     with watching(Budget(), json=False) as watcher:
         # Each is told at a time of its own.
         for count in range(1, len(found) + 1):
@@ -88,7 +89,7 @@ def test_a_deviation_and_a_violation_of_one_cause_are_one_line(
         assert line.startswith(f"violation {20 + 2 * cause:>6}")
     assert f": {causes} finding" in closing
     assert f"{words} found" in heartbeat(status)
-    assert f" {words}\n" in live
+    assert f"findings: {words}" in live
 
 
 def test_what_is_known_is_a_line_apart() -> None:
@@ -204,6 +205,6 @@ def test_what_no_experiment_has_attributed_is_shown_as_provisional(
         watcher.update(status)
     out = recording_console(columns=200)
     campaign_report(status, Path("corpus")).show(out)
-    for text in (shown(status, 200, 80), capsys.readouterr().out, out.export_text()):
+    for text in (shown(status, 200), capsys.readouterr().out, out.export_text()):
         assert ("(which instruction is" in " ".join(text.split())) == provisional
     assert finding_row(found)["provisional"] == provisional

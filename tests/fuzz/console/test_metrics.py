@@ -6,6 +6,7 @@ import json
 import re
 import socket
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,16 +16,20 @@ from urllib.request import urlopen
 import pytest
 from console_statuses import on_a_gpu
 from msgspec.structs import replace as changed
-from prometheus_client import CollectorRegistry, Metric
-from prometheus_client.exposition import generate_latest
+from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from fuzz.campaign.heartbeat import device_status
 from fuzz.campaign.status import HostStatus
 from fuzz.checks.protocol import DeviceStatus, ScreeningReport
-from fuzz.console import serving
-from fuzz.console.dashboard import readings
-from fuzz.console.metrics import CampaignMetrics, ScreeningMetrics, parse_address, served
+from fuzz.console.metrics import (
+    Row,
+    campaign_figures,
+    parse_address,
+    screening_figures,
+    serving,
+)
+from fuzz.console.report import readings
 from fuzz.console.screening import ScreenedDevice
 from fuzz.runner import RunnerChoice
 from fuzz.screening.screen import ScreenRun
@@ -63,10 +68,10 @@ def free_port() -> int:
 
 
 def test_a_client_of_prometheus_reads_what_the_campaign_says() -> None:
-    metrics, port = CampaignMetrics(), free_port()
-    with served(metrics, f"127.0.0.1:{port}"):
+    told, port = [None], free_port()
+    with serving(f"127.0.0.1:{port}", lambda: campaign_figures(told[0])):
         assert not scraped(port)
-        metrics.update(STATUS)
+        told[0] = STATUS
         found = scraped(port)
     assert values(found["warpfuzz_cases"])[("compared",)] == STATUS.compared
     assert values(found["warpfuzz_rounds"])[()] == STATUS.rounds
@@ -92,45 +97,26 @@ def test_a_client_of_prometheus_reads_what_the_campaign_says() -> None:
     assert set(values(found["warpfuzz_screening_comparisons"]).values()) == {1e9}
 
 
-def screening() -> ScreeningMetrics:
+def screening() -> Iterator[Row]:
     health = DeviceHealth(temperature_c=70, power_mw=500_000, sm_clock_mhz=1500, ecc_corrected=0)
     ready = SimpleNamespace(device="NVIDIA H200", uuid="GPU-1")
     screen = SimpleNamespace(tally=Tally(), health=health, ready=ready)
     choice = RunnerChoice(name="cuda")
-    return ScreeningMetrics(
+    return screening_figures(
         [ScreenedDevice(name="GPU 0", choice=choice, screen=cast(ScreenRun, screen), seconds=1.0)]
     )
 
 
-def families(*collectors: CampaignMetrics | ScreeningMetrics) -> set[str]:
-    """Names of all samples that are ever served."""
-    names = set()
-    for collector in collectors:
-        registry = CollectorRegistry()
-        registry.register(collector)
-        text = generate_latest(registry).decode()
-        names |= {
-            sample.name
-            for family in text_string_to_metric_families(text)
-            for sample in family.samples
-        }
-    return names
-
-
 def test_without_a_fleet_everything_is_on_this_host() -> None:
-    metrics = CampaignMetrics()
-    metrics.update(changed(STATUS, hosts=[], devices=[replace(GPU, host="")]))
-    registry = CollectorRegistry()
-    registry.register(metrics)
-    text = generate_latest(registry).decode()
-    assert 'host=""' not in text
-    assert f'gpu="GPU-1",host="{socket.gethostname()}"' in text
+    local = changed(STATUS, hosts=[], devices=[replace(GPU, host="")])
+    own = [value for _, _, labels, values in campaign_figures(local) if labels[:4] == "host"
+           for value in values]  # fmt: skip
+    assert own
+    assert {value[0] for value in own if isinstance(value, tuple)} == {socket.gethostname()}
 
 
 def test_the_dashboard_asks_for_what_there_is() -> None:
-    metrics = CampaignMetrics()
-    metrics.update(STATUS)
-    there = families(metrics, screening())
+    there = {f"warpfuzz_{row[0]}" for row in (*campaign_figures(STATUS), *screening())}
     asked = {
         name
         for panel in json.loads(DASHBOARD.read_text())["panels"]
@@ -147,8 +133,10 @@ def test_the_dashboard_asks_for_what_there_is() -> None:
 
 
 def test_a_screening_is_scraped_as_a_campaign_is() -> None:
-    names = families(screening())
-    assert {"warpfuzz_screening_comparisons_total", "warpfuzz_device_power_watts"} <= names
+    port = free_port()
+    with serving(f"127.0.0.1:{port}", screening):
+        names = set(scraped(port))
+    assert {"warpfuzz_screening_comparisons", "warpfuzz_device_power_watts"} <= names
 
 
 @pytest.mark.parametrize("text", ["", "x", "0", "65536", "1.2.3.4", "host:", "-1", "９４００"])
@@ -166,16 +154,15 @@ def test_a_port_in_use_gets_a_sentence() -> None:
         port = one.getsockname()[1]
         with (
             pytest.raises(InfrastructureError, match="cannot be served"),
-            served(CampaignMetrics(), f"127.0.0.1:{port}"),
+            serving(f"127.0.0.1:{port}", lambda: ()),
         ):
             pass
 
 
 def test_without_prometheus_client_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    monkeypatch.delitem(sys.modules, "fuzz.console.metrics", raising=False)
     missing = pytest.raises(UsageError, match=r"\.\[metrics\]. in the clone")
-    with missing, serving("9400", "CampaignMetrics"):
+    with missing, serving("9400", lambda: ()):
         pass
 
 

@@ -13,20 +13,26 @@ import pytest
 from hypothesis import strategies as st
 
 from corpus import Kind, ShrinkStatus
+from fuzz.diagnosis.alone import C_ELSEWHERE, C_IN_PLACE, shared_register_culprits
 from fuzz.diagnosis.culprit import culprit_of
 from fuzz.diagnosis.experiments import IN_PLACE, Culprit, ExperimentDevice, Remembered
-from fuzz.diagnosis.shared_registers import C_ELSEWHERE, C_IN_PLACE, shared_register_culprits
-from fuzz.findings.replay import Subject
+from fuzz.findings.verdicts import Subject
 from fuzz.runner import RunnerChoice, opened
 from fuzz.shrinking import RunnerVerdicts, shrink
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS as ISA
 from oracle.isa.lookup import mma_form, mma_sync_form
 from oracle.isa.targets import Module
-from oracle.program.ops import Op, multiplies_fragments, stores_fragment, stores_rows
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
-from oracle.program.steps import plain_load, plain_store
+from oracle.program.steps import (
+    Op,
+    multiplies_fragments,
+    plain_load,
+    plain_store,
+    stores_fragment,
+    stores_rows,
+)
 from runners.emission import emit
 from runners.faults import CATALOGUE, by_name
 from runners.kernels import KernelModule
@@ -37,7 +43,7 @@ from strategies.contents import expand, recipes
 from strategies.draws import derived_seed, draw
 from strategies.features import Focus
 from strategies.programs import is_valued, programs
-from strategies.programs.forms import ACCESS_FORMS
+from strategies.programs.builder import ACCESS_FORMS
 from strategies.programs.single_instruction import exact, image_of, single_product
 
 HALF = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")

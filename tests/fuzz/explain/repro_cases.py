@@ -16,16 +16,15 @@ import pytest
 from corpus import Entry, Origin, ShrinkStatus, create_corpus
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import Bucket
-from fuzz.findings.replay import Subject, attempt
+from fuzz.findings.verdicts import Subject, attempt
 from fuzz.runner import RunnerChoice, opened
 from oracle.isa.forms import Form
 from oracle.isa.lookup import LOAD_FORMS, MMA_FORMS, STORE_FORMS, mma_form
 from oracle.isa.targets import Module, parse_target
-from oracle.program.operations import Operation
-from oracle.program.ops import Op
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import Buffer, Operation, Place
+from oracle.program.operations import Elementwise
 from oracle.program.program import Program
-from oracle.program.steps import Barrier, Copy, Elementwise, Step, plain_store
+from oracle.program.steps import Barrier, Copy, Op, Step, plain_store
 from runners.emission import emit
 from strategies.contents import Recipe, ValueClass, expand
 

@@ -15,7 +15,7 @@ from repro_cases import by_python, c_program, half, in_c, multiplication, row_lo
 from corpus import Entry
 from fuzz.explain.folder import write_reproduction
 from oracle.isa.lookup import ldmatrix_form, mma_form
-from oracle.program.operations import Operation
+from oracle.program.operands import Operation
 from oracle.program.program import Program
 
 HERE = Path(__file__).parent

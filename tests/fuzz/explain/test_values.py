@@ -1,21 +1,18 @@
-"""Values and how far they are apart, in the notation of their types; the map of what differs."""
+"""Values and how far they are apart, in the notation of their types."""
 
 from __future__ import annotations
 
-import re
 import struct
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.explain.document import EQUAL, Map
-from fuzz.explain.values import apart, decimal, float_of, level, notation, spans, units
+from fuzz.explain.values import apart, decimal, float_of, notation, spans, units
 from fuzz.findings.verdicts import Difference
-from oracle.isa.formats import FORMATS, format_named
-from strategies.matrices import Result
+from oracle.isa.forms import FORMATS, format_named
 
 FLOATS: dict[str, Any] = {
     "f16": (np.float16, "e"),
@@ -81,66 +78,6 @@ def test_units_in_the_last_place_are_said_of_numbers_of_one_size_alone() -> None
 def test_a_distance_to_nan_is_none_and_of_zeros_is_zero() -> None:
     assert units(difference(0x7FC00000, 0, 32), FORMATS["f32"]) is None
     assert units(difference(0x80000000, 0, 32), FORMATS["f32"]) == 0
-
-
-@given(st.integers(0, 2**31 - 1), st.integers(0, 2**31 - 1))
-def test_digits_of_the_map_grow_with_the_distance_and_ignore_its_sign(
-    first: int, second: int
-) -> None:
-    low, high = sorted((first, second))
-    for fmt in (FORMATS["s32"], None):
-        near, far = (level(difference(0, 2**distance - 1, 32), fmt) for distance in (3, 30))
-        assert int(near) <= int(far) <= 9
-    signed = FORMATS["s32"]
-    near, far = (int(level(difference(0, distance, 32), signed)) for distance in (low, high))
-    assert near <= far == int(level(difference(high, 0, 32), signed))
-    assert level(difference(low, low, 32), signed) == "0"
-    assert level(difference(0x7FC00000, 0, 32), FORMATS["f32"]) == "N"
-
-
-@given(
-    st.booleans(),
-    st.sampled_from([(8, 8), (8, 32), (32, 8), (16, 16), (32, 1), (32, 2), (32, 4)]),
-    st.integers(24, 130),
-    st.data(),
-)
-def test_the_map_marks_the_differing_elements_and_no_others(
-    registers: bool, shape: tuple[int, int], width: int, data: st.DataObject
-) -> None:
-    assume(registers == (shape[1] < 8))
-    rows, columns = shape
-    places = data.draw(
-        st.sets(st.tuples(st.integers(0, rows - 1), st.integers(0, columns - 1)), min_size=1)
-    )
-    result = Result(
-        name="d", type="b32" if registers else "f32", bits=32, start=0, rows=rows,
-        columns=columns, row_bytes=4 * columns, column_bytes=4,
-    )  # fmt: skip
-    found = {
-        (row, column): Difference(where="", row=row, column=column, expected=0, actual=1, bits=32)
-        for row, column in places
-    }
-    *lines, _, _ = Map(result, found, None if registers else FORMATS["f32"]).rows(width)
-    assert all(line.cell_len <= width for line in lines)
-    down = columns if registers else rows
-    cells: list[list[str]] = [[] for _ in range(down)]
-    for part in "\n".join(line.plain for line in lines).split("\n\n"):
-        head, *body = part.split("\n")
-        # Each is numbered: 32 lanes had 16 numbers.
-        numbers = [int(one) for one in re.sub(r"^(column|lane)", "", head).split()]
-        assert numbers == [*range(len(cells[0]), len(cells[0]) + len(numbers))]
-        for index, line in enumerate(body):
-            _, *signs = re.sub(r"^(row|register)", "", line).split()
-            assert len(signs) == len(numbers)
-            cells[index] += signs
-    marked = {
-        (other, index) if registers else (index, other)
-        for index, row in enumerate(cells)
-        for other, sign in enumerate(row)
-        if sign != EQUAL
-    }
-    assert marked == places
-    assert sum(map(len, cells)) == rows * columns
 
 
 @pytest.mark.parametrize(

@@ -33,13 +33,3 @@ def test_each_abort_of_a_front_end_is_one_line_with_its_own_words(tmp_path: Path
     expected = {"Assertion `N->use_empty()' failed, value t#", "LLVM ERROR: Cannot select"}
     assert len(titles) == len({one["family"] for one in ended.findings}) == len(expected), titles
     assert {one.partition(": intrinsic")[0] for one in said} == expected
-
-
-def test_a_pass_that_fails_is_one_line(tmp_path: Path) -> None:
-    ended = warpfuzz(
-        tmp_path, "run", "--runner", "sim", "--ptx-pass", "false", "--cases", "16", "--json",
-        "--seed", "3", "--corpus", "found",
-    )  # fmt: skip
-    assert [one["title"] for one in ended.findings] == [
-        "compile failure: the PTX pass 'false' ended with status 1"
-    ]

@@ -12,8 +12,8 @@ from repro_cases import half, multiplication
 
 from corpus import Kind, ShrinkStatus
 from fuzz.diagnosis.culprit import culprit_of
-from fuzz.diagnosis.multiplication import ExperimentDevice
-from fuzz.findings.replay import Subject, attempt
+from fuzz.diagnosis.experiments import ExperimentDevice
+from fuzz.findings.verdicts import Subject, attempt
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.shrinking import RunnerVerdicts, shrink
 from runners.emission import emit

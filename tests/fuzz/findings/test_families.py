@@ -20,18 +20,17 @@ from fuzz.findings.families import (
     bucket_of_failure,
     core_of,
 )
-from fuzz.findings.replay import Subject
-from fuzz.findings.verdicts import differences
+from fuzz.findings.verdicts import Subject, differences
 from fuzz.kinds import sentence
 from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.legality import explain
 from oracle.isa.lookup import FORMS, LOAD_FORMS, mma_form
-from oracle.program.ops import accesses_matrix
 from oracle.program.program import Program
+from oracle.program.steps import accesses_matrix
 from runners.emission import emit
 from runners.protocol import Failure, Trouble
-from strategies.drafts import canonical
+from strategies.instructions import canonical
 
 
 def test_the_producer_is_what_made_the_element_and_not_what_comes_first() -> None:

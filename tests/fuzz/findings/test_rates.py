@@ -17,7 +17,7 @@ from fuzz.checks.examining import Examiner
 from fuzz.compilers.bisection import rate_of, repeats_for, shown_by
 from fuzz.findings.case import Evidence, case_of, subject_for, subject_of
 from fuzz.findings.families import Bucket
-from fuzz.findings.replay import Answer, asked, probe
+from fuzz.findings.verdicts import Answer, asked, probe
 from fuzz.runner import OpenRunner, RunnerChoice
 from oracle.execution.execution import execute
 from runners.kernels import KernelModule

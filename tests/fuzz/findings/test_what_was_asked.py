@@ -22,8 +22,8 @@ from fuzz.findings.making import (
     check_trusted,
     commands_of,
 )
-from fuzz.findings.replay import Basis, CannotBeAskedError
-from fuzz.findings.stored import ModuleProbe, Replays
+from fuzz.findings.replay import ModuleProbe, Replays
+from fuzz.findings.verdicts import Basis, CannotBeAskedError
 from oracle.errors import UsageError
 from runners.assemblers.assembler import identify
 from runners.compilers import named_assembler
@@ -288,22 +288,10 @@ def test_a_program_that_a_finding_names_runs_with_the_users_word_alone(
         raise replays.replay(entry, times=1).error or AssertionError
 
 
-@pytest.mark.parametrize(
-    ("ptx_pass", "with_assembler"),
-    [
-        ("sed 's/ ;/;/'", True),
-        *(
-            pytest.param(*row, marks=pytest.mark.slow)
-            for row in ((None, False), ("sed 's/ ;/;/'", False), (None, True))
-        ),
-    ],
-)
 def test_every_command_on_a_page_runs(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    ptx_pass: str | None,
-    with_assembler: bool,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = planted_ptxas(tmp_path / "c c", "1.0")
@@ -312,8 +300,8 @@ def test_every_command_on_a_page_runs(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "400")
     entry = stored(
-        tmp_path / "a folder", multiplication(half()), faults=(FAULT,), ptx_pass=ptx_pass,
-        assembler=named_assembler(str(path)) if with_assembler else None,
+        tmp_path / "a folder", multiplication(half()), faults=(FAULT,), ptx_pass="sed 's/ ;/;/'",
+        assembler=named_assembler(str(path)),
     )  # fmt: skip
     page = ended(capsys, "corpus", "show", entry.path)[1]
     commands = [line.rpartition(" warpfuzz ")[2] for line in page.splitlines()

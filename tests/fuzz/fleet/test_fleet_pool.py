@@ -173,7 +173,6 @@ def outcome(
 @pytest.fixture
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet_pool, "_TEND_SECONDS", 0.0)
-    monkeypatch.setattr(fleet_pool, "_IDLE_SECONDS", 0.0)
     monkeypatch.setattr("fuzz.fleet.host._TURN_SECONDS", 0.001)
     monkeypatch.setattr(fleet_pool, "_POLL_SECONDS", 0.002)
 

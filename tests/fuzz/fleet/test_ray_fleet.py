@@ -168,24 +168,20 @@ def test_where_no_cluster_answers_that_is_said_at_once(address: str) -> None:
 def test_a_head_that_is_silent_for_long_ends_the_campaign(monkeypatch: pytest.MonkeyPatch) -> None:
     from fuzz.fleet import ray_cluster
 
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
-        one.listen()
-        head = ray_cluster._Head("127.0.0.1", port)
-        assert head.answers()
+    cluster = object.__new__(ray_cluster.RayCluster)
+    with socket.create_server(("127.0.0.1", 0)) as head:
+        port = head.getsockname()[1]
+        cluster._head, cluster._silent = f"127.0.0.1:{port}", 0.0
+        assert cluster.answers()
     # It may be started anew.
-    assert not head.answers()
-    with socket.socket() as one:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        one.bind(("127.0.0.1", port))
-        one.listen()
-        assert head.answers()
-    assert not head.answers()
+    assert not cluster.answers()
+    with socket.create_server(("127.0.0.1", port)):
+        assert cluster.answers()
+    assert not cluster.answers()
     monkeypatch.setattr(ray_cluster, "_SILENT_SECONDS", 0.0)
     said = rf"its head, 127\.0\.0\.1:{port}, has not answered for 0 s: .*--resume goes on"
     with pytest.raises(InfrastructureError, match=said):
-        head.answers()
+        cluster.answers()
 
 
 def wait_for(address: str) -> None:
@@ -198,6 +194,10 @@ def wait_for(address: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("grpc") is None,
+    reason="Ray's client is not installed (the extra `fleet`: ray[client])",
+)
 def test_a_fleet_is_joined_from_outside_with_its_token(tmp_path: Path) -> None:
     ray = [sys.executable, "-m", "ray.scripts.scripts"]
     home = {**os.environ, "HOME": str(tmp_path), "RAY_USAGE_STATS_ENABLED": "0"}

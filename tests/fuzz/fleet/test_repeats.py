@@ -79,7 +79,6 @@ class Summing(Answering):
 def test_a_fleet_repeats_rounds_on_another_actor_and_counts_them_once(
     share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fleet_pool, "_IDLE_SECONDS", 0.0)
     monkeypatch.setattr(fleet_pool, "_POLL_SECONDS", 0.002)
     cluster = FakeCluster([1, 1], host_of(Summing))
     finished, noticed = [], []

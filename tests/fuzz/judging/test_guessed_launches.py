@@ -15,9 +15,8 @@ from fuzz.findings.launches import (
     parse_launch,
     setup_of,
 )
-from fuzz.judging.edges import edges_of
 from fuzz.judging.guessing import guess
-from fuzz.judging.reference import image_of, rounded, undecided
+from fuzz.judging.reference import edges_of, image_of, rounded, undecided
 from fuzz.reducer import pieces_of
 from oracle.errors import UsageError
 from runners.simulated import SimulatedDevice
@@ -75,6 +74,24 @@ def test_a_launch_is_read_back_as_it_is_written() -> None:
     words = [int.from_bytes(block[at : at + 8], "little") for at in (0, 8, 16)]
     assert words == [0x1000 + x, 7, 0x1000 + y]
     assert np.frombuffer(block[24:], np.float32)[0] == 1.5
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("grid = 0", "grid"),
+        ("colour = 1", "colour"),
+        ("grid = 1\nblock = [64, 32]\n[arguments]\nn = 1", "1024"),
+        ("grid = 1\nblock = 1\n[arguments]\nm = 3\nn = 1", "no parameter m"),
+        ("grid = 1\nblock = 1\n[arguments]\nn = 1.5", "no integer of 32 bits"),
+        ('[arguments]\nn = { bytes = 16, type = "f8" }', "regex.*b8.b16"),
+        ('entry = "other"', "asks for the entry other, and the module has k"),
+        ("[", "TOML"),
+    ],
+)
+def test_a_launch_that_is_none_is_a_sentence(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        setup_of(module(".param .u32 n"), parse_launch(text.encode(), "here"))
 
 
 GUESSES = {
@@ -149,26 +166,16 @@ def test_dynamic_shared_memory_is_what_other_variables_leave() -> None:
 UNKNOWN = (
     ".shared .align 8 .b64 bar; ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mov.u32 %r2, bar;"
     "mbarrier.init.shared.b64 [%r2], 1; WAIT: mbarrier.try_wait.parity.shared.b64 %p, [%r2], 0;"
-    "@!%p bra WAIT; {} mul.wide.u32 %rd2, %r1, 8192; add.u64 %rd1, %rd1, %rd2;"
-    "@%p frobnicate.v2.b32 {{%r3, %r4}}, [%rd1, {{%r1}}]; st.global.u32 [%rd1+-4096], %r3;"
+    "@!%p bra WAIT; mul.wide.u32 %rd2, %r1, 8192; add.u64 %rd1, %rd1, %rd2;"
+    "@%p frobnicate.v2.b32 {%r3, %r4}, [%rd1, {%r1}]; st.global.u32 [%rd1+-4096], %r3;"
 )
 
 
-@pytest.mark.parametrize(
-    ("more", "size", "why"),
-    [
-        ("add.u64 %rd1, %rd1, 4096;", 1032208, "twice what the instructions touch"),
-        # One buffer is too small for it, whatever is left out.
-        ("add.u64 %rd1, %rd1, 0x7fffffff;", 1 << 16, "the simulated device cannot run it"),
-    ],
-)
-def test_what_is_not_known_of_a_kernel_is_left_out_where_its_buffers_are_guessed(
-    more: str, size: int, why: str
-) -> None:
-    ptx = module(".param .u64 x", UNKNOWN.format(more))
+def test_buffers_of_a_kernel_that_is_not_known_whole_are_large() -> None:
+    ptx = module(".param .u64 x", UNKNOWN)
     found, guessed = guess(ptx, LaunchRows(), SimulatedDevice("sm_90"))
-    assert found.arguments == {"x": BufferRow(bytes=size, type="u32")}
-    assert why in guessed[-1]
+    assert found.arguments == {"x": BufferRow(bytes=256 << 10, type="u32")}
+    assert "the simulated device cannot run it" in guessed[-1]
 
 
 BOTH = "ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y];"
@@ -208,8 +215,8 @@ def test_what_a_kernel_touches_is_told_apart_from_what_it_gets() -> None:
     )
 
 
-SUM = "ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; add.u64 %rd1, %rd1, %rd2;"
-STORED = "st.global.u32 [%rd1], 5;"
+SUM = "ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; add.u64 %rd3, %rd1, %rd2;"
+STORED = "st.global.u32 [%rd3], 5;"
 FAR = "ld.param.u64 %rd1, [x]; st.global.u32 [%rd1+700], 5;"
 APART = BOTH + "sub.u64 %rd3, %rd2, %rd1; add.u64 %rd3, %rd3, %rd1; st.global.u32 [%rd3], 5;"
 SHARED = (
@@ -228,7 +235,7 @@ REFUSED = {
     ),
     "a race in every block": (
         ".shared .b32 s; mov.u32 %r1, %tid.x; st.shared.u32 [s], %r1;", {},
-        r"race.*\[64, 1, 1\].*too: .*\(32, 1, 1\).*\(256, 1, 1\)",
+        r"\(64, 1, 1\) is refused.*race.*\(32, 1, 1\).*\(256, 1, 1\)",
     ),
 }  # fmt: skip
 

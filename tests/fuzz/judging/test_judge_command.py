@@ -24,7 +24,6 @@ from fuzz.findings.launches import Setup, parse_launch, setup_of
 from fuzz.judging import judging
 from fuzz.judging.judging import Holds, KernelReducer, shows
 from fuzz.judging.reference import Expected, Left, Reference, forgetting
-from runners.compilers import FoundCompiler
 from runners.protocol import Failure, Trouble
 
 HEAD = """\
@@ -86,22 +85,6 @@ CAT = ("--ptx-pass", "cat")
 def reduce_little() -> None:
     """Give up on a smaller case at once: each try starts two processes (`prepare`)."""
     judging.REDUCE_SECONDS = 0.5
-
-
-PTXAS = r"""#!/bin/sh
-case "$*" in *--version*) echo "Cuda compilation tools, release 99.0, V99.0.1"; exit;; esac
-for one; do
-  case $one in *.ptx) grep -q mov.b32 "$one" && exit 255;; esac
-  [ "$last" != -o ] || printf '\177ELF%014d\276\000%048d' 0 0 > "$one"
-  last=$one
-done
-"""
-
-
-def without_assemblers() -> None:
-    """Find no ptxas, whatever is installed."""
-    reduce_little()
-    judging.discover_assemblers = lambda: FoundCompiler(assemblers=(), problems=())
 
 
 def judge(folder: Path, *words: object, text: str = SUMS, **more: Any) -> Ended:
@@ -190,46 +173,6 @@ def test_the_programs_of_a_judged_kernel_launch_it_as_it_was(reproduction: Path)
         assert in_c(program, reproduction, result, FAKE_OFFSET="256").code == code
 
 
-def test_a_pass_that_takes_the_place_of_a_variable_for_granted_is_found(tmp_path: Path) -> None:
-    """Where shared variables lie, the ISA leaves open; the first one may be at 0."""
-    text = SUMS.replace("[tile]", "[%r8]").replace(
-        "bar.sync 0;\n    ld", "bar.sync 0;\n    mov.u32 %r8, tile;\n    ld"
-    )
-    for change, code in (("s/mov.u32 %r8, tile/mov.u32 %r8, 0/", 1), ("s/no such/words/", 0)):
-        ended = judge(tmp_path, "--ptx-pass", f"sed '{change}'", text=text, prepare=reduce_little)
-        assert ended.code == code, ended.out + ended.err
-
-
-@pytest.mark.slow
-def test_what_is_made_smaller_is_given_to_a_ptxas(tmp_path: Path) -> None:
-    """One that takes no `mov.b32`, which the kernel has not; without one, the smallest has it."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "ptxas").write_text(PTXAS)
-    (folder / "ptxas").chmod(0o755)
-    path = f"{folder}:/usr/bin:/bin"
-    ended = judge(tmp_path, "--ptx-pass", PASS, PATH=path)
-    assert ended.code == 1, ended.err
-    (module,) = tmp_path.glob("warpfuzz-corpus/findings/*/module.ptx")
-    assert "mov.b32" not in module.read_text()
-    assert "no ptxas here" not in ended.out
-
-
-def test_it_is_said_that_there_was_no_ptxas_to_ask(tmp_path: Path) -> None:
-    ended = judge(tmp_path, "--ptx-pass", PASS, prepare=without_assemblers)
-    assert ended.code == 1, ended.err
-    assert "no ptxas here takes the kernel" in " ".join(ended.out.split())
-
-
-def test_a_pass_that_changes_nothing_is_clean_and_the_guesses_are_said(tmp_path: Path) -> None:
-    ended = judge(tmp_path, *CAT)
-    assert ended.code == 0, ended.err
-    assert "guessed: block = [64, 1, 1]" in ended.out
-    assert "guessed: in = 512 bytes of u32" in ended.out
-    assert "8 images compared, whole and bit for bit, with the simulated" in ended.out
-    assert not (tmp_path / "warpfuzz-corpus").exists()
-
-
 def test_a_launch_file_says_it_otherwise(tmp_path: Path) -> None:
     (tmp_path / "launch.toml").write_text(
         "grid = 3\nblock = [64]\n[arguments]\n"
@@ -278,88 +221,90 @@ def test_images_that_leave_their_buffers_are_counted_together(tmp_path: Path) ->
     assert count > 3
 
 
-BROKEN_LAUNCHES = {
-    "grid = 0": "grid",
-    "block = 32\ncolour = 1": "colour",
-    "block = [64, 32]": "1024",
-    "[arguments]\nm = 3": "no parameter m",
-    "[arguments]\nn = 1.5": "no integer of 32 bits",
-    "[arguments]\nin = { bytes = 16, type = \"f8\" }": "one of b8, b16, b32",
-    'entry = "other"': "sums",
-    "[": "TOML",
-}  # fmt: skip
+LISTING = """
+Fatbin {kind} code:
+================
+arch = sm_80
+code version = [8,0]
+host = linux
+compile_size = 64bit
+
+"""
+MOVED = SUMS.replace("[tile]", "[%r8]").replace(
+    "bar.sync 0;\n    ld", "bar.sync 0;\n    mov.u32 %r8, tile;\n    ld"
+)
+OLD = SUMS.replace("sm_80", "sm_61").replace(".version 8.0", ".version 6.0")
 
 
-@pytest.mark.parametrize("text", BROKEN_LAUNCHES)
-def test_a_launch_that_is_none_is_a_sentence(tmp_path: Path, text: str) -> None:
-    (tmp_path / "l.toml").write_text(text)
-    ended = judge(tmp_path, "--launch", "l.toml", *CAT)
-    assert ended.code == 2
-    assert BROKEN_LAUNCHES[text] in ended.err
+def by_sed(script: str) -> tuple[str, str]:
+    return "--ptx-pass", f"sed '{script}'"
 
 
-REFUSED = {
-    "race": (SUMS.replace("    bar.sync 0;\n", "", 1), "line 32: race: thread 0 of block 0 reads"),
-    "clock": (SUMS.replace("%tid.x", "%clock"), "line 15: %clock"),
-    "shared memory that nobody wrote": (
-        SUMS.replace("    st.shared.u32 [%r9], %r6;\n", ""), "nobody wrote",
+ENDS: dict[str, tuple[Any, ...]] = {
+    "a pass that changes nothing": (SUMS, CAT, 0, "8 images compared, whole and bit for bit, with"),
+    "what was guessed": (SUMS, CAT, 0, "guessed: block = [64, 1, 1]"),
+    "a race": (
+        SUMS.replace("    bar.sync 0;\n", "", 1), CAT, 2, "line 32: race: thread 0 of block",
     ),
-    "an address": (SUMS.replace("[%rd7], %r16;", "[%rd7], %r8;"), "depends on an address"),
-    "no module": ("text", "no .target"),
+    "a clock": (SUMS.replace("%tid.x", "%clock"), CAT, 2, "line 15: %clock"),
+    "shared memory that nobody wrote": (
+        SUMS.replace("    st.shared.u32 [%r9], %r6;\n", ""), CAT, 2, "nobody wrote",
+    ),
+    "an address": (SUMS.replace("[%rd7], %r16;", "[%rd7], %r8;"), CAT, 2, "depends on an address"),
+    "no module": ("text", CAT, 2, "no .target"),
     # It was compared, "whole and bit for bit", with code 0.
-    "no buffer": (f"{HEAD}.visible .entry k(.param .u32 n) {{ ret; }}", "k is given no buffer"),
+    "no buffer": (f"{HEAD}.visible .entry k(.param .u32 n) {{ ret; }}", CAT, 2, "given no buffer"),
     # It took gigabytes and minutes, and SIGTERM did not end it.
     "gigabytes of parameters": (
-        f"{HEAD}.visible .entry k(.param .b8 p[2000000000]) {{ ret; }}", "32,764 are the most",
+        f"{HEAD}.visible .entry k(.param .b8 p[2000000000]) {{ ret; }}", CAT, 2,
+        "32,764 are the most",
     ),
-    "a fault of matrices": (SUMS, "changes nothing in", 2, "--fault", "load-a-layout-flipped"),
-    "a fault of shuffles": (SUMS, "changes nothing in", 2, "--fault", "lanes-a-register-slip"),
-    "the simulated device alone": (SUMS, "--ptx-pass", 2, "--seed", 1),
+    "a fault of matrices": (SUMS, ("--fault", "load-a-layout-flipped"), 2, "changes nothing in"),
+    "the simulated device alone": (SUMS, ("--seed", 1), 2, "--ptx-pass"),
     "what only a pass knows": (
-        SUMS, "unsupported: foo.b32 is not known", 3, "--ptx-pass", "sed s/mad.lo.s32/foo.b32/",
+        SUMS, by_sed("s/mad.lo.s32/foo.b32/"), 3, "unsupported: foo.b32 is not known",
     ),
     "what nobody knows": (
-        SUMS.replace("shl.b32 %r7", "foo.b32 %r7"), "nothing else to compare with", 3, *CAT,
+        SUMS.replace("shl.b32 %r7", "foo.b32 %r7"), CAT, 3, "nothing else to compare with",
+    ),
+    "a pass that fails": (SUMS, ("--ptx-pass", "false"), 3, "ended with status 1"),
+    "a pass that writes no PTX": (SUMS, ("--ptx-pass", "echo hello"), 3, "begins with 'hello'"),
+    "a pipeline that breaks": (
+        SUMS, ("--ptx-pass", "cat | nosuchprogram | cat"), 3, "begins with ''",
+    ),
+    "a pipeline": (SUMS, ("--ptx-pass", "tee i | sed 's/no such/words/' | tee o"), 0, "compared"),
+    # Where shared variables lie, the ISA leaves open; the first one may be at 0.
+    "a variable taken to be at 0": (MOVED, by_sed("s/mov.u32 %r8, tile/mov.u32 %r8, 0/"), 1, "out"),
+    "no build that ends": (
+        SUMS, by_sed(r"s/\[%rd7\]/[%rd7+4096]/"), 1, "No build ran to its end",
+    ),
+    "a listing of cuobjdump": (
+        LISTING.format(kind="elf") + LISTING.format(kind="ptx") + SUMS, CAT, 0, "taken out of sums",
+    ),
+    "a listing of two modules": (
+        (LISTING.format(kind="ptx") + SUMS) * 2, CAT, 2, "2 PTX modules (sm_80, sm_80); save one",
+    ),
+    "a listing of machine code": (
+        LISTING.format(kind="elf"), CAT, 2, "machine code alone; build it with PTX",
+    ),
+    "an old target": (OLD, CAT, 0, "8 images compared"),
+    "an old target for a new one": (
+        OLD, ("--target", "sm_89", *CAT), 0,
+        ".target sm_61 became sm_89 (--target), with PTX ISA 7.8.",
     ),
 }  # fmt: skip
+"""The kernel, options, exit code, and what is said."""
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_what_has_no_result_is_refused(tmp_path: Path, what: str) -> None:
-    text, says, *rest = REFUSED[what]
-    code, *words = rest or (2, *CAT)
-    ended = judge(tmp_path, *words, text=text)
-    assert (ended.code, "agreeing" in ended.out) == (code, False)
-    assert says in " ".join(ended.err.split())
-
-
-PASSES = {
-    "false": (3, "ended with status 1"),
-    "echo hello": (3, "begins with 'hello'"),
-    "cat | nosuchprogram | cat": (3, "begins with ''"),
-    "tee i | sed 's/no such/words/' | tee o": (0, ""),
-}
-
-
-@pytest.mark.parametrize("command", PASSES)
-def test_a_pass_that_fails_is_no_finding_and_a_pipeline_is_a_pass(
-    tmp_path: Path, command: str
-) -> None:
-    code, says = PASSES[command]
-    ended = judge(tmp_path, "--ptx-pass", command)
+@pytest.mark.parametrize("what", ENDS)
+def test_each_end_has_its_exit_code_and_its_sentence(tmp_path: Path, what: str) -> None:
+    text, words, code, says = ENDS[what]
+    ended = judge(tmp_path, *words, text=text, prepare=reduce_little)
     assert ended.code == code, ended.out + ended.err
-    assert says in " ".join(ended.err.split())
-    assert not (tmp_path / "warpfuzz-corpus").exists()
+    assert says in " ".join((ended.out + ended.err).split())
+    assert (tmp_path / "warpfuzz-corpus").exists() == (code == 1)
+    assert "agreeing" not in ended.out or code < 2
     assert not (tmp_path / "|").exists()
-    assert (tmp_path / "o").exists() == (code == 0)
-
-
-def test_where_no_code_runs_to_its_end_nothing_was_compared(tmp_path: Path) -> None:
-    change = r"sed 's/\[%rd7\]/[%rd7+4096]/'"
-    ended = judge(tmp_path, "--ptx-pass", change, prepare=reduce_little)
-    assert ended.code == 1, ended.err
-    assert "No build ran to its end, so that no image was compared" in ended.out
-    assert "agreeing" not in ended.out
 
 
 def test_without_a_gpu_nothing_falls_back(tmp_path: Path) -> None:
@@ -427,13 +372,6 @@ def test_what_an_approximate_instruction_computes_is_no_violation(
     assert warpfuzz(tmp_path, "replay", "warpfuzz-corpus", "--json").code == 1
 
 
-def test_what_may_depend_on_an_approximate_instruction_is_said(tmp_path: Path) -> None:
-    ended = judge(tmp_path, "--ptx-pass", "cat", text=APPROXIMATE)
-    assert ended.code == 0, ended.err
-    said = " ".join(ended.out.split())
-    assert "512 bytes of each image may depend on ex2.approx.f32, of which the ISA" in said
-
-
 def says_bytes(*answers: int) -> list[SimpleNamespace]:
     """Compilers for a GPU, each of which leaves another number in the first two bytes."""
 
@@ -478,53 +416,6 @@ def test_approximate_bytes_are_compared_among_compilers(
     alone = judging.compared(says_bytes(answers[0]), "", None, images, everything)
     assert (alone.codes, alone.agreeing) == (0, [])
     assert "nothing else ran that it could be compared with" in alone.unasked[0]
-
-
-LISTING = """
-Fatbin {kind} code:
-================
-arch = sm_80
-code version = [8,0]
-host = linux
-compile_size = 64bit
-
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "code", "said"),
-    [
-        (
-            LISTING.format(kind="elf") + LISTING.format(kind="ptx") + SUMS,
-            0,
-            "taken out of sums",
-        ),
-        ((LISTING.format(kind="ptx") + SUMS) * 2, 2, "2 PTX modules (sm_80, sm_80); save one"),
-        (LISTING.format(kind="elf"), 2, "machine code alone; build it with PTX"),
-    ],
-)
-def test_a_listing_of_cuobjdump_is_read(tmp_path: Path, text: str, code: int, said: str) -> None:
-    ended = judge(tmp_path, *CAT, text=text)
-    assert ended.code == code, ended.err
-    assert said in " ".join((ended.out + ended.err).split())
-
-
-@pytest.mark.parametrize(
-    ("words", "device", "notes"),
-    [
-        ((), "simulated sm_70", []),
-        (("--target", "sm_89"), "simulated sm_89",
-         [".target sm_61 became sm_89 (--target), with PTX ISA 7.8."]),
-    ],
-)  # fmt: skip
-def test_a_module_for_an_old_target_runs_on_later_devices(
-    tmp_path: Path, words: tuple[str, ...], device: str, notes: list[str]
-) -> None:
-    old = SUMS.replace("sm_80", "sm_61").replace(".version 8.0", ".version 6.0")
-    ended = judge(tmp_path, *words, *CAT, "--json", text=old)
-    assert ended.code == 0, ended.err
-    assert ended.summary["device"] == device
-    assert ended.summary["changed"] == notes
 
 
 def test_variables_that_a_launch_leaves_changed_need_the_simulated_device() -> None:
@@ -647,45 +538,6 @@ def test_a_number_becomes_as_small_as_may_be_and_words_of_the_image_too(
     small = reduced(holds, text, setup, np.full(setup.image_bytes, 7, np.uint8))
     assert re.search(rf"add\.s32 %r1, [^,]+, {least};", small.text)
     assert np.flatnonzero(small.image).tolist() == [8, 9], "the lower half of a word"
-
-
-LANES_JUMPS_VECTORS = f"""{HEAD}.visible .entry k(.param .u64 in, .param .u64 out)
-{{
-    .reg .pred %p;
-    .reg .b32 %r<9>;
-    .reg .b64 %rd<5>;
-    ld.param.u64 %rd1, [in];
-    ld.param.u64 %rd2, [out];
-    mov.u32 %r1, %tid.x;
-    mad.wide.u32 %rd3, %r1, 8, %rd1;
-    ld.global.v2.u32 {{%r2, %r3}}, [%rd3];
-    bra A;
-B:
-    bra C;
-A:
-    setp.eq.u32 %p, %r1, 77;
-    @%p bra C;
-    bra B;
-C:
-    mad.wide.u32 %rd4, %r1, 8, %rd2;
-    mul.hi.u32 %r4, %r2, 16777217;
-    add.u32 %r5, %r4, %r3;
-    st.global.v2.u32 [%rd4], {{%r5, %r3}};
-    ret;
-}}
-"""
-
-
-def test_what_is_left_has_one_thread_and_no_detours(tmp_path: Path) -> None:
-    words = ("--ptx-pass", "sed s/mul.hi.u32/mul.hi.s32/", "--json")
-    ended = judge(tmp_path, *words, text=LANES_JUMPS_VECTORS)
-    assert ended.code == 1, ended.err
-    (row,) = ended.findings
-    left = (tmp_path / row["path"] / "module.ptx").read_text()
-    statements = [one for one in left.splitlines() if re.match(r"[@a-z].*;", one)]
-    assert len(statements) <= 4, left
-    assert "mul.hi.u32" in left
-    assert "block = [1, 1, 1]" in (tmp_path / row["path"] / "launch.toml").read_text()
 
 
 BRANCHES = f"""{HEAD}.visible .entry k(.param .u64 in, .param .u64 out)

@@ -21,7 +21,7 @@ def measured(types: str, unit: FloatUnit) -> Fit:
     dots = float_probes(types, depth_of(types))
     result = NAMED[types.split(".")[0]]
     d = multiply(dots.a.T[None], dots.b.T[:, None], dots.c[None, None], unit, result)
-    return fit(ProbeEvidence(types, dots, d[0, 0]), depth_of(types))
+    return fit(ProbeEvidence(types, dots, d[0, 0]))
 
 
 def wrong_figures(found: Fit, rule: TruncatedDot) -> dict[str, Any]:

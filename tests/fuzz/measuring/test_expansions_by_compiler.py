@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from command_line import warpfuzz
 
 import oracle
 from fuzz.measuring import joined_model
 from oracle.isa.lookup import MMA_SYNC_FORMS
 from oracle.isa.targets import Release
 from oracle.models import NO_FIGURES, CompilerRange, forget_models, model_for, use_model
-from oracle.models.files import model_text, parse_model, read_model
+from oracle.models.files import model_text, parse_model
 
 OPCODE = "mma.sync.aligned.m16n8k32.row.col.f32.{}.{}.f32"
 LONG = next(form for form in MMA_SYNC_FORMS if form.opcode == OPCODE.format("e4m3", "e4m3"))
@@ -90,19 +89,3 @@ def test_a_model_of_one_compiler_has_figures_of_its_expansions_for_it_alone() ->
     assert model_for("sm_90@12.4").expansion_of(LONG) == "12.4"
     assert model_for("sm_90@12.8").expansion_of(LONG) == NO_FIGURES
     assert joined_model([("", measured_with("12.4"))]) == measured_with("12.4")
-
-
-@pytest.mark.slow
-def test_the_expansion_of_12_4_is_inferred_from_what_a_device_returns(tmp_path) -> None:
-    done = warpfuzz(
-        tmp_path, "measure", "--runner", "sim", "--fault", "lanes-eight-bit-blocks-apart",
-        "--only", "mma.*m16n8k32*.f32.e5m2.e4m3.f32", "--images", "64", "--output", "m.toml",
-    )  # fmt: skip
-    assert done.code == 1, done.err  # it is not what the model has for the newest compiler
-    (row,) = read_model(tmp_path / "m.toml").dots
-    known = model_for("sm_90@12.4").find_dot(LONG)
-    assert known is not None
-    assert {name: row.values[name] for name in ("sums", "addend", "addition", "interleaved")} == {
-        name: known.values[name] for name in ("sums", "addend", "addition", "interleaved")
-    }
-    assert row.blocks(32) == known.blocks(32)

@@ -11,12 +11,10 @@ from fuzz.commands import measure
 from fuzz.measuring import MeasuredResult
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
-from oracle.measuring.doubles import double_probes
-from oracle.measuring.inference import MeasuredFigure, _joined
+from oracle.measuring.probes import double_probes
 from oracle.measuring.units import MeasuredUnit
 from oracle.models import forget_models, model_for
-from oracle.models.exports import EXPORTS
-from oracle.models.files import model_text, read_model
+from oracle.models.files import EXPORTS, model_text, read_model
 
 ONLY = ("--only", "*s32.s?.s?.s32*", "--images", "64")
 
@@ -130,16 +128,6 @@ def test_an_interrupted_measurement_keeps_what_it_has(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_figure_that_is_not_told_apart_does_not_count_as_in_the_model(tmp_path: Path) -> None:
-    done = measured(tmp_path, "--only", "wmma.mma*bf16*", "--images", "16")
-    figures = [one for row in done.rows[:-1] for one in row["figures"].values()]
-    open_ = [one for one in figures if one["not_told_apart"]]
-    assert open_
-    assert done.summary["not_told_apart"] == len(open_)
-    assert done.summary["as_in_model"] == len(figures) - len(open_)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "only",
     [
@@ -218,12 +206,3 @@ def test_a_runner_that_is_opened_with_a_model_is_judged_by_it(tmp_path: Path) ->
         assert model_for("sm_80").base == "sm_80"
     forget_models()
     assert model_for("sm_90") == built_in
-
-
-def test_what_two_hypotheses_leave_open_is_what_either_does() -> None:
-    one, other = (
-        MeasuredFigure(value=value, others=others, refuting=refuting)
-        for value, others, refuting in ((26, (25,), 7), (24, (26, 25, 3), 5))
-    )
-    assert _joined(one, None) == one
-    assert _joined(one, other) == MeasuredFigure(value=26, others=(25, 24, 3), refuting=5)

@@ -11,7 +11,7 @@ from fuzz import measuring
 from fuzz.measuring import MeasuredResult, Measurer, ProbedDevice, confirm
 from fuzz.runner import RunnerChoice, opened
 from oracle.isa.targets import Module
-from oracle.measuring.dots import Dots
+from oracle.measuring.probes import Dots
 from oracle.measuring.units import units_of
 from oracle.models import model_for
 

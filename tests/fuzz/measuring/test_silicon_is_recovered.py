@@ -7,9 +7,8 @@ import pytest
 from measured_silicon import depth_of, measured, wrong_figures
 from random_chips import random_silicon
 
-from oracle.measuring.dots import Dots
-from oracle.measuring.doubles import double_probes, fit_doubles
 from oracle.measuring.inference import ProbeEvidence, computed, fit
+from oracle.measuring.probes import Dots, double_probes
 from oracle.models import NanRule, model_for
 from runners.faults import by_name
 from runners.simulated.fused import Rounding
@@ -127,7 +126,8 @@ def doubles_of(unit: DoubleUnit):
         )[0, 0]
         for name, rounding in roundings.items()
     }
-    return fit_doubles(dots, returned)
+    every = np.concatenate([*returned.values()])
+    return fit(ProbeEvidence("f64.f64.f64.f64", dots, every, tuple(returned)))
 
 
 ORDER = ("b", "c", "a")
@@ -174,7 +174,7 @@ def test_what_random_images_show_is_evidence_like_any_probe() -> None:
     dots = Dots(
         family=("random images",) * count, a=a.astype(np.uint16), b=b.astype(np.uint16), c=c
     )
-    found = fit(ProbeEvidence(BF16, dots, computed(BF16, rule.values, dots)), k)
+    found = fit(ProbeEvidence(BF16, dots, computed(BF16, rule.values, dots)))
     assert found.contradiction is None
     for name in ("block", "fraction_bits", "rounding"):
         assert not found.figures[name].others

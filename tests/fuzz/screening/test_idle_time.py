@@ -12,7 +12,7 @@ import pytest
 
 from corpus import create_corpus
 from corpus.known import known_with
-from fuzz.bench.campaigns import Silence
+from fuzz.bench import Silence
 from fuzz.campaign.triage import Triage
 from fuzz.checks.program_rounds import ProgramRounds
 from fuzz.checks.programs import Programs

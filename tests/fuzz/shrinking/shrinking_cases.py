@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from corpus import Kind
-from fuzz.findings.replay import Subject
+from fuzz.findings.verdicts import Subject
 from oracle.isa.lookup import LDMATRIX_FORMS, MMA_FORMS, MMA_SYNC_FORMS
 from oracle.isa.targets import Module
 from oracle.layouts.storage import read
-from oracle.program.image import position
-from oracle.program.program import Program
+from oracle.program.program import Program, position
 from runners.emission import emit
 from strategies.contents import expand, recipes
 from strategies.features import Focus

@@ -8,53 +8,14 @@ import numpy as np
 from hypothesis import Phase, assume, given, settings
 from shrinking_cases import LANE_PROGRAMS, TARGET, WANTED, subjects, verdicts_of
 
-from fuzz.findings.replay import Subject
+from fuzz.findings.verdicts import Subject
 from fuzz.shrinking import shrink
 from oracle.execution.execution import execute
-from oracle.execution.tracing import trace
-from oracle.layouts.storage import Tile, read
 from oracle.program.definedness import undefined
-from oracle.program.ops import (
-    Op,
-    multiplies_fragments,
-    multiplies_registers,
-    stores_fragment,
-    stores_rows,
-)
 from oracle.program.program import walk
-from oracle.program.steps import PlainAccess, Step, is_plain_load
+from oracle.program.steps import PlainAccess, Step, is_plain_load, multiplies_registers, stores_rows
 from strategies.simplification.examples import Example
-from strategies.simplification.isolation import isolated, loaded
-
-
-def _lists_registers(step: Op) -> bool:
-    once = all(len(set(use.registers)) == len(use.registers) for use in step.reads)
-    return once and any("." in use.name for use in step.uses)
-
-
-@settings(max_examples=20)
-@given(subjects())
-def test_each_multiplication_alone_gives_what_it_gave_in_the_program(subject: Subject) -> None:
-    program = subject.program
-    results = [
-        event.result
-        for event in trace(program, subject.image, target=TARGET).events
-        if multiplies_fragments(event.step)
-        # Operands that list their registers are tried in these as well, if they can be loaded.
-        for _ in range(1 + _lists_registers(event.step))
-    ]
-    examples = list(isolated(Example(program=program, image=subject.image), target=TARGET))
-    if sum(1 for _ in walk(program.steps)) <= 5:
-        assert not examples
-        return
-    assert len(examples) == len(results) or len(examples) >= 32
-    for example, result in zip(examples, results, strict=False):
-        assert not undefined(example.program, target=TARGET)
-        after = execute(example.program, example.image[None], target=TARGET).images
-        (store,) = (step for step in example.program.steps if stores_fragment(step))
-        tile = Tile(matrix=store.form.matrix(), layout=store.form.layout)
-        stored = read(after, example.program.offset(store.memory.place.buffer), tile)[0]
-        assert np.array_equal(stored, result)
+from strategies.simplification.steps import loaded
 
 
 @settings(max_examples=12)

@@ -14,16 +14,15 @@ from corpus import Kind
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import ExperimentDevice
 from fuzz.findings.families import WrongImages
-from fuzz.findings.replay import Subject, attempt
+from fuzz.findings.verdicts import Subject, attempt
 from fuzz.shrinking import RunnerVerdicts, shrink
 from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every
-from oracle.program.ops import product_of
-from oracle.program.places import Place
+from oracle.program.operands import Place
 from oracle.program.program import Program, walk
-from oracle.program.steps import Barrier, Branch, Loop
+from oracle.program.steps import Barrier, Branch, Loop, product_of
 from runners.emission import emit
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, ForwardingRunner, Ran
@@ -301,24 +300,14 @@ NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
             r"(redux\.sync\.[^{}@]*or\.pred (%p\d+), (%p\d+), \3;[^{}@]*@!)\2( bra)",
             r"\1\3\4",
             COPIED,
-            "an instruction of all lanes and or.pred/in a branch of lanes, with a register that is "
-            "written again",
-        ),
-        # Where another name makes no difference that is not the cause.
-        (
-            r"(redux\.sync\.[^{}@]*or\.pred (%p\d+), (%p\d+), \3;[^{}@]*setp\.ne\.u32 (%p\d+),"
-            r"[^{}@]*@!)\2( bra)",
-            r"\1\4\5",
-            COPIED,
-            "an instruction of all lanes and or.pred/in a branch of lanes",
+            "or.pred and redux.sync.add.u32/in a branch of lanes",
         ),
         # And so it does in a loop, of constants in registers.
         (
             r"(setp\.ge\.and\.ftz\.f32 (%p\d+)\|(%p\d+), [^{}@]*, \3;[^{}@]*@)\2( bra)",
             r"\1\3\4",
             COMPARED_IN_A_LOOP,
-            "setp.*.f32 and setp.*.ftz.f32/in a loop of lanes that lanes leave, with a register "
-            "that is written again",
+            "setp.*.f32 and setp.*.ftz.f32/in a loop of lanes that lanes leave",
         ),
         # What the next turn reads has no other name.
         (
@@ -409,12 +398,11 @@ AROUND = Repeat(count=2, counter="r2", down=True, body=(replace(WITHIN, counter=
 
 
 @pytest.mark.parametrize(
-    ("code", "results", "pattern", "other", "name"),
+    ("code", "pattern", "other", "name"),
     [
         # Every ptxas from 12.3 to 13.5 counts down from a constant in a register of the warp.
         (
             (COMPARED, THREE, WITHIN, _assign("add.s32", "r1", "r1", "r2")),
-            ("r1",),
             r"(?s)(mov\.b32 (%r\d+), 0x1;\s[^{}]*bra ENTRY_\d+;.*LEFT_\d+:\s)",
             r"\1 sub.s32 \2, \2, 1;",
             "setp.*.u32 and mov.b32 and add.s32 and xor.b32/"
@@ -423,29 +411,16 @@ AROUND = Repeat(count=2, counter="r2", down=True, body=(replace(WITHIN, counter=
         # Every ptxas from 11.8 to 13.5 counts turns for the whole warp, which is apart by then.
         (
             (COMPARED, THREE, AROUND, _assign("add.s32", "r1", "r1", "r2")),
-            ("r1",),
             r"(?s)(mov\.b32 (%r\d+), 0x2;\s[^{}]*bra ENTRY_\d+;.*LEFT_1:\s)",
             r"\1 sub.s32 \2, \2, 1;",
             "setp.*.u32 and mov.b32/in a loop of lanes entered within its body, with constants",
         ),
-        # There is no room for more results.
-        (
-            (
-                _assign("mul.lo.s32", "r8", "r0", "r0"),
-                _assign("not.b32", "r9", "r8"),
-                *(_assign("add.s32", f"r{number}", "r0", number) for number in range(10, 16)),
-            ),
-            tuple(f"r{number}" for number in range(8, 16)),
-            r"(mul\.lo\.s32 (%r\d+), [^;]+;\s+)not\.b32 (%r\d+), \2;",
-            r"\1mov.b32 \3, \2;",
-            "mul.lo.s32 and not.b32",
-        ),
     ],
 )
-def test_what_is_wrong_together_is_named_by_the_loop_or_without_room_for_results(
-    code: tuple[Statement, ...], results: tuple[str, ...], pattern: str, other: str, name: str
+def test_what_is_wrong_together_is_named_by_the_loop(
+    code: tuple[Statement, ...], pattern: str, other: str, name: str
 ) -> None:
-    step = LaneCode(source="x", count=1, destination="y", results=results, code=code)
+    step = LaneCode(source="x", count=1, destination="y", results=("r1",), code=code)
     example = alone(step, np.arange(32, dtype=np.uint32)[:, None])
     assert key_of(Rewriting(pattern, other), example.program, example.image) == name
 

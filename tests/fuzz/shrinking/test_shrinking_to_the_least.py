@@ -19,18 +19,14 @@ from shrinking_cases import (
 )
 
 from corpus import ShrinkStatus
-from fuzz.findings.replay import Subject
+from fuzz.findings.verdicts import Subject
 from fuzz.shrinking import shrink
-from oracle.isa.formats import FormatKind
-from oracle.isa.forms import Form
+from oracle.isa.forms import FormatKind
 from oracle.isa.lookup import FORMS
 from oracle.program.definedness import undefined
-from oracle.program.ops import accesses_matrix, product_of
 from oracle.program.program import Program, walk
-from oracle.program.steps import Step
+from oracle.program.steps import Step, accesses_matrix
 from strategies.matrices import complexity
-from strategies.programs.single_instruction import buffers_of, single_instruction
-from strategies.simplification.steps import is_costly, metadata_words
 
 PLACED = [form for form in FORMS if form.has_metadata][::7]
 SECONDS = 600.0
@@ -208,27 +204,3 @@ def test_a_value_keeps_the_bits_that_matter_and_no_others(
     raws = [np.ascontiguousarray(values(got.subject, p)).view(unsigned).ravel() for p in found]
     (left,) = set(np.concatenate(raws).tolist()) - {0}
     assert left & ((1 << fraction) - 1) == bits
-
-
-@settings(max_examples=6, phases=[Phase.generate])
-@given(st.sampled_from(PLACED), st.data())
-def test_metadata_of_the_lane_that_matters_stay_and_others_become_plain(
-    form: Form, data: st.DataObject
-) -> None:
-    steps = single_instruction(product_of(form))
-    program = Program(buffers=buffers_of(steps), steps=steps)
-    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    image = rng.integers(0, 256, program.image_bytes, np.uint8)
-    words = metadata_words(program)
-    image[words] = rng.choice([0x44, 0x4E, 0xE4, 0xEE], words.shape)
-    lane = data.draw(st.integers(0, 31))
-    image[words[lane, 2]] = 0xE4
-
-    def fails(candidate: Subject) -> bool:
-        found = metadata_words(candidate.program)
-        return len(found) > lane and candidate.image[found[lane, 2]] >> 4 == 0xE
-
-    got = shrink(subject_of(program, image), verdicts_of(fails), wanted=WANTED, seconds=SECONDS)
-    assert got.status is ShrinkStatus.COMPLETE
-    left = is_costly(got.subject.image)[metadata_words(got.subject.program)]
-    assert np.flatnonzero(left.any(axis=1)).tolist() == [lane]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from corpus import Kind
-from fuzz.findings.replay import Subject, attempt, smallest_kernel
+from fuzz.findings.verdicts import Subject, attempt, smallest_kernel
 from oracle.isa.targets import Module
 from oracle.program.lane_code import Assign, LaneCode
 from runners.emission import emit, emit_single

@@ -149,8 +149,8 @@ def test_a_path_is_taken_as_given(tmp_path):
     [
         (None, 0, "there is no file"),
         ("#!/bin/sh\necho hello", 0o755, "answered 'hello'"),
-        ("#!/bin/sh\nexit 3", 0o755, "exit code 3"),
-        ("#!/bin/sh\necho release 13.5, V13.5.37\nexit 1", 0o755, "exit code 1"),
+        ("#!/bin/sh\nexit 3", 0o755, "status 3"),
+        ("#!/bin/sh\necho release 13.5, V13.5.37\nexit 1", 0o755, "status 1"),
         ("not a program", 0o755, "Exec format error"),
         ("#!/nowhere\n", 0o755, "No such file"),
         ("#!/bin/sh\n", 0o644, "Permission denied"),

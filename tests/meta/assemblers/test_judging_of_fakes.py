@@ -32,9 +32,9 @@ def expected(text):
 @settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(texts=st.lists(instructions, max_size=12), jobs=st.integers(1, 2))
-def test_an_instruction_has_the_same_outcome_in_any_company(tmp_path, texts, jobs):
-    judged = judge_of(tmp_path, jobs=jobs).judge(texts)
+@given(texts=st.lists(instructions, max_size=12))
+def test_an_instruction_has_the_same_outcome_in_any_company(tmp_path, texts):
+    judged = judge_of(tmp_path).judge(texts)
     assert [one.instruction for one in judged] == texts
     assert [one.outcome for one in judged] == [expected(text) for text in texts]
 
@@ -115,7 +115,7 @@ def test_the_stored_module_shows_the_same_outcome(tmp_path):
         ("garbage", "was unreadable"),
         ("silent", "was unreadable"),
         ("text for a cubin", "was unreadable"),
-        ("flood", "printed more than"),
+        ("flood", "wrote 64 MiB"),
         ("core by shell", "was crashed"),
         ("accepts everything", "lines that it must reject"),
         ("always hangs", "was hung"),
@@ -195,7 +195,6 @@ def test_what_is_not_one_line_of_text_is_a_usage_error(tmp_path, text):
     [
         {"target": "sm_90; rm"},
         {"version": "8"},
-        {"jobs": 0},
         {"deadline": 0.0},
         {"deadline": float("nan")},
     ],

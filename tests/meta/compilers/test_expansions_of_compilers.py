@@ -14,7 +14,7 @@ from corpus import Kind
 from fuzz.checks import compilers
 from fuzz.compilers.matrix import words
 from fuzz.compilers.members import Member
-from fuzz.findings.replay import Subject, attempt
+from fuzz.findings.verdicts import Subject, attempt
 from fuzz.runner import without_figures
 from oracle.isa.targets import Module
 from oracle.models import Model, forget_models, model_for, use_model

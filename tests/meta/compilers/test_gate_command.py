@@ -21,7 +21,7 @@ from planted_ptxas import planted_ptxas
 
 from corpus import Kind
 from corpus.finding import RunnerVerdict
-from corpus.opening import FOLDER as RECORD
+from corpus.known import FOLDER as RECORD
 from fuzz.campaign.store import Budget
 from fuzz.commands import gate
 from fuzz.compilers.matrix import survey_programs

@@ -328,8 +328,8 @@ def test_a_compiler_that_does_not_know_the_target_is_skipped_and_said(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--assembler", "13.5"), "leave --assembler out"),
-        (("--fault", FAULT), "leave --fault and --ptx-pass out"),
+        (("--assembler", "13.5"), "--assembler names a compiler, and --compilers"),
+        (("--fault", FAULT), "--fault changes what every compiler gets"),
         (("--disassembler", "c/1/planted.row"), "Permission denied; install one with"),
         (("--include-undefined",), "leave one of the two out"),
         (("--compilers", "driver"), "the driver's compiler needs --runner cuda; choose"),

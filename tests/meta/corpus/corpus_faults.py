@@ -23,7 +23,7 @@ from corpus import (
     create_corpus,
     open_corpus,
 )
-from corpus.store import merge, prune
+from corpus.exchange import merge, prune
 
 CHANGING = ("open", "write", "fsync", "mkdir", "rename", "replace", "unlink", "rmdir")
 """Functions of `os` through which everything goes that a corpus writes."""

@@ -9,9 +9,9 @@ import pytest
 from cuda_fakes import module
 
 from oracle.errors import UsageError
-from runners.assemblers.machine_code import is_cubin
 from runners.cuda.compilation import DriverCompiler, PtxasCompiler
 from runners.protocol import Compiled, Failure, Trouble
+from runners.ptx_text import is_cubin
 
 _CUBIN = b"\\177ELF" + b"\\0" * 14 + b"\\276\\0" + b"\\0" * 44
 # In a shell script's printf: a file that starts as a cubin does (e_machine 190).

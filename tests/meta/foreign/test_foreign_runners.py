@@ -133,7 +133,7 @@ COMMANDS = {
     "not-implemented": ("not implemented", "this is not-implemented"),
     "hangs": ("hang", "did not end within 0.5 s"),
     "crashes": ("crash", "was killed by SIGSEGV"),
-    "noise": ("unreadable output", f"printed {OUTPUT_LIMIT >> 20} MiB and more"),
+    "noise": ("unreadable output", f"wrote {OUTPUT_LIMIT >> 20} MiB and more"),
     "dies": ("crash", "was killed by SIGKILL: this is dies"),
     "too-few": ("unreadable output", "gave back 100 bytes, and"),
     "too-many": ("unreadable output", "are due: 38 images of"),
@@ -297,7 +297,7 @@ def test_expectations_flip(installed, tmp_path, capfd):
         ("[forms]\n'wmma.lode' = 'wrong'", "'wmma.lode' of .* is no form"),
         (f"[forms]\n'{LOAD}' = 'fine'", "is 'fine'; outcomes are bits as the model, inside"),
         ("forms = 3", "write a table"),
-        ("[[form]]\nopcode = 'x'", "'form' of .* means nothing; write a table"),
+        ("[[form]]\nopcode = 'x'", "Invalid enum value 'form'.*; write a table"),
     ],
 )
 def test_expectations_that_mean_nothing_are_refused(tmp_path, capfd, text, words):

@@ -22,18 +22,17 @@ from hypothesis import strategies as st
 from repro_cases import half, multiplication, stored
 
 from corpus import Case, Entry, create_corpus, open_corpus
-from corpus.exchange import export_zip, json_lines, opened_archive, read_case
+from corpus.exchange import export_zip, grouped, json_lines, merge, opened_archive, read_case
 from corpus.known import PACKAGED, load_known
 from corpus.programs import unpack
-from corpus.store import grouped, merge
 from fuzz.campaign.store import CampaignStore, State
 from fuzz.checks.protocol import Counts, flattened
-from fuzz.commands.legality import judge_file
+from fuzz.commands.reference import judge_file
 from fuzz.commands.run import _seed, resumed
 from fuzz.explain.folder import reproduction
 from fuzz.explain.page import page_of
 from fuzz.findings.making import ReplayOptions, commands_of
-from fuzz.findings.stored import Replays
+from fuzz.findings.replay import Replays
 from fuzz.options.testing import Legal, Run
 from fuzz.output import console
 from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set, write_set

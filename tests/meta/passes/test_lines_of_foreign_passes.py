@@ -13,7 +13,7 @@ import pytest
 from foreign_passes import PASSES
 
 from corpus.known import load_known
-from fuzz.bench.campaigns import LinesTask, Row, lines_of
+from fuzz.bench import LinesTask, Row, lines_of
 from fuzz.runner import RunnerChoice
 
 SCRIPT = Path(__file__).with_name("foreign_passes.py")

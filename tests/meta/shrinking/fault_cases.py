@@ -9,17 +9,15 @@ import numpy as np
 from hypothesis import strategies as st
 
 from corpus import Kind
-from fuzz.findings.replay import Subject, attempt
+from fuzz.findings.verdicts import Subject, attempt
 from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS, LDMATRIX_FORMS, MMA_FORMS, is_available
 from oracle.isa.targets import Module
 from oracle.layouts.storage import Tile, read, write
 from oracle.program.definedness import undefined
-from oracle.program.image import position
-from oracle.program.ops import accesses_matrix, is_main, loads_fragment
-from oracle.program.places import Place
-from oracle.program.program import Program, walk
-from oracle.program.steps import Branch, Loop, Step
+from oracle.program.operands import Place
+from oracle.program.program import Program, position, walk
+from oracle.program.steps import Branch, Loop, Step, accesses_matrix, is_main, loads_fragment
 from runners.emission import emit
 from runners.faults import Fault
 from runners.protocol import Ran, Runner

@@ -8,10 +8,10 @@ import pytest
 from fault_cases import runner_and_case, with_defaults, with_zeros, without_steps
 
 from corpus import ShrinkStatus
-from fuzz.findings.replay import attempt
+from fuzz.findings.verdicts import attempt
 from fuzz.shrinking import RunnerVerdicts, shrink
-from oracle.program.ops import multiplies_fragments
 from oracle.program.program import walk
+from oracle.program.steps import multiplies_fragments
 from runners.faults import CATALOGUE, Fault, by_name
 from strategies.matrices import complexity
 

@@ -14,6 +14,6 @@ sys.path[:0] = [
 @pytest.fixture(autouse=True)
 def started_already(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fork children from a process that has imported them: `tests/meta/cuda` starts real ones."""
-    from command_line import CudaSubprocess
+    from command_line import CudaChild
 
-    monkeypatch.setattr("runners.children.subprocess", CudaSubprocess)
+    monkeypatch.setattr("runners.children.Tool", CudaChild)

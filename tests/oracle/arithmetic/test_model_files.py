@@ -9,9 +9,8 @@ import pytest
 
 from oracle.errors import UsageError
 from oracle.models import Confidence, Model, model_for
-from oracle.models.exports import EXPORTS
-from oracle.models.figures import Whole, allowed_of
-from oracle.models.files import model_text, parse_model, read_model
+from oracle.models.figures import allowed_of
+from oracle.models.files import EXPORTS, model_text, parse_model, read_model
 
 BASES = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 
@@ -61,11 +60,12 @@ def test_a_header_says_what_the_model_does(cc: str, tmp_path: Path) -> None:
                 what = f"warpfuzz_sm_90_{key}[{number}].{name}"
                 allowed = schema.get(name)
                 value = row.values.get(name, getattr(row, name, None))
-                if isinstance(allowed, Whole):
+                if allowed and not allowed.words:
                     lines.append(f'printf("%lld\\n", (long long){what});')
                 else:
                     lines.append(f'puts({what} ? {what} : "None");')
-                expected.append(str(0 if value is None and isinstance(allowed, Whole) else value))
+                is_absent = value is None and allowed and not allowed.words
+                expected.append(str(0 if is_absent else value))
     double = "warpfuzz_sm_90_double[0]"
     lines.append(f'printf("%s %llx\\n", {double}.nan_order, (long long){double}.nan_invalid);')
     expected.append("bca fff8000000000000")
@@ -119,8 +119,8 @@ WRONG = [
     ("nan = 0x7fffffff", "nan = -1", "nan is -1; give an integer from 0x0"),
     ("zero = \"+\"", "zero = \"+\"\naddition = \"rn\"", "addition says nothing here; leave it out"),
     ("addend = \"first\"", "addend = \"last\"", "addition is missing, and addend is \"last\""),
-    ("[\"f32.f16.f16.f32\"]", "[\"f32.f16\"]", "types holds 'f32.f16'; give the formats"),
-    ("[\"f32.f16.f16.f32\"]", "[]", "types is missing, or empty"),
+    ("[\"f32.f16.f16.f32\"]", "[\"f32.f16\"]", "types is ['f32.f16']; give an array"),
+    ("[\"f32.f16.f16.f32\"]", "[]", "types is []"),
     ("[\"f32.f16.f16.f16\"]", "[\"f32.f16.f16.f32\"]", "stands there twice"),
     ("instruction = \"wmma.mma\"", "instruction = \"hmma\"", "instruction is 'hmma'; give one of"),
     ("accumulator = \"f32\"", "accumulator = \"f16\"", "accumulator is \"f16\", and C or D is f32"),

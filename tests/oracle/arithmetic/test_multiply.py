@@ -107,7 +107,7 @@ def _with(index, value):
 @pytest.mark.parametrize(
     ("operands", "message"),
     [
-        (_with(0, [[0] * 16] * 16), "NumPy array"),
+        (_with(0, [[0] * 16] * 16), "array of list"),
         (_with(0, np.zeros((2, 16, 16), np.float16)), "uint16"),
         (_with(1, np.zeros((2, 16, 16), np.int16)), "uint16"),
         (_with(2, np.zeros((2, 16, 16), np.uint16)), "uint32"),

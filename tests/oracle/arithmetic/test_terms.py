@@ -9,12 +9,11 @@ import pytest
 
 from oracle.execution.tracing import operands_of, sums_of, trace
 from oracle.isa.forms import Form
-from oracle.isa.lookup import MMA_FORMS, MMA_SYNC_FORMS
+from oracle.isa.lookup import MMA_FORMS, MMA_SYNC_FORMS, selectors_of
 from oracle.isa.tables import INSTRUCTIONS
-from oracle.isa.tables.mma_sp import selectors
 from oracle.layouts.lane_fragments import unpack
-from oracle.program.ops import multiplies, product_of
 from oracle.program.program import Program
+from oracle.program.steps import multiplies, product_of
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.programs.single_instruction import buffers_of, single_instruction
 
@@ -32,7 +31,7 @@ def elements(form: Form, target: str):
     """Yield operands of some elements of D, D itself, and the model."""
     step = product_of(form)
     if form.has_metadata:
-        step = step.changed(selector=selectors(form)[-1])
+        step = step.changed(selector=selectors_of(form)[-1])
     steps = single_instruction(step)
     program = Program(buffers=buffers_of(steps), steps=steps)
     for number, image in enumerate(expand(Recipe(classes=CLASSES, seed=7), program, 4)):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from reference.numbers import F16, F32, decode, encode
 
 from oracle.arithmetic import conversions
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS
 
 TARGETS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 PAIRS = (("f16", "f32"), ("f16", "f16"), ("bf16", "f32"), ("tf32", "f32"))

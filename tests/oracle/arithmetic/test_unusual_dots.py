@@ -11,9 +11,9 @@ from reference.any_dots import any_dot
 from test_truncated_dots import patterns
 
 from oracle.arithmetic.conversions import flushed
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS
 from oracle.models import Figure, model_for
-from oracle.models.figures import ROUNDINGS, Confidence, TruncatedDot, Words, allowed_of
+from oracle.models.figures import ROUNDINGS, Confidence, TruncatedDot, allowed_of
 
 ROWS = [row for row in model_for("sm_90").dots if row.instruction == "wmma.mma"]
 MULTIPLICANDS = {"f16": 16, "bf16": 16, "tf32": 8}
@@ -32,9 +32,7 @@ def figured(row: TruncatedDot, **values: object) -> TruncatedDot:
 
 
 def words(name):
-    allowed = allowed_of(TruncatedDot)[name]
-    assert isinstance(allowed, Words)
-    return st.sampled_from(allowed.words)
+    return st.sampled_from(allowed_of(TruncatedDot)[name].words)
 
 
 @st.composite

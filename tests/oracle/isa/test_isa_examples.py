@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oracle.isa.legality import Verdict, explain
-from oracle.isa.reasons import Rule
+from oracle.isa.legality import Rule, Verdict, explain
 
 # PTX ISA 9.7.14.4.3, Examples. The first has `x` where it must mean `x6`: declared as the example
 # declares them, it would not assemble, but as text it is an instruction like any other.

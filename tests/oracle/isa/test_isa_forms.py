@@ -18,8 +18,7 @@ from oracle.isa.lookup import (
     forms_by_opcode,
     spellings,
 )
-from oracle.isa.tables import INSTRUCTIONS
-from oracle.isa.tables.row import Instruction, describes, slots_of
+from oracle.isa.tables import INSTRUCTIONS, Instruction, describes, sentences, slots_of
 
 # PTX ISA 9.7.14.4.3, Syntax: of each block layouts of A and of B, shapes, types of A, B and C.
 HALVES = ".m16n16k16, .m8n32k16, .m32n8k16"
@@ -238,7 +237,8 @@ def test_a_row_names_slots_that_it_has_and_says_nothing_of_no_form(row: Instruct
     assert {name for some in row.fertile for names in some for name in names.split()} <= set(
         row.slots
     )
-    for said in (*row.notes, *row.quotes):
-        some = [part for part in said.where.split(" or ") if part]
+    quotes = sentences()["matrix"].get(row.mnemonic, ())
+    for where in (*(note.where for note in row.notes), *(one.get("where", "") for one in quotes)):
+        some = [part for part in where.split(" or ") if part]
         assert {name for part in some for name in slots_of(part)} <= {*row.slots, *row.most}
-        assert all(any(describes(part, form) for form in row.forms) for part in (*some, said.where))
+        assert all(any(describes(part, form) for form in row.forms) for part in (*some, where))

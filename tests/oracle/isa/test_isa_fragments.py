@@ -7,10 +7,8 @@ from itertools import product
 
 import pytest
 
-from oracle.isa.formats import FORMATS
-from oracle.isa.forms import ROW_BYTES, Form
+from oracle.isa.forms import FORMATS, LANES, ROW_BYTES, Form, Matrix
 from oracle.isa.lookup import FORMS, LDMATRIX_FORMS, SHAPES
-from oracle.isa.matrices import LANES, Matrix
 
 # PTX ISA 9.7.14.4.1: types, shapes, matrices, and what stands in the table behind "A vector
 # expression of" or "containing", without "from the matrix".

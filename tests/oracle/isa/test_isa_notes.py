@@ -8,7 +8,7 @@ import pytest
 from page_notes import NOTES, PageNote, available
 
 from oracle.isa.forms import Form
-from oracle.isa.legality import Explanation, Verdict, explain
+from oracle.isa.legality import Explanation, Rule, Verdict, explain
 from oracle.isa.lookup import (
     FORMS,
     form_of,
@@ -16,9 +16,8 @@ from oracle.isa.lookup import (
     needs_aligned,
     notes_of,
 )
-from oracle.isa.reasons import Rule
 from oracle.isa.targets import TARGETS, VERSIONS, Module, PtxVersion, parse_target
-from strategies.drafts import canonical
+from strategies.instructions import canonical
 
 NOTE_ROWS = [(mnemonic, note) for mnemonic, (_, notes) in NOTES.items() for note in notes]
 SATFINITE = "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16.satfinite"

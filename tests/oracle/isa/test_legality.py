@@ -12,9 +12,8 @@ from instruction_texts import SECTION, any_texts, forms, legal_texts
 
 from oracle.errors import UsageError
 from oracle.isa.forms import Form
-from oracle.isa.legality import Verdict, explain, verdict_of
+from oracle.isa.legality import Rule, Verdict, explain, verdict_of
 from oracle.isa.lookup import FORMS, is_available
-from oracle.isa.reasons import Rule
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.targets import (
     TARGETS,
@@ -24,8 +23,7 @@ from oracle.isa.targets import (
     parse_target,
     parse_version,
 )
-from strategies.drafts import canonical
-from strategies.instructions import legal_drafts
+from strategies.instructions import canonical, legal_drafts
 
 versions = st.sampled_from([str(version) for version in VERSIONS])
 targets = st.sampled_from(list(TARGETS))

@@ -11,7 +11,7 @@ from instruction_texts import SECTION, forms
 
 from oracle.errors import UsageError
 from oracle.isa.forms import Form, kind_of
-from oracle.isa.legality import Explanation, Verdict, explain
+from oracle.isa.legality import Explanation, Rule, Verdict, explain, resolve
 from oracle.isa.lookup import (
     FORMS,
     form_of,
@@ -20,10 +20,8 @@ from oracle.isa.lookup import (
     mnemonic_of,
     vocabulary,
 )
-from oracle.isa.opcodes import resolve
-from oracle.isa.reasons import Rule
 from oracle.isa.tables import INSTRUCTIONS
-from strategies.drafts import canonical, documented, foreign, tokens
+from strategies.instructions import canonical, documented, foreign, tokens
 
 KINDS = tuple(dict.fromkeys(kind_of(slot.name) for form in FORMS for slot in form.slots))
 WORDS = st.sampled_from([word for word in tokens() if word])

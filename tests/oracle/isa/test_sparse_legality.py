@@ -9,10 +9,9 @@ from __future__ import annotations
 import pytest
 
 from oracle.isa.forms import Form
-from oracle.isa.legality import Verdict, explain
+from oracle.isa.legality import Rule, Verdict, explain
 from oracle.isa.lookup import FORMS
-from oracle.isa.reasons import Rule
-from strategies.drafts import canonical, fits_declarations
+from strategies.instructions import canonical, fits_declarations
 
 SPARSE = [form for form in FORMS if form.has_metadata]
 C = "{{%f0, %f1, %f2, %f3}}"

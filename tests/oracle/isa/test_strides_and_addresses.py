@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracle.isa.forms import Form
-from oracle.isa.legality import Explanation, Verdict, explain
+from oracle.isa.legality import Explanation, Rule, Verdict, explain
 from oracle.isa.lookup import LDMATRIX_FORMS, LOAD_FORMS, STORE_FORMS
-from oracle.isa.reasons import Rule
-from strategies.drafts import canonical
+from strategies.instructions import canonical
 
 PLACE = {"target": "sm_90", "ptx_version": "9.3"}
 ACCESSES: tuple[Form, ...] = (*LOAD_FORMS, *STORE_FORMS)

@@ -16,8 +16,8 @@ from reference.numbers import BF16, F16, F32, TF32, decode, encode
 
 from oracle import UsageError, mma_sp, mma_sync, permitted
 from oracle.isa.forms import Form
+from oracle.isa.lookup import chunks_of, metadata_lanes, selectors_of
 from oracle.isa.tables import INSTRUCTIONS
-from oracle.isa.tables.mma_sp import legal_pairs, metadata_lanes, selectors
 from oracle.layouts.lane_fragments import defined_rows, rows_met
 
 PLAIN = INSTRUCTIONS["mma.sp"].forms
@@ -189,7 +189,7 @@ def registers(form: Form, seed: int, kind: str) -> dict[str, Any]:
 def test_every_form_and_selector_gives_what_one_dot_product_at_a_time_gives(kind: str) -> None:
     rng = np.random.default_rng(len(kind))
     for number, form in enumerate(FORMS):
-        for selector in selectors(form):
+        for selector in selectors_of(form):
             given = registers(form, 1000 * number + selector, kind)
             d = mma_sp(form.opcode, given["a"], given["b"], given["c"], given["metadata"], selector)
             for row, column in zip(rng.integers(0, 16, 8), rng.integers(0, 8, 8), strict=True):
@@ -206,8 +206,8 @@ def test_the_model_is_permitted_and_rows_whose_metadata_mean_nothing_may_be_anyt
     outside = 0
     for kind in ("bits", "near one", "wide", "cancelling"):
         given = registers(form, 7, kind)
-        for selector in selectors(form):
-            for metadata in (given["metadata"], np.full(32, 0x1111_1111 * legal_pairs(form)[0])):
+        for selector in selectors_of(form):
+            for metadata in (given["metadata"], np.full(32, 0x1111_1111 * chunks_of(form)[0])):
                 own = {**given, "metadata": metadata.astype(np.uint32)}
                 d = mma_sp(form.opcode, **own, selector=selector)
                 low, high, nan_ok = permitted(form.opcode, **own, selector=selector)
@@ -225,10 +225,10 @@ def test_the_model_is_permitted_and_rows_whose_metadata_mean_nothing_may_be_anyt
 def test_the_forms_and_their_selectors_are_those_of_the_page() -> None:
     assert len(PLAIN) == 44
     assert len(FORMS) == 88
-    assert sum(len(selectors(form)) for form in FORMS) == 152
+    assert sum(len(selectors_of(form)) for form in FORMS) == 152
     for form in FORMS:
         assert metadata_lanes(form) == CONTRIBUTORS[form.a_type.bits, form.shape.k]
-        assert list(selectors(form)) == list(range(4 // metadata_lanes(form)))
+        assert list(selectors_of(form)) == list(range(4 // metadata_lanes(form)))
 
 
 def test_meaningful_metadata_are_those_of_the_page() -> None:
@@ -240,7 +240,7 @@ def test_meaningful_metadata_are_those_of_the_page() -> None:
             wanted = tuple(one for one in range(16) if one not in (0, 5, 10, 15))
         else:
             wanted = ordered
-        assert legal_pairs(form) == wanted
+        assert chunks_of(form) == wanted
         metadata = np.full((1, 32), 0x1111_1111 * wanted[0], np.uint32)
         assert defined_rows(form, metadata, 0).all()
         # One wrong pair in one lane leaves two rows undefined, or one.
@@ -264,7 +264,7 @@ def test_small_integers_give_the_dense_product_of_the_a_that_they_stand_for(form
     bits, (m, n, k) = form.a_type.bits, (form.shape.m, form.shape.n, form.shape.k)
     signed = form.a_type.name[0] != "u"
     values = rng.integers(-1 if signed else 0, 2, (m, k // 2))
-    pairs = rng.choice(legal_pairs(form), (32, 8)).astype(np.uint32)
+    pairs = rng.choice(chunks_of(form), (32, 8)).astype(np.uint32)
     metadata = (pairs << np.arange(0, 32, 4, dtype=np.uint32)).sum(axis=1, dtype=np.uint32)
     right = rng.integers(0, 2, (k, n))
 
@@ -282,7 +282,7 @@ def test_small_integers_give_the_dense_product_of_the_a_that_they_stand_for(form
 
     a, b = packed(values, form.a_type.name, of_b=False), packed(right, form.b_type.name, of_b=True)
     c = np.zeros((32, form.words("c")), np.uint32)
-    for selector in selectors(form):
+    for selector in selectors_of(form):
         whole = np.zeros((m, k), np.int64)
         for row, z in np.ndindex(m, k // 2):
             whole[row, rows_met(form, metadata[None], selector)[0, row, z]] += values[row, z]

@@ -7,10 +7,8 @@ import pytest
 
 from oracle.isa.lookup import MMA_FORMS
 from oracle.isa.targets import Module
-from oracle.measuring.dots import Dots
-from oracle.measuring.doubles import fit_doubles
 from oracle.measuring.inference import ProbeEvidence, fit
-from oracle.measuring.probes import float_probes
+from oracle.measuring.probes import Dots, float_probes
 from oracle.measuring.units import random_tiles, units_of
 
 DEPTH = 8
@@ -58,7 +56,7 @@ def test_a_figure_that_no_probe_refutes_is_refuted_by_none() -> None:
     bits, double = one.astype(np.float16).view(np.uint16), one.view(np.uint64)
     dots = Dots(family=("order",), a=bits, b=bits, c=np.zeros(1, np.uint32))
     four = np.array([4.0], np.float32).view(np.uint32)
-    found = fit(ProbeEvidence("f32.f16.f16.f32", dots, four), 4)
+    found = fit(ProbeEvidence("f32.f16.f16.f32", dots, four))
     stages = ("order and fusion", *(f"subnormals in {name}" for name in "ABCD"), "NaN",
               "infinities and overflow")  # fmt: skip
     times = len(stages)
@@ -66,7 +64,8 @@ def test_a_figure_that_no_probe_refutes_is_refuted_by_none() -> None:
         family=stages, a=double.repeat(times, 0), b=double.repeat(times, 0),
         c=np.zeros(times, np.uint64),
     )  # fmt: skip
-    also = fit_doubles(doubles, {"rn": np.full(times, 4.0).view(np.uint64)})
+    fours = np.full(times, 4.0).view(np.uint64)
+    also = fit(ProbeEvidence("f64.f64.f64.f64", doubles, fours))
     refuted = {name for name, finding in found.figures.items() if finding.refuting}
     assert refuted == {"zero_exponent"}
     assert {finding.refuting for finding in also.figures.values()} == {0}

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oracle.measuring.dots import Dots
 from oracle.measuring.inference import ProbeEvidence, fit
+from oracle.measuring.probes import Dots
 from oracle.models import model_for
 
 RECORDED = Path(__file__).parents[2] / "data" / "gpu_dot_products.npz"
@@ -48,7 +48,7 @@ def test_what_recorded_dot_products_decide_is_what_the_model_has(name: str) -> N
     )  # fmt: skip
     types = f"{result}.{multiplicand}.{multiplicand}.{result}"
     depth = a.shape[1]
-    found = fit(ProbeEvidence(types, dots, patterns(d, result)), depth)
+    found = fit(ProbeEvidence(types, dots, patterns(d, result)))
     assert found.contradiction is None
     rule = model_for(TARGETS[gpu]).dot(multiplicand, result)
     for figure, finding in found.figures.items():

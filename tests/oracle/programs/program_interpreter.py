@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from reference.numbers import F16, F32, F64, decode, encode
 
-from oracle.isa.formats import Format
-from oracle.program.operations import Operation
-from oracle.program.ops import Op
+from oracle.isa.forms import Format
+from oracle.program.operands import Operation
+from oracle.program.steps import Op
 
 
 class Memory:

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from oracle.errors import UsageError
 from oracle.isa import lookup as isa
 from oracle.program.definedness import Breach, undefined
-from oracle.program.ops import Op
-from oracle.program.places import Buffer, Place, Word
+from oracle.program.operands import Buffer, Place, Word
 from oracle.program.program import Program
-from oracle.program.steps import Barrier, Branch, Copy, Loop, Step, plain_store
+from oracle.program.steps import Barrier, Branch, Copy, Loop, Op, Step, plain_store
 
 BUFFERS = (
     Buffer(name="data", space="global", size=4096),

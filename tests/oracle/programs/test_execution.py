@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from oracle.execution.execution import execute
 from oracle.isa.lookup import LOAD_FORMS, STORE_FORMS, mma_form
 from oracle.models import Confidence
-from oracle.program.image import writable
-from oracle.program.operations import Operation
-from oracle.program.ops import Op
-from oracle.program.places import Buffer, Place, Word
-from oracle.program.program import Program
-from oracle.program.steps import Barrier, Branch, Copy, Elementwise, Loop, plain_load, plain_store
+from oracle.program.operands import Buffer, Operation, Place, Word
+from oracle.program.operations import Elementwise
+from oracle.program.program import Program, writable
+from oracle.program.steps import Barrier, Branch, Copy, Loop, Op, plain_load, plain_store
 
 QUIET = settings(
     max_examples=30,

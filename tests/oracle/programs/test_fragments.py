@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from program_interpreter import element
 
-from oracle.isa.formats import FORMATS, Format
-from oracle.program.operations import Operation, apply, operations
+from oracle.isa.forms import FORMATS, Format
+from oracle.program.operands import Operation, operations
+from oracle.program.operations import apply
 
 PAIRS = [(o, type_) for type_ in FORMATS.values() for o in operations(type_)]
 

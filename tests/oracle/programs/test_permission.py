@@ -15,23 +15,12 @@ from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution.execution import Planes, Warps, execute, run
 from oracle.execution.tracing import trace
 from oracle.isa import lookup as isa
-from oracle.isa.formats import Format
-from oracle.isa.forms import Form
+from oracle.isa.forms import Form, Format
 from oracle.models import model_for
-from oracle.program.operations import FLOATS, Operation
-from oracle.program.ops import Op
-from oracle.program.places import Buffer, Place, Word
+from oracle.program.operands import Buffer, Operation, Place, Word
+from oracle.program.operations import FLOATS, Elementwise, pack_registers
 from oracle.program.program import Program
-from oracle.program.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Step,
-    pack_registers,
-    plain_load,
-    plain_store,
-)
+from oracle.program.steps import Barrier, Branch, Copy, Op, Step, plain_load, plain_store
 
 QUIET = settings(
     max_examples=20,

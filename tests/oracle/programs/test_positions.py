@@ -18,16 +18,19 @@ from oracle.execution.tracing import trace
 from oracle.isa import lookup as isa
 from oracle.isa.forms import Form
 from oracle.program.definedness import Breach, undefined
-from oracle.program.image import locate, position, writable
-from oracle.program.ops import Op, Rows, accesses_matrix, accesses_rows, memory_of
-from oracle.program.places import Buffer, Place, Word
-from oracle.program.program import Program
+from oracle.program.operands import Buffer, Place, Word
+from oracle.program.operations import pack_registers
+from oracle.program.program import Program, locate, position, writable
 from oracle.program.steps import (
     Barrier,
     Branch,
     Copy,
+    Op,
+    Rows,
     Step,
-    pack_registers,
+    accesses_matrix,
+    accesses_rows,
+    memory_of,
     plain_load,
     plain_store,
 )

@@ -13,20 +13,11 @@ from oracle.errors import UsageError
 from oracle.execution.execution import execute
 from oracle.isa.lookup import ldmatrix_form, mma_form, mma_sync_form
 from oracle.program.definedness import Breach, undefined
-from oracle.program.ops import Op
-from oracle.program.places import Buffer, Place, Word
-from oracle.program.program import Program
-from oracle.program.sharing import overlaps
-from oracle.program.steps import (
-    Barrier,
-    Branch,
-    Step,
-    move_registers,
-    plain_load,
-    plain_store,
-    set_registers,
-)
-from runners.emission.registers import operand_registers
+from oracle.program.operands import Buffer, Place, Word
+from oracle.program.operations import move_registers, set_registers
+from oracle.program.program import Program, overlaps
+from oracle.program.steps import Barrier, Branch, Op, Step, plain_load, plain_store
+from runners.emission.body import operand_registers
 from strategies.programs.single_instruction import single_product
 
 WMMA = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32")

@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 
 from oracle.execution.execution import execute
-from oracle.execution.slicing import Link, slice_of
-from oracle.execution.tracing import trace
+from oracle.execution.tracing import Link, slice_of, trace
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
-from oracle.program.image import position
 from oracle.program.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat
-from oracle.program.places import Buffer, Place
-from oracle.program.program import Program
+from oracle.program.operands import Buffer, Place
+from oracle.program.program import Program, position
 from oracle.program.steps import accesses_registers, is_lane_code, plain_load, plain_store
 from strategies.draws import draw_one
 from strategies.features import Focus, Has

@@ -12,14 +12,14 @@ from oracle import UsageError, mma_sp
 from oracle.bounds.permission import permitted
 from oracle.execution.execution import execute
 from oracle.isa.forms import Form
+from oracle.isa.lookup import chunks_of, selectors_of
 from oracle.isa.tables import INSTRUCTIONS
-from oracle.isa.tables.mma_sp import legal_pairs, selectors
 from oracle.isa.targets import Module
 from oracle.program.definedness import Breach, undefined
-from oracle.program.ops import Op, product_of
-from oracle.program.places import Place
+from oracle.program.operands import Place
+from oracle.program.operations import set_registers
 from oracle.program.program import Program
-from oracle.program.steps import Step, plain_load, plain_store, set_registers
+from oracle.program.steps import Op, Step, plain_load, plain_store, product_of
 from runners.emission import emit
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.programs.single_instruction import buffers_of, single_instruction
@@ -52,7 +52,7 @@ def causes(program: Program) -> list[Breach]:
 @pytest.mark.parametrize("form", SOME, ids=lambda form: form.opcode)
 def test_a_program_leaves_what_the_instruction_makes_of_its_registers(form: Form) -> None:
     rng = np.random.default_rng(1)
-    for selector in selectors(form):
+    for selector in selectors_of(form):
         program = single(form, selector=selector)
         images = rng.integers(0, 256, (3, program.image_bytes), dtype=np.uint8)
         held = {}
@@ -97,7 +97,7 @@ def test_selectors_that_the_page_does_not_have_are_undefined_and_beyond_three_im
     for form in (*PLAIN, *ORDERED):
         for selector in range(4):
             found = causes(single(form, selector=selector))
-            assert found == ([] if selector in selectors(form) else [Breach.SELECTOR])
+            assert found == ([] if selector in selectors_of(form) else [Breach.SELECTOR])
     with pytest.raises(UsageError, match="sparsity selector"):
         single(PLAIN[0], selector=4)
     with pytest.raises(UsageError, match="lacks its sparsity selector"):
@@ -110,7 +110,7 @@ def test_selectors_that_the_page_does_not_have_are_undefined_and_beyond_three_im
 def test_metadata_that_are_set_are_defined_where_every_pair_is(form: Form) -> None:
     for pair in range(16):
         found = causes(with_constant(form, 0x1111_1111 * pair))
-        assert found == ([] if pair in legal_pairs(form) else [Breach.METADATA])
+        assert found == ([] if pair in chunks_of(form) else [Breach.METADATA])
     mixed = 0x4444_4444 & ~0xF0 | (0x00 if form.a_type.name == "tf32" else 0x50)
     assert causes(with_constant(form, mixed)) == [Breach.METADATA]
 
@@ -134,7 +134,7 @@ def test_d_over_the_metadata_reads_them_first_and_nobody_can_after_it() -> None:
 
 def test_a_program_is_stored_and_made_again_and_its_text_has_selector_and_metadata() -> None:
     for form in SOME:
-        for selector in selectors(form):
+        for selector in selectors_of(form):
             program = single(form, selector=selector)
             assert decode_program(encode_program(program), "a file") == program
             text = emit(program, module=Module.named("sm_90", "8.7"), entry="kernel").ptx

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from program_interpreter import Memory
 
 from oracle.errors import UsageError
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS, LAYOUTS, Matrix
 from oracle.isa.lookup import LOAD_FORMS, SHAPES, STORE_FORMS
-from oracle.isa.matrices import LAYOUTS, Matrix
 from oracle.layouts.storage import Tile, read, write
 
 MATRICES = sorted({form.matrix() for form in (*LOAD_FORMS, *STORE_FORMS)}, key=repr)

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.formats import FORMATS, Format
+from oracle.isa.forms import FORMATS, Format
 from oracle.scalar import CLASSES, ScalarInstruction
 
 _EXPONENTS = (7, 8, 9, 10, 11, 12, 15, 16, 31, 32, 63, 64, -1, -14, -24, -25)

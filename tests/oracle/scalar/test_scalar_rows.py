@@ -7,7 +7,7 @@ import pytest
 from scalar_operands import operands
 
 from oracle.arithmetic.conversions import is_nan
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS
 from oracle.isa.targets import Module
 from oracle.scalar import SCALARS
 from oracle.scalar.floats import NANS

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracle.errors import InfrastructureError, UsageError
-from runners.assemblers.disassembly import find_disassembler, matrix_instructions
-from runners.assemblers.machine_code import kernel_digests
+from runners.assemblers.disassembly import find_disassembler, kernel_digests, matrix_instructions
 
 _HEADER_BYTES = 64
 _NO_BITS = 8

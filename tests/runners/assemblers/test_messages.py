@@ -2,19 +2,17 @@
 
 import pytest
 
-from runners.assemblers.judgements import Response, verdict_of
-from runners.assemblers.messages import Message, normalised, parse
-from runners.assemblers.processes import ToolEnd
+from runners.assemblers.judgements import Message, Response, normalised, parse, verdict_of
 from runners.instruction_modules import minimal_module
+from runners.processes import Finished
 
 LOAD = "wmma.load.c.sync.aligned.row.m16n16k8.f16 {%r0, %r1, %r2, %r3}, [%addr];"
 MMA = "wmma.mma.sync.aligned.row.col.m16n16k16.s32.s32 {%r0}, {%r1}, {%r2}, {%r3};"
 TRAILER = "ptxas fatal   : Ptx assembly aborted due to errors"
 
 
-def finished(output, exit_code=255, **fields):
-    defaults = {"signal": None, "hung": False, "overflowed": False}
-    return ToolEnd(exit_code=exit_code, output=output, **{**defaults, **fields})
+def finished(output, status=255, **fields):
+    return Finished(status=status, output=output.encode(), **fields)
 
 
 def verdict(tmp_path, instruction, *lines, **fields):
@@ -81,16 +79,16 @@ def test_messages_from_inside_the_assembler_are_a_kind_of_their_own(tmp_path, in
 @pytest.mark.parametrize(
     ("lines", "fields", "outcome"),
     [
-        ([], {"exit_code": None, "signal": 11}, Response.CRASHED),
-        ([], {"exit_code": 139}, Response.CRASHED),
-        (["Segmentation fault (core dumped)"], {"exit_code": 1}, Response.CRASHED),
+        ([], {"status": -11}, Response.CRASHED),
+        ([], {"status": 139}, Response.CRASHED),
+        (["Segmentation fault (core dumped)"], {"status": 1}, Response.CRASHED),
         (["terminate called after throwing an instance of 'x'"], {}, Response.CRASHED),
-        ([], {"hung": True, "exit_code": None}, Response.HUNG),
-        ([], {"exit_code": 0}, Response.UNREADABLE),
-        ([], {"exit_code": 255}, Response.UNREADABLE),
-        (["no such thing"], {"exit_code": 1}, Response.UNREADABLE),
+        ([], {"status": None}, Response.HUNG),
+        ([], {"status": 0}, Response.UNREADABLE),
+        ([], {"status": 255}, Response.UNREADABLE),
+        (["no such thing"], {"status": 1}, Response.UNREADABLE),
         ([TRAILER], {}, Response.UNREADABLE),
-        ([], {"overflowed": True, "exit_code": None}, Response.UNREADABLE),
+        ([], {"overflowed": True, "status": -9}, Response.UNREADABLE),
     ],
 )
 def test_other_endings_are_told_apart(tmp_path, lines, fields, outcome):
@@ -100,9 +98,9 @@ def test_other_endings_are_told_apart(tmp_path, lines, fields, outcome):
 def test_a_cubin_beside_an_error_is_not_accepted(tmp_path):
     cubin = tmp_path / "a.cubin"
     cubin.write_bytes(b"\x7fELF" + bytes(14) + b"\xbe\x00" + bytes(60))
-    assert verdict(tmp_path, LOAD, exit_code=0).outcome is Response.ACCEPTED
+    assert verdict(tmp_path, LOAD, status=0).outcome is Response.ACCEPTED
     error = "ptxas a.ptx, line {at}; error   : Illegal modifier '.x'"
-    assert verdict(tmp_path, LOAD, error, exit_code=0).outcome is Response.UNREADABLE
+    assert verdict(tmp_path, LOAD, error, status=0).outcome is Response.UNREADABLE
 
 
 @pytest.mark.parametrize(
@@ -112,7 +110,7 @@ def test_a_cubin_beside_an_error_is_not_accepted(tmp_path):
 )
 def test_only_an_object_for_a_gpu_is_a_cubin(tmp_path, content):
     (tmp_path / "a.cubin").write_bytes(content)
-    assert verdict(tmp_path, LOAD, exit_code=0).outcome is Response.UNREADABLE
+    assert verdict(tmp_path, LOAD, status=0).outcome is Response.UNREADABLE
 
 
 def test_normalised_messages_are_free_of_names_numbers_and_order():

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS, LDMATRIX_FORMS
-from oracle.program.operands import Registers
-from oracle.program.ops import Op, Rows, memory_of
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import Buffer, Place, Registers
+from oracle.program.operations import pack_registers
 from oracle.program.program import Program
-from oracle.program.steps import (
-    Barrier,
-    Copy,
-    Step,
-    pack_registers,
-    plain_load,
-    plain_store,
-)
+from oracle.program.steps import Barrier, Copy, Op, Rows, Step, memory_of, plain_load, plain_store
 
 MOVE = next(form for form in FORMS if memory_of(form) is None and not form.is_product)
 ROWS = tuple(range(0, 512, 16))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scalar_operands import operands
 
 from oracle.arithmetic.conversions import is_nan
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS
 from oracle.scalar import CLASSES, ScalarInstruction
 from runners.instruction_modules import header
 from runners.kernels import Kernel, KernelModule

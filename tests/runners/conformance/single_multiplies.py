@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from oracle.isa.forms import Form
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.isa.forms import Form, Format, Matrix
 from oracle.isa.lookup import LOAD_FORMS, MMA_FORMS, STORE_FORMS
-from oracle.isa.matrices import Matrix
-from oracle.program.ops import Op
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
-from oracle.program.steps import Barrier, Copy, Step
+from oracle.program.steps import Barrier, Copy, Op, Step
+from runners.protocol import Images
 
 SPACES = ("global", "", "shared", "shared::cta", "generic shared")
 """Where the matrices lie and how they are addressed: "" is global memory through generic
@@ -72,7 +75,7 @@ class _Tile:
 
         The fragment's size, as 9.7.14.4.2 wants it, and in shared memory at least 16 bytes: there
         sm_90 loads 8- and 4-byte fragments with LDSM, which raises "misaligned address" for rows
-        that the page allows (measured on H200, 2026-11-21; `test_alignment.py`, docs/findings.md).
+        that the page allows (H200, 2026-11-21; `test_whole_images.py`, docs/findings.md).
         """
         least = 16 if "shared" in self.access.space and not self.access.page_alignment else 1
         return max(least, self.matrix.fragment_bytes)
@@ -159,3 +162,29 @@ def accesses() -> Iterator[Access]:
                             offset=offset,
                             in_instruction=offset == 2,
                         )
+
+
+def contents(form: Form, access: Access, count: int, seed: int) -> tuple[Program, Images]:
+    """Return the program and images: half random bits, half numbers of everyday size."""
+    made = program(form, access)
+    rng = np.random.default_rng(seed)
+    images = rng.integers(0, 256, (count, made.image_bytes), np.uint8)
+    for operand in "abcd":
+        buffer = made.buffer(f"g{operand}")
+        start = made.offset(buffer.name)
+        everyday = _everyday(form.matrix(operand).type, (count // 2, buffer.size), rng)
+        if everyday is not None:
+            images[count // 2 :][: count // 2, start : start + buffer.size] = everyday
+    return made, images
+
+
+def _everyday(
+    type_: Format, shape: tuple[int, int], rng: np.random.Generator
+) -> NDArray[np.uint8] | None:
+    """Return bytes that hold normally distributed numbers; None where bits are numbers."""
+    if not type_.is_float:
+        return None
+    numbers = rng.standard_normal((shape[0], -(-shape[1] * 8 // type_.bits)))
+    dtypes = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f64": np.float64}
+    raw = numbers.astype(dtypes.get(type_.name, np.float32))
+    return np.ascontiguousarray(raw).view(np.uint8)[:, : shape[1]]

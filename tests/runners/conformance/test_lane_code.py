@@ -16,10 +16,19 @@ from oracle.errors import UsageError
 from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
-from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every
-from oracle.program.lane_execution import may_be_open, run_lanes
-from oracle.program.ops import Op
+from oracle.program.lane_code import (
+    Assign,
+    If,
+    LaneCode,
+    Leave,
+    Repeat,
+    Statement,
+    every,
+    may_be_open,
+    run_lanes,
+)
 from oracle.program.program import Program, walk
+from oracle.program.steps import Op
 from runners.emission import emit
 from runners.front_ends.protocol import check_named
 from runners.protocol import Compiled, Ran, Runner

@@ -12,10 +12,9 @@ from oracle.execution.execution import execute
 from oracle.isa import lookup as isa
 from oracle.isa.forms import Form
 from oracle.isa.targets import Module
-from oracle.program.ops import Lines, Op
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program, requirements, walk
-from oracle.program.steps import Barrier, Copy, is_lane_code, plain_store
+from oracle.program.steps import Barrier, Copy, Op, accesses_matrix, is_lane_code, plain_store
 from runners.emission import emit
 from runners.protocol import Compiled, Ran, Runner
 from runners.simulated_runner import SimulatedRunner
@@ -54,15 +53,12 @@ def _removed(form: Form) -> bool:
 def _has_narrow_rows(program: Program) -> bool:
     """Whether rows in shared memory are aligned as the page asks for and no better.
 
-    sm_90 may trap then (docs/findings.md, measured on H200, 2026-11-21); `test_alignment.py` tries
+    sm_90 may trap then (docs/findings.md, H200, 2026-11-21); `test_whole_images.py` tries
     them alone.
     """
     shared = {buffer.name for buffer in program.buffers if buffer.space == "shared"}
-    steps = (step for step in walk(program.steps) if isinstance(step, Op))
-    pairs = ((step.memory, step.form) for step in steps)
-    spans = (
-        span for lines, form in pairs if isinstance(lines, Lines) for span in lines.spans(form)
-    )
+    steps = (step for step in walk(program.steps) if accesses_matrix(step))
+    spans = (span for step in steps for span in (*step.bytes_read, *step.bytes_written))
     return any(
         span.buffer in shared and (span.start % SHARED_ROW_BYTES or span.pitch % SHARED_ROW_BYTES)
         for span in spans

@@ -5,9 +5,8 @@ from __future__ import annotations
 import kernels_that_fail as fragile
 import numpy as np
 import pytest
-from image_contents import contents
 from runners_under_test import make_runner
-from single_multiplies import VARIANTS, Access
+from single_multiplies import VARIANTS, Access, contents
 
 from oracle.errors import UsageError
 from oracle.isa.targets import Module

@@ -9,8 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from image_contents import contents
-from single_multiplies import VARIANTS, Access
+from single_multiplies import VARIANTS, Access, contents
 
 from oracle.errors import UsageError
 from oracle.execution.execution import execute

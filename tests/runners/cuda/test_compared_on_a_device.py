@@ -19,9 +19,8 @@ from oracle.errors import InfrastructureError
 from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
 from oracle.models import model_for
-from oracle.program.image import different
-from oracle.program.ops import product_of
-from oracle.program.program import Program
+from oracle.program.program import Program, different
+from oracle.program.steps import product_of
 from runners.cuda import fresh
 from runners.cuda import runner as cuda_runner
 from runners.cuda.runner import CudaRunner

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runners.cuda import kept_code as kept
-from runners.cuda.kept_code import kept_code
+from runners.cuda import modules as kept
 from runners.cuda.libraries import smallest_memory
-from runners.cuda.modules import LoadError, Modules
+from runners.cuda.modules import LoadError, Modules, kept_code
 from runners.folders import temporary_folder
 
 

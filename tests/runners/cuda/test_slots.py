@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runners.cuda.slots import SlotPool, lease_of
+from runners.cuda.supervisor import SlotPool, lease_of
 
 
 @given(

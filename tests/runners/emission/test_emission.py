@@ -15,10 +15,9 @@ from oracle.errors import UsageError
 from oracle.execution.execution import execute
 from oracle.isa.lookup import mma_form
 from oracle.isa.targets import Module
-from oracle.program.ops import Op
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program, walk
-from oracle.program.steps import Barrier, Copy
+from oracle.program.steps import Barrier, Copy, Op
 from runners.emission import emit, emit_all, emit_screening
 from runners.protocol import Compiled, Ran
 from runners.simulated_runner import SimulatedRunner

@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.entry import EXPECTED, Entry, scan_folders
+from corpus.finding import EXPECTED
+from corpus.store import Entry, scan_folders
 from fuzz.findings.case import image_of, subject_of
 from fuzz.findings.making import is_value_finding
 from oracle.execution.execution import execute

@@ -7,15 +7,13 @@ from functools import cache
 
 import pytest
 
-from oracle.isa.forms import Form
+from oracle.isa.forms import Form, Matrix
 from oracle.isa.lookup import FORMS, form_of
-from oracle.isa.matrices import Matrix
 from oracle.isa.targets import Module
-from oracle.program.operations import Operation
-from oracle.program.ops import Op
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import Buffer, Operation, Place
+from oracle.program.operations import Elementwise
 from oracle.program.program import Program, requirements, walk
-from oracle.program.steps import Elementwise, Step
+from oracle.program.steps import Op, Step
 from runners.emission import emit_all
 from runners.front_ends import cuda_cpp_words as api
 from runners.front_ends.cuda_cpp import CudaCppWriter, cuda_cpp

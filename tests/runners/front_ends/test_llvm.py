@@ -11,9 +11,8 @@ import pytest
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution.execution import execute
-from oracle.isa.forms import Form
+from oracle.isa.forms import LANES, Form
 from oracle.isa.lookup import FORMS
-from oracle.isa.matrices import LANES
 from oracle.isa.targets import Module
 from oracle.program.program import Program, walk
 from oracle.program.steps import PlainAccess

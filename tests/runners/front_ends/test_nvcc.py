@@ -13,9 +13,9 @@ from oracle.errors import UsageError
 from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
-from oracle.program.operations import operations
+from oracle.program.operands import operations
+from oracle.program.operations import Elementwise
 from oracle.program.program import Program
-from oracle.program.steps import Elementwise
 from runners.compilers import fetched_compiler
 from runners.compilers import find_front_end as find
 from runners.emission import emit, emit_all

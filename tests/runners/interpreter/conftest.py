@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from oracle.errors import InfrastructureError
-from runners.reference.host import HostReference
+from runners.reference.shipped import HostReference
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "oracle" / "scalar"))
 

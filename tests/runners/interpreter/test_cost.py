@@ -10,8 +10,8 @@ from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.program import Program
 from oracle.program.steps import Loop
-from runners.reference.cost import images_of, nanoseconds
 from runners.reference.encoding import Encoded, encode
+from runners.reference.fresh import images_of, nanoseconds
 
 MODULE = Module.named("sm_90", "8.7")
 SMALLEST = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"

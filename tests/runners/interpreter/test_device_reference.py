@@ -11,10 +11,15 @@ from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
 from oracle.models import model_for
 from runners.processes import run_tool
-from runners.reference import host
 from runners.reference.encoding import encode
 from runners.reference.self_check import IMAGES, LISTED, check
-from runners.reference.shipped import SOURCE, generated, shipped, source_digest
+from runners.reference.shipped import (
+    SOURCE,
+    HostReference,
+    generated,
+    shipped,
+    source_digest,
+)
 from strategies.contents import Recipe, expand
 
 OPCODE = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
@@ -69,15 +74,15 @@ def test_each_part_is_in_the_text_once():
 def test_a_wrong_interpreter_fails_its_check(tmp_path, monkeypatch, part, instead):
     text = SOURCE.read_text()
     (tmp_path / "interpreter.cu").write_text(text.replace(part, instead))
-    monkeypatch.setattr(host, "SOURCE", tmp_path / "interpreter.cu")
+    monkeypatch.setattr("runners.reference.shipped.SOURCE", tmp_path / "interpreter.cu")
     with pytest.raises(InfrastructureError, match="wrong on images whose results"):
-        check(host.HostReference().compare)
+        check(HostReference().compare)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("wrong", [(), (7,), tuple(range(3, 900, 9))])
 def test_the_device_names_the_images_that_differ(session, wrong):
-    from runners.cuda.reference import DeviceReference
+    from runners.cuda.fresh import DeviceReference
 
     program, model = product_program(form_of(OPCODE)), model_for("sm_90")
     images = expand(Recipe(classes=CLASSES, seed=1), program, COUNT)

@@ -7,7 +7,7 @@ from test_reference_agrees import CLASSES, product_program
 from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
 from oracle.models import model_for
-from oracle.program.image import different
+from oracle.program.program import different
 from runners.reference.encoding import encode
 from runners.reference.self_check import LISTED
 from strategies.contents import Recipe, expand
@@ -51,7 +51,7 @@ def test_the_numbers_of_images_that_differ(reference, opcode, first, share):
 @pytest.mark.parametrize("opcode", OPCODES)
 @pytest.mark.parametrize("first", NUMBERS)
 def test_a_device_makes_the_images_and_names_those_that_differ(session, opcode, first):
-    from runners.cuda.reference import DeviceReference
+    from runners.cuda.fresh import DeviceReference
 
     driver, program = session._driver, product_program(form_of(opcode))
     recipe, model = Recipe(classes=CLASSES, seed=28), MODEL

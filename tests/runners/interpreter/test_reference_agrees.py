@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from oracle.execution.execution import execute
-from oracle.isa.formats import format_named
-from oracle.isa.lookup import FORMS, form_of
-from oracle.isa.matrices import Matrix, Shape
-from oracle.isa.tables.mma_sp import selectors
+from oracle.isa.forms import Matrix, Shape, format_named
+from oracle.isa.lookup import FORMS, form_of, selectors_of
 from oracle.isa.targets import Module
 from oracle.models import Figure, model_for
 from oracle.models.figures import (
@@ -20,15 +18,14 @@ from oracle.models.figures import (
     DoubleChain,
     NanRule,
     TruncatedDot,
-    Whole,
     allowed_of,
 )
-from oracle.program.operations import operations
-from oracle.program.ops import product_of
+from oracle.program.operands import operations
+from oracle.program.operations import Elementwise
 from oracle.program.program import Program
-from oracle.program.steps import Elementwise
+from oracle.program.steps import product_of
 from runners.reference.encoding import encode
-from runners.reference.parts import NotEncodedError
+from runners.reference.memory import NotEncodedError
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import draw
 from strategies.features import Focus
@@ -156,7 +153,7 @@ def test_any_metadata_and_selector(reference):
             kinds[form.shape, form.types] = form
     assert len(kinds) == 28
     for form in kinds.values():
-        for selector in selectors(form):
+        for selector in selectors_of(form):
             steps = single_instruction(replace(product_of(form), selector=selector))
             program = Program(buffers=buffers_of(steps), steps=steps)
             images = expand(Recipe(classes=CLASSES, seed=selector), program, 2 * len(CLASSES))
@@ -211,9 +208,7 @@ def figure(value):
 
 
 def any_value(dice, allowed):
-    if isinstance(allowed, Whole):
-        return dice.randint(allowed.least, allowed.most)
-    return dice.choice(allowed.words)
+    return dice.choice(allowed.values)
 
 
 def any_figures(dice, row):

@@ -11,7 +11,7 @@ from random_chips import ROUNDINGS, ROWS, random_silicon
 from oracle.arithmetic.dots import dot_product
 from oracle.arithmetic.scratch import Scratch
 from oracle.errors import UsageError
-from oracle.isa.formats import FORMATS
+from oracle.isa.forms import FORMATS
 from oracle.models import model_for
 from oracle.models.figures import measured
 from runners.simulated import SimulatedDevice

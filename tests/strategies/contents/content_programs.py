@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from oracle.isa import lookup as isa
 from oracle.isa.forms import ROW_BYTES, Form
 from oracle.layouts.storage import Tile, read
-from oracle.program.image import position
-from oracle.program.ops import Op, loads_fragment
-from oracle.program.places import Buffer, Place, Word
-from oracle.program.program import Program
-from oracle.program.steps import Barrier, Branch, Copy, Loop, Step, plain_store
+from oracle.program.operands import Buffer, Place, Word
+from oracle.program.program import Program, position
+from oracle.program.steps import Barrier, Branch, Copy, Loop, Op, Step, loads_fragment, plain_store
 from strategies.contents import Recipe, ValueClass, expand
 
 WMMA = "wmma.mma.sync.aligned.row.col."

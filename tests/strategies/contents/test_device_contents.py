@@ -17,8 +17,7 @@ from oracle.program.program import Program
 from runners.reference.fresh import fill_bytes
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.contents.device import device_contents
-from strategies.contents.native import header, shapes
-from strategies.contents.philox import philox
+from strategies.contents.expansion import philox
 from strategies.draws import Selection
 from strategies.rounds import round_batches, selected_forms
 
@@ -73,16 +72,14 @@ def aligned(size: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=2)
-def words_of(recipe: Recipe, program: Program, *, is_native: bool) -> np.ndarray:
-    return device_contents(recipe, program, is_native=is_native).words
+def words_of(recipe: Recipe, program: Program) -> np.ndarray:
+    return device_contents(recipe, program).words
 
 
 @pytest.fixture(scope="module")
 def made(library: ctypes.CDLL) -> Make:
-    def make(
-        recipe: Recipe, program: Program, number: int, *, is_native: bool = True
-    ) -> np.ndarray:
-        words = words_of(recipe, program, is_native=is_native)
+    def make(recipe: Recipe, program: Program, number: int) -> np.ndarray:
+        words = words_of(recipe, program)
         library.bytes.restype = ctypes.c_uint64
         size = library.bytes(ctypes.c_void_p(words.ctypes.data))
         assert size == fill_bytes(words)
@@ -126,14 +123,7 @@ def test_all_classes_are_the_same_on_the_device(made: Make, opcode: str, first: 
     program, mix = plain(opcode), recipe(*ValueClass, seed=first + 5)
     images = expand(mix, program, 40, first=first)
     for number, image in enumerate(images):
-        for is_native in (True, False):
-            found = made(mix, program, first + number, is_native=is_native)
-            assert np.array_equal(image, found), (number, is_native)
-
-
-def test_the_native_code_is_that_of_the_shapes() -> None:
-    # python -m strategies.contents.native_header PATH writes it anew
-    assert HEADER.with_name("native.h").read_text() == header(shapes())
+        assert np.array_equal(image, made(mix, program, first + number)), number
 
 
 @pytest.mark.parametrize("target", ["sm_75", "sm_90"])

@@ -13,10 +13,9 @@ from oracle.errors import UsageError
 from oracle.isa.forms import Form
 from oracle.isa.lookup import LDMATRIX_FORMS, form_of
 from oracle.layouts.storage import read
-from oracle.program.ops import Op, loads_fragment
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
-from oracle.program.steps import Barrier, Copy, plain_load
+from oracle.program.steps import Barrier, Copy, Op, loads_fragment, plain_load
 from strategies.contents import Recipe, ValueClass, expand, recipes
 from strategies.contents.plans import Readings
 

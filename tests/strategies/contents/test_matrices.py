@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from content_programs import BF16, F16_F32, S4, long, plain
 
-from oracle.program.ops import accesses_matrix, loads_fragment
-from oracle.program.places import Buffer, Place
+from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
-from oracle.program.steps import Barrier, Copy
+from oracle.program.steps import Barrier, Copy, accesses_matrix, loads_fragment
 from strategies.matrices import inputs, outputs
 
 

@@ -25,9 +25,9 @@ from content_programs import (
 from numpy.typing import NDArray
 
 from oracle.isa import lookup as isa
-from oracle.isa.formats import Format
+from oracle.isa.forms import Format
 from strategies.contents import ValueClass as V
-from strategies.contents.floats import fields_of
+from strategies.contents.expressions import fields_of
 
 Exact = NDArray[np.object_]
 

@@ -11,8 +11,7 @@ import pytest
 
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
-from oracle.program.lane_code import Assign, LaneCode, every, statements_taken
-from oracle.program.lane_execution import may_be_open
+from oracle.program.lane_code import Assign, LaneCode, every, may_be_open, statements_taken
 from oracle.program.program import walk
 from strategies.draws import draw_one
 from strategies.features import Focus, Has
@@ -84,34 +83,3 @@ def test_halves_are_compared_and_widened_as_what_they_are() -> None:
     behind = [two.opcode for one, two in pairs if one.opcode.endswith(".s16")]
     assert sum(bool(re.fullmatch(r"setp?\..*\.s16", opcode)) for opcode in behind) > PROGRAMS / 10
     assert sum(bool(re.fullmatch(r"cvt\..*\.s16", opcode)) for opcode in behind) > PROGRAMS / 30
-
-
-def test_of_some_pairs_with_a_constant_one_half_is_read() -> None:
-    found = 0
-    for code in drawn():
-        pairs = [*_read_behind(code)]
-        constants = {id(one) for before, one in pairs if re.fullmatch(r"mov\.b32", before.opcode)}
-        read = {name for _, one in pairs for name in one.sources}
-        found += sum(
-            id(one) in constants and len(read.intersection(half.destinations)) == 1
-            for one, half in pairs
-            if one.opcode.endswith("16x2") and half.opcode == "mov.b32.unpack"
-        )
-    assert found > PROGRAMS / 30
-
-
-@pytest.mark.parametrize("type_", ["s16", "u16", "f16", "s16x2", "f16x2", "f32"])
-def test_a_fifth_of_what_reads_a_type_has_a_constant(type_: str) -> None:
-    some = constants = 0
-    for all_ in assigned():
-        held = {
-            name
-            for one in all_
-            if one.row.family == "mov" and isinstance(one.sources[0], int)
-            for name in one.destinations
-        }
-        for one in all_:
-            if one.opcode.endswith(f".{type_}") and len(one.sources) > 1:
-                some += 1
-                constants += any(isinstance(name, int) or name in held for name in one.sources)
-    assert constants > some / 5 > 0

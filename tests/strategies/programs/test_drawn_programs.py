@@ -18,18 +18,23 @@ from oracle.isa.lookup import FORMS, LDMATRIX_FORMS, MMA_FORMS, is_available
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.targets import Module
 from oracle.program.definedness import undefined
-from oracle.program.ops import (
+from oracle.program.operands import Place
+from oracle.program.program import Program, requirements, walk
+from oracle.program.steps import (
+    Barrier,
+    Branch,
+    Copy,
     Lines,
+    Loop,
     Op,
+    PlainAccess,
+    Step,
     accesses_matrix,
     loads_fragment,
     loads_rows,
     multiplies_fragments,
     stores_fragment,
 )
-from oracle.program.places import Place
-from oracle.program.program import Program, requirements, walk
-from oracle.program.steps import Barrier, Branch, Copy, Loop, PlainAccess, Step
 from runners.emission import emit
 from strategies.features import FEATURES, Focus, Has, features_of
 from strategies.programs import VALUED_FORMS, programs

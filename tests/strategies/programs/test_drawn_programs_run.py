@@ -42,11 +42,3 @@ def test_a_program_with_a_feature_gives_the_oracles_images(feature: Feature) -> 
     with SimulatedRunner("sm_90") as runner:
         for program in drawn(Focus(features=frozenset({feature})), key=key):
             _check(program, runner, "sm_90", "8.0", key)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("target", "version"), PLACES)
-def test_many_drawn_programs_give_the_oracles_images(target: str, version: str) -> None:
-    with SimulatedRunner(target) as runner:
-        for seed, program in enumerate(drawn(count=400, key=22, target=target, version=version)):
-            _check(program, runner, target, version, seed)

@@ -9,14 +9,13 @@ from drawn_programs import drawn
 
 from oracle.isa.forms import Form
 from oracle.isa.lookup import mma_form
-from oracle.program.operations import Operation
-from oracle.program.ops import Op
-from oracle.program.places import Buffer, Place, Word
+from oracle.program.operands import Buffer, Operation, Place, Word
+from oracle.program.operations import Elementwise
 from oracle.program.program import Program
-from oracle.program.steps import Elementwise, Loop, Step
+from oracle.program.steps import Loop, Op, Step
 from strategies.features import FEATURES, Dimension, Feature, Has, features_of
 from strategies.fragment_flow import most_live
-from strategies.programs.forms import ACCESS_FORMS
+from strategies.programs.builder import ACCESS_FORMS
 
 FORM = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32")
 OUTER = 4096

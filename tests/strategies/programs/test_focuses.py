@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from drawn_programs import drawn
 
 from oracle.isa.forms import Form
-from oracle.isa.lookup import FORMS, LDMATRIX_FORMS, LOAD_FORMS, MMA_SYNC_FORMS, STORE_FORMS
+from oracle.isa.lookup import LDMATRIX_FORMS, LOAD_FORMS, MMA_SYNC_FORMS, STORE_FORMS
 from oracle.isa.tables import INSTRUCTIONS
 from oracle.isa.targets import DEFAULT_TARGET, Module
 from oracle.program.definedness import undefined
@@ -19,7 +19,6 @@ from strategies.features import (
     Focus,
     Has,
     features_of,
-    main_form,
     possible_features,
 )
 from strategies.programs import VALUED_FORMS, is_valued
@@ -90,27 +89,3 @@ def test_a_feature_that_is_asked_of_a_sparse_product_is_there(feature: Feature) 
 def test_features_come_together(features: set[Feature]) -> None:
     found = drawn(Focus(features=frozenset(features)), count=10, key=len(features))
     assert sum(features <= features_of(program) for program in found) >= 9
-
-
-def _types(forms: Iterable[Form]) -> set[tuple[str, ...]]:
-    return {
-        (form.a_type.name, form.c_type.name, form.d_type.name)
-        for form in forms
-        if form.mnemonic == "wmma.mma"
-    }
-
-
-def test_a_few_hundred_programs_reach_every_family() -> None:
-    types = {one for program in drawn(count=250, key=5) for one in _types(requirements(program))}
-    assert types == _types(VALUED_FORMS)
-
-
-@pytest.mark.slow
-def test_without_a_focus_programs_are_about_every_kind_of_instruction() -> None:
-    missing = {form.mnemonic for form in FORMS if form.is_main}
-    # One program in 200 is about movmatrix.
-    for key in range(2000):
-        missing -= {main_form(one).mnemonic for one in drawn(key=key, version="8.7")}
-        if not missing:
-            break
-    assert not missing

@@ -16,10 +16,9 @@ from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.program.definedness import undefined
-from oracle.program.ops import multiplies
-from oracle.program.program import Program, by_register, fresh_bank, walk
-from oracle.program.sharing import overlaps
-from oracle.program.steps import copied
+from oracle.program.operations import copied
+from oracle.program.program import Program, by_register, fresh_bank, overlaps, walk
+from oracle.program.steps import multiplies
 from runners.emission import emit
 from runners.faults import by_name
 from runners.front_ends.llvm_ir import llvm_ir

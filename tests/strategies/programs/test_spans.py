@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracle.program.places import Span
+from oracle.program.operands import Span
 
 
 @st.composite

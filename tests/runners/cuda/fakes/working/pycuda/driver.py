@@ -475,7 +475,7 @@ def _compare(code, images, results, *rest) -> None:
 
 @functools.cache
 def _host_reference():
-    from runners.reference.host import HostReference
+    from runners.reference.shipped import HostReference
 
     return HostReference()
 

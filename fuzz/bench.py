@@ -1,0 +1,494 @@
+"""How soon planted faults are found, how a campaign with one ends, and what programs reach."""
+
+from __future__ import annotations
+
+import difflib
+import multiprocessing
+import os
+import re
+import signal
+import statistics
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from functools import cache
+from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+from corpus import Kind, create_corpus
+from corpus.known import Known
+from fuzz.campaign.campaign import SHRINK_SECONDS
+from fuzz.campaign.triage import Triage
+from fuzz.checks.programs import Programs
+from fuzz.checks.protocol import RoundJob, Stage
+from fuzz.findings.families import finding_groups
+from fuzz.runner import RunnerChoice
+from oracle.errors import InfrastructureError, UsageError
+from oracle.execution.execution import execute
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS, is_available
+from oracle.isa.targets import Module
+from oracle.program.program import different
+from runners.emission import emit
+from runners.faults import CATALOGUE, Fault, FaultPlace, by_name
+from runners.faults.rewriters import statements
+from runners.kernels import LANES, KernelModule
+from runners.protocol import Images
+from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, TrapKind
+from strategies.contents import ValueClass, expand
+from strategies.coverage import Batch, ProgramCoverage
+from strategies.features import FEATURES
+from strategies.programs import is_valued
+from strategies.rounds import Speed, campaign_rounds
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+Advance = Callable[[int], None]
+"""Is told that so many more tasks are done."""
+Row = dict[str, Any]
+"""What is said of one thing, as JSON has it."""
+
+
+def _begin() -> None:
+    # The terminal interrupts all processes at once; the parent alone says what becomes of it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def end_with_the_parent() -> None:
+        # Whoever waits for its next task waits for ever: all processes of a pool hold both ends of
+        # its queues.
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_the_parent, daemon=True).start()
+
+
+def run_all(
+    work: Callable[[Task], Result], tasks: Sequence[Task], *, jobs: int, report: Advance
+) -> list[Result]:
+    """Do all tasks, so many at the same time; the results come in the order of the tasks.
+
+    `work` is a function of a module, so that another process can find it.
+    """
+    results = []
+    if min(jobs, len(tasks)) <= 1:
+        for task in tasks:
+            results.append(work(task))
+            report(1)
+        return results
+    # Not forked: NumPy's and Rich's threads would be cut off in the middle.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=context, initializer=_begin)
+    try:
+        futures = [pool.submit(work, task) for task in tasks]
+        for future in as_completed(futures):
+            future.result()
+            report(1)
+        return [future.result() for future in futures]
+    except BrokenProcessPool as error:
+        raise InfrastructureError(
+            f"a process of the bench died ({error}); perhaps memory ran out: try fewer --jobs"
+        ) from None
+    finally:
+        # What is being done is not waited for.
+        for child in multiprocessing.active_children():
+            child.terminate()
+        pool.shutdown(cancel_futures=True)
+
+
+# How soon a fault is found
+
+
+class Contents(StrEnum):
+    """Where the values come from; the programs are the same."""
+
+    WARPFUZZ = "warpfuzz"  # the recipes of a campaign
+    UNIFORM = "uniform"  # uniform random bits; of floating-point numbers only finite ones
+    NORMAL = "normal"  # normally distributed numbers of variance 1; of integers, small ones
+
+
+_CLASSES = {Contents.UNIFORM: ValueClass.BITS, Contents.NORMAL: ValueClass.NORMAL}
+
+
+def _filled(contents: Contents, batch: Batch, count: int) -> Images:
+    if contents is Contents.WARPFUZZ:
+        return batch.images(count)
+    return expand(replace(batch.recipe, classes=(_CLASSES[contents],)), batch.program, count)
+
+
+def chosen(pattern: str, *, target: str, version: str) -> list[tuple[Fault, str]]:
+    """Return the faults that a pattern selects, and why no program can show each; "" if one can.
+
+    It is a shell pattern over names of faults; a bare word may stand anywhere.
+    """
+    wanted = pattern if any(c in pattern for c in "*?[") else f"*{pattern}*"
+    found = [fault for fault in CATALOGUE if fnmatchcase(fault.name, wanted)]
+    if not found:
+        close = difflib.get_close_matches(pattern, [one.name for one in CATALOGUE], cutoff=0.4)
+        hint = f"did you mean {', '.join(close)}?" if close else "docs/bench.md lists all names"
+        raise UsageError(f"no planted fault has a name like {pattern!r}; {hint}")
+    return [(fault, _unobservable(fault, target=target, version=version)) for fault in found]
+
+
+def undrawn_forms(target: str, version: str) -> tuple[Form, ...]:
+    """Return the forms of a target that no program is about, because nobody knows their values."""
+    module = Module.named(target, version)
+    return tuple(
+        form
+        for form in FORMS
+        if form.is_main and is_available(form, module) and not is_valued(form, module)
+    )
+
+
+@cache
+def _drawn(target: str, version: str) -> tuple[Form, ...]:
+    module, left_out = Module.named(target, version), undrawn_forms(target, version)
+    return tuple(form for form in FORMS if is_available(form, module) and form not in left_out)
+
+
+def _unobservable(fault: Fault, *, target: str, version: str) -> str:
+    if fault.rare:
+        return "too rare for a campaign; screening (`warpfuzz screen SET`) looks for it"
+    drawn = any(fault.opcodes.search(form.opcode) for form in _drawn(target, version))
+    # Without a form, it touches what surrounds them: copies, branches, element-wise operations.
+    if drawn or not any(fault.opcodes.search(form.opcode) for form in FORMS):
+        return ""
+    return (
+        f"{target} with PTX ISA {version} has none of the instructions that it changes, or how "
+        "they compute there is not known"
+    )
+
+
+class Emitted:
+    """A module of one kernel, with the opcodes that every mutant asks for, read once."""
+
+    def __init__(self, module: KernelModule) -> None:
+        self.module = module
+        self.opcodes = frozenset(one.opcode for one in statements(module.ptx))
+
+    def has(self, pattern: re.Pattern[str]) -> bool:
+        """Whether the pattern finds something in an opcode."""
+        return any(pattern.search(opcode) for opcode in self.opcodes)
+
+
+class Mutant:
+    """A simulated device with one fault, or without any.
+
+    It is used without a runner around it: runners keep modules, and a hundred of them would keep
+    thousands. A trap is what a runner would report as a failure.
+    """
+
+    def __init__(self, fault: Fault | None, *, target: str, layout: int) -> None:
+        self._fault = fault
+        faults = [fault] if fault is not None and fault.place is FaultPlace.DEVICE else []
+        self._device = SimulatedDevice(target, layout_seed=layout, faults=faults)
+
+    def load(self, emitted: Emitted) -> LoadedModule | SimulatedTrap | None:
+        """Load a module as the fault leaves it; None if the fault touches nothing in it."""
+        fault, ptx = self._fault, emitted.module.ptx
+        if fault is not None and not emitted.has(fault.opcodes):
+            return None
+        if fault is not None and fault.place is FaultPlace.PTX:
+            ptx = fault.rewrite(ptx)
+            if ptx == emitted.module.ptx:
+                return None
+        try:
+            return self._device.load(ptx)
+        except SimulatedTrap as trap:
+            return _checked(trap)
+
+    def first_wrong(
+        self, module: LoadedModule | SimulatedTrap, emitted: Emitted, images: Images,
+        expected: Images,
+    ) -> int | None:  # fmt: skip
+        """Return the number of the first image that comes out wrong, or None.
+
+        What was refused when it was loaded is wrong at the first image. A launch that traps is
+        wrong at the first image that is to blame, which a campaign isolates.
+        """
+        if isinstance(module, SimulatedTrap):
+            return 0
+        kernel = emitted.module.kernel()
+        try:
+            results, _ = module.launch(kernel.entry, images, threads=LANES * kernel.warps_per_block)
+        except SimulatedTrap as trap:
+            return min(_checked(trap).trap.warps, default=len(images) - 1)
+        wrong = different(expected, results)
+        return int(wrong[0]) if len(wrong) else None
+
+
+def _checked(trap: SimulatedTrap) -> SimulatedTrap:
+    """Return a trap that a campaign would report."""
+    if trap.trap.kind is TrapKind.UNSUPPORTED:
+        raise InfrastructureError(f"the simulated device cannot run a program of the bench: {trap}")
+    return trap
+
+
+LAYOUTS = 2
+"""Fragment layouts of the simulated device that seeds take turns with, as campaigns do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchPlan:
+    """What every seed searches for, and how long."""
+
+    forms: tuple[Form, ...]
+    target: str
+    version: str
+    names: tuple[str, ...]  # of the faults
+    columns: tuple[Contents, ...]
+    limit: int  # most images that a seed draws
+    baseline_limit: int  # most that are also filled with baseline contents, which find little
+
+    def limit_of(self, contents: Contents) -> int:
+        """Return the most images of one column; only the first is not a baseline."""
+        return self.limit if contents is self.columns[0] else self.baseline_limit
+
+
+Seen = dict[tuple[Contents, str], tuple[int, float]]
+"""By contents and name of the fault that was seen within the limit: images drawn until then, those
+of programs that the fault does not touch included, and seconds of one core: drawing programs, and
+of those that the fault touches images, oracle and this device."""
+
+
+def search(task: tuple[BenchPlan, int]) -> tuple[int, Seen]:
+    """Run the rounds of a campaign of a seed until every fault is seen or the limit is reached.
+
+    Programs, images and what the oracle makes of them are the same for all faults, and are made
+    once; a fault that is seen is not run again. Returns the images drawn, over all columns, too.
+    """
+    plan, seed = task
+    named, layout = Module.named(plan.target, plan.version), seed % LAYOUTS
+    sound, *devices = (
+        Mutant(fault, target=plan.target, layout=layout)
+        for fault in (None, *map(by_name, plan.names))
+    )
+    mutants = dict(zip(plan.names, devices, strict=True))
+    left = {column: set(mutants) for column in plan.columns}
+    drawn, cases, seen = 0, 0, Seen()
+    programs, own = 0.0, defaultdict[tuple[Contents, str], float](float)
+    rounds = campaign_rounds(
+        plan.forms, target=plan.target, version=plan.version, seed=seed, speed=Speed.INTERPRETED
+    )
+    while any(left[column] and drawn < plan.limit_of(column) for column in plan.columns):
+        begun = time.perf_counter()
+        batches = next(rounds)
+        for batch in batches:
+            emitted = Emitted(emit(batch.program, module=named, entry=batch.entry))
+            programs += time.perf_counter() - begun
+            loaded: dict[str, LoadedModule | SimulatedTrap | None] = {}
+            for column in plan.columns:
+                count = min(batch.count, plan.limit_of(column) - drawn)
+                if not left[column] or count <= 0:
+                    continue
+                cases += count
+                touched = []
+                for name in sorted(left[column]):
+                    begun = time.perf_counter()
+                    if name not in loaded:
+                        loaded[name] = mutants[name].load(emitted)
+                    if (module := loaded[name]) is not None:
+                        touched.append((name, module))
+                        own[column, name] += time.perf_counter() - begun
+                if not touched:
+                    # Nothing can show, so that nobody has to know what the images hold.
+                    continue
+                begun = time.perf_counter()
+                images = _filled(column, batch, count)
+                expected = execute(batch.program, images, target=plan.target).images
+                _check(sound, emitted, images, expected, f"{batch.about} (seed {seed})")
+                filling = time.perf_counter() - begun
+                for name, module in touched:
+                    begun = time.perf_counter()
+                    first = mutants[name].first_wrong(module, emitted, images, expected)
+                    own[column, name] += filling + time.perf_counter() - begun
+                    if first is not None:
+                        left[column].remove(name)
+                        seen[column, name] = drawn + first + 1, programs + own[column, name]
+            drawn += batch.count
+            begun = time.perf_counter()
+    return cases, seen
+
+
+def _check(sound: Mutant, emitted: Emitted, images: Images, expected: Images, about: str) -> None:
+    """Make sure that the sound device does what the oracle says."""
+    module = sound.load(emitted)
+    assert module is not None  # that is for what a fault does not touch
+    if sound.first_wrong(module, emitted, images, expected) is not None:
+        raise InfrastructureError(
+            "the simulated device without a fault and the oracle disagree on a program of "
+            f"{about}; run a campaign with this seed to see where, and mend that first"
+        )
+
+
+def median(values: Iterable[float | None]) -> float | None:
+    """Return the median, where values that are not there are infinite; None if that is one."""
+    found = statistics.median([inf if value is None else value for value in values] or [inf])
+    return None if found == inf else found
+
+
+def measure(
+    plan: BenchPlan, seeds: Sequence[int], *, jobs: int, report: Advance
+) -> tuple[int, Mapping[tuple[Contents, str], Row]]:
+    """Search with every seed; return the images drawn, and how each fault did with each contents.
+
+    That is by how many seeds it was "found_in" of how many "seeds", and the medians of the images
+    ("cases") and "seconds" until then; None if half of the seeds or more did not see it.
+    """
+    results = run_all(search, [(plan, seed) for seed in seeds], jobs=jobs, report=report)
+    rows = {}
+    for key in ((of, name) for of in plan.columns for name in plan.names):
+        found = [seen.get(key) for _, seen in results]
+        cases, seconds = (median(one and one[at] for one in found) for at in (0, 1))
+        rows[key] = {
+            "found": cases is not None,
+            "found_in": sum(one is not None for one in found),
+            "seeds": len(found),
+            "cases": cases if cases is None else round(cases),
+            "seconds": seconds if seconds is None else round(seconds, 3),
+        }
+    return sum(cases for cases, _ in results), rows
+
+
+# What programs reach
+
+CAMPAIGN_PROGRAMS = 1250
+"""Programs of one campaign. Several are counted together, so that they can be drawn side by side,
+and the counts are the same on any number of cores."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedCampaign:
+    """What one campaign draws."""
+
+    forms: tuple[Form, ...]
+    target: str
+    version: str
+    seed: int
+    programs: int
+
+
+def measure_reach(whole: CountedCampaign, *, jobs: int, report: Advance) -> list[Row]:
+    """Draw programs as campaigns do, `CAMPAIGN_PROGRAMS` each, and count what they reach.
+
+    The first campaign has the seed, those after it the next. Returns the "dimension" and "name" of
+    each thing that there is to reach (forms, features, classes of values) and how many "programs"
+    reached it.
+    """
+    most, total = CAMPAIGN_PROGRAMS, ProgramCoverage()
+    campaigns = [
+        replace(whole, seed=(whole.seed + number) % 2**64, programs=min(most, whole.programs - at))
+        for number, at in enumerate(range(0, whole.programs, most))
+    ]
+    for coverage in run_all(_reached_by, campaigns, jobs=jobs, report=report):
+        total.merge(coverage)
+    forms, features, classes = (total.counts[of] for of in ("forms", "features", "classes"))
+    reached = [
+        *((f"form of {form.mnemonic}", form.opcode, forms[form.opcode])
+          for form in _drawn(whole.target, whole.version)),
+        *((one.dimension.value, one.value, features[one.value]) for one in FEATURES.values()),
+        *(("value class", one.value, classes[one]) for one in ValueClass),
+    ]  # fmt: skip
+    return [dict(zip(("dimension", "name", "programs"), one, strict=True)) for one in reached]
+
+
+def _reached_by(campaign: CountedCampaign) -> ProgramCoverage:
+    coverage = ProgramCoverage()
+    rounds = campaign_rounds(
+        campaign.forms, target=campaign.target, version=campaign.version, seed=campaign.seed,
+        speed=Speed.INTERPRETED,
+    )  # fmt: skip
+    while coverage.programs < campaign.programs:
+        for batch in next(rounds)[: campaign.programs - coverage.programs]:
+            coverage.add(batch)
+    return coverage
+
+
+# The report of a campaign with a fault
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinesTask:
+    """One campaign with one thing wrong. It goes to other processes."""
+
+    name: str
+    guilty: tuple[str, ...]  # instructions, or other steps, of which a line has to name one
+    choice: RunnerChoice
+    seed: int
+    images: int
+    known: Known
+
+
+class Silence:
+    """Heartbeat that reports to nobody."""
+
+    interrupted = False
+
+    def enter(self, stage: Stage, *, round: int | None = None) -> None:  # noqa: A002
+        """Say what is begun."""
+
+    def count(self, cases: int) -> None:
+        """Say that cases are done."""
+
+    def beat(self) -> None:
+        """Say that it goes on."""
+
+
+def lines_of(task: LinesTask) -> Row:
+    """Run a campaign and return what its lines are.
+
+    That are the "titles", the lines that were "known" or "flaky", whether all of them "named"
+    something guilty, and the processor "seconds" to confirm, shrink and attribute each finding.
+    """
+    check = Programs(choice=task.choice, seed=task.seed)
+    with TemporaryDirectory() as folder, check.opened(Silence()) as opened_check:
+        plan = check.plan(opened_check.facts)
+        triage = Triage(
+            corpus=create_corpus(Path(folder) / "corpus", generator="bench"),
+            known=task.known,
+            shrinks=plan.shrinks,
+        )
+        taken: dict[str, float] = {}
+        seconds: list[float] = []
+        images = number = 0
+        reached = plan.coverage()
+        while images < task.images:
+            left, asked = task.images - images, plan.round(number, reached)
+            job = RoundJob(number=number, plan=asked, limit=left, settled=triage.settled)
+            done = opened_check.round(job)
+            images, number = images + done.cases, number + 1
+            reached.merge(done.coverage)
+            for suspect in done.suspects.values():
+                triage.suspect(suspect)
+            while (examination := triage.next_job(SHRINK_SECONDS)) is not None:
+                begun = time.process_time()
+                examined = opened_check.examine(examination)
+                triage.examined(examination, examined)
+                triage.sweep()
+                spent = time.process_time() - begun
+                if examination.seconds is not None:
+                    seconds.append(taken.get(examination.bucket.key, 0) + spent)
+                taken[examined.bucket.key] = spent
+        groups = finding_groups(triage.members.values())
+    told = [group.shown.case.identity.text for group in groups]
+    return {
+        "name": task.name,
+        "found": bool(groups),
+        "cases": images,
+        "lines": len(groups),
+        "titles": [group.title for group in groups],
+        "known": sum(group.known is not None for group in groups),
+        "flaky": sum(group.kind is Kind.FLAKY for group in groups),
+        "named": bool(told) and all(any(one in text for one in task.guilty) for text in told),
+        "seconds": [round(taken, 3) for taken in seconds],
+    }

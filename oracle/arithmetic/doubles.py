@@ -1,0 +1,537 @@
+"""Matrix products of f64: chains of fused multiply-adds in four roundings, exact in NumPy.
+
+`docs/oracle.md`, "Chains of f64", says how and why it is right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.arithmetic.conversions import (
+    flushed,
+    odd_sum,
+    product_error,
+    rounded_sum,
+    split,
+    two_sum,
+)
+from oracle.arithmetic.scratch import Scratch, small_buffer
+from oracle.isa.forms import FORMATS
+from oracle.models import DoubleChain, NanRule
+
+Floats = NDArray[np.float64]
+Bits = NDArray[np.uint64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int32]
+Index = tuple[NDArray[np.intp], ...]
+"""Indices along each axis, as of np.nonzero."""
+Places = NDArray[np.intp]
+"""Indices of elements in the order of memory."""
+
+QUIET = 0x0008_0000_0000_0000
+"""Quiet bit of a binary64 NaN (IEEE 754-2019, 6.2.1)."""
+_SIGN = np.uint64(1 << 63)
+_SIGN_AND_FRACTION = -(1 << 63) | (1 << 52) - 1
+_ONE = 0x3FF0_0000_0000_0000
+_HALF = 1022 << 52
+"""Exponent field of numbers in [0.5, 1)."""
+_LARGEST_FINITE = np.uint64(0x7FEF_FFFF_FFFF_FFFF)
+_ABSENT = -10_000
+"""Exponent of zero: below that of every product and addend."""
+_LEAST_FRAME = -1300
+"""Frames below this are raised to it, so that 2^-1074 is representable inside the frame. A term
+then lies at most at 2^-1300, far below half of the least subnormal, where only its sign counts."""
+_SPAN = 200
+"""A term whose exponent is this far from the other's only counts by its sign: 53-bit addend,
+106-bit product, one bit to tell a tie; 160 would do."""
+_ORDINARY = 480
+"""Exponents of ordinary multiplicands lie between -480 and 480: a product is then a multiple of
+2^-1064 or zero, so that its error is a double, and is below 2^960."""
+_ORDINARY_ADDEND = 900
+"""Addends below 2^900 and a few such products are far from overflow."""
+_BLOCK = 1 << 16
+"""Elements of C that take a step together: five arrays of 512 KiB, and so long that NumPy's calls
+cost little. 2^14 took a fifth longer, 2^15 a tenth, 2^17 as long (2026-11-22)."""
+_SLOW_BLOCK = 1 << 14
+"""Elements of C that take a step together in a slow way, whose arrays are more."""
+_TINY = 2.0**-968
+"""The error of a product that is at least so large is a multiple of 2^-1074, and so a double."""
+_BESIDE_TINY = 2.0**-900
+"""Beside an addend of this, over 2^53 times as large, of a tiny product the sign counts."""
+_FEW = 1 << 13
+"""Unusual elements of C that are fewer go wholly the slow way: looking for what the quick one gets
+wrong takes as many calls again (2026-11-28)."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """Doubles split once, so that they can take part in many multiplications."""
+
+    bits: Bits
+    significand: Floats
+    """Significand with the sign, of a magnitude in [0.5, 1)."""
+    high: Floats
+    """Upper 26 bits of the significand, which high + low is exactly."""
+    low: Floats
+    exponent: Ints
+    """value = significand * 2^exponent; _ABSENT for zero."""
+    special: Bools | None
+    """None if there is none."""
+
+    @classmethod
+    def of(cls, bits: Bits) -> Decoded:
+        """Split raw bit patterns."""
+        significand, exponent, special = _normalise(bits)
+        return cls(bits, significand, *split(significand), exponent, special)
+
+    def at(self, index: Any) -> Decoded:
+        """Return the elements at a NumPy index."""
+        return Decoded(
+            self.bits[index], self.significand[index], self.high[index], self.low[index],
+            self.exponent[index], None if self.special is None else self.special[index],
+        )  # fmt: skip
+
+
+def _normalise(bits: Bits) -> tuple[Floats, Ints, Bools | None]:
+    """Return significands in [0.5, 1) with sign, exponents, and which are special, if any are."""
+    pattern = bits.view(np.int64)
+    exponent = (pattern >> 52).astype(np.int32)
+    exponent &= 0x7FF
+    significand = pattern & _SIGN_AND_FRACTION
+    significand |= _HALF
+    special = exponent == 0x7FF if exponent.max(initial=0) == 0x7FF else None
+    least = int(exponent.min(initial=1))
+    exponent -= 1022
+    values = significand.view(np.float64)
+    if least == 0:
+        small = exponent == -1022
+        subnormal = bits[small].view(np.float64)
+        values[small], exponents = np.frexp(subnormal)
+        exponents[subnormal == 0.0] = _ABSENT
+        exponent[small] = exponents
+    # Special elements go another way; here they count as [0.5, 1) * 2^1025.
+    return values, exponent, special
+
+
+def _power(exponents: Ints) -> Floats:
+    """Return 2^exponents, from -1022 to 1023."""
+    pattern = exponents.astype(np.int64)
+    pattern += 1023
+    pattern <<= 52
+    return pattern.view(np.float64)
+
+
+def fma(a: Decoded, b: Decoded, c: Bits, *, rounding: str, nan: NanRule) -> Bits:
+    """Return a * b + c, rounded once ("rn", "rz", "rm" or "rp"); `nan`: which NaN it returns."""
+    with np.errstate(all="ignore"):
+        addend, addend_exponent, special = _normalise(c)
+        result = _finite(a, b, addend, addend_exponent, c, rounding)
+        masks = [mask for mask in (a.special, b.special, special) if mask is not None]
+        if masks:
+            chosen = np.zeros(c.shape, np.bool_)
+            for mask in masks:
+                chosen |= mask
+            _overwrite_special(result, np.nonzero(chosen), a.bits, b.bits, c, nan)
+    return result
+
+
+def two_product(a: Decoded, b: Decoded) -> tuple[Floats, Floats]:
+    """Return the rounded product of significands and its exact error."""
+    product = a.significand * b.significand
+    return product, product_error(product, (a.high, a.low), (b.high, b.low))
+
+
+def _finite(
+    a: Decoded, b: Decoded, addend: Floats, addend_exponent: Ints, c: Bits, rounding: str
+) -> Bits:
+    exponent = a.exponent + b.exponent
+    frame = np.maximum(exponent, addend_exponent - _SPAN)
+    np.maximum(frame, _LEAST_FRAME, out=frame)
+    product, error = two_product(a, b)
+    exponent -= frame
+    if exponent.any():
+        scale = _power(np.maximum(exponent, -_SPAN - 100, out=exponent))
+        product *= scale
+        error *= scale
+    np.subtract(addend_exponent, frame, out=exponent)
+    scaled = _power(np.maximum(exponent, -_SPAN, out=exponent))
+    scaled *= addend
+    # Two doubles whose rounded sum is that of all three (Boldo, Melquiond 2008, fig. 3).
+    upper, lower = two_sum(scaled, error)
+    head, rest = two_sum(product, upper)
+    tail = odd_sum(lower, rest)
+    total = rounded_sum(head, tail, rounding)
+    result = _scaled_up(total, frame)
+    # Within one step of the least normal number, one rounding to 53 bits may be one too many.
+    out: Bits = result.view(np.uint64)
+    small = np.abs(result) <= 2.0**-1022
+    if small.any():
+        at = np.nonzero(small)
+        out[at] = _subnormal(head[at], tail[at], frame[at], rounding)
+        at = np.nonzero((head == 0.0) & (tail == 0.0))
+        _sign_zeros(out, at, a.bits, b.bits, c, rounding)
+    if rounding != "rn":
+        over = np.isinf(result)
+        if over.any():
+            kept = over & ~_away(np.signbit(total), rounding)
+            out[kept] = (out[kept] & _SIGN) | _LARGEST_FINITE
+    return out
+
+
+def _scaled_up(total: Floats, frame: Ints) -> Floats:
+    """Return total * 2^frame where that is normal; what is subnormal is computed again."""
+    near = np.minimum(frame, 1000)
+    np.maximum(near, -1000, out=near)
+    result = _power(near)
+    result *= total
+    np.subtract(frame, near, out=near)
+    if near.any():
+        # Frames reach from -1300 to 2250; beyond 2000 anything but 0 overflows.
+        result *= _power(np.minimum(near, 1000, out=near))
+    return result
+
+
+def _away(negative: NDArray[np.bool_], rounding: str) -> NDArray[np.bool_]:
+    """Return whether a directed mode rounds numbers of this sign away from zero."""
+    if rounding == "rz":
+        return np.zeros_like(negative)
+    return negative if rounding == "rm" else ~negative
+
+
+def _subnormal(head: Floats, tail: Floats, frame: Ints, rounding: str) -> Bits:
+    """Round head + tail, times 2^frame and at most 2^-1022, on the grid of 2^-1074."""
+    value = head + tail
+    negative = np.signbit(value)
+    sign = np.where(negative, -1.0, 1.0)
+    # Doubles from `anchor` to 2 * anchor lie exactly 2^(-1074 - frame) apart.
+    anchor = _power(-1022 - frame)
+    upper, lower = two_sum(anchor, head * sign)
+    rest = odd_sum(lower, tail * sign)
+    total, residue = two_sum(upper, rest)
+    steps = total.view(np.int64) - anchor.view(np.int64)
+    if rounding == "rn":
+        return steps.view(np.uint64) | np.where(negative, _SIGN, np.uint64(0))
+    away = _away(negative, rounding)
+    steps += away & (residue > 0.0)
+    steps -= ~away & (residue < 0.0)
+    return steps.view(np.uint64) | np.where(negative, _SIGN, np.uint64(0))
+
+
+def _sign_zeros(out: Bits, at: Index, a: Bits, b: Bits, c: Bits, rounding: str) -> None:
+    """Give exact zeros the sign of IEEE 754-2019, 6.3."""
+    a, b, c = (pattern[at] for pattern in np.broadcast_arrays(a, b, c))
+    product_sign = (a ^ b) & _SIGN
+    addend_sign = c & _SIGN
+    otherwise = _SIGN if rounding == "rm" else np.uint64(0)
+    out[at] = np.where(product_sign == addend_sign, addend_sign, otherwise)
+
+
+def _overwrite_special(out: Bits, at: Index, a: Bits, b: Bits, c: Bits, nan: NanRule) -> None:
+    operands = zip("abc", np.broadcast_arrays(a, b, c), strict=True)
+    picked = {name: pattern[at] for name, pattern in operands}
+    values = {name: pattern.view(np.float64) for name, pattern in picked.items()}
+    # No finite overflow may meet an infinite addend: with finite a and b, c alone decides.
+    product = np.where(
+        np.isfinite(values["a"]) & np.isfinite(values["b"]), 0.0, values["a"] * values["b"]
+    )
+    total = product + values["c"]
+    result = total.view(np.uint64)
+    result[np.isnan(total)] = nan.invalid
+    for name in reversed(nan.order or "abc"):
+        is_nan = np.isnan(values[name])
+        given = picked[name][is_nan] | np.uint64(QUIET)
+        result[is_nan] = given if nan.order else nan.canonical
+    out[at] = result
+
+
+def chain(
+    a: Bits, b: Bits, c: Bits, *, rounding: str, rule: DoubleChain, scratch: Scratch,
+    keeps_c: bool = True,
+) -> Bits:  # fmt: skip
+    """Return a @ b + c as a chain of multiply-adds, (m, n, tiles): good until the next call.
+
+    `a`, `b`, `c`: Raw patterns (tiles, m, k), (tiles, k, n), (tiles, m, n).
+    `keeps_c`: Whether `c` is needed later; if not, it may become the result.
+    """
+    if rule.order.value == "falling":
+        a, b = a[:, :, ::-1], b[:, ::-1]
+    left = _tiles_last("f64 a", a, (2, 1, 0), rule.a_subnormals.value, scratch)
+    right = _tiles_last("f64 b", b, (1, 2, 0), rule.b_subnormals.value, scratch)
+    total = _tiles_last("f64 c", c, (1, 2, 0), rule.c_subnormals.value, scratch)
+    if not total.flags.c_contiguous or (keeps_c and np.may_share_memory(total, c)):
+        total = scratch.copy("f64 c", total)
+    with np.errstate(all="ignore"):
+        _chain(left, right, total, rounding, rule, scratch)
+    return flushed(total, FORMATS["f64"]) if rule.d_subnormals.value == "flushed" else total
+
+
+def _tiles_last(
+    name: str, bits: Bits, axes: tuple[int, int, int], subnormals: str, scratch: Scratch
+) -> Bits:
+    """Return matrices with other axes, of which tiles are the last, as they reach the unit."""
+    turned = bits.transpose(axes)
+    if bits.flags.c_contiguous:
+        size = bits.shape[1] * bits.shape[2]
+        rows = scratch.array(name, (size, len(bits)), np.uint64)
+        scratch.turn(rows.T, bits.reshape(len(bits), size))
+        turned = rows.reshape(*bits.shape[1:], len(bits)).transpose(*(i - 1 for i in axes[:2]), 2)
+    return flushed(turned, FORMATS["f64"]) if subnormals == "flushed" else turned
+
+
+def _chain(
+    left: Bits, right: Bits, total: Bits, rounding: str, rule: DoubleChain, scratch: Scratch
+) -> None:
+    """Add the products to `total`, tile by tile in the way that the operands allow."""
+    if rule.multiply_add.value == "separate":
+        size = max(1, _SLOW_BLOCK // total[..., 0].size)
+        for first in range(0, total.shape[2], size):
+            x, y, z = (bits[..., first : first + size] for bits in (left, right, total))
+            z[...] = _separate_chain(x, y, z, rounding, rule.nan.value)
+        return
+    ordinary = _are_ordinary(left, right, total, scratch)
+    for mask, nan in ((ordinary, None), (~ordinary, rule.nan.value)):
+        tiles, operands = np.flatnonzero(mask), (left, right, total)
+        if not tiles.size:
+            continue
+        if tiles.size < mask.size:
+            operands = (left.take(tiles, -1), right.take(tiles, -1), total.take(tiles, -1))
+        sums = operands[2]
+        if nan is not None and sums.size < _FEW:
+            rows, columns = Decoded.of(operands[0]), Decoded.of(operands[1])
+            for k in range(len(left)):
+                multiplicand = rows.at((k, slice(None), None))
+                sums[...] = fma(multiplicand, columns.at(k), sums, rounding=rounding, nan=nan)
+        else:
+            _fused_chain(*operands, rounding, nan, scratch)
+        if sums is not total:
+            total[..., tiles] = sums
+
+
+def _are_ordinary(left: Bits, right: Bits, total: Bits, scratch: Scratch) -> Bools:
+    """Return for each tile whether nothing in it is special or can become so."""
+    least, most, most_addend = (
+        np.uint64((1023 + exponent) << 52) for exponent in (-_ORDINARY, _ORDINARY, _ORDINARY_ADDEND)
+    )
+    ordinary = np.ones(total.shape[2], np.bool_)
+    for bits, low, high in ((left, least, most), (right, least, most)):
+        # From the least on, zero is above all others; mostly there is none.
+        distance = scratch.array("f64 magnitudes", bits.shape, np.uint64)
+        np.bitwise_and(bits, ~_SIGN, out=distance)
+        distance -= low
+        if distance.max(initial=0) >= high - low:
+            within = distance < high - low
+            within |= distance == -low
+            ordinary &= within.all(axis=(0, 1))
+    addends, bound = total.view(np.float64), most_addend.view(np.float64)
+    if not (addends.max(initial=0.0) < bound and addends.min(initial=0.0) > -bound):
+        ordinary &= (np.abs(addends) < bound).all(axis=(0, 1))
+    return ordinary
+
+
+def _fused_chain(
+    left: Bits, right: Bits, total: Bits, rounding: str, nan: NanRule | None, scratch: Scratch
+) -> None:
+    """Add the products to `total`; `nan` is None where nothing is special or can become so."""
+    mode, a, c = rounding, left.view(np.float64), total.view(np.float64)
+    if rounding == "rm":  # -(-a b - c), rounded upward
+        mode, a = "rp", np.negative(a, out=scratch.array("f64 -a", a.shape, np.float64))
+        total ^= _SIGN
+    # The elements, and the parts of at most 26 bits that they are sums of.
+    rows, columns = (
+        (values, *split(values, out=[
+            scratch.array(f"f64 {name} {part}", values.shape, np.float64) for part in "hl"
+        ]))
+        for name, values in (("a", a), ("b", right.view(np.float64)))
+    )  # fmt: skip
+    depth, m, tiles = left.shape
+    size = max(1, min(m, _BLOCK // (right.shape[1] * tiles)))
+    for row in range(0, m, size):
+        block = slice(row, row + size)
+        steps = _Steps(c[block], mode, scratch)
+        checks = nan and _Checks(left[:, block], right, total[block], rounding, nan, scratch)
+        for k in range(depth):
+            x, y = (part[k, block, None] for part in rows), (part[k, None] for part in columns)
+            steps.multiply(*x, *y)
+            if checks:
+                checks.before(k, steps)
+            steps.add()
+            if checks:
+                checks.after(k, steps)
+        if depth % 2:  # sums alternate between two arrays
+            c[block] = steps.total
+        if checks:
+            checks.end(total[block])
+    if rounding == "rm":
+        total ^= _SIGN
+
+
+class _Steps:
+    """A block of sums, to which one product after the other is added."""
+
+    def __init__(self, start: Floats, mode: str, scratch: Scratch) -> None:
+        """`start` is lost; after an even number of steps it holds the sums."""
+        self._mode = mode
+        self.total = start
+        self._arrays = [scratch.array(f"f64 step {i}", start.shape, np.float64) for i in range(5)]
+        self._flags = [scratch.array(f"f64 flags {i}", start.shape, np.bool_) for i in range(3)]
+        self.product, self.error, *_ = self._arrays
+
+    def multiply(
+        self, x: Floats, x_high: Floats, x_low: Floats, y: Floats, y_high: Floats, y_low: Floats
+    ) -> None:
+        self.product, self.error, spare, *_ = self._arrays
+        with small_buffer():
+            np.multiply(x, y, out=self.product)
+            parts = (x_high, x_low), (y_high, y_low)
+            product_error(self.product, *parts, out=(self.error, spare))
+
+    def add(self) -> None:
+        c, (p, e, s, free, rest) = self.total, self._arrays
+        s, t = two_sum(p, c, out=(s, c, free))
+        v = np.add(t, e, out=p)
+        if self._mode == "rn":
+            near, spare = _near_midpoints(v), 0
+            result = np.add(s, v, out=p)
+        else:
+            result, spare = np.add(s, v, out=free), 3
+            near = self._step_away(result, s, v, rest)
+        if near is not None:
+            _settle(result, near, s, t, e, self._mode)
+        self.total, self._arrays[spare] = result, c
+
+    def _step_away(self, result: Floats, s: Floats, v: Floats, rest: Floats) -> Places | None:
+        """Go from the nearest sums to those of the mode; return where they were exact."""
+        below, exact, negative = self._flags
+        added = np.subtract(result, s, out=rest)  # as if it were v
+        np.less(added, v, out=below)
+        np.equal(added, v, out=exact)
+        np.less(result, 0.0, out=negative)
+        steps = below.view(np.int8)
+        if self._mode == "rz":
+            np.equal(below, negative, out=below)  # toward zero, or exact
+            np.greater(below, exact, out=below)
+            np.negative(steps, out=steps)
+        else:
+            # Upward is away from zero for positive numbers, and toward it for negative ones.
+            negative &= below
+            steps -= negative.view(np.int8)
+            steps -= negative.view(np.int8)
+        wide = rest.view(np.int64)
+        np.copyto(wide, steps)
+        pattern = result.view(np.int64)
+        pattern += wide
+        return np.flatnonzero(exact) if np.count_nonzero(exact) else None
+
+
+def _near_midpoints(v: Floats) -> Places | None:
+    """Return where s + v may lie midway between doubles: v has 4 bits, and so a lower word of 0."""
+    words = v.reshape(-1).view(np.uint32)
+    if words.min():
+        return None
+    return np.flatnonzero(v.reshape(-1).view(np.uint64).astype(np.uint32) == 0)
+
+
+def _settle(result: Floats, at: Places, s: Floats, t: Floats, e: Floats, mode: str) -> None:
+    """Round s + t + e once, where that may not have been done; zeros get the sign of s."""
+    flat = result.reshape(-1)
+    s, t, e = (part.reshape(-1).take(at) for part in (s, t, e))
+    zero = np.flatnonzero((s == 0.0) & (e == 0.0))
+    flat[at[zero]] = s[zero]
+    inexact = np.flatnonzero((t != 0.0) & (e != 0.0))
+    if inexact.size:
+        rest = odd_sum(t[inexact], e[inexact])
+        flat[at[inexact]] = rounded_sum(s[inexact], rest, mode)
+
+
+class _Checks:
+    """Finds and puts right what steps may get wrong; sums that are special are kept apart."""
+
+    def __init__(
+        self, left: Bits, right: Bits, start: Bits, rounding: str, nan: NanRule, scratch: Scratch
+    ) -> None:
+        """`start`, of the other sign where `rounding` is "rm", loses what is kept apart."""
+        self._left, self._right, self._rounding, self._nan = left, right, rounding, nan
+        self._sign = _SIGN if rounding == "rm" else np.uint64(0)
+        self._addend = scratch.array("f64 addend", start.shape, np.uint64)
+        self._apart = scratch.array("f64 apart", start.shape, np.uint64)
+        masks = (scratch.array(f"f64 mask {i}", start.shape, np.bool_) for i in range(4))
+        self._is_apart, self._finite, self._below, self._above = masks
+        factors = left.view(np.float64)[:, :, None], right.view(np.float64)[:, None]
+        self._numbers = [np.isfinite(factor) & (factor != 0.0) for factor in factors]
+        """Which factors are neither special nor zero."""
+        least = [
+            np.abs(factor).min(initial=np.inf, where=numbers)
+            for factor, numbers in zip(factors, self._numbers, strict=True)
+        ]
+        self._any_tiny = least[0] * least[1] < _TINY
+        self._is_apart[...] = False
+        special = np.flatnonzero(~np.isfinite(start.view(np.float64)))
+        sums = start.reshape(-1)[special]
+        is_nan = np.isnan(sums.view(np.float64))
+        sums[is_nan] = sums[is_nan] | np.uint64(QUIET) if nan.order else nan.canonical ^ self._sign
+        self._put(start, special, sums)
+
+    def before(self, k: int, steps: _Steps) -> None:
+        """Keep the addend; put an exact product of the same sign in place of each tiny one."""
+        np.copyto(self._addend, steps.total.view(np.uint64))
+        # That of a special factor is not, nor of a product that overflows.
+        np.isfinite(steps.error, out=self._finite)
+        self._small = np.empty(0, np.intp)
+        if not self._any_tiny:
+            return
+        tiny = np.less(steps.product, _TINY, out=self._below)
+        tiny &= np.greater(steps.product, -_TINY, out=self._above)
+        for numbers in self._numbers:
+            tiny &= numbers[k]
+        at = np.flatnonzero(tiny)
+        product, addend = steps.product.take(at), self._addend.view(np.float64).take(at)
+        # A product that is rounded to zero, too, has its sign.
+        steps.product.put(at, np.copysign(_TINY, product))
+        steps.error.put(at, 0.0)
+        self._small = at[np.abs(addend) < _BESIDE_TINY]
+
+    def after(self, k: int, steps: _Steps) -> None:
+        at, finite = self._small, self._finite
+        finite &= np.isfinite(steps.total, out=self._below)
+        if not finite.all():
+            at = np.concatenate([at, np.flatnonzero(~finite)])
+        for first in range(0, at.size, _SLOW_BLOCK):
+            self._step_slowly(k, steps.total.view(np.uint64), at[first : first + _SLOW_BLOCK])
+
+    def _step_slowly(self, k: int, total: Bits, at: Places) -> None:
+        _, columns, tiles = self._addend.shape
+        row, tile = at // (columns * tiles), at - at // tiles * tiles
+        x = self._left[k].take(row * tiles + tile)
+        y = self._right[k].take(at - row * (columns * tiles))
+        apart, addend, kept = (
+            array.take(at) for array in (self._is_apart, self._addend, self._apart)
+        )
+        c = np.where(apart, kept, addend) ^ self._sign
+        sums = fma(Decoded.of(x), Decoded.of(y), c, rounding=self._rounding, nan=self._nan)
+        self._put(total, at, sums ^ self._sign)
+
+    def end(self, total: Bits) -> None:
+        at = np.flatnonzero(self._is_apart)
+        total.reshape(-1)[at] = self._apart.reshape(-1)[at]
+
+    def _put(self, total: Bits, at: Places, sums: Bits) -> None:
+        finite = np.isfinite(sums.view(np.float64))
+        total.reshape(-1)[at] = np.where(finite, sums, np.uint64(_ONE))
+        self._apart.reshape(-1)[at] = sums
+        self._is_apart.reshape(-1)[at] = ~finite
+
+
+def _separate_chain(left: Bits, right: Bits, total: Bits, rounding: str, nan: NanRule) -> Bits:
+    """Return the sums with every product rounded before it is added."""
+    one = Decoded.of(np.full((1, 1, 1), _ONE, np.uint64))
+    for row, column in zip(left, right, strict=True):
+        x, y = row[:, None], column
+        # A zero of the product's own sign changes no product.
+        zero = (x ^ y) & _SIGN
+        product = fma(Decoded.of(x), Decoded.of(y), zero, rounding=rounding, nan=nan)
+        total = fma(Decoded.of(product), one, total, rounding=rounding, nan=nan)
+    return total

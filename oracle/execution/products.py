@@ -1,0 +1,341 @@
+"""Matrix products from opcode or form to D: wmma.mma on matrices, mma and mma.sp on registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from operator import index
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.arithmetic.dots import dot_product, scalar_dot
+from oracle.arithmetic.doubles import chain
+from oracle.arithmetic.scratch import Scratch, in_order, own_scratch
+from oracle.bounds.enclosure import enclosure
+from oracle.errors import UsageError
+from oracle.isa.forms import LANES, Form
+from oracle.isa.lookup import (
+    METADATA,
+    another_needed,
+    form_of,
+    mma_form,
+    mma_sync_form,
+    selectors_of,
+)
+from oracle.layouts.lane_fragments import (
+    by_row,
+    defined_rows,
+    expanded,
+    met,
+    of_rows,
+    pack,
+    places,
+    row_form,
+    rows_met,
+    unpack,
+)
+from oracle.layouts.storage import Given, check_batch, check_operands, chunks
+from oracle.models import Model, model_for, model_of
+
+# Integers and single bits: exact, then wrapped or clamped (9.7.14.4.5).
+S32_LEAST = -(2**31)
+S32_GREATEST = 2**31 - 1
+
+
+def integer_products(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.int32]:
+    """Return a @ b, (tiles, m, n), of 8-bit elements: f32 holds sums up to 16 * 255 * 255."""
+    products: NDArray[np.float32] = np.matmul(a.astype(np.float32), b.astype(np.float32))
+    return products.astype(np.int32)
+
+
+def bit_counts(a: NDArray[np.uint8], b: NDArray[np.uint8], op: str) -> NDArray[np.int32]:
+    """Return the set bits of `a op b` for each row of a and column of b; op is "xor" or "and"."""
+    if op == "and":
+        return integer_products(a, b)
+    signs = integer_products(1 - 2 * a.view(np.int8), 1 - 2 * b.view(np.int8))
+    different: NDArray[np.int32] = (a.shape[2] - signs) >> 1
+    return different
+
+
+def accumulate(
+    products: NDArray[np.int32], c: NDArray[np.int32], *, clamped: bool
+) -> NDArray[np.int32]:
+    """Return products + c: clamped once, or wrapped to 32 bits."""
+    if not clamped:
+        # NumPy's int32 addition wraps (two's complement) on arrays, as the page asks.
+        wrapped: NDArray[np.int32] = products + c
+        return wrapped
+    exact: NDArray[np.int64] = products.astype(np.int64) + c
+    return exact.clip(S32_LEAST, S32_GREATEST).astype(np.int32)
+
+
+_CHUNK_PRODUCTS = 512 * 16 * 16 * 16
+"""Products computed together: NumPy's calls cost little, and arrays stay below 16 MiB. Of mma.sync
+twice as many, for gathering takes calls of its own: 3 to 5 % less time (2026-11-22)."""
+_CHUNK_STEP = 64
+"""Tiles of a chunk are a multiple of this, so that every row of elements starts at a cache line."""
+_CHUNK_BYTES = 4 << 20
+"""Elements of all operands that are taken together."""
+_CHUNK_DOUBLES_BYTES = 8 << 20
+"""Elements of all f64 operands that are taken together, at most. Tiles are a power of two, so that
+rows start at cache lines: with 819 of them it took 1.2 times as long (2026-11-22)."""
+
+
+def mma(
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, target: str = "sm_90",
+    model: Model | str | Path | None = None,
+) -> NDArray[Any]:  # fmt: skip
+    """Return the matrices D, (..., m, n), of one wmma.mma (9.7.14.4.5), by the model of a target.
+
+    `a`, `b`, `c`: Raw patterns of logical matrices (..., m, k), (..., k, n), (..., m, n), of dtypes
+    `oracle.isa.forms.Format.raw`. `model`: In place of the target's, or its file, TOML or JSON.
+    Raises UsageError if the opcode, the target, a shape, a dtype or an element is not allowed.
+    """
+    d = multiply(mma_form(opcode), a, b, c, model=model_of(target, model))
+    return d if d.ndim != 3 else in_order(d, (0, 1, 2))
+
+
+def multiply(
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, model: Model
+) -> NDArray[Any]:
+    """Do what `mma` does, for a form and a model; with one leading dimension tiles lie last."""
+    leading = check_operands(form, a, b, c)
+    size = (prod(leading), form.shape.m, form.shape.n)
+    if form.a_type.is_float:
+        result = np.empty((*size[1:], size[0]), form.d_type.raw).transpose(2, 0, 1)
+    else:
+        result = np.empty(size, form.d_type.raw)
+    model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
+    scratch = own_scratch()
+    for part, left, right, start in chunks(form, chunk_tiles(form), a, b, c):
+        result[part] = product(form, left, right, start, model, scratch)
+    if len(leading) == 1:
+        return result
+    return in_order(result, (0, 1, 2)).reshape((*leading, *size[1:]))
+
+
+def chunk_tiles(form: Form) -> int:
+    """Return how many tiles of a form are computed together."""
+    m, n, k = form.shape.m, form.shape.n, form.shape.k
+    bits = m * k * form.a_type.bits + k * n * form.b_type.bits
+    bits += m * n * (form.c_type.bits + form.d_type.bits)
+    if form.a_type.name == "f64":
+        return 1 << (_CHUNK_DOUBLES_BYTES * 8 // bits).bit_length() - 1
+    products, groups = _CHUNK_PRODUCTS, 1
+    if not form.opaque:
+        products, groups = 2 * products, form.groups
+    tiles = min(products // (m * n * k), _CHUNK_BYTES * 8 // bits) // groups
+    return tiles - tiles % _CHUNK_STEP if tiles > _CHUNK_STEP else tiles
+
+
+def takes_upper_halves(form: Form, model: Model) -> bool:
+    """Return whether `product` takes A and B also in the upper halves of uint32, which are lost."""
+    if not form.a_type.is_float or form.a_type.bits != 16 or model.scalar_for(form) is not None:
+        return False
+    rule = model.dot_for(form)
+    kept = rule.a_subnormals.value == rule.b_subnormals.value == "kept"
+    return rule.is_usual and kept
+
+
+def product(
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
+    *, keeps_c: bool = True, rows: NDArray[np.intp] | None = None,
+) -> NDArray[Any]:  # fmt: skip
+    """Return A x B + C of a few tiles, (tiles, m, n), unchecked; parameters as of `dot_product`."""
+    if not form.a_type.is_float:
+        clamped = model.exact_for(form).value == "clamp"
+        sums = integer_products(a, b) if form.op is None else bit_counts(a, b, form.op)
+        return accumulate(sums, c, clamped=clamped)
+    if form.a_type.name == "f64":
+        rounding = form.rounding or "rn"  # "default is .rn" (9.7.14.4.5)
+        rule = model.double_chain
+        d = chain(a, b, c, rounding=rounding, rule=rule, scratch=scratch, keeps_c=keeps_c)
+        return d.transpose(2, 0, 1)
+    scalar = model.scalar_for(form)
+    if scalar is not None:
+        return scalar_dot(a, b, c, rule=scalar).transpose(2, 0, 1)
+    dot = model.dot_for(form)
+    d = dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c, rows=rows)
+    return d.transpose(2, 0, 1)
+
+
+_CHUNKS_OF_ROWS = 4
+"""Of so many times fewer tiles, the B that each row of A meets is put together: 0.5 to 0.7 times as
+long as of all (2026-11-23)."""
+Metadata = tuple[NDArray[np.uint32], int]
+"""Metadata of each lane, (tiles, 32), and the sparsity selector."""
+Triple = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]
+"""Registers of A, B and C, (tiles, 32, words)."""
+
+
+def mma_sync(
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, target: str = "sm_90",
+    model: Model | str | Path | None = None,
+) -> NDArray[np.uint32]:  # fmt: skip
+    """Return the registers of D, uint32 (..., 32, words), by the model of a target.
+
+    `a`, `b`, `c`: uint32 (..., 32, words). Lanes in order, registers in the order of the operand;
+    one of f64 is two words, the low one first. Leading dimensions are equal.
+    Raises UsageError if the opcode, target, a shape or dtype is not allowed.
+    """
+    form = mma_sync_form(opcode)
+    leading, operands, _ = _flat(form, a, b, c)
+    d = multiply_lanes(form, *operands, model=model_of(target, model))
+    return d.reshape(*leading, LANES, form.words("d"))
+
+
+def mma_sp(
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], metadata: NDArray[Any],
+    selector: int, *, target: str = "sm_90", model: Model | str | Path | None = None,
+) -> NDArray[np.uint32]:  # fmt: skip
+    """Return the registers of D of one mma.sp (9.7.14.6.3), as `mma_sync`; A is what is stored.
+
+    `metadata`: uint32 (..., 32). An index chooses also where the ISA leaves it undefined.
+    `selector`: The sparsity selector, one that the ISA defines for the form.
+    """
+    form = form_of(opcode)
+    if not form.has_metadata:
+        raise another_needed(form, "mma.sp")
+    leading, operands, chosen = _flat(form, a, b, c, metadata, selector)
+    d = multiply_lanes(form, *operands, model=model_of(target, model), metadata=chosen)
+    return d.reshape(*leading, LANES, form.words("d"))
+
+
+def _selector(form: Form, selector: object) -> int:
+    known = selectors_of(form)
+    try:
+        number = -1 if isinstance(selector, bool) else index(selector)  # type: ignore[arg-type]
+    except TypeError:
+        number = -1
+    if number not in known:
+        raise UsageError(
+            f"the sparsity selector is {selector!r:.80}; of {form.opcode} it is "
+            f"{' or '.join(map(str, known))}, and any other is undefined (PTX ISA "
+            f"{METADATA})"
+        )
+    return number
+
+
+def permitted(
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
+    metadata: NDArray[Any] | None = None, selector: int | None = None,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:  # fmt: skip
+    """Return low, high and nan_ok: what the ISA permits one multiplication on any target.
+
+    Operands as `oracle.mma`, `mma_sync` and `mma_sp` take them. Bounds are float64, NaN where only
+    NaN is permitted, int64 of integers: of wmma.mma (..., m, n), else (..., 32, elements), those of
+    each lane's registers in order. Rows whose metadata have no meaning may be anything.
+    """
+    form = form_of(opcode)
+    if not form.is_product:
+        raise another_needed(form, "wmma.mma, mma or mma.sp")
+    if form.has_metadata != (metadata is not None):
+        takes = "takes metadata and a selector" if form.has_metadata else "has no metadata"
+        raise UsageError(f"{form.opcode} {takes}")
+    # Integer arithmetic is the page's on every target that has the form; sm_90 has all of them.
+    exact = model_for("sm_90")
+    if form.opaque:
+        if form.a_type.is_float:
+            return enclosure(form, a, b, c)
+        numbers = multiply(form, a, b, c, model=exact).astype(np.int64)
+        return numbers, numbers.copy(), np.zeros(numbers.shape, np.bool_)
+    leading, operands, chosen = _flat(form, a, b, c, metadata, selector)
+    ends: list[NDArray[Any]]
+    if form.a_type.is_float:
+        # Of several multiplications side by side all tiles of the first come first.
+        group, row, column = np.moveaxis(places(form, "d"), -1, 0)
+        ends = [
+            end.reshape(form.groups, -1, *end.shape[1:]).swapaxes(0, 1)[:, group, row, column]
+            for end in _enclosed(form, operands, chosen)
+        ]
+    else:
+        d = multiply_lanes(form, *operands, model=exact, metadata=chosen)
+        numbers = d.view(np.int32).astype(np.int64)
+        ends = [numbers, numbers.copy(), np.zeros(numbers.shape, np.bool_)]
+    if chosen is not None:
+        open_ = ~defined_rows(form, *chosen)[:, places(form, "d")[..., 1]]
+        floats = form.a_type.is_float
+        most = (-np.inf, np.inf, True) if floats else (S32_LEAST, S32_GREATEST, False)
+        ends = [np.where(open_, one, end) for one, end in zip(most, ends, strict=True)]
+    low, high, nan_ok = (end.reshape(*leading, *end.shape[1:]) for end in ends)
+    return low, high, nan_ok
+
+
+def _enclosed(form: Form, operands: Triple, metadata: Metadata | None) -> Sequence[NDArray[Any]]:
+    """Return the bounds of the matrices D of floats, each (form.groups * tiles, m, n)."""
+    left, right, addend = (
+        unpack(form, name, words) for name, words in zip("abc", operands, strict=True)
+    )
+    if metadata is None:
+        return enclosure(form, left, right, addend)
+    rows = by_row(left), met(form, right, *metadata), by_row(addend)
+    return [of_rows(end, form.shape.m) for end in enclosure(row_form(form), *rows)]
+
+
+def multiply_lanes(
+    form: Form, a: NDArray[np.uint32], b: NDArray[np.uint32], c: NDArray[np.uint32], *,
+    model: Model, metadata: Metadata | None = None,
+) -> NDArray[np.uint32]:  # fmt: skip
+    """Do what `mma_sync` and `mma_sp` do, of known form and model, on (tiles, 32, words)."""
+    model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
+    result = np.empty((len(a), LANES, form.words("d")), np.uint32)
+    scratch = own_scratch()
+    size, upper = chunk_tiles(form), takes_upper_halves(form, model)
+    if metadata is not None and form.a_type.is_float and not _meets_lines(form, model):
+        size = max(1, size // _CHUNKS_OF_ROWS)
+    for start in range(0, len(a), size):
+        part = slice(start, start + size)
+        left, right = (
+            unpack(form, name, words[part], scratch, upper=upper)
+            for name, words in (("a", a), ("b", b))
+        )
+        addend = unpack(form, "c", c[part], scratch)
+        if metadata is None:
+            d = product(form, left, right, addend, model, scratch, keeps_c=False)
+        else:
+            chosen = metadata[0][part], metadata[1]
+            d = _placed_product(form, left, right, addend, model, scratch, chosen)
+        pack(form, d, result[part], scratch=scratch)
+    return result
+
+
+def _placed_product(
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
+    metadata: Metadata,
+) -> NDArray[Any]:  # fmt: skip
+    """Return A x B + C of a few tiles, (tiles, m, n), A being what is stored."""
+    if not form.a_type.is_float:
+        return product(form, expanded(form, a, *metadata), b, c, model, scratch, keeps_c=False)
+    # Each row of A meets rows of B of its own. A place that is not chosen is no term of the sum: it
+    # has no exponent (measured on H200, 2026-11-23).
+    if _meets_lines(form, model):
+        met_rows = rows_met(form, *metadata).T
+        return product(form, a, b, c, model, scratch, keeps_c=False, rows=met_rows)
+    rows = by_row(a), met(form, b, *metadata), by_row(c)
+    return of_rows(product(form, *rows, model, scratch, keeps_c=False), form.shape.m)
+
+
+def _meets_lines(form: Form, model: Model) -> bool:
+    """Whether `product` can be told which rows of B a sparse A of floats meets; not of tf32."""
+    return form.a_type.bits < 32 and model.dot_for(form).is_usual
+
+
+def _flat(
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
+    metadata: NDArray[Any] | None = None, selector: int | None = None,
+) -> tuple[tuple[int, ...], Triple, Metadata | None]:  # fmt: skip
+    """Check registers; return leading dimensions, and operands and metadata with one of them."""
+    given = {"a": a, "b": b, "c": c}
+    sizes = {name: (LANES, form.words(name)) for name in given}
+    registers: list[Given] = [(name, given[name], np.uint32, sizes[name]) for name in given]
+    if form.has_metadata:
+        registers.append(("metadata", metadata, np.uint32, (LANES,)))  # type: ignore[arg-type]
+    leading = check_batch(*registers)
+    left, right, addend = (words.reshape(-1, LANES, words.shape[-1]) for words in given.values())
+    chosen = None
+    if metadata is not None:
+        chosen = metadata.reshape(-1, LANES), _selector(form, selector)
+    return leading, (left, right, addend), chosen
