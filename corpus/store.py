@@ -261,10 +261,10 @@ class Corpus:
             if wanted and path.name.startswith(wanted) and IDS.fullmatch(path.name)
         }
         if len(paths) != 1:
-            some = ", ".join(sorted(paths)[:5]) or "none"
+            several = f"several findings ({', '.join(sorted(paths)[:5])})"
             raise UsageError(
-                f"{len(paths)} findings of {self.path} have an id that starts with {prefix!r} "
-                f"({some}); `warpfuzz corpus list {quote(str(self.path))}` shows the ids"
+                f"{several if paths else 'no finding'} of {self.path} with an id that starts with "
+                f"{prefix!r}; `warpfuzz corpus list {quote(str(self.path))}` shows the ids"
             )
         (path,) = paths.values()
         return read_entry(path)
