@@ -86,8 +86,7 @@ class CoverageLine:
 class Coverage(ABC):
     """Counts of what was reached, by dimension and value; a check has a class of its own."""
 
-    NAMES: ClassVar[tuple[str, ...]]
-    """Dimensions that are counted; the first has the forms that cases were about."""
+    NAMES: ClassVar[tuple[str, ...]]  # The first has the forms that cases were about
 
     def __init__(self) -> None:
         self.programs = 0  # Programs, or other things that were looked at

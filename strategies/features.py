@@ -256,8 +256,7 @@ class Focus:
     """What a program should be about. Nothing that is asked for: anything goes."""
 
     form: Form | None = None  # An instruction that the program should have
-    features: frozenset[Feature] = frozenset()
-    """What else it should have, as far as that is possible together."""
+    features: frozenset[Feature] = frozenset()  # As far as that is possible together
     line_bytes: int = 1
     """Bytes of which the addresses and the strides beyond the default of wmma are multiples, where
     the ISA asks for fewer."""

@@ -34,8 +34,7 @@ class Draft:
     """
 
     mnemonic: str
-    qualifiers: tuple[tuple[str, str], ...]
-    """(name of the slot, text) in the order of writing; an empty text is left out."""
+    qualifiers: tuple[tuple[str, str], ...]  # (slot, text) as written; "" is left out
     operands: tuple[str, ...]
     predicate: str = ""
 
@@ -218,8 +217,7 @@ def tokens() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*heads, *words, "", "::", "v4", "x", "0")))
 
 
-GENERATOR_VERSION = 8
-"""Goes up when the same seed would draw other instructions; CHANGELOG.md says why."""
+GENERATOR_VERSION = 8  # Goes up when a seed would draw other instructions; CHANGELOG.md says why
 
 _LEGAL_FORMS = 40  # Forms of a round whose legal instructions are asked: 6 on average
 _LEGAL, _NEAR, _DAMAGED, _SOUP = 300, 7200, 60, 40
@@ -229,8 +227,7 @@ _NEIGHBOURHOODS = 48  # Neighbourhoods of a round: they list 160 instructions on
 ROUND_CASES = _LEGAL + _NEAR + _DAMAGED + _SOUP  # Most instructions of a round
 ADDRESSES: tuple[str, ...] = ("[%addr]", "[%addr+64]", "[tile]", "[tile+128]")
 """Addresses that every instruction takes; multiples of 64 bytes keep any fragment aligned."""
-_NEIGHBOURHOOD_LIMIT = 800
-"""Instructions that one neighbourhood lists at most, so that a round of 4,000 visits several."""
+_NEIGHBOURHOOD_LIMIT = 800  # Most instructions of one: a round of 4,000 visits several
 T = TypeVar("T")
 
 
@@ -264,8 +261,7 @@ class Neighbourhood:
     """A legal instruction and the directions in which to leave it."""
 
     origin: Draft
-    axes: tuple[tuple[str, ...], ...]
-    """Each axis names the slots that change together, to the same text."""
+    axes: tuple[tuple[str, ...], ...]  # Each has slots that change together, to the same text
     foreign: bool  # Whether qualifiers of other instructions are tried as well
     registers: str | int
     """Registers of the vectors: "table" (by the page's rule for the new shape and type), "once"

@@ -28,8 +28,7 @@ from oracle.program.steps import (
 
 Image = NDArray[np.uint8]  # uint8 (image_bytes,)
 Ids = NDArray[np.intp]  # Numbers of cells
-_RUNS = (16, 4, 2)
-"""Bytes that are zeroed together outside of matrices: rows of ldmatrix, words, elements."""
+_RUNS = (16, 4, 2)  # Bytes zeroed together outside of matrices: rows of ldmatrix, words, elements
 _AXES = {"a": ("row", "k"), "b": ("k", "column"), "c": ("row", "column")}
 """What rows and columns of a matrix stand for in the product that it takes part in."""
 

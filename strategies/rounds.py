@@ -43,8 +43,7 @@ LANE_PROGRAMS = 8
 """Most programs of one round that are code of lanes alone. With 4, ten minutes of a GPU had 12,200
 of them, and some defects of the driver's compiler show in one of 10,000 (docs/findings.md,
 2026-11-27)."""
-_RANDOM_CLASSES = 4
-"""Classes of values at the start of a program's images that are drawn: half of the first images."""
+_RANDOM_CLASSES = 4  # Classes of half of a program's first images, which are drawn
 
 
 class Speed(StrEnum):
@@ -127,8 +126,7 @@ def fresh_per_program(number: int, speed: Speed, forms: int) -> int:
 class PtxVersions:
     """PTX ISA versions of modules, of which every round draws one."""
 
-    every: tuple[str, ...]
-    """All versions, the oldest first; never empty. The newest has every form of the others."""
+    every: tuple[str, ...]  # The oldest first; the newest has every form of the others
     main: str  # The version of every second round, on average
 
     @classmethod

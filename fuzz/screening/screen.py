@@ -482,7 +482,7 @@ class ScreenRun:
             encoded = encode(source.program, model_for(self.oracle_target))
         except UsageError:
             return None
-        contents = device_contents(source.recipe, source.program).words
+        contents = device_contents(source.recipe, source.program)
         count = len(source.references.images)
         return FreshWork(encoded=encoded, contents=contents, first=0, count=count)
 

@@ -36,8 +36,7 @@ _MOST = 64  # Hypotheses that are kept from stage to stage
 _ZEROS = ("zeros beside C", "zeros beside products", "zeros among tiny products")
 _SIGNED = {"sign of zero", "NaN", "infinities and overflow"}
 """Families in which one zero or NaN is not as good as another."""
-_MOST_MOVES = 12
-"""Figures changed one after the other where a hypothesis does not explain everything yet."""
+_MOST_MOVES = 12  # Figures changed one after the other where not everything is explained yet
 _INVALID = 0xFFF8 << 48
 _OF_DOUBLES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("order and fusion",), ("order", "multiply_add")),
@@ -59,8 +58,7 @@ class Contradiction:
     b: tuple[int, ...]
     c: int
     returned: int
-    nearest: int | None
-    """By the hypothesis that explains the most probes; None where there is only one."""
+    nearest: int | None  # By the hypothesis that explains most; None where there is only one
     differing: int  # Probes that this hypothesis does not explain, `among` all
     among: int
 

@@ -77,8 +77,7 @@ class ValueClass(StrEnum):
 class Recipe:
     """What to fill images with; a UsageError says that there is no class, or a seed too large."""
 
-    classes: tuple[ValueClass, ...]
-    """Dealt out to the images in turn: image i is of class i modulo their number."""
+    classes: tuple[ValueClass, ...]  # In turn: image i is of class i modulo their number
     seed: int  # Key of the counter-based generator, 64 bits
 
     def __post_init__(self) -> None:

@@ -65,8 +65,7 @@ _SIZES = (1, 1, 1, 2, 1, 1, 1, 3, 1, 2, 1, 4, 1, 2, 3, 8)
 _BETWEEN_IN = 8  # One program in so many has a warp-level step between two stores of the same lanes
 _MOST_ADDED = 12  # Parts that are appended at most until a program is as long as was asked
 _MOST_COPIED = 300  # Bytes of the longest copy that is a step of its own
-BALLAST = 32
-"""Accumulators of eight registers that leave none of the 255 registers of a thread free."""
+BALLAST = 32  # Accumulators of eight registers that leave none of a thread's 255 free
 
 _LOOPS = (Has.LOOP_CONSTANT, Has.LOOP_WORD)
 _BRANCHES = (Has.BRANCH_CONSTANT, Has.BRANCH_WORD)
