@@ -21,9 +21,16 @@ from oracle.isa.lookup import chunks_of, figures_of
 from oracle.isa.targets import Module, parse_release
 from oracle.layouts.lane_fragments import pack, rows_met, unpack
 from oracle.layouts.storage import Tile, read, write
-from oracle.measuring.inference import Contradiction, Fit, MeasuredFigure, ProbeEvidence, fit
+from oracle.measuring.inference import (
+    Contradiction,
+    Fit,
+    MeasuredFigure,
+    MeasuredUnit,
+    ProbeEvidence,
+    fit,
+    multiplied,
+)
 from oracle.measuring.probes import Dots, double_probes, float_probes
-from oracle.measuring.units import MeasuredUnit, multiplied
 from oracle.models import (
     CompilerRange,
     Confidence,
