@@ -88,7 +88,7 @@ def _processor_seconds() -> dict[str, float]:
         own, tools = (sum(map(int, fields[at : at + 2])) / ticks for at in (11, 13))
         if int(folder.name) == os.getpid():
             spent["coordinator"] += own
-        elif int(fields[1]) == os.getpid() and "fuzz.campaign.worker" in words:
+        elif int(fields[1]) == os.getpid() and "fuzz.campaign.pool" in words:
             *_, rows, row, _parent, _end = words
             who = "examiner" if int(row) == int(rows) - 1 else "workers"
             spent[who] += own

@@ -7,10 +7,9 @@ of the same form. Programs of a campaign have one multiplication or several, so 
 per multiplication, too. Prints one JSON object. Usage:
 
     python benchmarks/campaign_speed.py [--runner sim|cuda] [--workers N] [--seconds S]
-        [--only PATTERN] [--images N] [--smallest] [--fault NAME]
+        [--only PATTERN] [--images N] [--fault NAME]
 
---smallest runs only the smallest program of each form: one multiplication, as the figures of other
-fuzzers count a case. With --fault the rate is that of a campaign that meets the fault.
+With --fault the rate is that of a campaign that meets the fault.
 """
 
 from __future__ import annotations
@@ -28,13 +27,15 @@ from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import Budget, CampaignStore
-from fuzz.checks.program_rounds import smallest_program
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Stage
 from fuzz.runner import RunnerChoice, visible_devices
 from oracle.execution.execution import execute
+from oracle.isa.targets import Module
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.draws import Selection
+from strategies.draws import Selection, simplest
+from strategies.features import Focus
+from strategies.programs import programs
 from strategies.rounds import selected_forms
 
 FORM = "*.row.row.m16n16k16.f32.f32"
@@ -76,7 +77,8 @@ class Meter:
 def alone(target: str, version: str, only: str) -> dict[str, float]:
     """Return cases a second of the oracle and of filling images, on one core."""
     form = selected_forms(Selection(pattern=only), target=target, version=version)[0]
-    program = smallest_program(form, target=target, version=version)
+    focus = Focus(form=form)
+    program = simplest(programs(focus, module=Module.named(target, version), forms=(form,)))
     recipe = Recipe(classes=tuple(ValueClass), seed=1)
     images = expand(recipe, program, ALONE)
     execute(program, images, target=target)
@@ -97,7 +99,6 @@ def main() -> None:
     parser.add_argument("--warm", type=float, default=0.3, help="share that is not counted")
     parser.add_argument("--only", default=FORM)
     parser.add_argument("--images", type=int)
-    parser.add_argument("--smallest", action="store_true")
     parser.add_argument("--fault", action="append", default=[], help="plant it; again for others")
     options = parser.parse_args()
     check = Programs(
@@ -105,7 +106,6 @@ def main() -> None:
         seed=1,
         selection=Selection(pattern=options.only),
         images=options.images,
-        smallest=options.smallest,
     )
     meter = Meter(options.warm * options.seconds)
     devices = tuple(range(visible_devices()))
@@ -133,7 +133,6 @@ def main() -> None:
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "device": facts.device,
         "only": options.only,
-        "smallest": options.smallest,
         "faults": options.fault,
         "workers": options.workers,
         "cases_per_second": round(meter.rate),

@@ -16,7 +16,7 @@ import resource
 import time
 from collections.abc import Sequence
 
-from fuzz.compilers.matrix import in_shared_memory, survey_programs
+from fuzz.compilers.members import survey_programs
 from oracle.isa.targets import DEFAULT_TARGET, DEFAULT_VERSION, Module
 from oracle.program.program import Program
 from runners.compilers import find_assembler, parse_levels
@@ -69,7 +69,7 @@ def _programs(count: int) -> Sequence[Program]:
     simplest = [
         program
         for form, program in survey
-        if form.mnemonic == "ldmatrix" or not in_shared_memory(program)
+        if form.mnemonic == "ldmatrix" or not any(one.space == "shared" for one in program.buffers)
     ]
     return list(itertools.islice(itertools.cycle(simplest), count))
 

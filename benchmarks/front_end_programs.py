@@ -17,8 +17,7 @@ from collections import Counter
 import numpy as np
 import psutil
 
-from fuzz.compilers.matrix import BuildMatrix
-from fuzz.compilers.members import Member, fitting, members_of, placed
+from fuzz.compilers.members import BuildMatrix, Member, fitting, members_of, placed
 from fuzz.findings.families import under_a_condition
 from fuzz.runner import RunnerChoice, kind_of_failure
 from oracle.execution.execution import execute
@@ -71,7 +70,7 @@ def main() -> None:
         said = {member: Counter() for member in fit}
         with BuildMatrix(place.device, fit, jobs=1) as matrix:
             for member in fit:
-                matrix.start(_first(given, forms, module), [member]).wait()
+                matrix.build(_first(given, forms, module), members=[member])
             started, before = time.monotonic(), _processor()
             while done < given.programs and time.monotonic() - started < given.seconds:
                 batches = list(round_batches(
@@ -82,7 +81,7 @@ def main() -> None:
                 whole, built = emit_all(programs, module=module), {}
                 for member in fit:
                     begin = time.monotonic()
-                    built[member] = matrix.start(whole, [member]).wait()
+                    (built[member],) = matrix.build(whole, members=[member])
                     compiling[member] += time.monotonic() - begin
                 for batch in batches:
                     made = {}
@@ -90,7 +89,7 @@ def main() -> None:
                         one = built[member]
                         if one.failed:
                             alone = emit(batch.program, module=module, entry=batch.entry)
-                            one = matrix.start(alone, [member]).wait()
+                            (one,) = matrix.build(alone, members=[member])
                         made |= one.made
                     images = batch.images(IMAGES)
                     expected = execute(batch.program, images, target=given.target).images

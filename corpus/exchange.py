@@ -104,9 +104,8 @@ def merge(destination: Corpus, sources: Iterable[Corpus]) -> tuple[list[str], li
     """Copy the findings of other corpora, raw ones included, into `destination`.
 
     In any order the same findings are there in the end. Where several have a finding, the
-    description of the first stays, `destination` before all: titles, comments and links are
-    anybody's word, and no hash of them is part of the id. Returns the ids of the findings that
-    were not there, and what could not be read in the others.
+    description of the first stays, `destination` before all: it is anybody's word. Returns the ids
+    of the findings that were not there, and what could not be read in the others.
     """
     added: list[str] = []
     problems: list[Problem] = []
@@ -197,9 +196,8 @@ def verify(corpus: Corpus) -> Iterator[Problem]:
 def export_zip(corpus: Corpus, entries: Iterable[Entry], path: Path) -> None:
     """Write findings, and the raw ones that they were shrunk from, as a corpus in a ZIP file.
 
-    Unpacked, it is a corpus to open or to merge. The same findings give the same bytes: nothing is
-    compressed, because what a compressor writes depends on its version, and times and owners are
-    left out. The file is replaced as a whole if it is there.
+    The same findings give the same bytes: nothing is compressed, because what a compressor writes
+    depends on its version, and times and owners are left out.
     """
     chosen = {entry.id: (store.FINDINGS, entry) for entry in entries}
     for _, entry in list(chosen.values()):

@@ -80,9 +80,8 @@ def parse_range(text: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
 def within(version: str, bounds: str | None) -> bool:
     """Whether a version, such as "V13.5.37", keeps all bounds; any does where there are none.
 
-    It is compared by as many numbers as a bound has, so that "<=12.8" and "==12.8" hold for
-    12.8.93: bounds name releases, and assemblers name builds. Numbers that it lacks count as zero;
-    one without numbers keeps no bound. Raises ValueError as `parse_range`.
+    It is compared by as many numbers as a bound has: bounds name releases, and assemblers builds.
+    Numbers that it lacks count as zero; one without numbers keeps no bound. ValueError: no bounds.
     """
     asked, found = parse_range(bounds) if bounds else (), _VERSION.search(version)
     if not asked or found is None:
@@ -441,8 +440,7 @@ def mark_known(
 ) -> KnownRow:
     """Add a row to a file: the identity of a finding, and the builds that it shows.
 
-    The file is made if it is not there; what stands in it stays as it is. `evidence` shows it
-    beside the finding itself, and after the day `until` it holds no more.
+    What stands in the file stays. `evidence` shows it beside the finding, until the day `until`.
     """
     # The folder's lock, and not the file's, which is another one after each writing.
     with durable.explained("write", path), durable.exclusive(path.resolve().parent):

@@ -208,8 +208,8 @@ class Corpus:
         """Store a finding, unless it is there; when this returns, it is on the disk.
 
         `files`, by name such as `module.ptx`, count for its identity, so they hold nothing that
-        differs from one time to the next. Raises UsageError if the description or a file's name is
-        not what the schema allows.
+        differs from one time to the next. UsageError: the schema does not allow it, or a file's
+        name.
         """
         return self.deposit(_finding(case, files), files)
 
@@ -220,9 +220,9 @@ class Corpus:
     def replace(self, raw: str, case: Case, files: Mapping[str, bytes]) -> Saved:
         """Store the smaller form of a finding, and move the raw one to `raw/` once it is there.
 
-        Killed at any moment, the corpus shows one of the two. Raises UsageError as `add`; also if
-        there is no finding `raw`. `raw` is the full id of the finding that was shrunk; if it was
-        shrunk before, its smaller form is replaced.
+        Killed at any moment, the corpus shows one of the two. `raw` is the full id of what was
+        shrunk; if it was shrunk before, its smaller form is replaced. UsageError as `add`, or there
+        is no such id.
         """
         shrunk = _finding(case, files)
         if shrunk.id != raw:
@@ -261,10 +261,10 @@ class Corpus:
             if wanted and path.name.startswith(wanted) and IDS.fullmatch(path.name)
         }
         if len(paths) != 1:
-            some = ", ".join(sorted(paths)[:5]) or "none"
+            several = f"several findings ({', '.join(sorted(paths)[:5])})"
             raise UsageError(
-                f"{len(paths)} findings of {self.path} have an id that starts with {prefix!r} "
-                f"({some}); `warpfuzz corpus list {quote(str(self.path))}` shows the ids"
+                f"{several if paths else 'no finding'} of {self.path} with an id that starts with "
+                f"{prefix!r}; `warpfuzz corpus list {quote(str(self.path))}` shows the ids"
             )
         (path,) = paths.values()
         return read_entry(path)

@@ -30,7 +30,7 @@ from fuzz.findings.families import finding_groups
 from fuzz.output import generator
 from fuzz.output.report import recording_console, save
 from fuzz.runner import RunnerChoice
-from fuzz.screening.idle_time import IdleScreening
+from fuzz.screening.examining import IdleScreening
 from strategies.draws import Selection
 
 FAULT = "lanes-alignment-one-bit-less"

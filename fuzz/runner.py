@@ -50,50 +50,34 @@ from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner, is_for_a_shell
 from runners.toolchains import DRIVER, Toolchain
 from strategies.rounds import PtxVersions, versions_up_to
 
-BUILT_IN = ("sim", "cuda")
-"""Runners that warpfuzz has itself."""
-LAYOUTS = 2
-"""Fragment layouts that the simulated device has."""
+BUILT_IN = ("sim", "cuda")  # runners that warpfuzz has itself
+LAYOUTS = 2  # fragment layouts that the simulated device has
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunnerChoice:
     """What a person asks for."""
 
-    name: str
-    """"sim", "cuda", or a runner of somebody else's (`runners.foreign`); with a maker any."""
+    name: str  # "sim", "cuda", or a runner of somebody else's (`runners.foreign`); with a maker any
     maker: Callable[[RunnerChoice], Runner] | None = None
-    """Opens a runner of one's own, in every worker process again: a function of a module, not of a
-    script, because it is named to them. None: the runner of that name."""
+    """Opens a runner of one's own, in every worker again: a function of a module, not a script."""
     identity: str = ""
-    """Identity of a runner of the user's own, from the process in which the campaign began:
-    another one with the same name, in a worker or on a host, is refused
-    (`runners.foreign.identity_of`). Empty: any."""
+    """`identity_of` a runner of the user's own where the campaign began: others are refused."""
     target: str | None = None
     """Value of .target; None: DEFAULT_TARGET on the simulated device, the device's own on a GPU."""
     ptx_version: str | None = None
-    """Value of .version; None: DEFAULT_VERSION, or the first that knows the target, and in a
-    campaign what is drawn from all that can be read (`drawn_versions`)."""
+    """Value of .version; None: as `version_for` has it, and in a campaign `drawn_versions`."""
     faults: tuple[str, ...] = ()
-    ptx_pass: str | None = None
-    """Command that rewrites PTX before the runner gets it."""
-    front_end: FrontEndToolchain | None = None
-    """Compiler that writes the PTX; None: the PTX is written by warpfuzz."""
-    level: int | None = None
-    """-O level, of the front end where there is one; None: the compiler's default."""
+    ptx_pass: str | None = None  # command that rewrites PTX before the runner gets it
+    front_end: FrontEndToolchain | None = None  # writes the PTX; None: warpfuzz does
+    level: int | None = None  # -O, of the front end where there is one; None: the default
     assembler: Assembler | None = None
-    """The ptxas that compiles for a GPU; None: the driver's compiler. On the simulated device one
-    that judges the modules, too, and may say what it assembled."""
+    """The ptxas that compiles; None: the driver's compiler. Simulated, one that judges as well."""
     layout: int = 0
-    model: str | None = None
-    """Path of the model by which results are judged; None: the built-in one of the target."""
-    device: int = 0
-    """Number of the GPU, as the driver counts."""
-    visible: str = ""
-    """UUID of the only GPU, or slice of one, that the runner's process sees; empty: all."""
-    deadline: float | None = None
-    """Seconds that one batch may take, except on the simulated device; None: the runner's
-    default."""
+    model: str | None = None  # path of that by which results are judged; None: the built-in one
+    device: int = 0  # number of the GPU, as the driver counts
+    visible: str = ""  # UUID of the only GPU, or slice, that the runner's process sees; empty: all
+    deadline: float | None = None  # seconds of a batch, except simulated; None: the default
 
     def __post_init__(self) -> None:
         name, times = next(iter(Counter(self.faults).most_common(1)), ("", 0))
@@ -105,10 +89,7 @@ class RunnerChoice:
 
     @property
     def options(self) -> str:
-        """What was asked for beyond the defaults, as a person would type it, without folders.
-
-        It is part of a finding, whose id must not depend on where a person keeps a ptxas.
-        """
+        """What was asked for beyond the defaults, as a person would type it, without folders."""
         parts = [f"--fault {name}" for name in self.faults]
         if self.ptx_pass:
             parts.append(f"--ptx-pass {quoted(_without_folders(self.ptx_pass))}")
@@ -163,17 +144,12 @@ class OpenRunner:
     runner: Runner
     target: str
     ptx_version: str
-    version: str
-    """Version of the runner: the driver's, or warpfuzz's."""
-    device: str
-    """One line that names the device."""
-    uuid: str = ""
-    """What tells a GPU from all others; empty where nothing does."""
-    cuda: str = ""
-    """Highest version of CUDA that the driver supports, such as "13.0"; empty without a driver."""
+    version: str  # version of the runner: the driver's, or warpfuzz's
+    device: str  # one line that names the device
+    uuid: str = ""  # what tells a GPU from all others; empty where nothing does
+    cuda: str = ""  # highest version that the driver supports, such as "13.0"; empty without
     release: str = ""
-    """Release of CUDA whose compiler makes its machine code, such as "12.4", or "unknown"; empty
-    where the PTX is run as it is."""
+    """Of CUDA whose compiler makes its code, "12.4" or "unknown"; empty where PTX is run itself."""
 
     @property
     def oracle_target(self) -> str:
@@ -206,11 +182,7 @@ def _without_folders(command: str) -> str:
 
 
 def best_runner(*, planted: bool, device_faults: bool, has_assembler: Callable[[], bool]) -> str:
-    """Return the name of the best runner there is: "cuda", "ptxas" or "sim".
-
-    Where PTX is changed on its way (`planted`), an assembler alone shows nothing; whether a ptxas
-    is here is asked only if it matters.
-    """
+    """Return the name of the best runner there is: "cuda", "ptxas" or "sim"."""
     # Looked for, not imported: PyCUDA is imported nowhere but in the runner's child.
     is_gpu = (
         not device_faults
@@ -224,11 +196,8 @@ def best_runner(*, planted: bool, device_faults: bool, has_assembler: Callable[[
 
 
 def hardware_runner(asked: str | None) -> str:
-    """Return the runner of a command about hardware: a GPU, unless another one is asked for.
-
-    It never falls back to the simulated device: a broken host would pass for a sound one.
-    """
-    return asked or "cuda"
+    """Return the runner of a command about hardware: a GPU, unless another one is asked for."""
+    return asked or "cuda"  # never simulated: a broken host would pass for a sound one
 
 
 def has_device_fault(names: tuple[str, ...]) -> bool:
@@ -240,11 +209,7 @@ def has_device_fault(names: tuple[str, ...]) -> bool:
 
 
 def visible_devices() -> int:
-    """Return how many GPUs CUDA shows, at least 1: asked of files, without a context.
-
-    The driver makes one file for each, and CUDA_VISIBLE_DEVICES shows the first ones of a list up
-    to one that does not exist (CUDA C++ Programming Guide, CUDA Environment Variables).
-    """
+    """Return how many GPUs CUDA shows, at least 1: asked of files, without a context."""
     there = sum(path.name[6:].isdigit() for path in Path("/dev").glob("nvidia[0-9]*"))
     wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
     if wanted is not None:
@@ -407,8 +372,7 @@ def without_figures(forms: Iterable[Form], target: str, compiler: str) -> str:
 def judge_by(path: Path, *, own: str | None = None, device: str = "") -> Model:
     """Have results judged by the model of a file, in this process, from now on.
 
-    `own` is the target that the device computes as, where that is known. Raises UsageError if the
-    file holds no model, or that of another target.
+    Raises UsageError if the file holds no model, or that of another target.
     """
     model = read_model(path)
     if own is not None and parse_target(own).number != parse_target(model.target).number:
@@ -538,8 +502,7 @@ def kind_of_failure(failure: Failure) -> Kind:
     return BY_TROUBLE[failure.trouble]
 
 
-_MADE: list[Any] = []
-"""What a process of a pool has made of its runner; set once by `_make`."""
+_MADE: list[Any] = []  # what a process of a pool has made of its runner; set once by `_make`
 
 
 def runner_pool(

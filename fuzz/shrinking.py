@@ -40,10 +40,9 @@ from strategies.simplification.steps import (
     plainer_accesses,
     plainer_metadata,
     stored,
-    trims,
     unwraps,
 )
-from strategies.simplification.values import CHOICES, dots, gathered, replaced, simpler_values
+from strategies.simplification.values import dots, replaced, simpler_values
 
 SECONDS = 20.0
 """Time for one case where none is given; on the simulated device the median case takes 2 s."""
@@ -96,7 +95,6 @@ _SINGLE: tuple[Reduction, ...] = (
     plain_matrices,
     plainer_accesses,
     stored,
-    trims,
 )
 _COMPILED = 16
 """Most programs of one module; what follows a success is compiled in vain."""
@@ -180,11 +178,6 @@ def shrink_contents(trials: Trials) -> None:
     while True:
         at = trials.best
         _zero_cells(trials, cells)
-        # Terms go while the failure stays; every step leaves fewer elements that are not zero.
-        for dot in dots(cells, trials.best.image):
-            for choose in CHOICES:
-                while _first_of(trials, gathered(replace(dot, image=trials.best.image), choose)):
-                    pass
         _simplify_values(trials, cells)
         if trials.best is at:
             for dot in islice(dots(cells, at.image), _DOTS):

@@ -1,7 +1,6 @@
 """What a runner promises that can screen: every multiprocessor runs all images and compares them.
 
-The expected images come from the caller; nobody but the device compares, so that it is busy all
-the time. What it wrote down is the only thing that comes back.
+The expected images come from the caller; what the device wrote down is all that comes back.
 """
 
 from __future__ import annotations
@@ -23,20 +22,13 @@ _NUMBERS = itertools.count()
 class References:
     """Images of one program and what it has to make of them, in memory that must not change.
 
-    A runner that has been given them once need not be given them again.
-
-    Raises
-    ------
-    UsageError
-        If the two are not alike, or there are none.
+    A runner that has been given them once need not be given them again. Raises UsageError if the
+    two are not alike, or there are none.
     """
 
-    images: Images
-    """uint8 (count, image_bytes), before the program."""
-    expected: Images
-    """uint8 (count, image_bytes), after it."""
-    drawn: tuple[int, ...] = ()
-    """Numbers of the images in their recipe; empty: as they lie here."""
+    images: Images  # uint8 (count, image_bytes), before the program
+    expected: Images  # uint8 (count, image_bytes), after it
+    drawn: tuple[int, ...] = ()  # numbers of the images in their recipe; empty: as they lie here
     number: int = field(default_factory=_NUMBERS.__next__)
     """Tells these from all others of this process."""
 
@@ -58,10 +50,8 @@ class Screened:
     """A screening launch that ended."""
 
     ledger: Ledger
-    seconds: float
-    """Time from the launch to its end, in seconds."""
-    health: DeviceHealth | None
-    """Readings while it ran; None where they were not asked for or there are none."""
+    seconds: float  # from the launch to its end
+    health: DeviceHealth | None  # while it ran; None where not asked for, or there are no readings
 
 
 class Screening(Protocol):
@@ -91,26 +81,10 @@ class Screener(Runner, Protocol):
     ) -> Screening:
         """Start a launch in which every multiprocessor takes `limit` images.
 
-        Launches and batches run in the order in which they were asked for.
-
-        Parameters
-        ----------
-        compiled
-            A module of screening kernels (`runners.emission.emit_screening`).
-        references
-            Images and what must come out.
-        limit
-            Images that each multiprocessor takes, from the first to the last and again.
-        entry
-            The kernel; None where there is only one.
-        examine
-            Whether to read the device's sensors meanwhile.
-
-        Raises
-        ------
-        UsageError
-            If the images do not fit the kernel, the module has no such entry, or it is no
-            screening kernel.
+        They are taken from the first to the last and again, by a kernel of `emit_screening`;
+        without an `entry`, the only one. Launches and batches run in the order in which they were
+        asked for. `examine`: whether to read the device's sensors meanwhile. Raises UsageError as
+        `screening_kernel` does.
         """
         ...
 
@@ -120,11 +94,8 @@ def screening_kernel(
 ) -> ScreeningKernel:
     """Return the kernel that is asked for.
 
-    Raises
-    ------
-    UsageError
-        If there is none, it is no screening kernel, the images do not fit it or the limit is not
-        in 1 to 2^31 - 1.
+    Raises UsageError if there is none, it is no screening kernel, the images do not fit it or the
+    limit is not in 1 to 2^31 - 1.
     """
     kernel = module.kernel(entry)
     if not isinstance(kernel, ScreeningKernel):

@@ -89,10 +89,8 @@ def canonical(
 def as_operands(
     vectors: Mapping[str, Matrix | Vector], counts: Mapping[str, int] | None = None
 ) -> tuple[str, ...]:
-    """Return the vectors d, a, b, c of a product, each with registers of its own where it can.
-
-    `counts` overrides the number of registers of an operand.
-    """
+    """Return the vectors d, a, b, c of a product, each with registers of its own where it can."""
+    # `counts` overrides the number of registers of an operand.
     operands = []
     for name in "dabc":
         registers = (counts or {}).get(name, max(1, vectors[name].registers))
@@ -140,11 +138,9 @@ _ALLOWED = {"b32": "r", "s32": "r", "f32": "rf", "f64": "d"}
 
 
 def fits_declarations(draft: Draft, form: Form) -> bool:
-    """Tell whether the operands of a legal instruction are declared as the instruction needs.
-
-    The oracle judges text without declarations. An assembler sees them, and may well refuse
-    `%h0` (.b16) where 32 bits are loaded; that is no disagreement.
-    """
+    """Tell whether the operands of a legal instruction are declared as the instruction needs."""
+    # The oracle judges text without declarations. An assembler sees them, and may well refuse
+    # `%h0` (.b16) where 32 bits are loaded; that is no disagreement.
     for kind, operand in zip(form.operands, draft.operands, strict=False):
         match kind:
             case "p":
@@ -323,12 +319,10 @@ def _axes(mnemonic: str) -> tuple[tuple[str, ...], ...]:
 
 
 def neighbourhoods(forms: Sequence[Form]) -> st.SearchStrategy[Neighbourhood]:
-    """Draw a documented form and one to three axes along which to leave it.
-
-    The instruction and the block of its page are drawn before the form, so that the 20 forms of
-    double precision are left as often as the 96 with .f16 multiplicands. Shrinks towards one
-    axis of the first form.
-    """
+    """Draw a documented form and one to three axes along which to leave it."""
+    # The instruction and the block of its page are drawn before the form, so that the 20 forms of
+    # double precision are left as often as the 96 with .f16 multiplicands. Shrinks towards one
+    # axis of the first form.
     blocks: dict[str, dict[str, list[Form]]] = {}
     for form in forms:
         blocks.setdefault(form.mnemonic, {}).setdefault(form.page_family, []).append(form)
@@ -436,10 +430,8 @@ _DAMAGES: tuple[Callable[[st.DrawFn, Draft], Draft], ...] = (
 
 @st.composite
 def token_soup(draw: st.DrawFn) -> Draft:
-    """Draw words of the instructions' vocabulary in any order and number.
-
-    Shrinks towards few words.
-    """
+    """Draw words of the instructions' vocabulary in any order and number."""
+    # Shrinks towards few words.
     indices = draw(st.lists(st.integers(0, len(tokens()) - 1), min_size=1, max_size=14))
     return Draft(
         mnemonic=_one_of(draw, (*INSTRUCTIONS, "wmma", "wmma.load.a")),
@@ -461,13 +453,11 @@ _SOUP_OPERANDS = st.lists(
 def round_drafts(
     forms: Sequence[Form], target: Target, version: PtxVersion, *, seed: int, number: int
 ) -> tuple[Draft, ...]:
-    """Draw the different instructions of a round of a campaign, in an order that mixes them.
-
-    It is a pure function of the seed and the round's number, and has about 7,500 instructions for
-    one target and PTX ISA version: a few of the selected forms with all their legal spellings,
-    dealt out so that every form comes once before any comes again, and for the rest what is near
-    legal. Legal instructions cost an assembler most, for it assembles them to the end.
-    """
+    """Draw the different instructions of a round of a campaign, in an order that mixes them."""
+    # It is a pure function of the seed and the round's number, and has about 7,500 instructions for
+    # one target and PTX ISA version: a few of the selected forms with all their legal spellings,
+    # dealt out so that every form comes once before any comes again, and for the rest what is near
+    # legal. Legal instructions cost an assembler most, for it assembles them to the end.
     key = derived_seed(seed, GENERATOR_VERSION, number)
     available = [form for form in forms if is_available(form, Module(target, version))]
     dealt: list[Form] = []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
-from collections.abc import Collection, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,7 +17,6 @@ from corpus import Corpus
 from corpus.known import Known
 from fuzz.campaign.heartbeat import Broken
 from fuzz.campaign.pool import Event, Lost, RoundEnd, WorkerPool
-from fuzz.campaign.rounds import RoundQueue
 from fuzz.campaign.status import (
     CampaignStatus,
     Changed,
@@ -28,54 +27,33 @@ from fuzz.campaign.status import (
 )
 from fuzz.campaign.store import MOST, Budget, CampaignStore, State
 from fuzz.campaign.triage import Triage
-from fuzz.checks.protocol import (
-    FAULTS,
-    REFERENCE,
-    Check,
-    Counts,
-    DeviceStatus,
-    Examination,
-    Facts,
-    Found,
-    Options,
-    RoundJob,
-    RoundPlan,
-    RoundReport,
-    ScreeningReport,
-    Shard,
-    flattened,
-    nested,
-)
+from fuzz.checks import protocol
 from fuzz.findings.families import finding_groups, group_counts
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
-from strategies.coverage import LONGEST_EPOCH, Reached
+from strategies.coverage import LONGEST_EPOCH, Reached, epoch_known
 
 SHRINK_SECONDS = 20.0  # for making one finding smaller
 _TICK = 0.2  # longest wait for news, in seconds: a signal is heard after it at the latest
 _SAVE_SECONDS = 2.0  # between two savings: what a kill costs in work that is done again
 _STATISTICS_SECONDS = 10.0  # between two lines of statistics: 60,000 lines a week
-_INTERRUPTED_SECONDS = 10.0
-"""How long rounds may take to come to an end when they are interrupted; what takes longer is left
-to a resumption. A batch on a GPU may take 10 s."""
+_INTERRUPTED_SECONDS = 10.0  # for rounds to come to an end: a batch on a GPU may take 10 s
 _STOP_SECONDS = 3.0  # the same after Ctrl-C or SIGTERM
-_STOP_REPLAYS = 20.0
-"""How long suspects are replayed after that: schedulers kill 30 s after SIGTERM (Kubernetes,
-terminationGracePeriodSeconds; Slurm, KillWait)."""
-_GRACE = 20.0
-"""Seconds after the last round of a campaign with `--time` in which findings are made smaller; what
-was not replayed by then is replayed."""
+_STOP_REPLAYS = 20.0  # for replays then: schedulers kill 30 s after SIGTERM (Kubernetes, Slurm)
+_GRACE = 20.0  # after the last round of a campaign with `--time`, for making findings smaller
 _RECENT_SECONDS = 10.0  # what a rate is an average over: a round on a GPU takes some seconds
 _COUNTED = ("cases", "compared", "answered", "failed", "unasked")
 """What a report, a state and a status have of cases, under the same names."""
 
 
-def campaign_options(check: Check, facts: Facts, shard: Shard | None = None) -> Options:
+def campaign_options(
+    check: protocol.Check, facts: protocol.Facts, shard: protocol.Shard | None = None
+) -> protocol.Options:
     """Return what decides which cases there are, for a resumption."""
     own = {} if shard is None else {"--shard": str(shard)}
     return {**check.options(facts), **own, "rounds of the longest epoch": LONGEST_EPOCH}
 
 
-def check_options(before: Options, now: Options) -> None:
+def check_options(before: protocol.Options, now: protocol.Options) -> None:
     """Raise UsageError if a campaign is to be resumed with other options."""
     names = [
         name for name in (*before, *(set(now) - set(before))) if before.get(name) != now.get(name)
@@ -108,16 +86,16 @@ class Campaign:
     def __init__(
         self,
         pool: WorkerPool,
-        facts: Facts,
+        facts: protocol.Facts,
         *,
-        check: Check,
+        check: protocol.Check,
         budget: Budget,
         corpus: Corpus,
         known: Known,
         observer: Observer,
         store: CampaignStore,
         state: State | None = None,
-        shard: Shard | None = None,
+        shard: protocol.Shard | None = None,
     ) -> None:
         self.pool, self.facts, self.check, self.budget = pool, facts, check, budget
         self._observer, self._store, self._shard = observer, store, shard
@@ -128,13 +106,15 @@ class Campaign:
         )
         limits = msgspec.structs.asdict(budget).items()
         self._state.limits = Budget(**{name: limit and min(limit, MOST) for name, limit in limits})
-        self._rounds = RoundQueue(self._state, shard or Shard())
+        self._rounds = RoundQueue(self._state, shard or protocol.Shard())
         self._reached = Reached(self.plan.coverage)
         self.triage = Triage(corpus=corpus, known=known, shrinks=self.plan.shrinks)
-        self._counts: Counts = Counts({one.words: 0 for one in self.plan.words.counters})
+        self._counts: protocol.Counts = protocol.Counts(
+            {one.words: 0 for one in self.plan.words.counters}
+        )
         self._stopping, self._finishing = False, False
         self._said, self._stopped, self._lost = "", "", ""
-        self._screening: ScreeningReport | None = None
+        self._screening: protocol.ScreeningReport | None = None
         if state is not None:
             self._restore(state)
         now = time.monotonic()
@@ -144,7 +124,7 @@ class Campaign:
         self._lines = self._reached.total.lines(self.plan.forms)
         self._width = self._reached_so_far()
         self._hosts = Hosts(state=self._state)
-        self._health: dict[int, DeviceStatus] = {}  # by device: what it said last
+        self._health: dict[int, protocol.DeviceStatus] = {}  # by device: what it said last
         self._recent: deque[tuple[float, int]] = deque()
         """(time.monotonic, cases compared by all workers) of the last seconds."""
 
@@ -244,7 +224,7 @@ class Campaign:
 
     def _hear(self, event: Event) -> None:
         match event:
-            case RoundEnd(report=RoundReport() as report):
+            case RoundEnd(report=protocol.RoundReport() as report):
                 self._rounds.finished(report)
                 if report.health is not None:
                     self._health[report.device] = report.health
@@ -252,21 +232,21 @@ class Campaign:
                     self._take_suspects(told.suspects)
                     self._state.screened += told.comparisons
                     self._state.screened_wrong += told.wrong
-                    self._screening = self._screening or ScreeningReport()
+                    self._screening = self._screening or protocol.ScreeningReport()
                     self._screening.add(told)
-            case RoundEnd(job=Examination() as job, report=Found() as result):
+            case RoundEnd(job=protocol.Examination() as job, report=protocol.Found() as result):
                 self.triage.examined(job, result)
                 self.save()
                 # What it has left behind goes when the state on the disk says so.
                 self.triage.sweep()
-            case Lost(job=RoundJob() as job):
-                nothing = RoundReport(
+            case Lost(job=protocol.RoundJob() as job):
+                nothing = protocol.RoundReport(
                     number=job.number, skip=job.skip, coverage=self.plan.coverage()
                 )
                 self._rounds.lost(job, event.how, guilty=event.guilty, nothing=nothing)
-            case Lost(job=Examination() as job):
+            case Lost(job=protocol.Examination() as job):
                 self.triage.died(job, guilty=event.guilty)
-            case Found() as suspect:
+            case protocol.Found() as suspect:
                 self._take_suspects([suspect])
             case Changed():
                 self._hosts.hear(event)
@@ -280,11 +260,13 @@ class Campaign:
     @property
     def _settled(self) -> frozenset[str]:
         """Return what workers need not look into any more."""
-        wrong = (words for words in self._counts if words[:2] == (REFERENCE, "reference wrong"))
+        wrong = (
+            words for words in self._counts if words[:2] == (protocol.REFERENCE, "reference wrong")
+        )
         return self.triage.settled | {words[2] for words in wrong}
 
-    def _drawn(self, place: int) -> RoundPlan:
-        number = (self._shard or Shard()).number(place)
+    def _drawn(self, place: int) -> protocol.RoundPlan:
+        number = (self._shard or protocol.Shard()).number(place)
         return self.plan.round(number, self._reached.known_to(place))
 
     def _give_examinations(self, seconds: float, *, everybody: bool = False) -> None:
@@ -303,7 +285,7 @@ class Campaign:
         if trouble := self.plan.trouble(self._counts, self._said):
             raise InfrastructureError(trouble)
 
-    def _take(self, report: RoundReport) -> None:
+    def _take(self, report: protocol.RoundReport) -> None:
         state = self._state
         # First what has to be stored: what is counted has to be on the disk.
         self._take_suspects(report.suspects.values())
@@ -317,7 +299,7 @@ class Campaign:
         self._said = report.said or self._said
         self._reached.add(report.number, report.coverage)
 
-    def _take_suspects(self, suspects: Collection[Found]) -> None:
+    def _take_suspects(self, suspects: Collection[protocol.Found]) -> None:
         """Store and count what differed."""
         if identities := self.triage.about_to_store(suspects):
             self.save(uncounted=identities)
@@ -356,7 +338,11 @@ class Campaign:
         workers, words, shard = self.pool.statuses(), self.plan.words, self._shard
         if shard is not None:
             words = replace(words, where=f"{words.where} · shard {shard}")
-        faults = [key[1] for key, count in self._counts.items() if key[0] == FAULTS and not count]
+        # Before a round is committed there is nothing that a rate could be of.
+        rate = self._rate(now, sum(worker.cases for worker in workers))
+        faults = [
+            key[1] for key, count in self._counts.items() if key[0] == protocol.FAULTS and not count
+        ]
         return CampaignStatus(
             words=words,
             seed=self.check.seed,
@@ -368,7 +354,7 @@ class Campaign:
             rounds=self._rounds.committed,
             held=self._rounds.held,
             skipped=state.skipped,
-            recent_rate=self._rate(now, sum(worker.cases for worker in workers)),
+            recent_rate=rate if state.cases else 0.0,
             seconds_since_new=now - self._newest,
             forms=len(self.plan.forms),
             forms_reached=len(self.plan.forms & self._reached.total.forms_reached),
@@ -376,12 +362,11 @@ class Campaign:
             carrying_out=sum(not worker.examiner for worker in workers),
             stalled=sum(worker.stalled for worker in workers),
             devices=[self._health[number] for number in sorted(self._health)]
-            or [DeviceStatus(name=self.facts.device)],
+            or [protocol.DeviceStatus(name=self.facts.device)],
             coverage=self._lines,
             families=list(self.triage.announced),
             waiting=self.triage.waiting,
             shrinking=self.triage.shrinking,
-            turned_out=self.triage.turned_out,
             suspects=self.triage.suspects,
             unreplayed=len(finding_groups(self.triage.suspects)),
             gone=self.triage.gone,
@@ -411,16 +396,13 @@ class Campaign:
     # The state
 
     def save(self, *, uncounted: Sequence[str] = ()) -> None:
-        """Keep the state on the disk; if it cannot be written, the old one stays.
-
-        `uncounted` are the ids of findings that are about to be stored and then counted.
-        """
+        """Keep the state on the disk; if it cannot be written, the old one stays."""
         self._saved = time.monotonic()
         state = self._state
         if not self._stopped:
             state.seconds = self._saved - self._started
         state.ended = self._stopped
-        state.counts = nested(self._counts)
+        state.counts = protocol.nested(self._counts)
         state.gone = self.triage.gone
         state.coverage = self._reached.state()
         state.families = self.triage.records()
@@ -431,7 +413,7 @@ class Campaign:
     def _restore(self, state: State) -> None:
         state.ended = ""
         try:
-            self._counts.update(flattened(state.counts))
+            self._counts.update(protocol.flattened(state.counts))
             self._reached.restore(state.coverage)
         except (KeyError, TypeError, ValueError, WarpfuzzError) as error:
             raise InfrastructureError(
@@ -444,6 +426,127 @@ class Campaign:
         self.triage.doomed = list(state.doomed)
         self.triage.sweep()
         if state.screened:
-            self._screening = ScreeningReport(
+            self._screening = protocol.ScreeningReport(
                 comparisons=state.screened, wrong=state.screened_wrong
             )
+
+
+_ATTEMPTS = 2  # workers that may die over a round before it is skipped
+
+
+class RoundQueue:
+    """Rounds by number, from those that are committed to the next one."""
+
+    def __init__(self, state: State, shard: protocol.Shard) -> None:
+        self._state, self._shard = state, shard
+        self._given: dict[int, protocol.RoundJob] = {}
+        """Rounds that are not committed and were given to somebody, or are to be given again."""
+        self._again: list[int] = []  # those of them that nobody works on
+        self._reports: dict[int, protocol.RoundReport] = {}  # that wait for earlier rounds
+        self._deaths: Counter[int] = Counter()
+        self._fresh = 0  # no round from there on was given to anybody
+
+    @property
+    def committed(self) -> int:
+        """Rounds that are committed."""
+        return self._state.rounds + len(self._state.whole)
+
+    @property
+    def held(self) -> int:
+        """Rounds that were carried out and wait for an earlier one to be committed."""
+        return len(self._reports)
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody works on a round."""
+        return len(self._given) > len(self._again) + len(self._reports)
+
+    def job(
+        self, left: int | None, draw: Callable[[int], protocol.RoundPlan], settled: frozenset[str]
+    ) -> protocol.RoundJob | None:
+        """Return the next round to be given; None if it has to wait for others."""
+        if self._again:
+            self._again.sort()
+            return self._given[self._again.pop(0)]
+        state = self._state
+        number = max(state.rounds, self._fresh)
+        while number in self._given or number in state.whole:
+            number += 1
+        self._fresh = number
+        if epoch_known(number) > state.rounds:
+            return None
+        if left is not None:
+            left -= sum(job.size for earlier, job in self._given.items() if earlier < number)
+            if left <= 0:
+                return None
+        drawn, skip = draw(number), state.parts.get(number, 0)
+        if left is not None and left >= drawn.cases - skip:
+            left = None
+        job = self._given[number] = protocol.RoundJob(
+            number=number, plan=drawn, shard=self._shard, skip=skip, limit=left, settled=settled
+        )
+        return job
+
+    def finished(self, report: protocol.RoundReport) -> None:
+        """Keep a report until the rounds before it are committed."""
+        self._reports[report.number] = report
+
+    def lost(
+        self, job: protocol.RoundJob, how: str, *, guilty: bool, nothing: protocol.RoundReport
+    ) -> None:
+        """Have a round given again whose worker is gone; skip it if workers die over it.
+
+        `nothing` is the report of a round that is skipped.
+        """
+        self._deaths[job.number] += guilty
+        if self._deaths[job.number] < _ATTEMPTS:
+            self._again.append(job.number)
+            return
+        self._state.skipped[job.number] = f"the worker {how}"
+        nothing.complete = True
+        self._reports[job.number] = nothing
+
+    def ready(
+        self, left: Callable[[], int | None], settled: frozenset[str]
+    ) -> Iterator[protocol.RoundReport]:
+        """Iterate over the reports that can be committed now, in the order of the rounds."""
+        while report := self._reports.pop(self._state.rounds, None):
+            job, most = self._given[report.number], left()
+            if most is not None and report.cases > most:
+                # More than is wanted: again, and cut. Nothing of this one was counted.
+                self._give_again(job, most, settled)
+                return
+            yield from self._counted(report)
+            most = left()
+            if not report.complete and most != 0:
+                # Cut too early, or by a device that is lost: the rest is for somebody else.
+                self._give_again(job, most, settled)
+            elif not report.complete:
+                del self._given[report.number]
+
+    def rest(self, left: Callable[[], int | None]) -> Iterator[protocol.RoundReport]:
+        """Iterate over what there is of rounds that were interrupted, whatever is missing."""
+        for number in sorted(self._reports):
+            report, most = self._reports.pop(number), left()
+            if most is None or report.cases <= most:
+                yield from self._counted(report)
+
+    def _counted(self, report: protocol.RoundReport) -> Iterator[protocol.RoundReport]:
+        """Have a report counted, and note that."""
+        yield report
+        number, state = report.number, self._state
+        state.parts[number] = report.skip + report.cases
+        if report.complete:
+            del self._given[number], state.parts[number]
+            self._deaths.pop(number, None)
+            state.whole.append(number)
+        while state.rounds in state.whole:
+            state.whole.remove(state.rounds)
+            state.rounds += 1
+
+    def _give_again(
+        self, job: protocol.RoundJob, limit: int | None, settled: frozenset[str]
+    ) -> None:
+        skip = self._state.parts.get(job.number, 0)
+        self._given[job.number] = replace(job, skip=skip, limit=limit, settled=settled)
+        self._again.append(job.number)

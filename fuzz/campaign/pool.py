@@ -1,14 +1,23 @@
-"""The worker processes of a campaign: started, given jobs, listened to, replaced, ended."""
+"""Worker processes of a campaign: started, given jobs, listened to, replaced, ended.
+
+A worker is `python -m fuzz.campaign.pool SOCKET BEATS ROWS ROW PARENT`: it opens a runner, says
+what that is, and carries out one job after the other until the coordinator hangs up or is gone.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import pickle
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
+import threading
 import time
+import traceback
 import weakref
 import zlib
 from abc import abstractmethod
@@ -16,27 +25,32 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from types import FrameType
 from typing import Any
 
-from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, STAGES, Broken, Heartbeats
+from fuzz.campaign.heartbeat import (
+    SHOWN_STALLED_SECONDS,
+    STAGES,
+    Broken,
+    Heartbeats,
+    WorkerHeartbeat,
+)
 from fuzz.campaign.status import Changed, WorkerStatus
-from fuzz.checks.protocol import Check, Facts, Found, Job, Report, RoundJob, Stage
-from oracle.errors import DeviceLostError, InfrastructureError, UsageError
+from fuzz.checks import protocol
+from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.processes import describe_status, helper, helper_environment, tail
 from runners.protocol import ClosedAtTheEnd
 
 _END_SECONDS = 8.0  # before workers that were told to end are killed: they give themselves less
 _START_SECONDS = 120.0  # until a worker is ready: a device may take 60 s for its self-check
 _DEATHS_AT_START = 3  # in a row, before it is ready; then a worker is not started again
-_KILLS_AT_START = 20  # of these from outside, by a person or for want of memory
 _WORKERS_OF_AN_EXAMINER = 4
-"""15 workers on an H200 met wrong programs of the driver's compiler of CUDA 13.0 faster than one
-examiner took them, 3 s each: some twenty waited all the time (2026-11-23)."""
+"""Of 15 on an H200 one took 3 s for each, and twenty waited (2026-11-23)."""
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Environment that limits NumPy to one thread: there is a process for every core already."""
 
 
-def pickled(check: Check) -> bytes:
+def pickled(check: protocol.Check) -> bytes:
     """Return a check as bytes.
 
     Raises UsageError if it, or the runner that it names, cannot be made again in another process.
@@ -50,10 +64,10 @@ def pickled(check: Check) -> bytes:
     return zlib.compress(data, 1)
 
 
-def unpickled(data: bytes) -> Check:
+def unpickled(data: bytes) -> protocol.Check:
     """Return a check that was sent. Raises UsageError if what it names is not there."""
     try:
-        check: Check = pickle.loads(zlib.decompress(data))
+        check: protocol.Check = pickle.loads(zlib.decompress(data))
     except (ImportError, AttributeError) as error:
         raise _not_made_again(error) from None
     return check
@@ -71,20 +85,20 @@ def _not_made_again(why: Exception) -> UsageError:
 class RoundEnd:
     """A job is done."""
 
-    job: Job
-    report: Report
+    job: protocol.Job
+    report: protocol.Report
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lost:
     """A job is not done, because its worker is gone."""
 
-    job: Job
+    job: protocol.Job
     how: str  # it ended, as the end of a sentence
     guilty: bool  # whether the job may have to do with it
 
 
-Event = Facts | RoundEnd | Lost | Broken | Found | Changed
+Event = protocol.Facts | RoundEnd | Lost | Broken | protocol.Found | Changed
 """Facts: somebody is ready. Broken: somebody cannot go on, and no other takes the place. Found: two
 devices disagree about an image of a round that both carried out."""
 
@@ -96,7 +110,7 @@ class WorkerPool(ClosedAtTheEnd):
         self._events: list[Event] = []
         self._remarks: dict[str, None] = {}
 
-    def facts(self) -> Facts:
+    def facts(self) -> protocol.Facts:
         """Wait until somebody is ready; return what they say of their runner.
 
         Raises UsageError, DeviceLostError or InfrastructureError if somebody cannot open a runner;
@@ -106,7 +120,7 @@ class WorkerPool(ClosedAtTheEnd):
         while True:
             for event in self.poll(1.0):
                 earlier.append(event)
-                if isinstance(event, Facts):
+                if isinstance(event, protocol.Facts):
                     self._events = earlier + self._events
                     return event
                 lost = isinstance(event, Broken) and event.cause is DeviceLostError
@@ -131,7 +145,7 @@ class WorkerPool(ClosedAtTheEnd):
         """Return how many more examinations can be given; to `everybody`, or examiners alone."""
 
     @abstractmethod
-    def give(self, job: Job) -> None:
+    def give(self, job: protocol.Job) -> None:
         """Give a job to somebody who has a place for it."""
 
     @abstractmethod
@@ -150,8 +164,8 @@ class WorkerPool(ClosedAtTheEnd):
 class _Member:
     def __init__(self, row: int, check: bytes, device: int, heartbeats: Heartbeats) -> None:
         self.row, self.device = row, device
-        self.job: Job | None = None
-        self.facts: Facts | None = None
+        self.job: protocol.Job | None = None
+        self.facts: protocol.Facts | None = None
         self.given = time.monotonic()  # when it was started, or given its job
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the member)
         ours, theirs = socket.socketpair()
@@ -159,7 +173,7 @@ class _Member:
         with theirs:
             self.process = subprocess.Popen(
                 helper(
-                    "fuzz.campaign.worker", *map(str, (theirs.fileno(), *shared, row, os.getpid()))
+                    "fuzz.campaign.pool", *map(str, (theirs.fileno(), *shared, row, os.getpid()))
                 ),
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
@@ -196,7 +210,9 @@ class ProcessPool(WorkerPool):
     the `devices` are dealt out to them in turn.
     """
 
-    def __init__(self, check: Check, *, workers: int, devices: Sequence[int] = (0,)) -> None:
+    def __init__(
+        self, check: protocol.Check, *, workers: int, devices: Sequence[int] = (0,)
+    ) -> None:
         super().__init__()
         self._check, self._devices, self._pickled = check, devices, pickled(check)
         rows = workers + 1 + workers // _WORKERS_OF_AN_EXAMINER
@@ -234,10 +250,7 @@ class ProcessPool(WorkerPool):
         return len(self._free(self._rounds))
 
     def places_for_examinations(self, *, everybody: bool) -> int:
-        """Return how many examiners are idle, and idle workers if everybody may be asked.
-
-        If no examiner is, one more is started.
-        """
+        """Return how many examiners are idle, and idle workers if everybody may be asked."""
         if everybody:
             return len(self._free(range(self._examiners.stop)))
         free = len(self._free(self._examiners))
@@ -248,10 +261,10 @@ class ProcessPool(WorkerPool):
                 self._start(row)
         return free
 
-    def give(self, job: Job) -> None:
+    def give(self, job: protocol.Job) -> None:
         """Give a job to an idle worker; examinations to an examiner if one is idle."""
         everybody = range(self._examiners.stop - 1, -1, -1)
-        member = self._free(self._rounds if isinstance(job, RoundJob) else everybody)[0]
+        member = self._free(self._rounds if isinstance(job, protocol.RoundJob) else everybody)[0]
         member.job, member.given = job, time.monotonic()
         try:
             member.line.send(job)
@@ -274,7 +287,7 @@ class ProcessPool(WorkerPool):
         except (EOFError, OSError):
             self._bury(member)
             return
-        if isinstance(message, Facts):
+        if isinstance(message, protocol.Facts):
             member.facts = message
             self._deaths[member.row] = 0
             self._events.append(message)
@@ -300,8 +313,7 @@ class ProcessPool(WorkerPool):
         """Put another worker in the place of one that is gone."""
         row, how = member.row, self._end(member, why, guilty=True)
         self._deaths[row] += member.facts is None
-        killed = not why and member.process.returncode == -signal.SIGKILL
-        if self._deaths[row] < (_KILLS_AT_START if killed else _DEATHS_AT_START):
+        if self._deaths[row] < _DEATHS_AT_START:
             self._start(row)
             return
         message = f"worker processes cannot be kept alive: the last one {how}"
@@ -340,7 +352,7 @@ class ProcessPool(WorkerPool):
             number=member.row,
             device=f"{member.device}: {device}" if len(self._devices) > 1 else device,
             round=int(row["round"]),
-            stage=STAGES[row["stage"]] if member.facts else Stage.WAIT,
+            stage=STAGES[row["stage"]] if member.facts else protocol.Stage.WAIT,
             seconds=silence,
             cases=int(row["cases"]),
             stalled=silence > min(SHOWN_STALLED_SECONDS, self._check.patience),
@@ -360,3 +372,95 @@ class ProcessPool(WorkerPool):
             member.end(deadline)
         self._members.clear()
         self._heartbeats.close()
+
+
+_GARBAGE = 100_000
+"""New objects after which a worker looks for cycles: with Python's own 700 that is an eighth of the
+time of drawing programs (2026-11). They take some 20 MB."""
+_HEALTH_SECONDS = 10.0  # between two looks at the device's temperature, clock and error counters
+_PARENT_CHECK = 0.2  # seconds between looks at whether the coordinator still lives
+_GRACE = 5.0  # seconds that a worker takes to end its runner and its tools before it ends at once
+_EXAMINER_NICENESS = 5  # of the examiner: a third of a core beside a worker (sched(7): 1.25 a step)
+_MALLOPT = {-3: 32 << 20, -1: 128 << 20}
+"""M_MMAP_THRESHOLD and M_TRIM_THRESHOLD (malloc.h), in bytes: by default glibc gets every array of
+128 KiB from the system and gives it back, a quarter of a worker's time (2026-11-21)."""
+
+
+def carry_out(check: protocol.OpenCheck, job: protocol.Job) -> protocol.Report:
+    """Carry out a job of any sort; a finding that cannot be examined is left as it is."""
+    if isinstance(job, protocol.RoundJob):
+        return check.round(job)
+    try:
+        return check.examine(job)
+    except (DeviceLostError, InfrastructureError, OSError, MemoryError):
+        raise
+    except Exception:
+        # A corpus is open to everybody, and the finding may have been pruned; or warpfuzz has a
+        # defect, of which its log tells.
+        traceback.print_exc()
+        return protocol.Found(bucket=job.bucket, state=protocol.FoundState.LEFT)
+
+
+def serve(line: Connection[Any, Any], heartbeat: WorkerHeartbeat) -> None:
+    """Carry out jobs until the coordinator hangs up, or something ends this worker's work."""
+    # The coordinator is gone: there is nobody to tell.
+    with suppress(EOFError, ConnectionError):
+        data, device = line.recv()
+        asked = -_HEALTH_SECONDS
+        try:
+            with unpickled(data).on(device).opened(heartbeat) as check:
+                gc.freeze()
+                gc.set_threshold(_GARBAGE, *gc.get_threshold()[1:])
+                line.send(check.facts)
+                while True:
+                    report = carry_out(check, line.recv())
+                    if isinstance(report, protocol.RoundReport):
+                        report.device = device
+                        if time.monotonic() - asked >= _HEALTH_SECONDS and not report.lost:
+                            asked, report.health = time.monotonic(), check.health()
+                    line.send(report)
+                    if report.lost:
+                        raise DeviceLostError(report.lost)
+        except WarpfuzzError as error:
+            line.send(Broken.of(error))
+
+
+def _keep_memory() -> None:
+    """Have the C library keep what arrays give back, to use it again."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
+    if mallopt is not None:
+        for parameter, value in _MALLOPT.items():
+            mallopt(parameter, value)
+
+
+def _watch(parent: int) -> None:
+    """End this process when the coordinator is gone, whatever it does."""
+    while os.getppid() == parent:
+        time.sleep(_PARENT_CHECK)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_GRACE)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """End in order: what is open is closed on the way out."""
+    signal.signal(number, signal.SIG_IGN)
+    raise SystemExit(128 + number)
+
+
+def main(arguments: list[str]) -> None:
+    """Serve the coordinator on a socket."""
+    descriptor, memory, rows, row, parent = map(int, arguments)
+    # An interrupt from the terminal goes to every process; the coordinator says what is to be done.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _end)
+    _keep_memory()
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    if row == rows - 1:
+        # The examiner: where all cores are taken, rounds go on.
+        os.nice(_EXAMINER_NICENESS)
+    serve(Connection(descriptor), WorkerHeartbeat(Heartbeats(rows, memory), row))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

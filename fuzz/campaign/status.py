@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -18,16 +19,7 @@ from msgspec import Meta, Struct, field
 from corpus import durable
 from fuzz.campaign import store
 from fuzz.campaign.store import Count, HostRecord, State
-from fuzz.checks.protocol import (
-    REFERENCE,
-    CheckWords,
-    Counts,
-    DeviceStatus,
-    ScreeningReport,
-    Stage,
-    flattened,
-    nested,
-)
+from fuzz.checks import protocol
 from fuzz.findings.families import FamilyState, FindingGroup, finding_groups, finding_rows
 from fuzz.findings.verdicts import Basis
 from fuzz.output import counted, duration, harmless
@@ -38,55 +30,31 @@ _ID = 8  # digits of a node's id that are shown; two of 1,000 share them once in
 _MOST_NAMED = 8  # nodes of a host that are missing and named in a sentence; the rest is counted
 _MOST_NEWS = 2_000  # latest events that watchers are told of: more than happen between two looks
 _SILENT_SECONDS = 60.0
-"""Since figures were written last, after which a campaign is taken for dead: it writes them every
-10 s, and another host's clock, or a file system that is shared, may be late."""
+"""Since figures were written, then a campaign is taken for dead: they come every 10 s."""
 _SUMMARY_BYTES = 256 << 20  # most of a summary: as of a state, whose families it lists
 _TAIL_BYTES = 1 << 20  # at the end of the statistics that are read: 2,000 lines of 0.5 KB
 Seconds = Annotated[float, Meta(ge=0, le=1e10)]
 Event = Mapping[str, str | int]  # a node or an actor of a fleet that went or came, as a JSON object
 
 
-class Role(StrEnum):
-    """What a cluster has."""
-
-    NODE = "node"
-    ACTOR = "actor"
+# Nodes and actors of a fleet
 
 
-class Change(StrEnum):
-    """What became of a part."""
-
-    THERE = "was there from the start"
-    JOINED = "joined"
-    GONE = "is gone"
-    BACK = "is back"
+NODE, ACTOR = "node", "actor"
+THERE, JOINED, GONE, BACK = "was there from the start", "joined", "is gone", "is back"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Changed:
+class Changed(NamedTuple):
     """A node or an actor went, or came."""
 
-    part: Role
-    change: Change
+    part: str  # NODE or ACTOR
+    change: str  # THERE, JOINED or GONE
     host: str
     node: str = ""  # its id in its cluster: several may be on one host
     place: str = ""  # where an actor is on its host, such as "GPU 3"
     why: str = ""
     actors: int = 0  # that went with a node
-    before: str = ""  # of a node that is back: the id of the one that went
-    seconds: float = 0.0  # how long that one was gone
     complete: bool = False  # whether there are as many actors as there should be
-
-    def __str__(self) -> str:
-        actor, there = self.part is Role.ACTOR, " ".join(filter(None, (self.host, self.place)))
-        line = f"{self.part} {'on ' * actor}{there}{f' ({short(self.node)})' * bool(self.node)}"
-        line += f" {self.change}"
-        if self.before:
-            other = f" in place of {short(self.before)}" * (self.before != self.node)
-            line += f"{other} after {duration(self.seconds)}"
-        if not actor and self.change is Change.GONE:
-            line += f", and {counted(self.actors, 'actor')} with it"
-        return line + (f": {self.why}" if self.why else "")
 
 
 def short(node: str) -> str:
@@ -102,8 +70,7 @@ def event_words(event: Event) -> tuple[str, str]:
 
 def event_line(event: Event) -> str:
     """Return the same as a line."""
-    when, text = event_words(event)
-    return f"{when} UTC: {text}"
+    return " UTC: ".join(event_words(event))
 
 
 class HostStatus(HostRecord, kw_only=True, forbid_unknown_fields=False):
@@ -127,24 +94,17 @@ def fleet_row(hosts: Sequence[HostStatus]) -> dict[str, int]:
 
 
 def missing_words(hosts: Sequence[HostStatus], *, named: bool = True) -> str:
-    """Return what is missing, where and since when.
-
-    As in "1 node and 2 actors are missing (host7: 616d854d since 06:23:41 UTC)"; unless `named`,
-    without nodes and times.
-    """
-    places = [one for one in hosts if one.nodes_missing or one.actors_missing]
-    counts = {
-        "node": sum(one.nodes_missing for one in places),
-        "actor": sum(one.actors_missing for one in places),
-    }
-    if not places:
+    """Return what is missing, where and, if `named`, which nodes since when."""
+    row = fleet_row(hosts)
+    counts = {name: row.get(f"{name}s_missing", 0) for name in ("node", "actor")}
+    if not any(counts.values()):
         return ""
     where = []
-    for host in places:
+    for host in hosts:
         nodes = [f"{short(node)} since {when[11:19]} UTC" for node, when in host.gone.items()]
         rest = [f"{len(nodes) - _MOST_NAMED:,} more"] * (len(nodes) > _MOST_NAMED)
         told = f": {', '.join(nodes[:_MOST_NAMED] + rest)}" if nodes and named else ""
-        where.append(host.host + told)
+        where += [host.host + told] * bool(host.nodes_missing or host.actors_missing)
     what = " and ".join(counted(count, name) for name, count in counts.items() if count)
     verb = "is" if sum(counts.values()) == 1 else "are"
     return f"{what} {verb} missing ({('; ' if named else ', ').join(where)})"
@@ -159,67 +119,67 @@ def fleet_words(figures: Mapping[str, int]) -> str:
     )
 
 
-class Hosts(Struct, kw_only=True):
-    """Counts nodes and actors of a fleet that go and come back.
-
-    Of the campaign's state, hosts and events are kept up to date.
-    """
+@dataclass(kw_only=True)
+class Hosts:
+    """Counts nodes and actors of a fleet that go and come back, in hosts and events of a state."""
 
     state: State
-    _nodes: Counter[str] = field(default_factory=Counter)
-    _missing: Counter[tuple[str, Role]] = field(default_factory=Counter)
-    _gone: dict[str, dict[str, datetime]] = field(default_factory=dict)
+    _nodes: Counter[str] = dataclasses.field(default_factory=Counter)
+    _missing: Counter[tuple[str, str]] = dataclasses.field(default_factory=Counter)
+    _gone: dict[str, dict[str, datetime]] = dataclasses.field(default_factory=dict)
     """By host and id: when nodes went that are missing, the first first."""
-    news: list[Event] = field(default_factory=list)  # the latest of this process
+    news: list[Event] = dataclasses.field(default_factory=list)  # the latest of this process
     count: int = 0
 
     def hear(self, changed: Changed) -> None:
         """Count a change; what came is back if its host misses one."""
-        host, part, now = changed.host, changed.part, datetime.now(UTC)
-        gone, went = self._gone.setdefault(host, {}), changed.change is Change.GONE
-        if part is Role.NODE:
-            self._nodes[host] = max(0, self._nodes[host] + (-1 if went else 1))
-            if went:
-                gone[changed.node] = now
-        if not went and self._missing[host, part]:
-            changed = replace(changed, change=Change.BACK)
-            if part is Role.NODE and gone:
-                # A node that is started again has another id: it stands for the one that went
-                # first.
-                before = changed.node if changed.node in gone else next(iter(gone))
+        part, change, host, node, *_ = changed
+        gone, now = self._gone.setdefault(host, {}), datetime.now(UTC)
+        more, words = dict[str, str | int](), ""
+        if part == NODE:
+            self._nodes[host] = max(0, self._nodes[host] + (-1 if change == GONE else 1))
+        if part == NODE and change == GONE:
+            gone[node], more["actors"] = now, changed.actors
+            words = f", and {counted(changed.actors, 'actor')} with it"
+        elif change != GONE and self._missing[host, part]:
+            change = BACK
+            if part == NODE and gone:
+                # A node that is started again has another id: it stands for the first that went.
+                before = node if node in gone else next(iter(gone))
                 seconds = (now - gone.pop(before)).total_seconds()
-                changed = replace(changed, before=before, seconds=seconds)
-        self._count(changed, now)
+                more = {"before": before, "seconds": round(seconds)}
+                words = f" in place of {short(before)}" * (before != node)
+                words += f" after {duration(seconds)}"
+        self._count(changed._replace(change=change), now, words, more)
         for (other, kind), count in list(self._missing.items()) if changed.complete else ():
             # No actor of a node that lives is missed any more.
-            if kind is Role.ACTOR and not self._missing[other, Role.NODE]:
-                why = "another host has its place"
+            if kind == ACTOR and not self._missing[other, NODE]:
+                back = Changed(ACTOR, BACK, other, why="another host has its place")
                 for _ in range(count):
-                    self._count(Changed(part=kind, change=Change.BACK, host=other, why=why), now)
+                    self._count(back, now, "", {})
 
-    def _count(self, changed: Changed, now: datetime) -> None:
-        host, part, change = changed.host, changed.part, changed.change
+    def _count(
+        self, changed: Changed, now: datetime, words: str, more: Mapping[str, str | int]
+    ) -> None:
+        part, change, host, node, place, why, *_ = changed
         record = self.state.hosts.setdefault(host, HostRecord())
-        if change in (Change.GONE, Change.BACK):
-            self._missing[host, part] += 1 if change is Change.GONE else -1
-            name = f"{part}s_{'lost' if change is Change.GONE else 'back'}"
-            setattr(record, name, getattr(record, name) + 1)
-        if change is Change.THERE:
+        if change == THERE:
             return
+        if change in (GONE, BACK):
+            self._missing[host, part] += 1 if change == GONE else -1
+            name = f"{part}s_{'lost' if change == GONE else 'back'}"
+            setattr(record, name, getattr(record, name) + 1)
+        there = f"{host} {place}".strip() + f" ({short(node)})" * bool(node)
+        said = f"{part} {'on ' * (part == ACTOR)}{there} {change}{words}"
         event: dict[str, str | int] = {
-            "time": now.isoformat(timespec="seconds"), "part": part.value, "change": change.value,
-            "host": host, "node": changed.node, "place": changed.place, "why": changed.why,
-            "text": str(changed),
+            "time": now.isoformat(timespec="seconds"), "part": part, "change": change,
+            "host": host, "node": node, "place": place, "why": why,
+            "text": said + (f": {why}" if why else ""), **more,
         }  # fmt: skip
-        if part is Role.NODE and change is Change.GONE:
-            event["actors"] = changed.actors
-        elif changed.before:
-            event |= {"before": changed.before, "seconds": round(changed.seconds)}
         self.count += 1
         self.news.append(event)
-        del self.news[:-_MOST_NEWS]
         self.state.events.append(event)
-        del self.state.events[: -store.MOST_EVENTS]
+        del self.news[:-_MOST_NEWS], self.state.events[: -store.MOST_EVENTS]
 
     def statuses(self) -> Sequence[HostStatus]:
         """Return the hosts in the order of their names."""
@@ -227,8 +187,8 @@ class Hosts(Struct, kw_only=True):
             HostStatus(
                 host=host,
                 nodes=self._nodes[host],
-                nodes_missing=self._missing[host, Role.NODE],
-                actors_missing=self._missing[host, Role.ACTOR],
+                nodes_missing=self._missing[host, NODE],
+                actors_missing=self._missing[host, ACTOR],
                 gone={
                     node: when.isoformat(timespec="seconds")
                     for node, when in self._gone.get(host, {}).items()
@@ -239,6 +199,9 @@ class Hosts(Struct, kw_only=True):
         ]
 
 
+# A campaign
+
+
 @dataclass(frozen=True, kw_only=True)
 class WorkerStatus:
     """One worker process."""
@@ -246,11 +209,11 @@ class WorkerStatus:
     number: int
     device: str
     round: int  # that it works on; -1 before its first
-    stage: Stage
+    stage: protocol.Stage
     seconds: float  # since it was last heard of
     cases: int  # that it has compared
     stalled: bool  # whether it has not been heard of for longer than any batch may take
-    shares: Mapping[Stage, float]  # fraction of its time that each stage took, 0 to 1
+    shares: Mapping[protocol.Stage, float]  # fraction of its time that each stage took, 0 to 1
     examiner: bool = False  # whether it replays and shrinks findings, and carries out no rounds
     host: str = ""
 
@@ -271,7 +234,7 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     told apart as in `RoundReport`.
     """
 
-    words: CheckWords
+    words: protocol.CheckWords
     seed: int
     seconds: Seconds  # since the campaign began, over all resumptions
     cases: Count  # that are committed: compared, only answered, or not asked
@@ -281,7 +244,7 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     answered: Count = field(default=0, name="accepted_or_rejected")
     failed: Count = 0
     unasked: Count = field(default=0, name="not_asked")
-    counts: Counts = field(default_factory=Counts)
+    counts: protocol.Counts = field(default_factory=protocol.Counts)
     seconds_limit: float | None = None
     cases_limit: int | None = None
     skipped: Mapping[int, str] = field(default_factory=dict, name="skipped_rounds")
@@ -292,7 +255,7 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     workers: Sequence[WorkerStatus] = field(default=(), name="processes")
     carrying_out: Count = field(default=0, name="workers")  # rounds; they examine no findings
     stalled: Count = 0
-    devices: Sequence[DeviceStatus] = ()
+    devices: Sequence[protocol.DeviceStatus] = ()
     coverage: Sequence[CoverageLine] = ()
     families: Sequence[FamilyState] = field(default=(), name="states")
     rows: list[FoundRow] = field(default_factory=list, name="findings")
@@ -302,15 +265,11 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     gone: Count = field(default=0, name="unconfirmed")
     """Cases that differed once and did not when they were replayed."""
     suspects: Sequence[FamilyState] = ()
-    """Suspects that were not replayed yet: they are no findings, and no count of families has
-    them."""
+    """Suspects that were not replayed yet: no findings, and no count of families has them."""
     unreplayed: Count = 0  # how many these are, those of one cause once
     unstored: int = 0  # families that look like many that wait, of which no case was stored
     shrinking: Sequence[FamilyState] = ()
     """Families of which a case was replayed and is being made smaller: named after it."""
-    turned_out: Callable[[str], str | None] = lambda key: None
-    """From the key of a family to the title of the family as which it was identified later
-    (`Triage.turned_out`)."""
     finishing: bool = False
     """Whether no new round begins, and what was found is replayed and made smaller."""
     said: str = ""  # of the last program that did not compile or run; empty where all did
@@ -327,7 +286,7 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     event_count: int = 0  # since this process began
     notes: Sequence[Mapping[str, Any]] = ()
     summary: Mapping[str, Any] = field(default_factory=dict)  # of this check alone
-    screening: ScreeningReport | None = None  # in idle time; None where there was none
+    screening: protocol.ScreeningReport | None = None  # in idle time; None where there was none
 
     def events_since(self, count: int) -> Sequence[Event]:
         """Return the events that came after so many, as far as they are kept."""
@@ -354,17 +313,15 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
         """Why the campaign says nothing of what it judges; empty if it compared something."""
         if self.compared or self.findings or not self.words.nothing_compared:
             return ""
-        if not (self.rounds or self.cases or self.skipped or self.said):
-            waiting = sum(one.stage is Stage.RUN and not one.examiner for one in self.workers)
-            busy = f", and {counted(waiting, 'worker')} still waited for the runner" * bool(waiting)
-            why = f"no round was finished in the time{busy}; give it longer (--time)"
-            if self.stopped == "stopped on request":
-                why = "it was stopped before a round was finished"
-            elif self.stopped not in ("", "budget spent"):
-                why = self.stopped
-            return f"nothing was compared: {why}"
-        last = f"; the last message was: {self.said}" if self.said else ""
-        return f"nothing was compared: {self.words.nothing_compared}{last}"
+        if self.rounds or self.cases or self.skipped or self.said:
+            last = f"; the last message was: {self.said}" if self.said else ""
+            return f"nothing was compared: {self.words.nothing_compared}{last}"
+        why = "no round was finished in the time; give it longer (--time)"
+        if self.stopped == "stopped on request":
+            why = "it was stopped before a round was finished"
+        elif self.stopped not in ("", "budget spent"):
+            why = self.stopped
+        return f"nothing was compared: {why}"
 
 
 def untested_words(faults: Collection[str], programs: int) -> str:
@@ -383,12 +340,12 @@ def check_tested(untested: str | None) -> None:
         )
 
 
-def stage_shares(workers: Sequence[WorkerStatus]) -> dict[Stage, float]:
+def stage_shares(workers: Sequence[WorkerStatus]) -> dict[protocol.Stage, float]:
     """Return the fraction of their time that each stage took those who carry out rounds, 0 to 1."""
     rounds = [worker for worker in workers if not worker.examiner]
     return {
         stage: sum(one.shares.get(stage, 0.0) for one in rounds) / max(1, len(rounds))
-        for stage in Stage
+        for stage in protocol.Stage
     }
 
 
@@ -397,6 +354,9 @@ def held_words(status: CampaignStatus) -> str:
     if status.held <= status.carrying_out:
         return ""
     return f"{counted(status.held, 'more round')} to be counted when a slower one is done"
+
+
+# What is written, and read again
 
 
 TOLD_APART = ("compared", "accepted_or_rejected", "failed", "not_asked")
@@ -424,7 +384,7 @@ def figures(status: CampaignStatus, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _both(status: CampaignStatus, **more_of_fleet: object) -> dict[str, Any]:
-    row = {**figures(status, _BOTH), **nested(status.counts)}
+    row = {**figures(status, _BOTH), **protocol.nested(status.counts)}
     if (told := status.screening) is not None:
         row["screening"] = {"comparisons": told.comparisons, "wrong": told.wrong}
         row["screening"] |= {"ended": told.trouble} if told.trouble else {}
@@ -508,8 +468,6 @@ def read_figures(corpus: Path) -> Figures:
     Raises UsageError if there is no campaign, and InfrastructureError if its files cannot be read.
     """
     path = corpus / store.FOLDER / store.SUMMARY
-    # Before its files are read: it may end meanwhile.
-    killed = store.was_killed(corpus)
     if not os.path.lexists(path):
         begun = ", or it began this second" if store.holds_campaign(corpus) else ""
         raise UsageError(
@@ -529,8 +487,8 @@ def read_figures(corpus: Path) -> Figures:
         raise InfrastructureError(
             f"{path} cannot be used: {error!s:.300}; it is written anew while a campaign runs"
         ) from None
-    silent = killed or silence > _SILENT_SECONDS
-    life = Life.ENDED if status.stopped else Life.SILENT if silent else Life.RUNNING
+    life = Life.SILENT if silence > _SILENT_SECONDS else Life.RUNNING
+    life = Life.ENDED if status.stopped else life
     return Figures(corpus=corpus, life=life, silence=silence, status=status, rows=rows)
 
 
@@ -542,14 +500,12 @@ def _status_of(summary: Mapping[str, Any], line: Mapping[str, Any]) -> CampaignS
     where = f"shard {shard}" if (shard := summary.get("shard")) else ""
     words = {"subject": summary.get("device", ""), "where": where, "unasked": Basis.NOT_ASKED.value}
     row["words"] = dict.fromkeys(("case", "agreement", "nothing_compared"), "case") | words
+    row["screening"] = summary.get("screening")
     values = {
         _FIELDS[name].name: msgspec.convert(value, _FIELDS[name].type, str_keys=True)
         for name, value in row.items()
     }
-    if told := summary.get("screening"):
-        comparisons, wrong = (msgspec.convert(told[of], Count) for of in ("comparisons", "wrong"))
-        values["screening"] = ScreeningReport(comparisons=comparisons, wrong=wrong)
-    counts = flattened({REFERENCE: summary.get(REFERENCE) or {}})
+    counts = protocol.flattened({protocol.REFERENCE: summary.get(protocol.REFERENCE) or {}})
     return CampaignStatus(**values, counts=counts)
 
 

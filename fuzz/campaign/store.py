@@ -12,7 +12,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import socket
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +23,7 @@ from msgspec import Meta, Struct, field
 from corpus import Identity, Kind, durable
 from corpus.durable import open_plain, read_plain
 from fuzz.output import counted
-from oracle.errors import InfrastructureError
+from oracle.errors import InfrastructureError, UsageError
 from runners.protocol import ClosedAtTheEnd
 from strategies.coverage import LONGEST_EPOCH
 
@@ -38,6 +38,29 @@ _MOST_WHOLE = 2 * LONGEST_EPOCH  # rounds that are given at once at most
 FOLDER = "campaign"
 STATE, PREVIOUS, ABANDONED = "state.json", "state.previous.json", "state.abandoned.json"
 STATISTICS, SUMMARY, LOCK = "statistics.jsonl", "summary.json", "lock"
+
+
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_MOST_SECONDS = 1e12  # above a million weeks; longer times overflow what the system waits for
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds that a text such as "90", "10m", "1.5h" or "2w" means.
+
+    Raises UsageError if it means no duration above zero.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw]?)", text.strip())
+    if match is None or float(match[1]) == 0:
+        raise UsageError(
+            f"{text!r} is not a duration; write seconds, or a number with s, m, h, d or w, "
+            'such as "60", "10m" or "2w"'
+        )
+    seconds = float(match[1]) * _SECONDS[match[2]]
+    if seconds > _MOST_SECONDS:
+        raise UsageError(
+            f"{text!r} is longer than can be waited for; at most 1000000w can be asked"
+        )
+    return seconds
 
 
 class FamilyRecord(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -125,8 +148,7 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     hosts: dict[str, HostRecord] = field(default_factory=dict)
     events: Annotated[list[dict[str, str | int]], Meta(max_length=MOST_EVENTS)] = field(
         default_factory=list
-    )
-    """The latest nodes and actors of a fleet that went or came, as JSON objects."""
+    )  # the latest nodes and actors of a fleet that went or came, as JSON objects
     turned: dict[str, str] = field(default_factory=dict)
     """From the key of a family that was not confirmed to the key of the family as which it was
     identified."""
@@ -171,27 +193,6 @@ def holds_campaign(corpus: Path) -> bool:
     return any(os.path.lexists(corpus / FOLDER / name) for name in (STATE, PREVIOUS))
 
 
-def was_killed(corpus: Path) -> bool:
-    """Whether the process that had the lock of a campaign was one of this host, and is gone."""
-    with suppress(OSError, ValueError, OverflowError):
-        lock = read_plain(corpus / FOLDER / LOCK, most=1 << 10).decode()
-        process, _, where = lock.strip().partition("\n")
-        if where and where == _here():
-            try:
-                os.kill(int(process), 0)
-            except ProcessLookupError:
-                return True
-    return False
-
-
-def _here() -> str:
-    """Return where numbers of processes mean the same: a host, and its container."""
-    try:
-        return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115
-    except OSError:
-        return ""
-
-
 class CampaignStore(ClosedAtTheEnd):
     """The folder of a campaign, locked as long as this is open.
 
@@ -227,7 +228,7 @@ class CampaignStore(ClosedAtTheEnd):
         # A full disk is found out, and told, by what has to be written.
         with suppress(OSError):
             os.ftruncate(self._lock, 0)
-            os.pwrite(self._lock, f"{os.getpid()}\n{_here()}\n".encode(), 0)
+            os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
 
     def close(self) -> None:
         """Release the lock."""

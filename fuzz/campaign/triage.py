@@ -13,14 +13,12 @@ from corpus.known import Known
 from fuzz.campaign.store import FamilyRecord
 from fuzz.checks.protocol import Examination, Found, FoundState
 from fuzz.findings.families import Bucket, FamilyState
-from fuzz.kinds import sentence
 from oracle.errors import UsageError
 
 _FOR_GOOD = 64  # Confirmations after which a family is only counted: none is met twice as often
 _NOTHING = ""  # key in place of a family's: the suspect did not differ when it was replayed
 _WAITING_ALIKE = 32
-"""Findings of one kind and instruction that wait to be examined at most: most are of one cause, and
-each is some 40 KiB on the disk until then (a fault of wmma.mma on the simulated device)."""
+"""Findings alike that wait at most: most are of one cause, 40 KiB each on the disk."""
 _EXAMINATIONS = 2  # workers that may die over a finding before it is left as it is
 
 
@@ -60,17 +58,6 @@ class Triage:
     def shrinking(self) -> list[FamilyState]:
         """Families of which a case was replayed and is still to be made smaller."""
         return [one for one in self.members.values() if one.confirmed and not one.finished]
-
-    def turned_out(self, key: str) -> str | None:
-        """Return what the family of a key turned out to be, in words; "" where it is gone.
-
-        None where it is what it was.
-        """
-        last = key
-        while last in self.turned and last not in self.members:
-            last = self.turned[last]
-        there = self.members.get(last)
-        return None if last == key else "" if there is None else sentence(there.case)
 
     @property
     def settled(self) -> frozenset[str]:
@@ -179,11 +166,7 @@ class Triage:
         return member
 
     def next_job(self, seconds: float, *, shrinking: bool = True) -> Examination | None:
-        """Return what is to be examined next: replays before shrinking, the oldest first.
-
-        Of several at once half are made smaller, so that there is an end where new ones keep
-        coming up.
-        """
+        """Return what is to be examined next: replays before shrinking, the oldest first."""
         busy = [one.confirmed for key in self._examined.values() if (one := self.members.get(key))]
         first = shrinking and busy.count(True) < busy.count(False)
         free = [
@@ -324,10 +307,7 @@ class Triage:
             self._finish(member)
 
     def end(self) -> None:
-        """Announce what happened twice and was not examined to its end.
-
-        What was not compiled was compiled again by itself before it was stored (`Rounds`).
-        """
+        """Announce what happened twice and was not examined to its end."""
         self.announced += [one for one in self.suspects if one.kind is Kind.COMPILE_FAILURE]
         there = {id(one) for one in self.announced}
         self.announced += [one for one in self.confirmed if id(one) not in there]
@@ -344,10 +324,7 @@ class Triage:
         ]
 
     def restore(self, records: list[FamilyRecord]) -> None:
-        """Take families up where a campaign left them.
-
-        A finding that is no longer in the corpus is found again, like one that was never there.
-        """
+        """Take families up where a campaign left them."""
         for record in records:
             with suppress(UsageError, BrokenEntryError):
                 entry = self.corpus.smaller_form(self.corpus.get(record.id))

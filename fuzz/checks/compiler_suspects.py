@@ -26,8 +26,7 @@ from corpus.programs import encode_program
 from fuzz.checks.examining import Examiner, Parties, who_alone
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
 from fuzz.compilers.failures import CompilerFailure
-from fuzz.compilers.matrix import BuildMatrix, BuildNote
-from fuzz.compilers.members import COMPILE_SECONDS, Member, RunPlace
+from fuzz.compilers.members import COMPILE_SECONDS, BuildMatrix, BuildNote, Member, RunPlace
 from fuzz.findings.case import TEXT_CHARACTERS, made_by
 from fuzz.findings.families import Bucket, form_name
 from fuzz.findings.making import is_value_finding
@@ -43,8 +42,7 @@ from runners.emission import emit
 from runners.kernels import KernelModule
 
 _REFUSAL_SECONDS, _LAST_SECONDS = 120.0, 15.0
-"""Time for making a module smaller that is not compiled, and for the rest of it at the end of a
-campaign: 200 runs of ptxas take 5 s on a free core, and 30 s beside workers (2026-11-28)."""
+"""For making a module smaller; 200 runs of ptxas take 5 to 30 s (2026-11-28)."""
 REFUSED_BY = "refused by"  # detail of a case: compilers
 _MATRIX = tuple(f"{name}." for name in INSTRUCTIONS)
 
@@ -77,10 +75,7 @@ class BuildRefusal:
         return [member for member, said in given if said.outcome is not Response.ACCEPTED]
 
     def bucket(self, kind: Kind, status: ShrinkStatus) -> Bucket:
-        """Return what a module that was made smaller is counted by.
-
-        What is left of it, where that is all that is needed, and the compiler's words.
-        """
+        """Return what a module that was made smaller is counted by."""
         outcome = max(verdict.outcome for verdict in self.verdicts.values())
         said = next(one for one in self.verdicts.values() if one.outcome is outcome)
         forms, whole = forms_by_opcode(), status is ShrinkStatus.COMPLETE
@@ -234,10 +229,7 @@ class MatrixExaminer:
     def _smaller(
         self, refusal: BuildRefusal, finding: Finding, seconds: float
     ) -> tuple[BuildRefusal, ShrinkStatus]:
-        """Return the smallest module at which a member fails so, and what all do with it.
-
-        A campaign that goes on has more time for it than one that comes to its end.
-        """
+        """Return the smallest module at which a member fails so, and what all do with it."""
         guilty = max(refusal.refusing, key=lambda one: refusal.verdicts[one].outcome)
         accepting = [one for one in refusal.verdicts if one not in refusal.refusing]
         begun, ending = time.monotonic(), self._heartbeat.interrupted

@@ -16,6 +16,7 @@ from corpus import Kind, ShrinkStatus
 from corpus.finding import BESIDE, MODULE, PROGRAM
 from corpus.programs import encode_program
 from fuzz.campaign.heartbeat import health_of
+from fuzz.checks import protocol
 from fuzz.checks.compiler_suspects import (
     REFUSED_BY,
     BuildRefusal,
@@ -24,38 +25,22 @@ from fuzz.checks.compiler_suspects import (
     verdicts_on,
 )
 from fuzz.checks.examining import bucket_of_builds
-from fuzz.checks.protocol import (
-    BY_MEMBER,
-    CheckWords,
-    Facts,
-    Heartbeat,
-    Note,
-    OpenCheck,
-    Options,
-    Plan,
-    RoundPlan,
-    ShownCounter,
-    Stage,
-    Stored,
-)
 from fuzz.checks.rounds import Rounds, Work
-from fuzz.compilers.matrix import (
+from fuzz.compilers.members import (
+    NOWHERE,
     BuildMatrix,
     Built,
     BuiltVariant,
-    listings,
-    notes_of,
-    survey_programs,
-)
-from fuzz.compilers.members import (
-    NOWHERE,
     Fitting,
     Member,
     MemberRunner,
     RunPlace,
     fitting,
     given,
+    listings,
+    notes_of,
     placed,
+    survey_programs,
     with_outcomes,
 )
 from fuzz.findings import families
@@ -78,19 +63,11 @@ from strategies.programs import GENERATOR_VERSION
 from strategies.rounds import PtxVersions, programs_of_round, selected_forms
 
 ROUNDS_OF_A_MODULE = {"cuda": 4, "sim": 1, NOWHERE: 4}
-"""Draws whose programs share a module, by the runner: 32 programs, for which ptxas takes below a
-second, and fewer where running them takes longest."""
-_FORMS_OF_A_ROUND = 16
-"""Forms whose expansions are looked at beside a round: at most 32 programs, as many as it has."""
-_IMAGES = {"cuda": 256, "sim": 32, NOWHERE: 1}
-"""Images of each program: what a runner does in the time of compiling it."""
-_WRITTEN_IMAGES = 8
-"""Images of each program that front ends write, on the simulated device: one of each of the
-classes of values that reveal most, in a tenth of a second."""
-_STALL_SECONDS = 900.0
-"""How long a worker may stay silent before it is killed: bringing a GPU back takes four starts of
-60 s and a module that takes 120 s to load (the deadlines of `runners`); compilers are waited for
-with a sign of life every second."""
+"""Draws whose programs share a module, by the runner: 32 programs take ptxas below a second."""
+_FORMS_OF_A_ROUND = 16  # forms whose expansions are looked at beside a round: at most 32 programs
+_IMAGES = {"cuda": 256, "sim": 32, NOWHERE: 1}  # of each program: as long as compiling it
+_WRITTEN_IMAGES = 8  # of each program that front ends write: one of each class that reveals most
+_STALL_SECONDS = 900.0  # of silence, then a worker is killed: a GPU takes four starts of 60 s
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -134,7 +111,7 @@ class MatrixRounds(Rounds):
         versions: PtxVersions,
         seed: int,
         disassembler: Disassembler | None,
-        heartbeat: Heartbeat,
+        heartbeat: protocol.Heartbeat,
     ) -> None:
         self._matrix, self._place, self._disassembler = matrix, place, disassembler
         self._failed_alone: set[tuple[str, Member]] = set()
@@ -162,8 +139,7 @@ class MatrixRounds(Rounds):
     def _build(
         self, modules: Sequence[KernelModule], members: Sequence[Member] | None = None
     ) -> Sequence[Built]:
-        building = [self._matrix.start(one, members) for one in modules]
-        return [one.wait(self._heartbeat.beat) for one in building]
+        return self._matrix.build(*modules, members=members, beat=self._heartbeat.beat)
 
     def _variants(self, built: Built, entry: str) -> Sequence[BuiltVariant]:
         return self._matrix.variants(built, entry)
@@ -189,7 +165,7 @@ class MatrixRounds(Rounds):
         counts, readers = self._report.counts, set(self._matrix.readers(batch.version))
         counts["programs",] += 1
         for member in self._matrix.members:
-            own = BY_MEMBER, member.name
+            own = protocol.BY_MEMBER, member.name
             compiled = isinstance(built.made.get(member), Compiled)
             counts[*own, "compiled"] += compiled
             counts[*own, "not compiled"] += member in readers and not compiled
@@ -247,9 +223,9 @@ class MatrixRounds(Rounds):
         report, counts = self._report, self._report.counts
         for variant in variants:
             self._place.check_runs(variant.compiled)
-        self._heartbeat.enter(Stage.EXPAND)
+        self._heartbeat.enter(protocol.Stage.EXPAND)
         images = batch.images(count, first=first)
-        self._heartbeat.enter(Stage.RUN)
+        self._heartbeat.enter(protocol.Stage.RUN)
         start = partial(self._matrix.device.submit, images=images, entry=batch.entry)
         pending = [start(variant.compiled) for variant in variants]
         expected: dict[tuple[str, ...], list[Images]] = {}
@@ -285,8 +261,8 @@ class MatrixRounds(Rounds):
                 right.extend(variant.members)
             ran += 1
             for member in variant.members:
-                counts[BY_MEMBER, member.name, "compared"] += first == 0
-                counts[BY_MEMBER, member.name, "images"] += count
+                counts[protocol.BY_MEMBER, member.name, "compared"] += first == 0
+                counts[protocol.BY_MEMBER, member.name, "images"] += count
         report.compared += count if ran else 0
         report.failed += count if failed and not ran else 0
         report.unasked += 0 if ran or failed else count
@@ -332,7 +308,7 @@ class MatrixRounds(Rounds):
         if self._told(bucket) or opened is None:
             self._suspect(bucket, lambda: (None, {}))
             return
-        self._heartbeat.enter(Stage.RUN)
+        self._heartbeat.enter(protocol.Stage.RUN)
         runner = MemberRunner(self._matrix.device, guilty[0])
         there = None if guilty[0].toolchain.writes_ptx else seen.built
         subject, shown = self._by_itself(runner, batch, seen.image, there)
@@ -348,7 +324,7 @@ class MatrixRounds(Rounds):
             kind = shown.kind
             bucket = bucket_of_builds(kind, name, guilty, asked, condition=BESIDE)
 
-        def stored() -> Stored:
+        def stored() -> protocol.Stored:
             evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=[shown])
             ready = replace(opened, choice=guilty[0].choice(opened.choice))
             origin = self._origin(seen.first + seen.index)
@@ -376,7 +352,7 @@ class MatrixRounds(Rounds):
         name = "a whole module" if batch is None else families.form_name(batch.form)
         bucket = bucket_of_builds(kind, name, refusal.refusing, list(refusal.verdicts))
 
-        def stored() -> Stored:
+        def stored() -> protocol.Stored:
             files = {MODULE: built.module.ptx.encode()}
             files |= {} if batch is None else {PROGRAM: encode_program(batch.program)}
             return refusal.case(kind, bucket.identity, self._origin()), files
@@ -412,7 +388,7 @@ class MatrixRounds(Rounds):
         built = self._built(entries)
         try:
             made = {
-                version: listings(self._matrix, one, self._disassembler.expansions)
+                version: listings(one, self._disassembler.expansions)
                 for version, one in {one.module.version: one for one in built.values()}.items()
             }
         except InfrastructureError as error:
@@ -427,7 +403,7 @@ class MatrixRounds(Rounds):
             for note in notes_of(form, program, seen):
                 case, files = note_case(note, target=target, version=version)
                 report.counts["notes",] += 1
-                report.notes.append(Note(case=case, files=files, row=note.row))
+                report.notes.append(protocol.Note(case=case, files=files, row=note.row))
 
 
 _COUNTERS = (
@@ -465,13 +441,13 @@ class Compilers:
         return replace(self, choice=replace(self.choice, device=device))
 
     @contextmanager
-    def opened(self, heartbeat: Heartbeat) -> Iterator[OpenCheck]:
+    def opened(self, heartbeat: protocol.Heartbeat) -> Iterator[protocol.OpenCheck]:
         """Open the device and the compilers."""
         with placed(self.choice) as place:
             fit = fitting(self.members, place, read_by_all=self.read_by_all)
             opened, newest = place.opened, fit.versions.newest
             forms = selected_forms(self.selection, target=place.target, version=newest)
-            facts = Facts(
+            facts = protocol.Facts(
                 target=place.target,
                 ptx_version=newest,
                 drawn=fit.versions if place.drawn else None,
@@ -491,14 +467,14 @@ class Compilers:
                     disassembler=self.disassembler,
                     heartbeat=heartbeat,
                 )
-                yield OpenCheck(
+                yield protocol.OpenCheck(
                     facts=facts,
                     round=rounds.report,
                     examine=MatrixExaminer(matrix, place, heartbeat).examine,
                     health=lambda: None if opened is None else health_of(opened),
                 )
 
-    def plan(self, facts: Facts) -> Plan:
+    def plan(self, facts: protocol.Facts) -> protocol.Plan:
         name = self.choice.name
         nowhere = name == NOWHERE
         members = [one for one in self.members if one.name in facts.members]
@@ -507,7 +483,7 @@ class Compilers:
         images = self.images or (_WRITTEN_IMAGES if written else _IMAGES[name])
         zeros = ("programs", "binaries", "distinct", "differences", "wrong", "uncompiled",
                  "expansions", "notes")  # fmt: skip
-        words = CheckWords(
+        words = protocol.CheckWords(
             subject=described(members, members) + ("" if nowhere else f" on {facts.device}"),
             where=f"{facts.target} · PTX ISA {facts.versions}",
             case="program" if nowhere else "image",
@@ -516,17 +492,17 @@ class Compilers:
             else "all binaries that ran give what the oracle says",
             nothing_compared=self._nothing_compared(nowhere=nowhere),
             runner="the compilers" if nowhere else "compilers and device",
-            answered="compiled, none executed" if nowhere else CheckWords.answered,
+            answered="compiled, none executed" if nowhere else protocol.CheckWords.answered,
             unasked="that no compiler reads or that the device does not run",
             counters=tuple(
-                ShownCounter(words=(word,), one=one, many=many, odd=odd)
+                protocol.ShownCounter(words=(word,), one=one, many=many, odd=odd)
                 for word, one, many, odd in _COUNTERS
             ),
         )
         # Its number and the seed say all of a round.
         cases = ROUNDS_OF_A_MODULE[name] * programs_of_round(forms, 0) * images
-        drawn = RoundPlan(work=Work(count=images), cases=cases)
-        return Plan(
+        drawn = protocol.RoundPlan(work=Work(count=images), cases=cases)
+        return protocol.Plan(
             words=words,
             forms=frozenset(form.opcode for form in forms),
             coverage=ProgramCoverage,
@@ -557,7 +533,7 @@ class Compilers:
             "accepts, and no more"
         )
 
-    def options(self, facts: Facts) -> Options:
+    def options(self, facts: protocol.Facts) -> protocol.Options:
         return {
             "--runner": self.choice.name,
             "--seed": self.seed,

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from corpus import Case, Entry, Kind, ShrinkStatus, open_corpus
-from corpus.finding import BESIDE, DIVERGED, EXPECTED, KERNEL, WRONG_STEP
+from corpus.finding import BESIDE, DIVERGED, EXPECTED, KERNEL
 from corpus.programs import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
-from fuzz.checks.program_rounds import CompiledOnce, nothing_compiles
+from fuzz.checks.program_rounds import nothing_compiles
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
-from fuzz.compilers.matrix import BuildMatrix
-from fuzz.compilers.members import Member, MemberRunner, with_outcomes
+from fuzz.compilers.members import BuildMatrix, Member, MemberRunner, with_outcomes
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.diagnosis.scalar import refused_code
@@ -49,17 +46,12 @@ from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_text import without_kernel
 from strategies.features import main_form
 
-_LEVELS = (0, 3)
-"""-O levels of which the one is tried that was not used: without optimisation, and the default."""
-_RATE_FAILURES = 10
-"""Failures after which a rate is known: to a third (one standard deviation, Poisson)."""
+_LEVELS = (0, 3)  # of which that is tried that was not used
+_RATE_FAILURES = 10  # after which a rate is known: to a third (one standard deviation, Poisson)
 _RATE_EXECUTIONS, _RATE_SECONDS = 10_000, 5.0  # after which it is told as it is by then
-CODE_SECONDS = 15.0
-"""Time for making scalar code that crashes a compiler smaller: a run of one takes 0.1 s."""
+CODE_SECONDS = 15.0  # for scalar code that crashes a compiler: a run of one takes 0.1 s
 ON_A_GPU = "on a GPU"
 """Detail of a case that the simulated device tells: what a GPU did with the same PTX."""
-BROKEN = "not examined for a defect of warpfuzz"
-"""Detail of a case that keeps the name that it had: the exception that ended its examination."""
 
 
 def who_alone(kind: Kind, members: Sequence[Named], among: Sequence[Named]) -> str:
@@ -114,17 +106,14 @@ class Parties:
 
 
 class Examiner:
-    """Examines findings on one runner; what is replayed is compiled each time.
-
-    With `parties` that is the runner of one member, beside those that do as the oracle says.
-    """
+    """Examines findings on one runner; what is replayed is compiled each time."""
 
     def __init__(
         self, ready: OpenRunner, heartbeat: Heartbeat, parties: Parties | None = None
     ) -> None:
         self._heartbeat, self._parties = heartbeat, parties
         self._ready = replace(ready, runner=BeatingRunner(ready.runner, heartbeat))
-        self._once = CompiledOnce(self._ready.runner)
+        self._once = BeatingRunner(ready.runner, heartbeat, keeps=True)
         self._alike: dict[tuple[str, str, Module], tuple[str, ...]] = {}
         self._others: dict[RunnerChoice, Runner | None] = {}
         """Other runners than the one that found something, opened when they are needed."""
@@ -138,46 +127,29 @@ class Examiner:
         """Replay a finding, or make it smaller."""
         self._heartbeat.enter(Stage.RUN)
         entry = open_corpus(job.corpus).get(job.id)
+        subject, same = subject_of(entry), self._same_code
         try:
-            return self._examine(entry, subject_of(entry), job)
+            if same is not None and attempt(same.runner, subject).kind is Kind.DIVERGENCE:
+                return self._on_simulated_device(entry, same, job)
+            return self._examine(entry, subject, job)
+        except DeviceLostError as error:
+            return self._lost(entry, subject, error)
         finally:
             self._once.kept.clear()
             self._heartbeat.enter(Stage.WAIT)
 
     def _examine(self, entry: Entry, subject: Subject, job: Examination) -> Found:
-        same = self._same_code
-        if same is not None and attempt(same.runner, subject).kind is Kind.DIVERGENCE:
-            # What a GPU does where lanes are apart is undefined: it hangs, or gives any values, and
-            # names nothing.
-            return self._on_simulated_device(entry, same, job)
-        broken = ""
-        try:
-            try:
-                if job.seconds is None:
-                    found, status = self._confirmed(entry, subject, job.bucket), ShrinkStatus.RAW
-                else:
-                    found, status = self._shrunk(entry, subject, job.bucket, job.seconds)
-            except (WarpfuzzError, OSError, MemoryError):
-                raise
-            except Exception as error:  # a finding is worth more than what can be told of it
-                where = traceback.extract_tb(error.__traceback__)[-1]
-                place = f"{Path(where.filename).name}, line {where.lineno}"
-                broken = f"{type(error).__name__} in {place}: {error}"
-                found, status = self._as_named(entry, subject, job.bucket), entry.finding.shrink
-        except DeviceLostError as error:
-            return self._lost(entry, subject, error)
+        if job.seconds is None:
+            found, status = self._confirmed(entry, subject, job.bucket), ShrinkStatus.RAW
+        else:
+            found, status = self._shrunk(entry, subject, job.bucket, job.seconds)
         if found is None:
             return Found(bucket=job.bucket, state=FoundState.GONE)
-        examined = self._examined(entry, found, status)
-        return _with_detail(examined, BROKEN, broken) if broken else examined
+        return self._examined(entry, found, status)
 
     @cached_property
     def _same_code(self) -> OpenRunner | None:
-        """The simulated device, given the PTX that a GPU is given; None if it is warpfuzz's own.
-
-        It says where lanes are apart that have to be together, which a GPU does not. What it says
-        of the PTX of a front end in a matrix is a finding of its own.
-        """
+        """The simulated device, given the PTX that a GPU is given; None if it is warpfuzz's own."""
         ready = self._ready
         if self._parties or ready.choice.name != "cuda" or not ready.choice.changes_ptx:
             return None
@@ -195,13 +167,14 @@ class Examiner:
     def _on_simulated_device(self, entry: Entry, ready: OpenRunner, job: Examination) -> Found:
         """Examine a finding there, and keep what the GPU did first."""
         examiner = Examiner(ready, self._heartbeat)
-        try:
+        with closing(examiner):
             examined = examiner.examine(job)
-        finally:
-            examiner.close()
         first = entry.finding
         said = f"{self._ready.device}: {first.runners[-1].message or first.kind}"
-        return _with_detail(examined, ON_A_GPU, first.details.get(ON_A_GPU, said))
+        if examined.case is None:
+            return examined
+        told = {**examined.case.details, ON_A_GPU: first.details.get(ON_A_GPU, said)}
+        return replace(examined, case=msgspec.structs.replace(examined.case, details=told))
 
     def _examined(
         self, entry: Entry, evidence: Evidence, status: ShrinkStatus, lost: str = ""
@@ -263,7 +236,7 @@ class Examiner:
 
     def _now(self, matrix: BuildMatrix, subject: Subject) -> Mapping[Member, str]:
         """Compile a subject with every member, and run what is distinct."""
-        built = matrix.start(subject.module).wait(self._heartbeat.beat)
+        (built,) = matrix.build(subject.module, beat=self._heartbeat.beat)
         found = dict.fromkeys(built.failed, Kind.COMPILE_FAILURE.value)
         for variant in matrix.variants(built, subject.module.kernels[0].entry):
             runner = MemberRunner(matrix.device, variant.members[0])
@@ -306,28 +279,26 @@ class Examiner:
             return None
         if kind is not entry.finding.kind:
             bucket = self._bucket(kind, subject, attempts)
+        evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=attempts)
         shown = attempts[0].failure
         # What an assembler of a matrix refuses is no finding of values.
         if kind is Kind.COMPILE_FAILURE and shown is not None and self._parties is None:
             module = Module.named(subject.module.target, subject.module.version)
             if nothing_compiles(self._ready.runner, module):
-                bucket = families.bucket_of_failure(kind, None, shown)
+                named = families.bucket_of_failure(kind, None, shown)
+                evidence = replace(evidence, bucket=named)
             elif not shown.detail.strip() and (code := self._refused(subject, shown)):
                 return code
         culprit = self._culprit(kind, subject)
         # A campaign may end before it comes to making this smaller.
         bare = self._bare(kind, subject, culprit)
         if bare is not subject and conclusion(again := self._repeated(bare, kind)) is kind:
-            subject, attempts = bare, again
-        evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=attempts)
+            evidence = replace(evidence, subject=bare, attempts=again)
         # What is wrong together has its name once nothing else is around it.
         return evidence if in_company(culprit) else self._named(evidence, culprit)
 
     def _refused(self, subject: Subject, failure: Failure) -> Evidence | None:
-        """Return scalar code at which a compiler dies without a word.
-
-        None where it does not die of code alone: the name is the matrix instruction then.
-        """
+        """Return scalar code at which a compiler dies without a word."""
         module = Module.named(subject.module.target, subject.module.version)
         kind, said = Kind.COMPILE_FAILURE, families.what_was_said(failure)
 
@@ -360,23 +331,10 @@ class Examiner:
             culprit=found.name,
         )
 
-    def _as_named(self, entry: Entry, subject: Subject, bucket: Bucket) -> Evidence | None:
-        """Run a finding again, and keep the name that it has."""
-        kind, subject, attempts = self._replayed(entry, subject)
-        if kind is None:
-            return None
-        if kind is not entry.finding.kind:
-            bucket = self._bucket(kind, subject, attempts)
-        told = str(entry.finding.details.get(WRONG_STEP, ""))
-        return Evidence(kind=kind, bucket=bucket, subject=subject, attempts=attempts, culprit=told)
-
     def _replayed(
         self, entry: Entry, subject: Subject
     ) -> tuple[Kind | None, Subject, Sequence[Attempt]]:
-        """Run a finding again; return what it is now called, what ran, and the runs.
-
-        Of a matrix, it is None where it is gone in every replay: one launch shows little there.
-        """
+        """Run a finding again; return what it is now called, what ran, and the runs."""
         stored, attempts = entry.finding.kind, self._repeated(subject, entry.finding.kind)
         if self._parties is None and not any(one.failed for one in attempts):
             # What fails only in some places of the device, or of a block, needs warps in many.
@@ -394,10 +352,7 @@ class Examiner:
     def _measured(
         self, entry: Entry, subject: Subject, before: Sequence[Attempt]
     ) -> tuple[Subject, Sequence[Attempt]]:
-        """Run what does not fail always until its rate is known; return what ran, and the runs.
-
-        The first run is part of the evidence where no other one failed.
-        """
+        """Run what does not fail always until its rate is known; return what ran, and the runs."""
         wide = replace(subject, copies=min(COPIES, most_copies(subject.program)))
         attempts: list[Attempt] = []
         end = time.monotonic() + _RATE_SECONDS
@@ -437,11 +392,7 @@ class Examiner:
         return families.beside_other_kernels(bucket) if subject.others else bucket
 
     def _named(self, evidence: Evidence, culprit: Culprit | None) -> Evidence:
-        """Name a finding after what is wrong, and after the members that alone have it.
-
-        What all have is no compiler's own: its name is that which a campaign with one compiler
-        gives it.
-        """
+        """Name a finding after what is wrong, and after the members that alone have it."""
         parties = self._parties
         alone = who_alone(evidence.kind, parties.wrong, parties.asked) if parties else ""
         return evidence.named(culprit, builds=alone)
@@ -526,13 +477,6 @@ class Examiner:
             None if there is not None else here
             for here, there in zip(bad(subjects), good(subjects), strict=True)
         ]
-
-
-def _with_detail(found: Found, name: str, text: str | float) -> Found:
-    if found.case is None:
-        return found
-    details = {**found.case.details, name: text}
-    return replace(found, case=msgspec.structs.replace(found.case, details=details))
 
 
 def _first(entry: Entry, subject: Subject) -> Attempt:

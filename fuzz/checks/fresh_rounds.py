@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,13 @@ from numpy.typing import NDArray
 
 from fuzz.checks.program_rounds import ImageLaunch, ProgramRounds
 from fuzz.checks.protocol import REFERENCE, Stage
-from fuzz.compilers.matrix import Built
+from fuzz.compilers.members import Built
 from fuzz.runner import kind_of_failure
 from oracle.errors import UsageError
 from oracle.execution.execution import execute
 from oracle.models import model_for
 from oracle.program.program import Program, different, requirements
-from runners.protocol import Compiled, Failure, Images, Trouble
+from runners.protocol import Failure, Images, Trouble
 from runners.reference.encoding import encode
 from runners.reference.fresh import FreshRan, FreshWork, PendingFresh, fresh_runner, images_of
 from strategies.contents import Recipe, expand
@@ -33,31 +34,13 @@ from strategies.features import main_form
 from strategies.rounds import LANES_TAKE
 
 SAMPLED = 99_991
-"""One image in so many is judged by the oracle even if it agrees: a prime, so that no class of
-contents, which come in turn, is left out."""
-_TOGETHER = 1 << 18
-"""Images of one comparison: a campaign that is ended waits for one (10^8 a second, H100)."""
+"""One image in so many is judged even if it agrees: a prime, for classes come in turn."""
+_TOGETHER = 1 << 18  # images of one comparison: an end waits for one (10^8 a second, H100)
 _ISOLATED = 4096  # images of which those are looked for at which a comparison failed
-_GROWTH = 8  # so many times more images than before are run where those before ran
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Started:
-    batch: Batch
-    built: Built
-    compiled: Compiled
-    work: FreshWork
-    pending: PendingFresh
-
-    def launch(self, images: Images, numbers: NDArray[Any]) -> ImageLaunch:
-        return ImageLaunch(
-            batch=self.batch, built=self.built, compiled=self.compiled, images=images,
-            numbers=numbers,
-        )  # fmt: skip
-
-    def again(self, ran: FreshRan) -> MadeAgain:
-        target = self.compiled.oracle_target
-        return made_again(self.batch.recipe, self.batch.program, ran, target=target)
+_Started = tuple[ImageLaunch, FreshWork, PendingFresh]
+"""A program whose images are compared, without any of its images; which; and what becomes of it."""
 
 
 class FreshRounds(ProgramRounds):
@@ -100,9 +83,8 @@ class FreshRounds(ProgramRounds):
         for work in works:
             self._gone_on.add(batch.entry)
             pending = self._device.fresh(compiled, work, entry=batch.entry)
-            self._started.append(
-                _Started(batch=batch, built=built, compiled=compiled, work=work, pending=pending)
-            )
+            launch = ImageLaunch(batch=batch, built=built, compiled=compiled)
+            self._started.append((launch, work, pending))
 
     def _works(self, batch: Batch, target: str) -> list[FreshWork]:
         """Return what is to be compared of a program; nothing if the reference cannot do it."""
@@ -116,67 +98,65 @@ class FreshRounds(ProgramRounds):
         contents = device_contents(batch.recipe, batch.program)
         most = self._job.plan.work.fresh
         total = images_of(most // LANES_TAKE if batch.form is None else most, encoded)
-        end, works = batch.count + total, []
-        for first in range(batch.count, end, _TOGETHER):
-            count = min(_TOGETHER, end - first)
-            sampled = sample(batch.recipe, first, count)
-            works.append(
-                FreshWork(
-                    encoded=encoded, contents=contents, first=first, count=count, sampled=sampled
-                )
+        end = batch.count + total
+        return [
+            FreshWork(
+                encoded=encoded, contents=contents, first=first, count=count,
+                sampled=sample(batch.recipe, first, count),
             )
-        return works
+            for first in range(batch.count, end, _TOGETHER)
+            for count in [min(_TOGETHER, end - first)]
+        ]  # fmt: skip
 
     def _end(self) -> None:
         """Wait for the comparisons that were started, and judge what comes back."""
         started, self._started = self._started, []
-        for one in started:
+        for launch, work, pending in started:
             self._heartbeat.enter(Stage.RUN)
-            ran = one.pending.collect()
+            ran = pending.collect()
             if isinstance(ran, Failure):
-                self._failed(one, ran)
+                self._failed(launch, work, ran)
                 continue
             self._report.counts[REFERENCE, "images"] += ran.images
             self._report.counts[REFERENCE, "differing"] += ran.differing
             if len(ran.numbers):
-                self._judge(one, ran)
+                self._judge(launch, work, ran)
 
-    def _judge(self, one: _Started, ran: FreshRan) -> None:
+    def _judge(self, launch: ImageLaunch, work: FreshWork, ran: FreshRan) -> None:
         """Have the oracle judge images that came back, and the reference by them."""
         self._heartbeat.enter(Stage.ORACLE)
-        again, counts = one.again(ran), self._report.counts
+        batch, counts = launch.batch, self._report.counts
+        judged = partial(
+            made_again, batch.recipe, batch.program, target=launch.compiled.oracle_target
+        )
+        again = judged(ran)
         counts[REFERENCE, "judged"] += len(again.images)
-        if len(again.mistaken):
-            self._try_again(one, int(ran.numbers[again.mistaken[0]]), len(again.mistaken))
+        if images := len(again.mistaken):
+            # If the reference is wrong about it again, a form is left out.
+            number = int(ran.numbers[again.mistaken[0]])
+            alone = replace(work, first=number, count=1, sampled=(number,))
+            tried = self._device.fresh(launch.compiled, alone, entry=batch.entry).collect()
+            self._heartbeat.enter(Stage.ORACLE)
+            if isinstance(tried, Failure):
+                self._failed(launch, work, tried)
+            elif not len(judged(tried).mistaken):
+                counts[REFERENCE, "once"] += images
+            else:
+                counts[REFERENCE, "reference wrong", _about(batch)] += images
+                self._distrusted.add(_about(batch))
         if len(again.wrong):
             device = self._ready.uuid or f"device {self._ready.choice.device}"
             for unit in ran.sms[again.wrong].tolist():
                 counts[REFERENCE, "wrong on", device, str(unit)] += 1
-            launch, unseen = one.launch(again.images, ran.numbers), ran.differing - ran.listed
-            self._came_out_wrong(launch, ran.after, ran.sms, again.wrong, unseen)
+            shown = replace(launch, images=again.images, numbers=ran.numbers)
+            unseen = ran.differing - ran.listed
+            self._came_out_wrong(shown, ran.after, ran.sms, again.wrong, unseen)
 
-    def _try_again(self, one: _Started, number: int, images: int) -> None:
-        """Count images about which the reference was wrong; if it is so again, leave a form out.
-
-        `number` is that of the first of them.
-        """
-        work = replace(one.work, first=number, count=1, sampled=(number,))
-        ran = self._device.fresh(one.compiled, work, entry=one.batch.entry).collect()
-        if isinstance(ran, Failure):
-            self._failed(one, ran)
-            return
-        self._heartbeat.enter(Stage.ORACLE)
-        if not len(one.again(ran).mistaken):
-            self._report.counts[REFERENCE, "once"] += images
-            return
-        self._report.counts[REFERENCE, "reference wrong", _about(one.batch)] += images
-        self._distrusted.add(_about(one.batch))
-
-    def _failed(self, one: _Started, failure: Failure) -> None:
+    def _failed(self, launch: ImageLaunch, work: FreshWork, failure: Failure) -> None:
         """Look for the images at which a comparison failed, unless the program runs without it."""
         if failure.trouble in (Trouble.UNAVAILABLE, Trouble.UNSUPPORTED):
             kind_of_failure(failure)
-        batch, work = one.batch, one.work
+        batch, compiled = launch.batch, launch.compiled
         self._report.counts[REFERENCE, "failed"] += work.count
         self._report.said = failure.line
         if batch.entry in self._odd:
@@ -184,35 +164,34 @@ class FreshRounds(ProgramRounds):
 
         def runs(first: int, count: int) -> bool:
             part = replace(work, first=first, count=count, sampled=())
-            ran = self._device.fresh(one.compiled, part, entry=batch.entry).collect()
+            ran = self._device.fresh(compiled, part, entry=batch.entry).collect()
             return not isinstance(ran, Failure)
 
         some = range(work.first, work.first + work.count)[:_ISOLATED]
         if failure.trouble is not Trouble.DEVICE_LOST:
             some = narrowed(runs, work.first, work.count, _ISOLATED)
-        if not some:
-            return
         images = expand(batch.recipe, batch.program, len(some), first=some.start)
-        again = self._runner.run(one.compiled, images, entry=batch.entry)
+        again = self._runner.run(compiled, images, entry=batch.entry)
         if isinstance(again, Failure):
-            self._isolated(one.launch(images, np.arange(len(some)) + some.start), again)
+            numbers = np.arange(len(some)) + some.start
+            self._isolated(replace(launch, images=images, numbers=numbers), again)
 
 
 def narrowed(runs: Callable[[int, int], bool], first: int, count: int, enough: int) -> range:
     """Return at most `enough` of the images at which a run failed, one after the other.
 
     `runs` tells whether so many images run, from the first one on. One of those that are returned
-    fails, if what fails does so each time; there are none if all of them ran. From the front, ever
-    more at once: those that run take no time, but a program that does not end is waited for, and
-    most of them do not end whatever their images hold.
+    fails, if what fails does so each time. The first ones are tried at once: what does not end is
+    waited for, and mostly does not whatever its images hold.
     """
-    some = enough
-    while count > max(1, enough):
-        part = min(some, count // 2)
-        if runs(first, part):
-            first, count, some = first + part, count - part, _GROWTH * some
+    if count > enough and not runs(first, enough):
+        count = enough
+    while count > enough:
+        half = count // 2
+        if runs(first, half):
+            first, count = first + half, count - half
         else:
-            count, some = part, enough
+            count = half
     return range(first, first + count)
 
 

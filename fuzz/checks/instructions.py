@@ -21,27 +21,11 @@ from corpus import (
     open_corpus,
 )
 from corpus.finding import MODULE
-from fuzz.checks.protocol import (
-    CheckWords,
-    Examination,
-    Facts,
-    Found,
-    FoundState,
-    Heartbeat,
-    OpenCheck,
-    Options,
-    Plan,
-    RoundJob,
-    RoundPlan,
-    RoundReport,
-    ShownCounter,
-    Stage,
-)
+from fuzz.checks import protocol
 from fuzz.findings.case import made_by
 from fuzz.findings.families import Bucket, bucket_of, core_of, rules_of
 from fuzz.findings.verdicts import expectation_of, kind_of
 from oracle.errors import UsageError
-from oracle.isa.forms import Form
 from oracle.isa.legality import Explanation, Verdict, explain, verdict_of
 from oracle.isa.lookup import forms_by_opcode
 from oracle.isa.targets import (
@@ -61,37 +45,23 @@ from strategies.draws import Selection, derived_seed
 from strategies.instructions import GENERATOR_VERSION, ROUND_CASES, Draft, round_drafts
 from strategies.simplification.instructions import plainest, plainest_module
 
-_STALL_SECONDS = 900.0
-"""How long a worker may stay silent before it is killed: it is silent while an assembler judges
-some hundred instructions, each of which may take `DEADLINE_SECONDS`."""
-_FIRST_BATCH = 16
-"""Instructions that are judged together while a worker does not know whether the assembler hangs,
-which takes seconds for each. More cost fewer processes, but an end is waited for longer."""
+_STALL_SECONDS = 900.0  # of silence, then a worker is killed: it judges some hundred instructions
+_FIRST_BATCH = 16  # judged together while nobody knows whether the assembler hangs
 _GROWTH = 8  # a batch is so many times larger than the one before, or smaller where many hung
 _HANGS = 2  # in a batch, after which the next is smaller
-_ROUNDS_OF_A_PAIR = 3
-"""Rounds that stay with one target and version: an assembler is asked once what it does with a
-text for them."""
-_MAIN_TARGET = "sm_90"
-"""Target of every second block of rounds where none is asked for: what most is known of."""
-_FIRST = 70
-"""First target with matrix instructions: "Floating point wmma requires sm_70" (9.7.14.4)."""
+_ROUNDS_OF_A_PAIR = 3  # rounds that stay with one target and version, whose modules are tried once
+_MAIN_TARGET = "sm_90"  # target of every second block of rounds: what most is known of
+_FIRST = 70  # "Floating point wmma requires sm_70" (9.7.14.4)
 _COSTLY_ENOUGH = 2
-"""Illegal instructions of one likeness that are judged, for each target and version, after which
-the rest is left out: one is the finding, the next confirms it. Each costs processes of its own,
-and there are hundreds beside every hole."""
+"""Illegal instructions of one likeness that are judged for a target and version: each
+costs a process, and there are hundreds beside every hole."""
 HANG_SECONDS = 1.0
-"""Time for an instruction, 50 times what ptxas 13.5 takes (2026-11). One that takes longer gets
-`DEADLINE_SECONDS` before it is said to hang, and so does the plainest like it."""
+"""Seconds for an instruction, 50 times what ptxas 13.5 takes (2026-11), before it gets more."""
 _REPLAYS = 2  # times that a disagreement is assembled again before it is called one
 
 
 class InstructionCoverage(Coverage):
-    """Counts of the instructions that were asked.
-
-    Counted are documented forms, targets, PTX ISA versions, what the oracle says, what assemblers
-    do, and likenesses (see `likeness`) for which an assembler needed a process of its own.
-    """
+    """Counts of the instructions that were asked."""
 
     NAMES = ("forms", "targets", "versions", "verdicts", "outcomes", "costly")
 
@@ -167,89 +137,92 @@ class Disagreement:
 
     @property
     def explanation(self) -> Explanation:
-        """What the oracle says."""
-        return explanation_of(self.draft, self.judgements[0])
+        """What the oracle says, for the target and version of the judgements."""
+        first = self.judgements[0]
+        return explain(self.draft.text, target=first.target, ptx_version=first.version)
 
+    @property
+    def core(self) -> Bucket:
+        """The bucket of it as it is, before it is made plainer."""
+        return core_of(self.kind, self.draft, self.explanation)
 
-def explanation_of(draft: Draft, judgement: Judgement) -> Explanation:
-    """Return what the oracle says of an instruction, for the target and version of a judgement."""
-    return explain(draft.text, target=judgement.target, ptx_version=judgement.version)
+    @property
+    def between(self) -> Kind | None:
+        """What a disagreement of the first assembler and the ISA is called; None if they agree."""
+        expected = expectation_of(self.draft, self.explanation)
+        return kind_of(expected, self.judgements[0].outcome)
 
+    def stored(
+        self, assemblers: Sequence[Assembler], origin: Origin, identity: Identity | None = None,
+        status: ShrinkStatus = ShrinkStatus.RAW,
+    ) -> protocol.Stored:  # fmt: skip
+        """Return it as the corpus takes it, with the module that shows it.
 
-def disagreement_of(draft: Draft, judgement: Judgement) -> Kind | None:
-    """Return what a disagreement of assembler and ISA is called; None where they agree."""
-    expected = expectation_of(draft, explanation_of(draft, judgement))
-    return kind_of(expected, judgement.outcome)
-
-
-def stored(
-    one: Disagreement,
-    assemblers: Sequence[Assembler],
-    origin: Origin,
-    *,
-    identity: Identity | None = None,
-    status: ShrinkStatus = ShrinkStatus.RAW,
-) -> tuple[Case, Mapping[str, bytes]]:
-    """Return a disagreement as the corpus takes it, with the module that shows it.
-
-    The first of the assemblers is compared with the ISA; the others with the first. `identity` is
-    what it is named after, if not after itself.
-    """
-    explanation, judgement = one.explanation, one.judgements[0]
-    case = Case(
-        kind=one.kind,
-        identity=identity or bucket_of(one.kind, one.draft, explanation).identity,
-        instructions=(one.draft.text,),
-        target=judgement.target,
-        ptx_version=judgement.version,
-        oracle=OracleVerdict(
-            verdict=explanation.verdict,
-            reasons=tuple(SaidReason(text=r.text, section=r.section) for r in explanation.reasons),
-        ),
-        runners=tuple(
-            RunnerVerdict(
-                runner="ptxas",
-                version=assemblers[which].label,
-                outcome=judged.outcome.name.lower(),
-                message="\n".join(judged.messages) or judged.ending,
-            )
-            for which, judged in one.judgements.items()
-        ),
-        versions=made_by(),
-        origin=origin,
-        shrink=status,
-    )
-    return case, {MODULE: judgement.module.encode()}
+        `identity` is what it is named after, if not after itself.
+        """
+        explanation, judgement = self.explanation, self.judgements[0]
+        case = Case(
+            kind=self.kind,
+            identity=identity or bucket_of(self.kind, self.draft, explanation).identity,
+            instructions=(self.draft.text,),
+            target=judgement.target,
+            ptx_version=judgement.version,
+            oracle=OracleVerdict(
+                verdict=explanation.verdict,
+                reasons=tuple(
+                    SaidReason(text=one.text, section=one.section) for one in explanation.reasons
+                ),
+            ),
+            runners=tuple(
+                RunnerVerdict(
+                    runner="ptxas",
+                    version=assemblers[which].label,
+                    outcome=judged.outcome.name.lower(),
+                    message="\n".join(judged.messages) or judged.ending,
+                )
+                for which, judged in self.judgements.items()
+            ),
+            versions=made_by(),
+            origin=origin,
+            shrink=status,
+        )
+        return case, {MODULE: judgement.module.encode()}
 
 
 class InstructionExaminer:
     """Replays disagreements and makes them plainer."""
 
-    def __init__(
-        self, assemblers: Sequence[Assembler], forms: Sequence[Form], seed: int,
-        heartbeat: Heartbeat,
-    ) -> None:  # fmt: skip
-        self._assemblers, self._forms, self._seed = assemblers, forms, seed
-        self._heartbeat = heartbeat
+    def __init__(self, check: Instructions, heartbeat: protocol.Heartbeat) -> None:
+        self._check, self._heartbeat = check, heartbeat
         self._drafts: dict[str, Draft] = {}
         """By the id of a finding that was replayed: it is shrunk later."""
 
-    def examine(self, job: Examination) -> Found:
+    def examine(self, job: protocol.Examination) -> protocol.Found:
         """Replay a disagreement, or make it plainer; one of another campaign stays as it is."""
         entry = open_corpus(job.corpus).get(job.id)
-        self._heartbeat.enter(Stage.RUN)
+        self._heartbeat.enter(protocol.Stage.RUN)
         try:
             one = self._read(entry)
             if one is None:
-                return Found(bucket=job.bucket, state=FoundState.LEFT)
+                return protocol.Found(bucket=job.bucket, state=protocol.FoundState.LEFT)
+            bucket, status = job.bucket, ShrinkStatus.RAW
+            identity: Identity | None = entry.finding.identity
             if job.seconds is not None:
-                return self._shrunk(entry, one, time.monotonic() + job.seconds)
-            times = 1 if Response.HUNG in one.outcomes else _REPLAYS
-            if not all(self._replays(one) for _ in range(times)):
-                return Found(bucket=job.bucket, state=FoundState.GONE)
-            return self._examined(entry, one, job.bucket, ShrinkStatus.RAW)
+                one, status = self._smallest(one, time.monotonic() + job.seconds)
+                bucket, identity = bucket_of(one.kind, one.draft, one.explanation), None
+            else:
+                times = 1 if Response.HUNG in one.outcomes else _REPLAYS
+                if not all(self._replays(one) for _ in range(times)):
+                    return protocol.Found(bucket=bucket, state=protocol.FoundState.GONE)
+            origin, check = entry.finding.origin, self._check
+            own = Origin(seed=check.seed, round=origin.round if origin is not None else 0)
+            case, files = one.stored(check.assemblers, own, identity, status)
+            return protocol.Found(
+                bucket=bucket, case=case, files=files, state=protocol.FoundState.REPLAYED,
+                settles=job.seconds is not None,
+            )  # fmt: skip
         finally:
-            self._heartbeat.enter(Stage.WAIT)
+            self._heartbeat.enter(protocol.Stage.WAIT)
 
     def _read(self, entry: Entry) -> Disagreement | None:
         """Return a stored disagreement, whose instruction is drawn again for its parts.
@@ -259,10 +232,10 @@ class InstructionExaminer:
         case, draft = entry.finding, self._drafts.get(entry.id)
         if draft is None and case.origin is not None:
             drawn = round_drafts(
-                self._forms,
+                self._check.selection.forms(),
                 parse_target(case.target),
                 parse_version(case.ptx_version),
-                seed=self._seed,
+                seed=self._check.seed,
                 number=case.origin.round,
             )
             draft = next((one for one in drawn if one.text == case.text), None)
@@ -270,8 +243,8 @@ class InstructionExaminer:
             return None
         self._drafts[entry.id] = draft
         module = entry.read(MODULE).decode()
+        versions = [assembler.label for assembler in self._check.assemblers]
         judgements = {}
-        versions = [assembler.label for assembler in self._assemblers]
         for verdict in case.runners:
             judgement = Judgement(
                 instruction=draft.text,
@@ -285,62 +258,40 @@ class InstructionExaminer:
             judgements[versions.index(verdict.version)] = judgement
         return Disagreement(case.kind, draft, judgements)
 
-    def _examined(
-        self, entry: Entry, one: Disagreement, bucket: Bucket, status: ShrinkStatus
-    ) -> Found:
-        origin, raw = entry.finding.origin, status is ShrinkStatus.RAW
-        own = Origin(seed=self._seed, round=origin.round if origin is not None else 0)
-        identity = entry.finding.identity if raw else None
-        case, files = stored(one, self._assemblers, own, identity=identity, status=status)
-        state = FoundState.REPLAYED
-        return Found(bucket=bucket, case=case, files=files, state=state, settles=not raw)
-
     def _replays(self, one: Disagreement) -> bool:
-        return all(
-            self._judge(which, one.draft, judged).outcome is judged.outcome
-            for which, judged in one.judgements.items()
-        )
+        return self._judged(one).outcomes == one.outcomes
 
-    def _shrunk(self, entry: Entry, one: Disagreement, end: float) -> Found:
-        explanation = one.explanation
-        rules, core = rules_of(explanation), core_of(one.kind, one.draft, explanation)
-        found: dict[Draft, Disagreement] = {one.draft: one}
+    def _smallest(self, one: Disagreement, end: float) -> tuple[Disagreement, ShrinkStatus]:
+        """Return the plainest like a disagreement, in the plainest module; itself if that fails."""
+        rules, core = rules_of(one.explanation), one.core
+        found = {one.draft: one}
         deadline = HANG_SECONDS if Response.HUNG in one.outcomes else DEADLINE_SECONDS
 
         def disagrees(draft: Draft) -> bool:
+            moved = replace(one, draft=draft)
             if time.monotonic() > end:
                 return False
-            explanation = explanation_of(draft, one.judgements[0])
-            fewer = rules_of(explanation) < rules
-            if not fewer and core_of(one.kind, draft, explanation) != core:
+            if not rules_of(moved.explanation) < rules and moved.core != core:
                 return False
-            judgements = {
-                which: self._judge(which, draft, old, deadline)
-                for which, old in one.judgements.items()
-            }
-            candidate = Disagreement(one.kind, draft, judgements)
+            candidate = self._judged(moved, deadline)
+            same = candidate.between is one.kind
             if one.kind is Kind.DIFFER:
                 same = candidate.outcomes == one.outcomes
-            else:
-                same = disagreement_of(draft, candidate.judgements[0]) is one.kind
             if same:
                 found[draft] = candidate
             return same
 
-        draft = plainest(one.draft, disagrees)
-        smallest = self._in_plainest_module(found[draft], core, end)
-        status = ShrinkStatus.COMPLETE
+        smallest = found[plainest(one.draft, disagrees)]
+        smallest = self._in_plainest_module(smallest, core, end)
         if not self._replays(smallest):
-            smallest, status = one, ShrinkStatus.FLAKY
-        elif time.monotonic() > end:
-            status = ShrinkStatus.CAPPED
-        bucket = bucket_of(one.kind, smallest.draft, smallest.explanation)
-        return self._examined(entry, smallest, bucket, status)
+            return one, ShrinkStatus.FLAKY
+        capped = time.monotonic() > end
+        return smallest, ShrinkStatus.CAPPED if capped else ShrinkStatus.COMPLETE
 
     def _in_plainest_module(self, one: Disagreement, core: Bucket, end: float) -> Disagreement:
         """Return a disagreement in the plainest target and the lowest version that show it."""
         module = Module.named(one.judgements[0].target, one.judgements[0].version)
-        found = {module: one}
+        found, expected = {module: one}, expectation_of(one.draft, one.explanation)
 
         def shows(module: Module) -> bool:
             if time.monotonic() > end:
@@ -351,54 +302,48 @@ class InstructionExaminer:
                 for which, old in one.judgements.items()
             }
             moved = replace(one, judgements=judgements)
-            expected = expectation_of(one.draft, moved.explanation)
-            if (
-                expected is not expectation_of(one.draft, one.explanation)
-                or core_of(one.kind, one.draft, moved.explanation) != core
-            ):
+            as_before = expectation_of(one.draft, moved.explanation) is expected
+            if not as_before or moved.core != core:
                 return False
-            judged = {w: self._judge(w, one.draft, old) for w, old in judgements.items()}
-            moved = replace(one, judgements=judged)
+            moved = self._judged(moved)
             if moved.outcomes == one.outcomes:
                 found[module] = moved
             return module in found
 
-        known = set.intersection(*(set(assembler.targets) for assembler in self._assemblers))
+        known = set.intersection(*(set(one.targets) for one in self._check.assemblers))
         return found[plainest_module(shows, module, targets=known)]
 
-    def _judge(
-        self, which: int, draft: Draft, like: Judgement, deadline: float = DEADLINE_SECONDS
-    ) -> Judgement:
-        self._heartbeat.beat()
-        changed = replace(like, instruction=draft.text)
-        verdict = judge_module(
-            self._assemblers[which], changed.module, target=like.target, deadline=deadline
-        )
-        return replace(
-            changed, outcome=verdict.outcome, messages=verdict.messages, ending=verdict.ending
-        )
+    def _judged(self, one: Disagreement, deadline: float = DEADLINE_SECONDS) -> Disagreement:
+        """Ask the assemblers again, about what is to be judged now."""
+        judgements = {}
+        for which, old in one.judgements.items():
+            self._heartbeat.beat()
+            changed = replace(old, instruction=one.draft.text)
+            said = judge_module(
+                self._check.assemblers[which], changed.module, target=old.target, deadline=deadline
+            )
+            judgements[which] = replace(
+                changed, outcome=said.outcome, messages=said.messages, ending=said.ending
+            )
+        return replace(one, judgements=judgements)
 
 
 class InstructionRounds:
-    """Carries out rounds of instructions.
+    """Carries out rounds of instructions."""
 
-    The work of one is its target and PTX ISA version, and by likeness how often it needed a process
-    of its own so far.
-    """
-
-    def __init__(self, check: Instructions, heartbeat: Heartbeat) -> None:
+    def __init__(self, check: Instructions, heartbeat: protocol.Heartbeat) -> None:
         self._check, self._heartbeat = check, heartbeat
         self._forms = check.selection.forms()
         self._judge = cache(partial(ToolJudge, deadline=HANG_SECONDS))
         self._batch = _FIRST_BATCH
         self._failed: set[str] = set()  # likenesses with which the assembler failed, for any target
 
-    def report(self, job: RoundJob) -> RoundReport:
+    def report(self, job: protocol.RoundJob) -> protocol.RoundReport:
         """Carry out a round, up to its limit or until the coordinator wants an end."""
         target, version, _ = job.plan.work
         heartbeat, coverage = self._heartbeat, InstructionCoverage()
-        report = RoundReport(number=job.number, skip=job.skip, coverage=coverage)
-        heartbeat.enter(Stage.DRAW, round=job.round)
+        report = protocol.RoundReport(number=job.number, skip=job.skip, coverage=coverage)
+        heartbeat.enter(protocol.Stage.DRAW, round=job.round)
         drafts = round_drafts(
             self._forms,
             parse_target(target),
@@ -417,14 +362,13 @@ class InstructionRounds:
             elif hung > _HANGS:
                 self._batch = max(self._batch // _GROWTH, _FIRST_BATCH)
         report.complete = at >= len(drafts)
-        heartbeat.enter(Stage.WAIT)
+        heartbeat.enter(protocol.Stage.WAIT)
         return report
 
-    def _judge_batch(self, drafts: Sequence[Draft], report: RoundReport, job: RoundJob) -> int:
-        """Judge instructions and compare; return how many hung.
-
-        What is left out depends on the round alone, not on how it is cut into batches.
-        """
+    def _judge_batch(
+        self, drafts: Sequence[Draft], report: protocol.RoundReport, job: protocol.RoundJob
+    ) -> int:
+        """Judge instructions and compare; return how many hung."""
         target, version, costly = job.plan.work
         heartbeat, documented = self._heartbeat, forms_by_opcode()
         asked = {
@@ -434,7 +378,7 @@ class InstructionRounds:
             or draft.opcode in documented
             or costly.get(likeness(draft), 0) < _COSTLY_ENOUGH
         }
-        heartbeat.enter(Stage.ORACLE)
+        heartbeat.enter(protocol.Stage.ORACLE)
         verdicts = {text: verdict_of(text, target=target, ptx_version=version) for text in asked}
 
         def doubt(text: str) -> Doubt:
@@ -442,14 +386,14 @@ class InstructionRounds:
                 return Doubt.NONE
             return Doubt.STRONG if likeness(asked[text]) in self._failed else Doubt.SOME
 
-        heartbeat.enter(Stage.RUN)
+        heartbeat.enter(protocol.Stage.RUN)
         texts = list(asked)
         judged = {
             which: self._judge(assembler, target=target, version=version).judge(texts, doubt)
             for which, assembler in enumerate(self._check.assemblers)
             if not which or assembler.accepts(version, target)
         }
-        heartbeat.enter(Stage.ORACLE)
+        heartbeat.enter(protocol.Stage.ORACLE)
         report.cases += len(drafts)
         report.unasked += len(drafts) - len(asked)
         report.coverage.programs += len(asked)
@@ -475,8 +419,8 @@ class InstructionRounds:
                 counts["costly"][f"{target} {version} {alike}"] += 1
             hung += any(one.outcome is Response.HUNG for one in answers.values())
             for one in self._disagreements(draft, verdict, answers):
-                store = partial(stored, one, self._check.assemblers, origin)
-                report.suspect(core_of(one.kind, one.draft, one.explanation), job.settled, store)
+                store = partial(one.stored, self._check.assemblers, origin)
+                report.suspect(one.core, job.settled, store)
         heartbeat.count(len(asked))
         return hung
 
@@ -486,9 +430,9 @@ class InstructionRounds:
     ) -> Iterator[Disagreement]:
         first = answers[0]
         if verdict is not Verdict.ILLEGAL or first.outcome is not Response.REJECTED:
-            kind = disagreement_of(draft, first)
-            if kind is not None:
-                yield Disagreement(kind, draft, {0: first})
+            alone = Disagreement(Kind.DIFFER, draft, {0: first})
+            if (kind := alone.between) is not None:
+                yield replace(alone, kind=kind)
         for which, other in answers.items():
             if other.outcome is not first.outcome:
                 yield Disagreement(Kind.DIFFER, draft, {0: first, which: other})
@@ -512,21 +456,19 @@ class Instructions:
         return self
 
     @contextmanager
-    def opened(self, heartbeat: Heartbeat) -> Iterator[OpenCheck]:
-        forms = self.selection.forms()
-        examiner = InstructionExaminer(self.assemblers, forms, self.seed, heartbeat)
-        yield OpenCheck(
-            facts=Facts(
+    def opened(self, heartbeat: protocol.Heartbeat) -> Iterator[protocol.OpenCheck]:
+        yield protocol.OpenCheck(
+            facts=protocol.Facts(
                 target=self.target or "",
                 ptx_version=self.ptx_version or "",
                 version=self.assemblers[0].label,
                 device=_subject(self.assemblers),
             ),
             round=InstructionRounds(self, heartbeat).report,
-            examine=examiner.examine,
+            examine=InstructionExaminer(self, heartbeat).examine,
         )
 
-    def plan(self, facts: Facts) -> Plan:
+    def plan(self, facts: protocol.Facts) -> protocol.Plan:
         forms = self.selection.forms()
         if not forms:
             raise UsageError(
@@ -540,7 +482,7 @@ class Instructions:
         where = targets[0] if len(targets) == 1 else f"{len(targets)} targets"
         to = f" to {versions[-1]}" if len(versions) > 1 else ""
 
-        def round_of(number: int, known: Coverage) -> RoundPlan:
+        def round_of(number: int, known: Coverage) -> protocol.RoundPlan:
             target, version = pair_of_round(first, pairs, seed=self.seed, number=number)
             start = f"{target.name} {version} "
             costly = {
@@ -548,10 +490,10 @@ class Instructions:
                 for name, count in known.counts["costly"].items()
                 if name.startswith(start)
             }
-            return RoundPlan(work=(target.name, str(version), costly), cases=ROUND_CASES)
+            return protocol.RoundPlan(work=(target.name, str(version), costly), cases=ROUND_CASES)
 
-        return Plan(
-            words=CheckWords(
+        return protocol.Plan(
+            words=protocol.CheckWords(
                 subject=_subject(self.assemblers),
                 where=f"{where} · PTX ISA {versions[0]}{to}",
                 case="instruction",
@@ -563,7 +505,7 @@ class Instructions:
                 runner="the assembler",
                 answered="not compared (undefined, or no matrix instruction)",
                 counters=tuple(
-                    ShownCounter(
+                    protocol.ShownCounter(
                         words=("oracle", verdict.value), one=verdict.value, many=verdict.value
                     )
                     for verdict in (Verdict.LEGAL, Verdict.ILLEGAL)
@@ -579,7 +521,7 @@ class Instructions:
             },
         )
 
-    def options(self, facts: Facts) -> Options:
+    def options(self, facts: protocol.Facts) -> protocol.Options:
         return {
             "--runner": "ptxas",
             "--seed": self.seed,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache, partial
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,20 +14,9 @@ from numpy.typing import NDArray
 
 from corpus import Kind, ShrinkStatus
 from fuzz.campaign.heartbeat import BeatingRunner
-from fuzz.checks.protocol import (
-    FAULTS,
-    Found,
-    FoundState,
-    Heartbeat,
-    Outcomes,
-    RoundJob,
-    RoundReport,
-    Stage,
-    Stored,
-)
+from fuzz.checks import protocol
 from fuzz.checks.rounds import Rounds
-from fuzz.compilers.matrix import Built, BuiltVariant
-from fuzz.compilers.members import Member
+from fuzz.compilers.members import Built, BuiltVariant, Member
 from fuzz.diagnosis.alone import shared_register_culprits
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.findings import families
@@ -35,7 +25,6 @@ from fuzz.findings.families import Bucket, WrongImages
 from fuzz.findings.verdicts import Attempt, Subject, attempt, judge
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.execution.execution import CHUNK_IMAGES, execute
-from oracle.isa.forms import Form
 from oracle.isa.targets import Module
 from oracle.program.operands import Buffer
 from oracle.program.program import Program
@@ -44,43 +33,24 @@ from runners.emission import emit
 from runners.faults import by_name
 from runners.isolation import FailingImage, Isolation, isolate
 from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Ran, Runner, Trouble
+from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
 from runners.ptx_text import entry_text
 from strategies.contents import expand_by_class
 from strategies.coverage import Batch
-from strategies.draws import Selection, simplest
-from strategies.features import Focus
-from strategies.programs import programs
+from strategies.draws import Selection
 from strategies.rounds import PtxVersions, selected_forms
 
 _BYTES_AT_ONCE = 64 << 20
-"""Most bytes of images that are filled, run and compared together: a worker holds them twice."""
+"""Of images that are filled, run and compared together: a worker holds them twice."""
 _TRIED_COPIES = 32  # images that are run in company of their copies, until a run fails
-_FAILED_RUNS = 12
-"""Failed runs after which the search for the images of a failure ends: one culprit among 4096
-takes 13, and a runner may need seconds to recover from each."""
+_FAILED_RUNS = 12  # failed runs that end a search: one culprit among 4096 images takes 13
 _COSTLY = Trouble.STICKY_ERROR
-"""For this and worse a runner has to start anew, in a second or two on a GPU: once its images were
-looked for in one program of a round, other programs that fail so are counted, and not taken
-apart."""
-_HANGING_RUNS = 1
-"""Most runs in which the images that hang are looked for: each costs a deadline, and one image
-is shown."""
+"""From this on a runner starts anew, in a second or two: the next that fails so is counted."""
+_HANGING_RUNS = 1  # runs in which images that hang are looked for: each costs a deadline
 _JUDGED = 8
-"""Differing images of one batch that are looked at, as many of each class of values as can be; the
-rest counts with the first. The bounds of 32 took four times as long as those of 8, and with a fault
-in every sixth image a tenth of a worker's time (2026-11-23)."""
-_TRIED_ALONE = 4
-"""Images that came out wrong in one way and are run by themselves, until one is wrong again."""
-_MODULES_KEPT = 64
-"""Most modules of one examination that are not compiled again: those of the last few steps."""
-
-
-@lru_cache(maxsize=256)
-def smallest_program(form: Form, *, target: str, version: str) -> Program:
-    """Return the program towards which those of a form shrink."""
-    strategy = programs(Focus(form=form), module=Module.named(target, version), forms=(form,))
-    return simplest(strategy)
+"""Differing images of a batch that are looked at: the bounds of 32 took four times as long, a
+tenth of a worker's time with a fault in every sixth image (2026-11-23)."""
+_TRIED_ALONE = 4  # wrong images that are run by themselves, until one is wrong again
 
 
 def nothing_compiles(runner: Runner, module: Module) -> bool:
@@ -90,30 +60,6 @@ def nothing_compiles(runner: Runner, module: Module) -> bool:
     return isinstance(runner.compile(emit(least, module=module)), Failure)
 
 
-class CompiledOnce(ForwardingRunner):
-    """A runner that compiles a module once, unless that fails.
-
-    Experiments and shrinking come back to the same modules again and again: to 182 of 778
-    compilations of 8 findings in code of lanes (simulated device, 2026-11).
-    """
-
-    def __init__(self, runner: Runner) -> None:
-        super().__init__(runner)
-        self.kept: dict[KernelModule, Compiled] = {}
-
-    def compile(self, module: KernelModule) -> Compiled | Failure:
-        """Translate a module, or return the result of an earlier translation."""
-        known = self.kept.get(module)
-        if known is not None:
-            return known
-        compiled = self._runner.compile(module)
-        if isinstance(compiled, Compiled):
-            if len(self.kept) >= _MODULES_KEPT:
-                del self.kept[next(iter(self.kept))]
-            self.kept[module] = compiled
-        return compiled
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ImageLaunch:
     """Images of a program that went to the runner together."""
@@ -121,32 +67,17 @@ class ImageLaunch:
     batch: Batch
     built: Built
     compiled: Compiled
-    images: Images  # before the program
-    numbers: NDArray[np.intp] | NDArray[np.uint64]
+    images: Images = field(default_factory=lambda: np.zeros((0, 0), np.uint8))  # before it
+    numbers: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.intp))
     """The number of each of them among those of the program, (count,)."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Shown:
-    """A case of a family, as it was seen."""
-
-    batch: Batch
-    image: NDArray[np.uint8]
-    number: int  # of the image, among those of the program
-    bucket: Bucket
-    attempt: Attempt
-    module: KernelModule | None = None  # None: the program by itself
-
-
-_Group = tuple[Found, list[int]]
+_Group = tuple[protocol.Found, list[int]]
 """Wrong images of one bucket, and the places of those of them that were judged."""
 
 
 class ProgramRounds(Rounds):
-    """Carries out rounds on one runner, which is the only build of its programs.
-
-    With `smallest`, every program is the smallest one of its form, as for measuring speed.
-    """
+    """Carries out rounds on one runner, which is the only build of its programs."""
 
     def __init__(
         self,
@@ -155,11 +86,10 @@ class ProgramRounds(Rounds):
         versions: PtxVersions,
         seed: int,
         selection: Selection,
-        smallest: bool,
-        heartbeat: Heartbeat,
+        heartbeat: protocol.Heartbeat,
     ) -> None:
         choice = ready.choice
-        self._ready, self._smallest = ready, smallest
+        self._ready = ready
         # Behind a front end faults get text that is not seen here.
         named = () if choice.front_end is not None else choice.faults
         self._faults = [by_name(name) for name in named]
@@ -180,7 +110,7 @@ class ProgramRounds(Rounds):
             toolchains=(choice.toolchain,),
         )
 
-    def report(self, job: RoundJob) -> RoundReport:
+    def report(self, job: protocol.RoundJob) -> protocol.RoundReport:
         """Carry out a round, up to its limit or until the coordinator wants an end."""
         self.verified, self._odd, self._looked_at = [], set(), {}
         return super().report(job)
@@ -198,12 +128,6 @@ class ProgramRounds(Rounds):
         made = (one for one in built.made.values() if isinstance(one, Compiled))
         return [BuiltVariant(members=(self._member,), compiled=one) for one in made]
 
-    def _as_compiled(self, batch: Batch, part: int) -> Batch:
-        if not self._smallest or batch.form is None:
-            return batch
-        least = smallest_program(batch.form, target=self._target, version=batch.version)
-        return replace(batch, program=least)
-
     def _cases(self, batch: Batch, built: Built | None = None) -> int:
         # One that does not compile by itself is one case.
         return 1 if built is not None and built.failed else batch.count
@@ -217,7 +141,7 @@ class ProgramRounds(Rounds):
         self._report.counts["programs", "compiled"] += bool(variants)
         for fault in self._faults if variants else ():
             applies = fault.applies(entry_text(built.module.ptx, batch.entry))
-            self._report.counts[FAULTS, fault.name] += applies
+            self._report.counts[protocol.FAULTS, fault.name] += applies
 
     def _work_on(self, batch: Batch, built: Built, place: int, end: int) -> None:
         done = self._report.compared
@@ -247,11 +171,11 @@ class ProgramRounds(Rounds):
 
     def _run(self, batch: Batch, built: Built, compiled: Compiled, first: int, count: int) -> None:
         report, target = self._report, compiled.oracle_target
-        self._heartbeat.enter(Stage.EXPAND)
+        self._heartbeat.enter(protocol.Stage.EXPAND)
         # What the oracle works on together is of one kind: special values slow down their company.
         images = self._runner.lease(count, batch.program.image_bytes)
         numbers = expand_by_class(batch.recipe, batch.program, images, first=first)
-        self._heartbeat.enter(Stage.RUN)
+        self._heartbeat.enter(protocol.Stage.RUN)
         pending = self._runner.submit(compiled, images, entry=batch.entry)
         wrong = self._wrong(batch, target, images, pending.collect)
         ran = pending.collect()
@@ -338,8 +262,8 @@ class ProgramRounds(Rounds):
             culprit = culprits[chosen[0]]
             self._report.counts["verdicts", kind.value] += count
             own = looks[kind] if culprit is None else families.bucket_of_culprit(kind, culprit)
-            groups.append((Found(bucket=own, cases=count), chosen))
-        runner = CompiledOnce(self._runner)
+            groups.append((protocol.Found(bucket=own, cases=count), chosen))
+        runner = BeatingRunner(self._ready.runner, self._heartbeat, keeps=True)
 
         def fails(place: int) -> bool:
             subject = Subject(module=emitted(), program=program, image=images[place])
@@ -368,13 +292,8 @@ class ProgramRounds(Rounds):
                 failed=1,
                 compiled=code,
             )
-            self._seen(
-                _Shown(
-                    batch=batch, image=images[place], number=int(launch.numbers[some[place]]),
-                    bucket=bucket, attempt=seen_in, module=module,
-                ),
-                found.cases,
-            )  # fmt: skip
+            number = int(launch.numbers[some[place]])
+            self._seen(batch, images[place], number, seen_in, bucket, found.cases, module)
 
     def _isolated(self, launch: ImageLaunch, failure: Failure) -> Isolation | None:
         """Run images at which the runner failed again, in parts; None if the device is lost."""
@@ -434,34 +353,35 @@ class ProgramRounds(Rounds):
         alone = kind is Kind.COMPILE_FAILURE and self._nothing_compiles
         bucket = families.bucket_of_failure(kind, None if alone else batch.form, failure)
         seen_in = Attempt(kind=kind, failure=failure, failed=1)
-        shown = _Shown(batch=batch, image=image, number=number, bucket=bucket, attempt=seen_in)
-        self._seen(shown, 1)
+        self._seen(batch, image, number, seen_in, bucket)
 
-    def _seen(self, shown: _Shown, cases: int) -> None:
-        """Add cases of a family to the report, the first of the round with all that it takes."""
-        self._odd.add(shown.batch.entry)
-        self._suspect(shown.bucket, partial(self._stored, shown), cases)
+    def _seen(
+        self, batch: Batch, image: NDArray[np.uint8], number: int, seen_in: Attempt, bucket: Bucket,
+        cases: int = 1, module: KernelModule | None = None,
+    ) -> None:  # fmt: skip
+        """Add cases of a family to the report, the first of the round with all that it takes.
 
-    def _stored(self, shown: _Shown, **details: str) -> Stored:
-        module = shown.module or self._emitted(shown.batch)
-        subject = Subject(module=module, program=shown.batch.program, image=shown.image.copy())
-        evidence = Evidence(
-            kind=shown.attempt.kind or Kind.FLAKY,
-            bucket=shown.bucket,
-            subject=subject,
-            attempts=[shown.attempt],
-        )
-        origin = self._origin(shown.number)
+        Without a `module`, the program ran by itself.
+        """
+        self._odd.add(batch.entry)
+        store = partial(self._stored, batch, image, number, seen_in, bucket, module)
+        self._suspect(bucket, store, cases)
+
+    def _stored(
+        self, batch: Batch, image: NDArray[np.uint8], number: int, seen_in: Attempt, bucket: Bucket,
+        module: KernelModule | None = None, **details: str,
+    ) -> protocol.Stored:  # fmt: skip
+        module = module or self._emitted(batch)
+        subject = Subject(module=module, program=batch.program, image=image.copy())
+        kind = seen_in.kind or Kind.FLAKY
+        evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=[seen_in])
+        origin = self._origin(number)
         case = case_of(evidence, self._ready, origin=origin, status=ShrinkStatus.RAW)
         case = msgspec.structs.replace(case, details={**case.details, **details})
         return case, files_of(evidence)
 
     def _compare_devices(self, launch: ImageLaunch, actual: Images | None) -> None:
-        """Add sums of images to the report, and compare them with another device's.
-
-        `actual` are the images after it; None where some did not run: then the round has no
-        outcomes.
-        """
+        """Add sums of images to the report, and compare them with another device's."""
         job, report, ready = self._job, self._report, self._ready
         if not (job.summed or job.against is not None):
             return
@@ -472,7 +392,7 @@ class ProgramRounds(Rounds):
         sums = np.fromiter((zlib.crc32(image) for image in actual), np.uint32, len(actual))
         whole = sums if before is None else np.concatenate((before.sums, sums))
         name = f"{ready.uuid} ({job.device})" if ready.uuid else job.device
-        report.outcomes = Outcomes(device=name, sums=whole)
+        report.outcomes = protocol.Outcomes(device=name, sums=whole)
         if job.against is None or report.disagreement is not None:
             return
         other = job.against.sums[place : place + len(sums)]
@@ -483,19 +403,18 @@ class ProgramRounds(Rounds):
         image, own = launch.images[index], actual[index].copy()
         expected = execute(launch.batch.program, image[None], target=ready.target).images[0]
         agrees = "agrees" if np.array_equal(own, expected) else "does not agree"
-        shown = _Shown(
-            batch=launch.batch,
-            image=image,
-            number=int(launch.numbers[index]),
-            bucket=Bucket.of(Kind.FLAKY, f"{min(its, name)} and {max(its, name)} disagree"),
-            attempt=Attempt(kind=Kind.FLAKY, actual=own[None], expected=expected, failed=1),
-        )
+        bucket = Bucket.of(Kind.FLAKY, f"{min(its, name)} and {max(its, name)} disagree")
+        seen_in = Attempt(kind=Kind.FLAKY, actual=own[None], expected=expected, failed=1)
+        number = int(launch.numbers[index])
         said = f"{name} {agrees} with the oracle; {its} gave something else"
-        case, files = self._stored(shown, devices=said)
-        report.disagreement = Found(
-            bucket=shown.bucket, case=case, files=files, cases=len(differ),
-            state=FoundState.REPLAYED,
-        )  # fmt: skip
+        case, files = self._stored(launch.batch, image, number, seen_in, bucket, devices=said)
+        report.disagreement = protocol.Found(
+            bucket=bucket,
+            case=case,
+            files=files,
+            cases=len(differ),
+            state=protocol.FoundState.REPLAYED,
+        )
 
 
 def _by_themselves(

@@ -7,26 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol, cast
+from typing import Any, cast
 
 from fuzz.campaign.heartbeat import BeatingRunner, health_of
+from fuzz.checks import protocol
 from fuzz.checks.examining import Examiner
 from fuzz.checks.fresh_rounds import FreshRounds
 from fuzz.checks.program_rounds import ProgramRounds
-from fuzz.checks.protocol import (
-    CheckWords,
-    Counts,
-    Facts,
-    Heartbeat,
-    OpenCheck,
-    Options,
-    Plan,
-    RoundJob,
-    RoundPlan,
-    RoundReport,
-    ShownCounter,
-    Stage,
-)
 from fuzz.checks.rounds import Work
 from fuzz.kinds import KINDS
 from fuzz.runner import (
@@ -41,11 +28,10 @@ from oracle.isa.forms import Form
 from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.definedness import undefined
-from oracle.program.program import Program
 from runners.emission import emit
-from runners.protocol import Failure, Images, Trouble
+from runners.protocol import Failure, Trouble
 from strategies.contents import expand
-from strategies.coverage import EPOCH, Batch, Coverage, ProgramCoverage
+from strategies.coverage import EPOCH, Coverage, ProgramCoverage
 from strategies.draws import Selection
 from strategies.programs import GENERATOR_VERSION
 from strategies.rounds import (
@@ -62,14 +48,11 @@ from strategies.rounds import (
 _IMAGES = 8  # of each undefined program; 64 take 0.3 s on a simulated device (2026-11)
 _DEADLINE = 2.0  # seconds that one may take on a GPU: eight images are done in milliseconds
 _OUTCOMES = {Trouble.COMPILE_FAILURE: "refused by the compiler", Trouble.STICKY_ERROR: "trap"}
-"""Names of runner errors that differ from the runner's own."""
+"""That differ from the runner's names."""
 _STALL_SECONDS = {"sim": 300.0, "cuda": 900.0}
-"""By runner: how long a worker may stay silent before it is killed, in seconds. A PTX pass may
-take 60 s for a module, and the simulated device runs a batch within a few seconds. On a GPU one
-batch may take 10 s, and bringing the device back after it four starts of 60 s and a module that
-takes 120 s to load (the deadlines of `runners`)."""
-_NOTHING_COMPILES = 16
-"""Programs after which, if none of them was compiled, the compiler itself is called broken."""
+"""Seconds of silence, by runner, then a worker is killed: a PTX pass may take 60 s for a module,
+and bringing a GPU back four starts of 60 s and a module that takes 120 s to load."""
+_NOTHING_COMPILES = 16  # programs after which, if none was compiled, the compiler is called broken
 
 
 class UndefinedPrograms:
@@ -82,13 +65,9 @@ class UndefinedPrograms:
     """
 
     def __init__(
-        self,
-        ready: OpenRunner,
-        seed: int,
-        forms: Sequence[Form],
-        heartbeat: Heartbeat,
+        self, ready: OpenRunner, seed: int, forms: Sequence[Form], heartbeat: protocol.Heartbeat,
         stack: ExitStack,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._ready, self._seed, self._forms = ready, seed, forms
         self._heartbeat, self._stack = heartbeat, stack
         self._module = Module.named(ready.target, ready.ptx_version)
@@ -99,15 +78,15 @@ class UndefinedPrograms:
         runner = BeatingRunner(open_runner(choice).runner, self._heartbeat)
         return self._stack.enter_context(runner)
 
-    def counts(self, number: int) -> Counts | None:
+    def counts(self, number: int) -> protocol.Counts | None:
         """Run the programs that belong to a round, in one of 16; None if that was interrupted.
 
         Raises WarpfuzzError if no second runner can be opened.
         """
-        counts: Counts = Counter()
+        counts: protocol.Counts = Counter()
         if number % EPOCH:
             return counts
-        self._heartbeat.enter(Stage.DRAW, round=number)
+        self._heartbeat.enter(protocol.Stage.DRAW, round=number)
         drawn = [
             (program, expand(recipe, program, _IMAGES))
             for program, recipe in undefined_of_round(
@@ -117,32 +96,17 @@ class UndefinedPrograms:
         for program, images in drawn:
             if self._heartbeat.interrupted:
                 return None
-            reasons = undefined(program, target=self._ready.target)
-            if reasons:
-                counts["undefined", reasons[0].cause.value, self._outcome(program, images)] += 1
-        self._heartbeat.enter(Stage.WAIT)
+            if reasons := undefined(program, target=self._ready.target):
+                self._heartbeat.enter(protocol.Stage.RUN)
+                made = self._runner.compile(emit(program, module=self._module))
+                ran = made if isinstance(made, Failure) else self._runner.run(made, images)
+                outcome = "ran"
+                if isinstance(ran, Failure):
+                    named = ran.trouble.name.lower().replace("_", " ")
+                    outcome = _OUTCOMES.get(ran.trouble, named)
+                counts["undefined", reasons[0].cause.value, outcome] += 1
+        self._heartbeat.enter(protocol.Stage.WAIT)
         return counts
-
-    def _outcome(self, program: Program, images: Images) -> str:
-        self._heartbeat.enter(Stage.RUN)
-        compiled = self._runner.compile(emit(program, module=self._module))
-        ran = compiled if isinstance(compiled, Failure) else self._runner.run(compiled, images)
-        if not isinstance(ran, Failure):
-            return "ran"
-        return _OUTCOMES.get(ran.trouble, ran.trouble.name.lower().replace("_", " "))
-
-
-class IdleWorker(Protocol):
-    """Uses the idle time of a device."""
-
-    def after(self, number: int, report: RoundReport, verified: Sequence[Batch]) -> None:
-        """Take a finished round into account, and add what idle time compared to its report.
-
-        `verified` are its programs of which every image that was run came out as it must.
-        """
-
-    def close(self) -> None:
-        """Close what it has opened."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,13 +117,12 @@ class Programs:
     seed: int
     selection: Selection = field(default_factory=Selection)
     undefined: bool = False  # whether undefined programs are run beside the rounds, and counted
-    idle: Callable[[OpenRunner], IdleWorker] | None = None
-    """Makes what uses the idle time of a runner's device; None: nothing does."""
+    idle: Callable[[OpenRunner], Any] | None = None
+    """Makes what uses the idle time of a runner's device (`fuzz.screening.examining`)."""
     reference: bool = False
     """Whether programs that are verified go on with images which the device makes, and compares
     with its reference."""
     images: int | None = None  # of each program; None: what the number of the round says
-    smallest: bool = False  # whether all programs are the smallest of their forms, to measure speed
     stall_seconds: float | None = None  # before a silent worker is killed; None: the runner's
 
     @property
@@ -171,45 +134,53 @@ class Programs:
         return replace(self, choice=replace(self.choice, device=device))
 
     @contextmanager
-    def opened(self, heartbeat: Heartbeat) -> Iterator[OpenCheck]:
+    def opened(self, heartbeat: protocol.Heartbeat) -> Iterator[protocol.OpenCheck]:
         """Open the runner. Raises as `fuzz.runner.opened` does."""
         with opened(self.choice) as ready, ExitStack() as stack:
             yield self.on_runner(ready, heartbeat, stack)
 
-    def on_runner(self, ready: OpenRunner, heartbeat: Heartbeat, stack: ExitStack) -> OpenCheck:
+    def on_runner(
+        self, ready: OpenRunner, heartbeat: protocol.Heartbeat, stack: ExitStack
+    ) -> protocol.OpenCheck:
         """Return what runs programs and examines findings on a runner."""
         versions = drawn_versions(ready)
         # What is not drawn by rounds is written in the version that has all their forms.
         ready = replace(ready, ptx_version=versions.newest)
         forms = selected_forms(self.selection, target=ready.target, version=versions.newest)
-        compiler = f"the compiler of CUDA {ready.release}"
-        facts = Facts(
+        loosely = [
+            without_figures(forms, ready.oracle_target, f"the compiler of CUDA {ready.release}")
+        ]
+        unjudged = unjudged_forms(self.selection, target=ready.target, version=ready.ptx_version)
+        if ready.choice.model is not None and unjudged:
+            model = model_for(ready.target).name
+            loosely.insert(
+                0,
+                f"{len(unjudged)} of the forms that multiply: the model {model} has no figures of "
+                "them, so that any result that the ISA permits counts as right",
+            )
+        facts = protocol.Facts(
             target=ready.target,
             ptx_version=versions.newest,
             drawn=versions if len(versions.every) > 1 else None,
             version=ready.version,
             device=ready.device,
-            left_out=(
-                *_unjudged(ready, self.selection),
-                *filter(None, (without_figures(forms, ready.oracle_target, compiler),)),
-            ),
+            left_out=tuple(filter(None, loosely)),
         )
         rounds = (FreshRounds if self.reference else ProgramRounds)(
             ready,
             versions=versions,
             seed=self.seed,
             selection=self.selection,
-            smallest=self.smallest,
             heartbeat=heartbeat,
         )
         undefined = UndefinedPrograms(ready, self.seed, forms, heartbeat, stack)
         idle = None if self.idle is None else self.idle(ready)
-        examiner = Examiner(ready, heartbeat)
         if idle is not None:
             stack.callback(idle.close)
+        examiner = Examiner(ready, heartbeat)
         stack.callback(examiner.close)
 
-        def carry_out(job: RoundJob) -> RoundReport:
+        def carry_out(job: protocol.RoundJob) -> protocol.RoundReport:
             report = rounds.report(job)
             if self.undefined and report.complete:
                 counts = undefined.counts(job.round)
@@ -220,21 +191,21 @@ class Programs:
                 idle.after(job.round, report, rounds.verified)
             return report
 
-        return OpenCheck(
+        return protocol.OpenCheck(
             facts=facts,
             round=carry_out,
             examine=examiner.examine,
             health=lambda: health_of(ready),
         )
 
-    def plan(self, facts: Facts) -> Plan:
+    def plan(self, facts: protocol.Facts) -> protocol.Plan:
         choice = self.choice
         device = Speed.NATIVE if choice.name == "cuda" else Speed.INTERPRETED
         # Beside a reference the oracle vouches for the program: a few images do.
         speed = Speed.INTERPRETED if self.reference else device
         forms = selected_forms(self.selection, target=facts.target, version=facts.ptx_version)
 
-        def round_of(number: int, known: Coverage) -> RoundPlan:
+        def round_of(number: int, known: Coverage) -> protocol.RoundPlan:
             reached = cast(ProgramCoverage, known)
             focuses = round_focuses(forms, seed=self.seed, number=number, reached=reached)
             count = self.images or images_per_program(number, speed)
@@ -245,10 +216,17 @@ class Programs:
                 most_of_forms=self.images or MOST_OF_FORMS,
                 fresh=fresh,
             )
-            return RoundPlan(work=work, cases=len(focuses) * count)
+            return protocol.RoundPlan(work=work, cases=len(focuses) * count)
 
-        return Plan(
-            words=CheckWords(
+        def trouble(counts: protocol.Counts, said: str) -> str:
+            failed = counts["programs", "failed"] + counts["programs", "unsupported"]
+            if counts["programs", "compiled"] or failed < _NOTHING_COMPILES:
+                return ""
+            none = f"none of {failed} programs was compiled, so nothing can be run"
+            return f"{none}; the last failed so: {said}"
+
+        return protocol.Plan(
+            words=protocol.CheckWords(
                 subject=", with ".join(filter(None, (facts.device, choice.options))),
                 where=f"{facts.target} · PTX ISA {facts.versions}",
                 case="image",
@@ -256,7 +234,9 @@ class Programs:
                 nothing_compared="no program ran to its end",
                 unasked="not run, because their program had failed already or is not supported",
                 counters=tuple(
-                    ShownCounter(words=("programs", word), one=one, many=many, odd=word == "failed")
+                    protocol.ShownCounter(
+                        words=("programs", word), one=one, many=many, odd=word == "failed"
+                    )
                     for word, one, many in (
                         ("compiled", "program", ""),
                         ("failed", "not compiled", "not compiled"),
@@ -270,7 +250,7 @@ class Programs:
             round=round_of,
             # A wrong result that one warp alone shows.
             shrinks=lambda case: KINDS[case.kind].shrinks and case.details.get("copies", 1) == 1,
-            trouble=_trouble,
+            trouble=trouble,
             summary={
                 "verdicts": {},
                 "runner": choice.name,
@@ -283,7 +263,7 @@ class Programs:
             },
         )
 
-    def options(self, facts: Facts) -> Options:
+    def options(self, facts: protocol.Facts) -> protocol.Options:
         choice = self.choice
         return {
             "--runner": choice.name,
@@ -296,27 +276,7 @@ class Programs:
             "--include-undefined": self.undefined or None,
             "--device-reference": self.reference or None,
             "images of a program": self.images,
-            "smallest programs": self.smallest,
+            "smallest programs": False,  # what states of earlier campaigns say
             "layout of the simulated device": choice.layout,
             "version of the generator": GENERATOR_VERSION,
         }
-
-
-def _trouble(counts: Counts, said: str) -> str:
-    """Return why nothing can be run; empty while something can."""
-    failed = counts["programs", "failed"] + counts["programs", "unsupported"]
-    if counts["programs", "compiled"] or failed < _NOTHING_COMPILES:
-        return ""
-    return (
-        f"none of {failed} programs was compiled, so nothing can be run; the last failed so: {said}"
-    )
-
-
-def _unjudged(ready: OpenRunner, selection: Selection) -> Iterator[str]:
-    """Say what a model that was given leaves out, because it has no figures of it."""
-    forms = unjudged_forms(selection, target=ready.target, version=ready.ptx_version)
-    if ready.choice.model is not None and forms:
-        yield (
-            f"{len(forms)} of the forms that multiply: the model {model_for(ready.target).name} "
-            "has no figures of them, so that any result that the ISA permits counts as right"
-        )

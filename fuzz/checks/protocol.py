@@ -1,10 +1,4 @@
-"""What a campaign and its check say to each other: what is tried, and what came of it.
-
-A campaign knows nothing of what it tries. Its check is small and can be pickled: every worker
-process gets it, opens it, and carries out rounds and examinations with it. What there is in a round
-is a pure function of the seed, the number of the round and what the rounds of earlier epochs have
-reached.
-"""
+"""What a campaign and its check say to each other: what is tried, and what came of it."""
 
 from __future__ import annotations
 
@@ -152,11 +146,7 @@ class DeviceStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Shard:
-    """One of `count` campaigns with the same seed: the rounds `index` - 1, + `count`, and so on.
-
-    Shards divide the rounds of a seed, for clusters without Ray. Each counts its own rounds from 0,
-    and knows what these have reached, and nothing of the others.
-    """
+    """One of `count` campaigns with the same seed: the rounds `index` - 1, + `count`, and so on."""
 
     index: int = 1  # from 1 to `count`
     count: int = 1
@@ -293,10 +283,7 @@ class ScreeningReport:
 
 @dataclass(kw_only=True)
 class RoundReport:
-    """What came of a round, or of the part of it that was done.
-
-    Every case was compared, or only accepted or rejected, or failed, or could not be asked.
-    """
+    """What came of a round, or of the part of it that was done."""
 
     number: int
     skip: int  # cases that were left out at its start

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from corpus import Origin
 from fuzz.checks.protocol import Heartbeat, RoundJob, RoundReport, Stage, Stored
-from fuzz.compilers.matrix import Built, BuiltVariant
-from fuzz.compilers.members import Member
+from fuzz.compilers.members import Built, BuiltVariant, Member
 from fuzz.findings.families import Bucket
 from fuzz.findings.verdicts import Attempt, Subject, attempt
 from oracle.bounds.permission import contradicting
@@ -35,8 +34,7 @@ from strategies.features import Focus
 from strategies.rounds import MOST_OF_FORMS, PtxVersions, round_batches, round_key, up_to
 
 _BYTES_COMPARED_AT_ONCE = 4 << 20
-"""Most bytes of images that the oracle is asked for together: they are compared while they are in
-the cache."""
+"""Of images that the oracle is asked for together, and the cache holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +49,7 @@ class Work:
 
 
 class Rounds(ABC):
-    """Carries out rounds.
-
-    `versions` are what rounds draw the PTX ISA version from, `toolchains` who compiles, `parts` the
-    draws whose programs share a module.
-    """
+    """Carries out rounds."""
 
     def __init__(
         self,
@@ -139,11 +133,7 @@ class Rounds(ABC):
             raise RuntimeError(f"a program could not be drawn: {error}") from error
 
     def _built(self, programs: Iterable[tuple[str, str, Program]]) -> Mapping[str, Built]:
-        """Compile programs, each with entry and version; those of a version in one module.
-
-        What a front end cannot say is left out: it would cost the others their module. Returns, by
-        entry, the module as those made it who read its version.
-        """
+        """Compile programs, each with entry and version; those of a version in one module."""
         modules: dict[str, dict[str, Program]] = {}
         for entry, version, program in programs:
             if all(one.says(program) for one in self._toolchains):
@@ -161,11 +151,7 @@ class Rounds(ABC):
     def _by_itself(
         self, runner: Runner, batch: Batch, image: NDArray[np.uint8], built: Built | None
     ) -> tuple[Subject, Attempt]:
-        """Run a program by itself and, where it is right so, beside those of its module.
-
-        What a compiler makes of a kernel can depend on the others. Returns the run in which it is
-        wrong; where it is in neither, or `built` is None, the one by itself.
-        """
+        """Run a program by itself and, where it is right so, beside those of its module."""
         subject = Subject(module=self._emitted(batch), program=batch.program, image=image.copy())
         alone = attempt(runner, subject)
         programs = {} if built is None else built.module.programs
@@ -180,10 +166,7 @@ class Rounds(ABC):
         return subject, alone
 
     def _own(self, batch: Batch, built: Built | None) -> Built:
-        """Return a program as each member compiled it: by itself where not in the module.
-
-        Its neighbours in the module may be to blame.
-        """
+        """Return a program as each member compiled it: by itself where not in the module."""
         if built is not None and not built.failed:
             return built
         made = {} if built is None else built.made
@@ -193,10 +176,7 @@ class Rounds(ABC):
         return Built(module=module, made={**made, **again.made})
 
     def _work_on(self, batch: Batch, built: Built, place: int, end: int) -> None:
-        """Work on the images of a program until they are done, or there is a reason to stop.
-
-        `place` and `end` are the cases of the round before it, and with it.
-        """
+        """Work on the images of a program until they are done, or there is a reason to stop."""
         job, report = self._job, self._report
         variants = self._variants(built, batch.entry)
         if job.skip <= place:
@@ -277,9 +257,9 @@ class Rounds(ABC):
     def _cases(self, batch: Batch, built: Built | None = None) -> int:
         """Return the cases of a program; before it was compiled, the most."""
 
-    @abstractmethod
     def _as_compiled(self, batch: Batch, part: int) -> Batch:
         """Return a program of one of the round's draws as it stands in the module."""
+        return batch
 
     def _images_at_once(self, batch: Batch) -> int:
         return batch.count

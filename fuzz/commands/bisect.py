@@ -28,8 +28,7 @@ from fuzz.compilers.bisection import (
     repeats_for,
     shown_by,
 )
-from fuzz.compilers.matrix import expansion_asker
-from fuzz.compilers.members import Member, MemberRunner, device_of
+from fuzz.compilers.members import Member, MemberRunner, device_of, expansion_asker
 from fuzz.findings.case import subject_for
 from fuzz.findings.making import ReplayOptions, is_by_hand, is_runnable, replay_options
 from fuzz.findings.replay import ModuleProbe, is_expansion, words_of

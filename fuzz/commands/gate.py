@@ -16,13 +16,18 @@ from corpus.known import RECORD, Known, known_with, load_known, named_corpus
 from corpus.store import Entry, read_entry
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import ProcessPool
-from fuzz.campaign.rounds import parse_duration
-from fuzz.campaign.store import Budget, CampaignStore
+from fuzz.campaign.store import Budget, CampaignStore, parse_duration
 from fuzz.checks.compilers import Compilers
 from fuzz.checks.protocol import Facts
 from fuzz.compilers.bisection import rate_of, repeats_for
-from fuzz.compilers.matrix import survey_programs
-from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, RunPlace, placed
+from fuzz.compilers.members import (
+    COMPILE_SECONDS,
+    NOWHERE,
+    Member,
+    RunPlace,
+    placed,
+    survey_programs,
+)
 from fuzz.console import ended_by_signals, watching
 from fuzz.findings.families import FamilyState, asked_of
 from fuzz.findings.making import ReplayOptions, is_runnable

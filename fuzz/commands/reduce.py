@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from corpus import ShrinkStatus, durable
-from fuzz.campaign.rounds import parse_duration
+from fuzz.campaign.store import parse_duration
 from fuzz.compilers.failures import Ask, CompilerFailure
 from fuzz.compilers.members import COMPILE_SECONDS
 from fuzz.judging.bringing import brought

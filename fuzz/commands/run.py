@@ -15,9 +15,15 @@ from corpus.known import known_with
 from corpus.store import MANIFEST
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
 from fuzz.campaign.pool import ProcessPool
-from fuzz.campaign.rounds import parse_duration
 from fuzz.campaign.status import CampaignStatus, check_tested, summary
-from fuzz.campaign.store import ABANDONED, Budget, CampaignStore, State, holds_campaign
+from fuzz.campaign.store import (
+    ABANDONED,
+    Budget,
+    CampaignStore,
+    State,
+    holds_campaign,
+    parse_duration,
+)
 from fuzz.checks.protocol import Check, Facts, Shard
 from fuzz.compilers.members import Member, members_of
 from fuzz.console import ended_by_signals, watching
@@ -247,7 +253,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
             wanted=options.chosen,
         )
     from fuzz.checks.programs import Programs
-    from fuzz.screening.idle_time import IdleScreening
+    from fuzz.screening.examining import IdleScreening
 
     assembler = None
     if options.assemblers:

@@ -23,7 +23,7 @@ from rich.live import Live
 
 from corpus import Corpus, create_corpus
 from corpus.known import Known, known_with
-from fuzz.campaign.rounds import parse_duration
+from fuzz.campaign.store import parse_duration
 from fuzz.console import ended_by_signals
 from fuzz.console.metrics import screening_figures, serving
 from fuzz.console.screening import (
@@ -45,7 +45,6 @@ from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
 from fuzz.options.conflicts import check_conflicts
 from fuzz.options.operating import Distill, Screen
 from fuzz.output import (
-    bars,
     check_output,
     console,
     counted,
@@ -375,14 +374,7 @@ def make_set(options: Distill) -> None:
         Selection(pattern=options.only), target=module.target.name, version=str(module.version)
     )
     begun = time.monotonic()
-    with bars(json=json) as shown:
-        shown.start()
-        task = shown.add_task("", total=1)
-
-        def watch(what: str, done: int, total: int) -> None:
-            shown.update(task, description=what, completed=done, total=total)
-
-        made = distill(forms, module, seed=options.seed, images=options.images, watcher=watch)
+    made = distill(forms, module, seed=options.seed, images=options.images)
     write_set(output, made)
     seconds, description = time.monotonic() - begun, made.description
     sentences = [

@@ -17,19 +17,16 @@ from fuzz.findings.verdicts import Answer, Rerun, asked
 from fuzz.kinds import level_words
 from fuzz.output import counted
 
-MISSED = 1e-3
-"""Probability with which a failure of the known rate may be overlooked."""
-_LEAST = 2
-"""Runs of what fails every time: one that is not repeated says nothing about being flaky."""
+MISSED = 1e-3  # probability with which a failure of the known rate may be overlooked
+_LEAST = 2  # runs of what fails every time: one that is not repeated says nothing of being flaky
 _MOST = 10_000
 """Runs after which the search gives up on rarer failures; the chance that is left is reported."""
 
 
 def repeats_for(rate: float) -> int:
-    """Return how many runs miss a failure of this rate with a probability below `MISSED`.
+    """Return how many runs miss a failure of this rate, 0 to 1, with a probability below `MISSED`.
 
-    All n runs pass with a probability of (1 - rate)^n. The rate is the share of runs that fail,
-    from 0 to 1.
+    All n runs pass with a probability of (1 - rate)^n.
     """
     if not 0 < rate < 1:
         return _LEAST if rate >= 1 else _MOST
@@ -65,13 +62,6 @@ class Progression(StrEnum):
     NOT_MONOTONIC = "not monotonic"  # several changes
 
 
-class VersionChange(NamedTuple):
-    """Indices of versions with different results, with none between them that was asked."""
-
-    before: int
-    after: int
-
-
 @dataclass(frozen=True)
 class LevelColumn:
     """What the versions do at one level."""
@@ -85,10 +75,9 @@ class LevelColumn:
         return [index for index in sorted(self.cells) if self.cells[index].known]
 
     @property
-    def changes(self) -> list[VersionChange]:
-        """Where the result changes, oldest first."""
-        pairs = pairwise(self.known)
-        return [VersionChange(*pair) for pair in pairs if not self._same(*pair)]
+    def changes(self) -> list[tuple[int, int]]:
+        """Versions with different results, with none between them that was asked, oldest first."""
+        return [pair for pair in pairwise(self.known) if not self._same(*pair)]
 
     @property
     def progression(self) -> Progression:
@@ -126,10 +115,9 @@ def bisect(
 ) -> LevelColumn:
     """Find the changes of a result over versions, at one level.
 
-    The oldest and the newest version are asked, and those at hand; then, wherever two neighbours
-    differ, the one in the middle between them, until none is left between. What lies on both sides
-    of a change is asked as often again. There are so many `versions`, of which 0 is the oldest, and
-    those `at_hand` cost nothing to ask.
+    The oldest and the newest of so many `versions` are asked, and those `at_hand`, which cost
+    nothing; then, wherever two neighbours differ, the one in the middle between them, until none is
+    left between. What lies on both sides of a change is asked as often again.
     """
     column = LevelColumn(level, {})
 
@@ -172,14 +160,8 @@ class Conclusion:
     @property
     def progression(self) -> Progression:
         """The most eventful progression of all levels."""
-        order = list(Progression)
         found = (column.progression for column in self.columns)
-        return max(found, key=order.index, default=Progression.UNKNOWN)
-
-    @property
-    def flaky(self) -> bool:
-        """Whether some version was not the same every time."""
-        return any(cell.flaky for cell in self.answers)
+        return max(found, key=list(Progression).index, default=Progression.UNKNOWN)
 
     @property
     def answers(self) -> Sequence[Answer]:
@@ -188,16 +170,18 @@ class Conclusion:
         return [*cells, *self.driver.values()]
 
     @property
+    def flaky(self) -> bool:
+        """Whether some version was not the same every time."""
+        return any(cell.flaky for cell in self.answers)
+
+    @property
     def bad(self) -> bool:
         """Whether anything disagreed with the ISA."""
         return any(cell.bad for cell in self.answers)
 
     @property
     def first(self) -> First | None:
-        """The first version and level that disagrees, where there is one and another does not.
-
-        Where nothing disagrees with the ISA (assemblers differ, and both may), the first change.
-        """
+        """The first version and level that disagrees, where there is one and another does not."""
         agrees = any(not one.cells[index].bad for one in self.columns for index in one.known)
         found: list[tuple[int, int, int | None]] = []
         for column in self.columns:
@@ -207,7 +191,7 @@ class Conclusion:
                 before = known[: known.index(bad[0])]
                 found.append((bad[0], column.level, before[-1] if before else None))
             elif not self.bad:
-                found += [(one.after, column.level, one.before) for one in column.changes[:1]]
+                found += [(after, column.level, before) for before, after in column.changes[:1]]
         if not found:
             return None
         index, level, last = min(found, key=lambda one: one[:2])
@@ -217,10 +201,9 @@ class Conclusion:
     def sentence(self) -> str:
         """Everything in one sentence."""
         said = _by_words((self._words_of(column), column.level) for column in self.columns)
-        every = len(self.columns)
         parts = [
-            f"{'at all levels' if len(levels) == every else _levels(levels)}: {words}"
-            for words, levels in said.items()
+            f"{'at all levels' if len(each) == len(self.columns) else _levels(each)}: {words}"
+            for words, each in said.items()
         ]
         if self.driver:
             told = _by_words((self._state(cell), level) for level, cell in self.driver.items())
@@ -235,10 +218,11 @@ class Conclusion:
             silent = (one for one in self.columns if not one.known)
             reasons = distinct(cell.reason for one in silent for cell in one.cells.values())
             return "; ".join(reasons) or "no version can be asked"
-        firsts = [known[0], *(change.after for change in changes)]
-        lasts = [*(change.before for change in changes), known[-1]]
+        firsts = [known[0], *(after for _, after in changes)]
         parts = []
-        for first, last in zip(firsts, lasts, strict=True):
+        for first, last in zip(
+            firsts, [*(before for before, _ in changes), known[-1]], strict=True
+        ):
             names = dict.fromkeys(self.names[index].removeprefix("V") for index in (first, last))
             since = first == firsts[-1] != firsts[0]
             where = f"from {next(iter(names))}" if since else f"in {' to '.join(names)}"

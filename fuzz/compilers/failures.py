@@ -32,10 +32,7 @@ class CompilerFailure:
         object.__setattr__(self, "_keys", frozenset(map(self._key, told)))
 
     def _key(self, message: str) -> str:
-        """Return what a message says whatever it numbers and names; all, of what is refused.
-
-        Without the names, another instruction that is refused would do.
-        """
+        """Return what a message says whatever it numbers and names; all, of what is refused."""
         return message if self.verdict.outcome is Response.REJECTED else normalised([message])
 
     def is_shown_by(self, verdict: ToolVerdict) -> bool:

@@ -1,66 +1,75 @@
-"""Members of a comparison: a compiler at a level, as a runner of its own on a shared device.
+"""Members of a comparison, compilers at a level on a shared device; and what all make of a module.
 
-A `RunPlace` is where the binaries of a matrix run; `fitting` are the members that compile for it.
+A `RunPlace` is where binaries run, `fitting` are the members that compile for it, and a
+`BuildMatrix` compiles with all. `notes_of` tells where expansions of a form changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, cast
+from itertools import pairwise
+from typing import NamedTuple, Protocol, Self, cast
 
 import msgspec
 
-from corpus import Case, RunnerVerdict
+from corpus import Case, Entry, RunnerVerdict
+from corpus.finding import MODULE, PROGRAM
+from corpus.programs import decode_program
+from fuzz.findings.replay import EXPANSION
+from fuzz.findings.verdicts import Basis, CannotBeAskedError, Rerun
 from fuzz.kinds import described
 from fuzz.runner import BUILT_IN, OpenRunner, RunnerChoice, opened, version_for
 from oracle.errors import InfrastructureError, UsageError
+from oracle.isa.forms import Form
+from oracle.isa.lookup import is_available
 from oracle.isa.targets import (
     DEFAULT_TARGET,
     VERSIONS,
+    Module,
     PtxVersion,
     newest_for_cuda,
     parse_target,
     parse_version,
 )
+from oracle.program.program import Program, requirements
+from runners import protocol
 from runners.assemblers.assembler import Assembler
+from runners.assemblers.disassembly import WHEEL, Disassembler, kernel_digests
 from runners.compilers import Selected
 from runners.cuda.compilation import Compiler
+from runners.emission import emit
 from runners.front_ends.protocol import FrontEndToolchain
 from runners.kernels import KernelModule
-from runners.protocol import (
-    ClosedAtTheEnd,
-    Collected,
-    Compiled,
-    Failure,
-    ForwardingRunner,
-    Pending,
-    Runner,
-    Trouble,
-)
-from runners.ptx_text import is_ptx
+from runners.ptx_text import is_cubin, is_ptx, ptx_digests, with_header
 from runners.toolchains import DRIVER, Toolchain
 from runners.variants import PLAIN, Variant
+from strategies.draws import derived_seed, draw
+from strategies.features import FEATURES, Feature, Focus
+from strategies.programs import programs
 from strategies.rounds import PtxVersions, versions_up_to
 
-NOWHERE = "ptxas"
-"""Name of the runner that runs nothing: compilers alone."""
-COMPILE_SECONDS = 60.0
-"""Time for a module; one of 60 programs takes ptxas 13.5 about 1 s (2026-11)."""
+NOWHERE = "ptxas"  # name of the runner that runs nothing: compilers alone
+COMPILE_SECONDS = 60.0  # time for a module; one of 60 programs takes ptxas 13.5 about 1 s (2026-11)
 
 _MEMORY_BYTES = 4 << 20
 """Machine code that one member remembers, of 68 and more: a module of 60 programs has 0.4 MB."""
 
 
-class Device(Runner, Protocol):
+class Device(protocol.Runner, Protocol):
     """A runner that takes code of any compiler."""
 
-    def compile_with(self, compiler: Compiler, module: KernelModule) -> Compiled | Failure:
+    def compile_with(
+        self, compiler: Compiler, module: KernelModule
+    ) -> protocol.Compiled | protocol.Failure:
         """Compile a module without loading it; several threads may do so."""
 
-    def architecture(self, target: str) -> str | Failure:
+    def architecture(self, target: str) -> str | protocol.Failure:
         """Return the architecture for which modules of a target are compiled."""
 
 
@@ -169,21 +178,23 @@ def with_outcomes(case: Case, outcomes: Mapping[Member, str]) -> Case:
     return msgspec.structs.replace(case, runners=(*others, own), details=details)
 
 
-class NoDevice(ClosedAtTheEnd):
-    """A device for compilers alone: nothing runs on it."""
+class NoDevice(protocol.ClosedAtTheEnd):
+    """A device for compilers alone, which compile modules for their own targets."""
 
-    def capabilities(self, *_: object, **__: object) -> Failure:
+    def capabilities(self, *_: object, **__: object) -> protocol.Failure:
         """Say that nothing runs here."""
         said = "compilers alone run nothing; choose --runner cuda or sim"
-        return Failure(trouble=Trouble.UNSUPPORTED, message=said)
+        return protocol.Failure(trouble=protocol.Trouble.UNSUPPORTED, message=said)
 
     compile = run = capabilities
 
-    def submit(self, *_: object, **__: object) -> Pending:
+    def submit(self, *_: object, **__: object) -> protocol.Pending:
         """Say that nothing runs here."""
-        return Collected(outcome=self.capabilities())
+        return protocol.Collected(outcome=self.capabilities())
 
-    def compile_with(self, compiler: Compiler, module: KernelModule) -> Compiled | Failure:
+    def compile_with(
+        self, compiler: Compiler, module: KernelModule
+    ) -> protocol.Compiled | protocol.Failure:
         """Compile a module for its own target."""
         return compiler.compile(module, module.target)
 
@@ -195,14 +206,14 @@ class NoDevice(ClosedAtTheEnd):
         """Nothing is held open."""
 
 
-class MemberRunner(ForwardingRunner):
+class MemberRunner(protocol.ForwardingRunner):
     """A device whose modules one member compiles; closing it leaves the device open."""
 
     def __init__(self, device: Device, member: Member) -> None:
         super().__init__(device)
         self._device, self._compiler = device, member.compiler
 
-    def compile(self, module: KernelModule) -> Compiled | Failure:
+    def compile(self, module: KernelModule) -> protocol.Compiled | protocol.Failure:
         """Compile a module; the first batch loads it."""
         return self._device.compile_with(self._compiler, module)
 
@@ -241,7 +252,7 @@ class RunPlace:
     drawn: bool = False
     """Whether nobody asked for a version, so that rounds draw it from what members read."""
 
-    def check_runs(self, compiled: Compiled) -> None:
+    def check_runs(self, compiled: protocol.Compiled) -> None:
         """Raise UsageError if the device cannot show what a compiler made of a module."""
         simulated = self.opened is not None and self.opened.choice.name == "sim"
         if simulated and not is_ptx(compiled.code):
@@ -265,7 +276,7 @@ def placed(choice: RunnerChoice) -> Iterator[RunPlace]:
             found = stack.enter_context(opened(choice))
             device, target, ptx_version = device_of(found), found.target, found.ptx_version
         architecture = device.architecture(target)
-        if isinstance(architecture, Failure):
+        if isinstance(architecture, protocol.Failure):
             raise InfrastructureError(f"{architecture}")
         yield RunPlace(
             device=device, opened=found, target=target, ptx_version=ptx_version,
@@ -329,3 +340,244 @@ def fitting(members: Sequence[Member], place: RunPlace, *, read_by_all: bool = F
         most = main if read_by_all else max(fit.values())
         versions = versions_up_to(place.target, most, main=main)
     return Fitting(members=tuple(fit), skipped=sentences, versions=versions, newest=fit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """One module as every member compiled it."""
+
+    module: KernelModule
+    made: Mapping[Member, protocol.Compiled | protocol.Failure]  # in the order of the members
+
+    @property
+    def failed(self) -> Mapping[Member, protocol.Failure]:
+        """The members that did not compile it."""
+        return {one: made for one, made in self.made.items() if isinstance(made, protocol.Failure)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltVariant:
+    """One binary of a kernel, and who made it."""
+
+    members: tuple[Member, ...]
+    compiled: protocol.Compiled  # code of the first member
+
+
+class BuildMatrix:
+    """Compiles with all members at the same time, and runs on one device."""
+
+    def __init__(
+        self,
+        device: Device,
+        members: Sequence[Member],
+        *,
+        jobs: int,
+        newest: Mapping[Member, PtxVersion] | None = None,
+    ) -> None:
+        self.device = device
+        self.members = tuple(members)
+        self._newest = newest or {}
+        self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="compile")
+        self._codes: dict[str, dict[str, str]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        for member in self.members:
+            member.close()
+
+    def readers(self, version: str) -> tuple[Member, ...]:
+        """Return the members that read modules of a PTX ISA version."""
+        own = parse_version(version)
+        return tuple(one for one in self.members if own <= self._newest.get(one, own))
+
+    def build(
+        self, *modules: KernelModule, members: Sequence[Member] | None = None,
+        beat: Callable[[], None] = lambda: None,
+    ) -> list[Built]:  # fmt: skip
+        """Compile modules, by all members that read their version or by some members.
+
+        `beat` is called every second until then.
+        """
+        compile_with, started = self.device.compile_with, []
+        for module in modules:
+            who = self.readers(module.version) if members is None else members
+            futures = {one: self._pool.submit(compile_with, one.compiler, module) for one in who}
+            started.append((module, futures))
+        every = [future for _, futures in started for future in futures.values()]
+        while wait_for(every, timeout=1.0).not_done:
+            beat()
+        return [
+            Built(module=module, made={one: future.result() for one, future in futures.items()})
+            for module, futures in started
+        ]
+
+    def variants(self, built: Built, entry: str) -> Sequence[BuiltVariant]:
+        """Return the distinct binaries of a kernel: identical machine code is run once."""
+        groups: dict[str, tuple[protocol.Compiled, list[Member]]] = {}
+        for member, compiled in built.made.items():
+            if isinstance(compiled, protocol.Compiled):
+                key = self._identity(compiled, entry)
+                groups.setdefault(key, (compiled, []))[1].append(member)
+        return [
+            BuiltVariant(members=tuple(members), compiled=compiled)
+            for compiled, members in groups.values()
+        ]
+
+    def forget(self) -> None:
+        """Forget the machine code of modules that are over."""
+        self._codes.clear()
+
+    def _identity(self, compiled: protocol.Compiled, entry: str) -> str:
+        """Return what is equal for code that does the same on this device."""
+        if compiled.key not in self._codes:
+            digests: dict[str, str] = {}
+            if is_ptx(compiled.code):
+                # For the driver, or for a device that reads it.
+                driver = f"{compiled.optimization}"
+                made = ptx_digests(compiled.code.decode(errors="replace"))
+                digests = {name: f"{digest} {driver}" for name, digest in made.items()}
+            with suppress(ValueError):
+                digests = digests or kernel_digests(compiled.code)
+            self._codes[compiled.key] = digests
+        return self._codes[compiled.key].get(entry, compiled.key)
+
+
+def expansion_asker(
+    entry: Entry, disassembler: Disassembler | None, version: str
+) -> Callable[[Member], Rerun]:
+    """Return what asks which matrix instructions a compiler makes of a note's module.
+
+    The version takes the place of the note's .version, so that older compilers can be asked.
+    Raises UsageError if there is no disassembler, and InfrastructureError if a file of the note is
+    broken. What is returned compiles and disassembles once, and raises CannotBeAskedError if the
+    compiler does not know the module's target or version, or is the driver's.
+    """
+    if disassembler is None:
+        raise UsageError(
+            f"{entry.id} is a note of which machine instructions compilers choose, and no "
+            f"nvdisasm is here to show them; install one with `pip install {WHEEL}`, or name "
+            "one with --disassembler"
+        )
+    program = decode_program(entry.read(PROGRAM), str(entry.path / PROGRAM))
+    version = str(parse_version(version))
+    made = emit(program, module=Module.named(entry.finding.target, entry.finding.ptx_version))
+    text = entry.read(MODULE).decode(errors="replace")
+    text = with_header(text, target=made.target, version=version)
+    module, (kernel,) = replace(made, version=version, ptx=text), made.kernels
+
+    def ask(member: Member) -> Rerun:
+        target = module.target
+        if member.assembler is None or not member.assembler.knows(target, version, target):
+            raise CannotBeAskedError(
+                f"{member.version} takes no module with .version {version} and .target {target}"
+            )
+        compiled = member.compiler.compile(module, target)
+        if isinstance(compiled, protocol.Failure):
+            return Rerun(label="not compiled", kind=None, way=Basis.JUDGED)
+        found = disassembler.expansions(compiled.code).get(kernel.entry)
+        # No expansion is against the ISA.
+        return Rerun(label="none" if found is None else words(found), kind=None, way=Basis.JUDGED)
+
+    return ask
+
+
+_PLACES: tuple[frozenset[Feature], ...] = (
+    frozenset(),
+    frozenset({FEATURES["load: .shared"], FEATURES["store: .shared"]}),
+)
+
+
+class BuildNote(NamedTuple):
+    """A form whose expansion is another one from some version on."""
+
+    form: str
+    before_version: str
+    after_version: str
+    levels: tuple[int, ...]  # -O levels at which it changed so
+    before: str  # matrix instructions with their counts, such as "HMMA.1684 x4"
+    after: str
+    program: Program
+
+    @property
+    def shared(self) -> bool:
+        """Whether the program has matrices in shared memory."""
+        return any(buffer.space == "shared" for buffer in self.program.buffers)
+
+    @property
+    def row(self) -> dict[str, object]:
+        """The note as a JSON object says it."""
+        return {
+            "note": EXPANSION,
+            "form": self.form,
+            "shared": self.shared,
+            "from_version": self.before_version,
+            "to_version": self.after_version,
+            "levels": list(self.levels),
+            "before": self.before,
+            "after": self.after,
+        }
+
+
+def survey_programs(
+    forms: Sequence[Form], *, target: str, version: str, seed: int
+) -> Iterator[tuple[Form, Program]]:
+    """Iterate over forms and the simplest programs of each; those that need more are left out.
+
+    A multiplication has two: with all matrices in global memory, and with A and D in shared memory,
+    where compilers load with instructions of their own (LDSM).
+    """
+    row, number = parse_target(target), parse_version(version)
+    for form in forms:
+        for features in _PLACES[: 2 if form.mnemonic == "wmma.mma" else 1]:
+            focus = Focus(form=form, features=features)
+            strategy = programs(focus, module=Module.named(target, version), forms=(form,))
+            # The first example that Hypothesis makes is the simplest one there is.
+            for program in draw(strategy, 1, derived_seed(seed, "survey", form.opcode)):
+                if all(is_available(one, Module(row, number)) for one in requirements(program)):
+                    yield form, program
+
+
+def listings(
+    built: Built, disassemble: Callable[[bytes], dict[str, Counter[str]]]
+) -> Mapping[Member, Mapping[str, Counter[str]]]:
+    """Return the matrix instructions of each kernel in each member's binary of a module.
+
+    Binaries whose kernels are all the same are disassembled once; members that did not compile the
+    module, or wrote no machine code, are left out. Raises InfrastructureError if the disassembler
+    does not take a binary.
+    """
+    alike: dict[object, Mapping[str, Counter[str]]] = {}
+    found = {}
+    for member, made in built.made.items():
+        if isinstance(made, protocol.Compiled) and is_cubin(made.code):
+            kernels: object = made.code
+            with suppress(ValueError):
+                kernels = tuple(sorted(kernel_digests(made.code).items())) or made.code
+            if kernels not in alike:
+                alike[kernels] = disassemble(made.code)
+            found[member] = alike[kernels]
+    return found
+
+
+def notes_of(form: Form, program: Program, seen: Mapping[Member, Counter[str]]) -> list[BuildNote]:
+    """Return the changes of a form's expansion from version to version."""
+    changes: dict[tuple[str, str, str, str], list[int]] = {}
+    for own in sorted({(member.level, f"{member.variant}") for member in seen}):
+        columns = ((member, words(count)) for member, count in seen.items())
+        column = [one for one in columns if own == (one[0].level, f"{one[0].variant}")]
+        for (old, before), (new, after) in pairwise(column):
+            if before != after:
+                changes.setdefault((old.version, new.version, before, after), []).append(own[0])
+    return [
+        BuildNote(form.opcode, old, new, tuple(levels), before, after, program)
+        for (old, new, before, after), levels in changes.items()
+    ]
+
+
+def words(instructions: Counter[str]) -> str:
+    """Return matrix instructions with their counts, sorted."""
+    counts = sorted(instructions.items())
+    return ", ".join(f"{name} x{n}" if n > 1 else name for name, n in counts) or "none"

@@ -131,11 +131,7 @@ class Document:
 
     def show(self, console: Console) -> None:
         """Print it; commands whole, each in one line, so that they can be copied."""
-        console.print(plain(self.sentence, style="bold"))
-        for block in self.blocks:
-            console.print()
-            whole = isinstance(block, FactTable) and block.commands
-            console.print(Group(*_on_terminal(block, console.width)), soft_wrap=whole)
+        console.print(self, crop=False)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Show it within something else."""
@@ -159,7 +155,8 @@ def _on_terminal(block: Block, width: int) -> Iterator[RenderableType]:
         case FactTable() if block.commands:
             wide = max(len(what) for what, _ in block.rows)
             for what, command in block.rows:
-                yield Text.assemble((f"{what:<{wide}}  ", "quiet"), plain(command))
+                parts = (f"{what:<{wide}}  ", "quiet"), plain(command)
+                yield Text.assemble(*parts, no_wrap=True, overflow="ignore")
         case FactTable():
             made = RichTable.grid(padding=(0, 2))
             if block.head:

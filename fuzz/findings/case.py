@@ -82,8 +82,7 @@ class Evidence:
         """Return it named after what is wrong; as it is, where that is unknown.
 
         Of code whose wrong instructions are not told apart yet, what it ends in says more: findings
-        of many causes would have one name, and all but one of them be given up. `builds` are the
-        compilers that alone have it; "" where it is not one of them.
+        of many causes would have one name. `builds` are the compilers that alone have it, or "".
         """
         if culprit is None or culprit.instructions == (CODE,):
             return self
@@ -247,8 +246,7 @@ def subject_of(entry: Entry) -> Subject:
 def subject_for(entry: Entry, *, target: str, version: str) -> Subject:
     """Return what a stored finding runs, for values of .target and .version.
 
-    A program is written anew for another target; a kernel that a person wrote is run as it is.
-    Raises UsageError if the target lacks an instruction of the program, and as `subject_of`.
+    A program is written anew for another target. UsageError: it lacks an instruction of it.
     """
     if is_by_hand(entry):
         return by_hand(entry)[0]

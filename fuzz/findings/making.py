@@ -135,9 +135,8 @@ class ReplayOptions:
         """Return the compilers that a bisection asks; `runs`: the finding is of what ran.
 
         `named` is as `runners.compilers.select` takes it. None: versions of the front end that
-        wrote the PTX, or the one that is given; those that are here where there is none. Raises
-        UntrustedError if the finding names a program, and nobody gave his word for it, and
-        UsageError if one is not here, or no compiler has a part in the finding.
+        wrote the PTX, or the one that is given; those that are here where there is none.
+        UsageError: one is not here, or not trusted, or no compiler has a part in the finding.
         """
         front_end = self.chosen(entry, "front_end")
         if named is None and front_end is None:

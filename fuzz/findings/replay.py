@@ -93,12 +93,10 @@ Asker = tuple[Assembler, int | None]  # an assembler and a level, None for its d
 class ModuleProbe:
     """Whether assemblers accept a finding's module.
 
-    An assembler that does not know the module's `.version` is asked in the highest one that it
-    knows, where the ISA says the same of the instructions there; a refused `.version` would say
-    nothing of them. `target` and `version` stand in place of the finding's; a version that is
-    given is asked for as it is. Where an assembler does not know the finding's target, `stand_in`
-    is asked for. Raises UsageError if the finding has no module, or there is no such target or
-    version, and CannotBeAskedError if it is of what ran.
+    One that does not know the module's `.version` is asked in the highest one that it knows, where
+    the ISA says the same of the instructions there. `target` and `version` stand in place of the
+    finding's, and `stand_in` where an assembler does not know the target. UsageError: there is no
+    module, target or version. CannotBeAskedError: it is of what ran.
     """
 
     def __init__(

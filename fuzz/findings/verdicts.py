@@ -97,14 +97,10 @@ def judge(
 ) -> tuple[Kind | None, ...]:
     """Return what is wrong with each image: a violation, or a deviation; None where it matches.
 
-    It matches if every byte is what the model of the target computes; or what the ISA permits, if
-    the model has no figures of the compiler. An image that the ISA leaves undefined for what it
-    holds is not judged. The permitted bounds, which cost more than the model, are computed for
-    images that differ.
-
-    `images` and `actual`, uint8 (count, image_bytes), are before and after the program. `target`
-    is whose model computes: "sm_90@12.4" for code of a compiler of CUDA 12.4. `expected` is what
-    it expects, of the same shape, from a caller who has asked it already.
+    It matches if every byte is what the model of the target computes ("sm_90@12.4" for code of CUDA
+    12.4), or permitted, if the model has no figures of the compiler; what the ISA leaves undefined
+    is not judged. `images` and `actual`, uint8 (count, image_bytes), are before and after the
+    program, and `expected` what the model computes, from a caller who has asked it already.
     """
     if expected is None:
         expected = execute(program, images, target=target).images
@@ -149,8 +145,7 @@ def differences(
 ) -> Differences:
     """List the elements of results that differ, row by row, then the other bytes that do.
 
-    Where two results overlap, an element belongs to the later one. `expected` and `actual`, uint8
-    (image_bytes,), are one image after the program.
+    Of two results that overlap, the later one has an element. Both images are uint8 (image_bytes,).
     """
     found, left = Differences(), expected != actual
     for result in reversed(results(program)):
@@ -281,10 +276,9 @@ def smallest_kernel(
     """Return the PTX of a subject's smallest kernel if it shows the same kind.
 
     It is `emit_single`'s, made smaller as long as the simulated device leaves with it what the
-    oracle expects of the program, wherever it runs and whatever nobody wrote: so it is the runner
-    that is wrong, and not the kernel. None where it does not show it, where other kernels or
-    several copies are needed, and where the runner cannot run it by design: it has a launch of its
-    own. Otherwise raises as `attempt`. After so many seconds what was reached is returned.
+    oracle expects, wherever it runs and whatever nobody wrote. None where it does not show it,
+    where other kernels or several copies are needed, or where the runner takes no launch of its
+    own. After so many seconds what was reached is returned.
     """
     if subject.others or subject.copies > 1 or kind.failure != WRONG_RESULT:
         return None

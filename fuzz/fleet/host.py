@@ -140,10 +140,7 @@ class Host(PlacedActor):
     def exchange(
         self, jobs: Sequence[tuple[int, RoundJob | Parcel]], interrupted: bool, seconds: float
     ) -> News:
-        """Take jobs, each with a ticket, and return what happens within so many seconds.
-
-        `interrupted` is whether rounds are to come to an end where they are.
-        """
+        """Take jobs, each with a ticket, and return what happens within so many seconds."""
         pool, messages = self._pool, list[Facts | Ended | Broken]()
         if pool is None:
             return messages, together(()), False

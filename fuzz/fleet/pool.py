@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,17 +12,8 @@ from typing import Any
 from corpus import BrokenEntryError, open_corpus
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken
 from fuzz.campaign.pool import Event, Lost, RoundEnd, WorkerPool, pickled
-from fuzz.campaign.status import Change, Changed, Role, WorkerStatus
-from fuzz.checks.protocol import (
-    Check,
-    Facts,
-    Found,
-    FoundState,
-    Job,
-    Outcomes,
-    RoundJob,
-    RoundReport,
-)
+from fuzz.campaign.status import ACTOR, GONE, JOINED, NODE, THERE, Changed, WorkerStatus
+from fuzz.checks import protocol
 from fuzz.fleet.host import (
     ActorGoneError,
     Begun,
@@ -40,22 +31,16 @@ from strategies.draws import derived_seed
 
 _TEND_SECONDS = 2.0  # between two looks at which nodes and actors there are
 _POLL_SECONDS = 0.2
-_POLL_OF_AN_ACTOR = 1e-3
+_POLL_OF_AN_ACTOR = 2e-3
 """How long an exchange gathers news, in all, or for each actor there is if that is more: it costs
 the driver 1 ms (benchmarks/fleet_driver.py)."""
-_DEAF_SECONDS = 300.0
-"""Silence after which an actor is given up that has a place: its Python may come over a network's
-file system. Ray notices a host that is gone within 10 s by itself."""
-_PLACE_SECONDS = 120.0
-"""How long the first actor may wait for a place: so long an autoscaler takes for a node."""
+_DEAF_SECONDS = 300.0  # of silence, then an actor is given up: its Python may come over a network
+_PLACE_SECONDS = 120.0  # for the first actor to get a place: an autoscaler takes so long for a node
 _NO_GPU = "no GPU that Ray sees; `--runner sim` takes processors and the simulated device"
 _BEGIN_DEATHS = 10  # actors in a row that may die as they begin; then none is started any more
-_JOB_DEATHS = 10
-"""Actors that may die with the same round; then it counts as one over which a worker died. A node
-that dies for another reason may have had the round by chance."""
+_JOB_DEATHS = 10  # actors that may die over a round: a node that dies may have it by chance
 _MOST_GIVEN = 256
 """Rounds that are given before news is heard again: drawing what one is about takes 1 to 2 ms."""
-_MOST_REPEATS = 64  # rounds that wait to be repeated; their sums have 256 KB each (65,536 images)
 _SHOWN = 160  # characters of why an actor is gone that a line shows
 _ACTORS_OF_AN_EXAMINATION = 8  # examinations at once: one for so many actors while rounds go on
 
@@ -68,12 +53,13 @@ class _Actor:
     step: str = "begin"  # the method that was called last
     called: float = 0.0
     begun: Begun | None = None
-    facts: Facts | None = None
+    facts: protocol.Facts | None = None
     progress: WorkerStatus = field(default_factory=lambda: together(()))
-    left_out: str = ""
-    """Why it gets no jobs; it keeps its GPU, so that no other actor comes to it."""
-    jobs: dict[int, Job] = field(default_factory=dict)  # by ticket: what it has not done yet
-    outgoing: list[tuple[int, RoundJob | Parcel]] = field(default_factory=list)
+    left_out: str = ""  # why it gets no jobs; it keeps its GPU, so that no other actor comes to it
+    jobs: dict[int, protocol.Job] = field(
+        default_factory=dict
+    )  # by ticket: what it has not done yet
+    outgoing: list[tuple[int, protocol.RoundJob | Parcel]] = field(default_factory=list)
     rounds: int = 0  # how many of the jobs are rounds
 
     @property
@@ -88,20 +74,18 @@ class FleetPool(WorkerPool):
     same device, 0 to 1.
     """
 
-    def __init__(self, check: Check, cluster: Cluster, *, repeat: float = 0.0) -> None:
+    def __init__(self, check: protocol.Check, cluster: Cluster, *, repeat: float = 0.0) -> None:
         super().__init__()
         self._check, self._cluster, self._workers = check, cluster, cluster.workers
         self._repeat, self._pickled = repeat, pickled(check)
         self._repeats: set[int] = set()  # tickets of rounds that are carried out once more
-        self._to_repeat: deque[tuple[_Actor, RoundJob, Outcomes]] = deque(maxlen=_MOST_REPEATS)
-        """Rounds for another device of the same kind, with what the first one made of them."""
         self._actors: dict[int, _Actor] = {}  # by slot
         self._tickets = 0
         self._deaths: Counter[int] = Counter()
         """By the number of a round: actors that died while they had it."""
         self._begin_deaths, self._begin_died, self._why = 0, 0.0, ""
         self._interrupted = self._closed = False
-        self._first: Facts | None = None
+        self._first: protocol.Facts | None = None
         self._cases: Counter[int] = Counter()  # by slot: those of the actors that had it before
         self._free: list[_Actor] = []
         self._wanted = 0  # actors that there should be
@@ -126,10 +110,7 @@ class FleetPool(WorkerPool):
     # Jobs
 
     def places_for_rounds(self) -> int:
-        """Return how many rounds can be given: twice as many as there are processes.
-
-        While an actor's news is on its way, its processes have something to do.
-        """
+        """Return how many rounds can be given: twice as many as there are processes."""
         ready = [] if self._interrupted else self._ready()
         # First everybody gets something to do, then something to do next.
         self._free = [
@@ -147,8 +128,8 @@ class FleetPool(WorkerPool):
             places = (self._workers + 1) * len(ready)
         return max(0, places - sum(len(one.jobs) - one.rounds for one in ready))
 
-    def give(self, job: Job) -> None:
-        if isinstance(job, RoundJob):
+    def give(self, job: protocol.Job) -> None:
+        if isinstance(job, protocol.RoundJob):
             actor = self._free.pop()
             # Always the same ones are carried out once more.
             chance = derived_seed(self._check.seed, "repeat", job.number) / 2**64
@@ -162,32 +143,15 @@ class FleetPool(WorkerPool):
             parcel = job, entry.finding, entry.files()
         except (UsageError, BrokenEntryError):
             # A corpus is open to everybody: the finding may have been pruned in the meantime.
-            left = Found(bucket=job.bucket, state=FoundState.LEFT)
+            left = protocol.Found(bucket=job.bucket, state=protocol.FoundState.LEFT)
             self._events.append(RoundEnd(job=job, report=left))
             return
         self._send(min(self._ready(), key=lambda one: len(one.jobs) - one.rounds), job, parcel)
 
-    def _give_repeats(self) -> None:
-        """Give rounds that are to be repeated to other actors with the same device."""
-        for _ in range(len(self._to_repeat)):
-            first, job, outcomes = self._to_repeat.popleft()
-            others = [
-                one
-                for one in self._ready()
-                if one.facts and first.facts and one.facts.device == first.facts.device
-                and one.rounds < 2 * self._workers and one.slot != first.slot
-            ]  # fmt: skip
-            if others:
-                actor = min(others, key=lambda one: one.rounds)
-                self._send(actor, job, replace(job, against=outcomes, device=actor.name))
-                self._repeats.add(self._tickets)
-            else:
-                self._to_repeat.append((first, job, outcomes))
-
-    def _send(self, actor: _Actor, job: Job, given: RoundJob | Parcel) -> None:
+    def _send(self, actor: _Actor, job: protocol.Job, given: protocol.RoundJob | Parcel) -> None:
         self._tickets += 1
         actor.jobs[self._tickets] = job
-        actor.rounds += isinstance(job, RoundJob)
+        actor.rounds += isinstance(job, protocol.RoundJob)
         actor.outgoing.append((self._tickets, given))
 
     def interrupt(self) -> None:
@@ -213,8 +177,6 @@ class FleetPool(WorkerPool):
 
     def _exchange(self) -> None:
         """Send what there is to be sent to everybody who listens."""
-        if not self._interrupted:
-            self._give_repeats()
         now, gather = time.monotonic(), _POLL_OF_AN_ACTOR * len(self._actors)
         for actor in list(self._actors.values()):
             if actor.call is None:
@@ -249,24 +211,25 @@ class FleetPool(WorkerPool):
         complete = there >= self._wanted
         if complete:
             self._without.clear()
-        self._tell_actor(begun, Change.THERE, complete=complete)
+        came = Changed(ACTOR, THERE, begun.host, begun.node, begun.place, complete=complete)
+        self._events.append(came)
         if begun.refusal:
             self._leave_out(actor, Broken(cause=UsageError, message=begun.refusal))
         else:
             self._call(actor, "open", self._pickled, self._workers)
 
     def _news(
-        self, actor: _Actor, messages: Sequence[Facts | Ended | Broken],
+        self, actor: _Actor, messages: Sequence[protocol.Facts | Ended | Broken],
         progress: WorkerStatus, alive: bool,
     ) -> None:  # fmt: skip
         actor.progress = progress
         for message in messages:
             match message:
-                case Facts() if actor.facts is None:
+                case protocol.Facts() if actor.facts is None:
                     self._opened(actor, message)
                 case Ended() if message.ticket in actor.jobs:
                     job = actor.jobs.pop(message.ticket)
-                    actor.rounds -= isinstance(job, RoundJob)
+                    actor.rounds -= isinstance(job, protocol.RoundJob)
                     self._ended(actor, job, message)
                 case Broken() if message.cause is UsageError or not alive:
                     self._leave_out(actor, message)
@@ -274,28 +237,37 @@ class FleetPool(WorkerPool):
             nobody = "it has no worker process any more"
             self._leave_out(actor, Broken(cause=InfrastructureError, message=nobody))
 
-    def _ended(self, actor: _Actor, job: Job, ended: Ended) -> None:
+    def _ended(self, actor: _Actor, job: protocol.Job, ended: Ended) -> None:
         report = ended.report
         if ended.ticket in self._repeats:
             self._repeats.discard(ended.ticket)
-            if isinstance(report, RoundReport) and report.disagreement is not None:
+            if isinstance(report, protocol.RoundReport) and report.disagreement is not None:
                 self._events.append(report.disagreement)
             return
         if report is None:
             self._events.append(Lost(job=job, how=ended.how, guilty=ended.guilty))
             return
-        if isinstance(report, RoundReport) and isinstance(job, RoundJob):
+        if isinstance(report, protocol.RoundReport) and isinstance(job, protocol.RoundJob):
             self._deaths.pop(report.number, None)
             # To compare them with another device.
             outcomes, report.outcomes = report.outcomes, None
-            if outcomes is not None and report.complete:
-                self._to_repeat.append((actor, job, outcomes))
+            mine = actor.facts.device if actor.facts else ""
+            others = [
+                one
+                for one in self._ready()
+                if one.facts and one.facts.device == mine and one is not actor
+            ]
+            if outcomes is not None and report.complete and others and not self._interrupted:
+                other = min(others, key=lambda one: one.rounds)
+                again = replace(job, against=outcomes, device=other.name)
+                self._send(other, job, again)
+                self._repeats.add(self._tickets)
             report.device = actor.slot
             if report.health is not None and actor.begun is not None:
                 report.health = replace(report.health, host=actor.begun.host)
         self._events.append(RoundEnd(job=job, report=report))
 
-    def _opened(self, actor: _Actor, facts: Facts) -> None:
+    def _opened(self, actor: _Actor, facts: protocol.Facts) -> None:
         first = self._first = self._first or facts
         mine = (facts.target, facts.versions, facts.members)
         if mine != (first.target, first.versions, first.members):
@@ -331,8 +303,9 @@ class FleetPool(WorkerPool):
         del self._actors[actor.slot]
         self._cases[actor.slot] += actor.progress.cases
         if actor.begun is not None:
-            self._without[actor.begun.node] += actor.begun.node in (self._nodes or ())
-            self._tell_actor(actor.begun, Change.GONE, why=why)
+            host, place, node = actor.begun.host, actor.begun.place, actor.begun.node
+            self._without[node] += node in (self._nodes or ())
+            self._events.append(Changed(ACTOR, GONE, host, node, place, why[:_SHOWN]))
         elif actor.called > self._begin_died:
             # Those that die together may have a node that died.
             self._begin_deaths, self._begin_died, self._why = (
@@ -346,7 +319,7 @@ class FleetPool(WorkerPool):
                 self._repeats.discard(ticket)
                 continue
             to_blame = False
-            if guilty and isinstance(job, RoundJob):
+            if guilty and isinstance(job, protocol.RoundJob):
                 self._deaths[job.number] += 1
                 to_blame = self._deaths[job.number] >= _JOB_DEATHS
             self._events.append(Lost(job=job, how=how, guilty=to_blame))
@@ -382,23 +355,14 @@ class FleetPool(WorkerPool):
     def _look(self) -> None:
         """Find out which nodes went and came."""
         before, now = self._nodes or {}, self._cluster.hosts()
-        came = Change.THERE if self._nodes is None else Change.JOINED
+        came = THERE if self._nodes is None else JOINED
         self._nodes = dict(now)
         for node in [one for one in before if one not in now]:
             there = [one.begun.node for one in self._actors.values() if one.begun is not None]
-            self._tell(
-                Role.NODE, Change.GONE, before[node], node=node, why=self._cluster.why_gone(node),
-                actors=there.count(node) + self._without.pop(node, 0),
-            )  # fmt: skip
-        for node in [one for one in now if one not in before]:
-            self._tell(Role.NODE, came, now[node], node=node)
-
-    def _tell_actor(self, begun: Begun, change: Change, **more: Any) -> None:
-        self._tell(Role.ACTOR, change, begun.host, node=begun.node, place=begun.place, **more)
-
-    def _tell(self, part: Role, change: Change, host: str, *, why: str = "", **more: Any) -> None:
-        why = why if len(why) <= _SHOWN else f"{why[:_SHOWN]} …"
-        self._events.append(Changed(part=part, change=change, host=host, why=why, **more))
+            actors = there.count(node) + self._without.pop(node, 0)
+            why = self._cluster.why_gone(node)[:_SHOWN]
+            self._events.append(Changed(NODE, GONE, before[node], node, why=why, actors=actors))
+        self._events += [Changed(NODE, came, now[node], node) for node in now if node not in before]
 
     def statuses(self) -> Sequence[WorkerStatus]:
         return [self._status(actor) for actor in self._actors.values()]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
-import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,20 +30,6 @@ _LOOK_SECONDS = 2.0  # in which a head has to answer that answered before: nobod
 _SILENT_SECONDS = 30.0
 """How long a head may be silent, such as while it is started anew: as long is left to end the
 campaign in order before Ray ends this process."""
-_ASKS, _ASKS_NOT = 77, 78  # exit codes of `_ASK`: the cluster asks for a token, or not
-_ASK = f"""
-import sys
-from ray._private.services import canonicalize_bootstrap_address_or_die
-from ray._raylet import GcsClient
-from ray.exceptions import AuthenticationError
-try:
-    GcsClient(address=canonicalize_bootstrap_address_or_die(sys.argv[1]))
-except AuthenticationError:
-    sys.exit({_ASKS})
-sys.exit({_ASKS_NOT})
-"""
-"""Connects to a cluster without a token. In a process of its own, because Ray (2.60) keeps the mode
-that it was first used with."""
 
 
 class RayCluster:
@@ -214,9 +199,6 @@ def _join(address: str) -> None:
         if host and port.isdecimal():
             # Ray asks again and again for minutes where nobody answers.
             socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
-        # A cluster that Ray starts has the mode of this process.
-        if "RAY_AUTH_MODE" not in os.environ and address != "local":
-            _choose_authentication(address)
         # Ray (2.60) counts what the machine or a container has, whatever `taskset` or Slurm leaves.
         bound = cores() if address == "local" and cores() < (os.cpu_count() or 1) else None
         with warnings.catch_warnings():
@@ -228,38 +210,10 @@ def _join(address: str) -> None:
     except (RayError, ConnectionError, RuntimeError, ValueError, OSError, ImportError) as error:
         raise InfrastructureError(
             f"--fleet {address} cannot be joined ({_said(error)}); `ray status` says whether a "
-            "cluster is there, `ray get-auth-token` on its head prints the RAY_AUTH_TOKEN that "
-            "it may ask for, and `--fleet local` starts one on this machine alone"
+            "cluster is there, one that asks for a token wants RAY_AUTH_MODE=token and the "
+            "RAY_AUTH_TOKEN that `ray get-auth-token` prints on its head, and `--fleet local` "
+            "starts one on this machine alone"
         ) from error
-
-
-def _choose_authentication(address: str) -> None:
-    """Show a token to clusters that ask for one, and to no others.
-
-    With a token, this process asks for it as well (Ray 2.60), and the actors of a cluster without
-    authentication have none, so that they die as they begin.
-    """
-    has_token = bool(
-        os.environ.get("RAY_AUTH_TOKEN")
-        or os.environ.get("RAY_AUTH_TOKEN_PATH")
-        or Path("~/.ray/auth_token").expanduser().is_file()
-    )
-    # Ray's client asks nobody for a token, and a server that needs none takes no notice.
-    code = _ASKS if has_token else _ASKS_NOT
-    if not address.startswith("ray://"):
-        asked = os.environ.get("RAY_ADDRESS") if address == "auto" else None
-        with suppress(subprocess.TimeoutExpired):
-            code = subprocess.run(
-                [sys.executable, "-P", "-c", _ASK, asked or address], check=False,
-                env={**os.environ, "RAY_AUTH_MODE": "disabled"}, stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=2 * _ANSWER_SECONDS,
-            ).returncode  # fmt: skip
-    if code == _ASKS and not has_token:
-        raise ConnectionError("it asks for a token, and there is none here")
-    if code in (_ASKS, _ASKS_NOT):
-        os.environ["RAY_AUTH_MODE"] = "token" if code == _ASKS else "disabled"
-        # Ray reads the variable when it is imported.
-        ray._raylet.Config.initialize("")
 
 
 def _gone(error: Exception | str) -> InfrastructureError:
@@ -270,4 +224,6 @@ def _gone(error: Exception | str) -> InfrastructureError:
 
 
 def _said(error: Exception | str) -> str:
-    return " ".join(str(error).split())[:_SHOWN]
+    # Without what Ray (2.60) says of an actor before it says why the actor is gone.
+    text = re.sub(r"(?m)^\s*(class_name|actor_id|pid|name|namespace|ip):.*$", "", str(error))
+    return " ".join(text.split())[:_SHOWN]

@@ -116,10 +116,7 @@ class FleetDevice:
 
 @dataclass(kw_only=True)
 class FleetScreening:
-    """The screening of every GPU that a cluster has when it begins, as of `ScreenHost.start`.
-
-    Each has an actor, which keeps it until all are done, so that none is screened twice.
-    """
+    """The screening of every GPU that a cluster has when it begins, as of `ScreenHost.start`."""
 
     cluster: Cluster
     words: Sequence[str]

@@ -7,8 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fuzz.compilers.matrix import BuildMatrix
-from fuzz.compilers.members import Member, MemberRunner, fitting, members_of, placed
+from fuzz.compilers.members import BuildMatrix, Member, MemberRunner, fitting, members_of, placed
 from fuzz.findings.launches import LaunchRows, Setup, entry_of, own_text, parse_launch
 from fuzz.findings.making import remember
 from fuzz.judging.guessing import guess
@@ -173,7 +172,7 @@ def _opened(
     matrix = stack.enter_context(BuildMatrix(place.device, fit.members, jobs=cores()))
 
     def answerers(ptx: str, setup: Setup) -> Sequence[Answerer]:
-        built = matrix.start(setup.module(ptx), matrix.members).wait()
+        (built,) = matrix.build(setup.module(ptx), members=matrix.members)
         groups = [tuple(one.members) for one in matrix.variants(built, setup.entry)]
         failed: dict[str, tuple[Member, ...]] = {}
         for member, failure in built.failed.items():

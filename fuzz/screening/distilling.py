@@ -1,17 +1,11 @@
-"""Making a set: the programs and images that reach most, in few bytes.
-
-Programs are drawn as a campaign draws them. They are chosen one by one: each time the one that
-reaches most of what no other one does, for its bytes. Every program has its images by the classes
-of its recipe; and where no image shows a planted fault that touches the program, more are looked
-at, and the one that does is taken in. Programs of a preflight are drawn about each form in turn.
-"""
+"""Making a set: the programs and images that reach most, in few bytes."""
 
 from __future__ import annotations
 
 import itertools
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
@@ -49,21 +43,12 @@ LEFT_OUT = frozenset(
 whose D has registers of A or B, or whose C has D's in another order, a wrong expansion
 (docs/findings.md), on every multiprocessor."""
 _MOST_BYTES = 16 << 10
-"""Most bytes of an image and of a warp's shared memory together: three warps of a multiprocessor
-still fit beside each other in a block's shared memory."""
-_ROUNDS = 40
-"""Rounds from which programs are chosen: 320 programs, twice as many as there are forms."""
-_TRIES = 8
-"""Programs that are drawn about a form until one can be in a set, or screened: 4 of 10 cannot
-(2026-11-23)."""
+"""Of an image and shared memory: three warps still fit beside each other in a block."""
+_ROUNDS = 40  # rounds from which programs are chosen: 320, twice as many as there are forms
+_TRIES = 8  # programs drawn about a form until one can be in a set: 4 of 10 cannot (2026-11-23)
 _LEAST_IMAGES = 4  # images of a program at least
-_SEARCHED = 64
-"""Images beyond a program's own that are looked at for a fault that none of these shows."""
-_SEARCHED_PROGRAMS = 16
-"""Programs, the ones with the smallest images, in which a fault is looked for."""
-
-Watcher = Callable[[str, int, int], None]
-"""Callback that takes what is being done, how much of it is done, and how much there is."""
+_SEARCHED = 64  # images beyond a program's own that are looked at for a fault
+_SEARCHED_PROGRAMS = 16  # programs, with the smallest images, in which a fault is looked for
 
 
 def candidates(forms: Sequence[Form], module: Module, seed: int) -> Iterator[list[Batch]]:
@@ -130,11 +115,7 @@ def chosen(pool: Sequence[Batch], most: int) -> list[Batch]:
 def set_program(
     batch: Batch, number: int, count: int, module: Module, *, target: str | None = None
 ) -> SetProgram:
-    """Return a program with its first images, and what the oracle says of them.
-
-    `target` is the oracle's, with the compiler whose code runs; None: that of the module, with the
-    newest.
-    """
+    """Return a program with its first images, and what the oracle says of them."""
     return SetProgram(
         entry=f"program_{number}",
         program=batch.program,
@@ -156,29 +137,25 @@ def distill(
     *,
     seed: int,
     images: int,
-    watcher: Watcher,
 ) -> ScreeningSet:
     """Make a set of about so many images."""
     if images < _LEAST_IMAGES:
         raise UsageError(f"a set has at least {_LEAST_IMAGES} images, and {images} were asked for")
     pool: list[Batch] = []
-    for number, batches in enumerate(islice(candidates(forms, module, seed), _ROUNDS)):
+    for batches in islice(candidates(forms, module, seed), _ROUNDS):
         pool += batches
-        watcher("drawing", number, _ROUNDS)
     for number in range(_TRIES):
         there = {batch.form for batch in pool}
         missing = [form for form in forms if form not in there]
         if not missing:
             break
-        watcher("drawing what is missing", number, _TRIES)
         pool += about(missing, missing, module, derived_seed(seed, "distill", number))
     batches = chosen(pool, images // _LEAST_IMAGES)
     count = images // len(batches)
     programs = []
     for number, batch in enumerate(batches):
-        watcher("computing", number, len(batches))
         programs.append(set_program(batch, number, count, module))
-    touching, shown = _show_faults(batches, programs, module, watcher)
+    touching, shown = _show_faults(batches, programs, module)
     covers = {
         "forms": _covered([form.opcode for form in forms], {batch.about for batch in batches}),
         "forms with loads and stores": _covered(sorted(_forms(pool)), _forms(batches)),
@@ -219,18 +196,14 @@ def _forms(some: Sequence[Batch]) -> set[str]:
 
 
 def _show_faults(
-    batches: Sequence[Batch], programs: list[SetProgram], module: Module, watcher: Watcher
+    batches: Sequence[Batch], programs: list[SetProgram], module: Module
 ) -> tuple[list[str], set[str]]:
-    """Add an image to a program for each planted fault that none shows and more images do.
-
-    Returns the names of the faults that touch a program, and of those that are shown.
-    """
+    """Add an image to a program for each planted fault that none shows and more images do."""
     touching, shown = list[str](), set[str]()
     smallest = sorted(range(len(programs)), key=lambda at: programs[at].program.image_bytes)
     emitted = cache(lambda place: Emitted(emit(programs[place].program, module=module)))
 
-    for number, fault in enumerate(CATALOGUE):
-        watcher("planting", number, len(CATALOGUE))
+    for fault in CATALOGUE:
         if fault.rare:
             continue
         mutant = Mutant(fault, target=module.target.name, layout=0)
@@ -271,8 +244,7 @@ _DEVICE = re.compile(
     r"^(?:GPU (?P<gpu>\d+): .*|\s+(?P<slice>MIG \S+)\s+Device\s+(?P<place>\d+): )"
     r"\(UUID: (?P<uuid>[\w-]+)\)$",
     re.MULTILINE,
-)
-"""A line of `nvidia-smi -L` (MIG User Guide, Device Enumeration)."""
+)  # a line of `nvidia-smi -L` (MIG User Guide, Device Enumeration)
 
 
 def listed_devices() -> list[tuple[str, str]]:
@@ -288,11 +260,7 @@ def listed_devices() -> list[tuple[str, str]]:
 
 
 def devices_in(listing: str) -> list[tuple[str, str]]:
-    """Return what `nvidia-smi -L` lists: GPUs, the slices in place of one that has any.
-
-    Each with its name, such as "GPU 0" or "GPU 0 MIG 1g.18gb device 2", and with its UUID as
-    CUDA_VISIBLE_DEVICES takes it: "GPU-…" or "MIG-…".
-    """
+    """Return what `nvidia-smi -L` lists: GPUs, the slices in place of one that has any."""
     found: list[tuple[str, str]] = []
     gpu = ""
     for line in _DEVICE.finditer(listing):
@@ -333,10 +301,7 @@ class SetScope:
 
 
 def scope_of(module: Module, oracle_target: str) -> SetScope:
-    """Return what a module can have.
-
-    `oracle_target` has the compiler whose code runs: its figures may not be known.
-    """
+    """Return what a module can have."""
     model = model_for(oracle_target)
     there: dict[str, list[Form]] = {}
     known = []
@@ -364,10 +329,7 @@ def batches(scope: SetScope, module: Module, seed: int) -> Iterator[list[Batch]]
 def coverage(
     scope: SetScope, programs: Mapping[str, Program], tally: Tally
 ) -> dict[str, dict[str, int]]:
-    """Return by group how many forms there are, are known, and ran, and what came of the images.
-
-    An image counts in each group of which its program has an instruction.
-    """
+    """Return by group how many forms there are, are known, and ran, and what came of the images."""
     known = scope.known_groups
     rows = {
         group: {"forms": len(forms), "known": len(known.get(group, ())), "ran": 0,

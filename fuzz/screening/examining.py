@@ -1,10 +1,14 @@
-"""Runs again what differed while screening: there and elsewhere, at once and after a pause."""
+"""What differed while screening, run again; and screening while a campaign leaves a GPU idle."""
 
 from __future__ import annotations
 
+import os
+import socket
+import threading
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -12,6 +16,7 @@ import numpy as np
 
 from corpus import Case, Corpus, Identity, Kind, Origin, Saved, ShrinkStatus
 from corpus.known import Known, Row
+from fuzz.checks.protocol import Found, FoundState, RoundReport, ScreeningReport
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import (
     Bucket,
@@ -22,27 +27,24 @@ from fuzz.findings.families import (
 )
 from fuzz.findings.verdicts import Attempt, Subject, differences, judge
 from fuzz.kinds import sentence
-from fuzz.runner import kind_of_failure
+from fuzz.runner import OpenRunner, kind_of_failure, opened
+from fuzz.screening.distilling import describe, fits, set_program
 from fuzz.screening.screen import MOST_FAULTY, ScreenItem, ScreenRun, Sighting
+from oracle.errors import WarpfuzzError
 from oracle.isa.targets import Module
 from runners.emission import emit
 from runners.ledger import Differing, Rate
 from runners.protocol import Failure
 from runners.screening import Screened
+from strategies.coverage import Batch
 from strategies.features import main_form
 
-_HOT_SECONDS = 0.5  # time of the replay right after the launch, while the device is hot
-_PAUSE_SECONDS = 1.0  # time that the device has nothing to do before the replay after a pause
-_COOL_SECONDS = 0.05  # time of that replay: so short that it stays cool
-_MOST_EXAMINED = 8
-"""Programs of which an image is replayed; what others get wrong is only counted, because a device
-that is wrong in all of them has to be screened on."""
-_MOST_NAMED = 1024
-"""Programs that a finding names: more than a set has, and a bound for campaigns of weeks."""
+_AGAIN_SECONDS = 0.5  # time of the replay right after the launch
+_MOST_EXAMINED = 8  # programs of which an image is replayed; the rest is only counted
+_MOST_NAMED = 1024  # programs that a finding names: a bound for campaigns of weeks
 _COPIES = 256  # warps of a stored case: more than a device has multiprocessors (132 on an H200)
-_MULTIPROCESSOR, _INSTRUCTIONS, _CLOCK = "multiprocessor", "instructions", "clock of the device"
-_SET = "set"
-_NOT_SAID = (_MULTIPROCESSOR, _INSTRUCTIONS, _CLOCK, _SET, "model")
+_INSTRUCTIONS = "instructions"
+_NOT_SAID = ("multiprocessor", _INSTRUCTIONS, "clock of the device", "set", "model")
 """Details that the sentence about a finding leaves to its title and its page."""
 
 _Again = tuple[Rate, Rate] | Failure
@@ -116,34 +118,39 @@ class ScreenExaminer:
         """Whether few multiprocessors are wrong: in a program, and in all with few."""
         wrong = {name: each > 0 for name, each in self.screen.tally.programs.items()}
         few = [each for each in wrong.values() if each.sum() <= MOST_FAULTY]
-        own = wrong[item.source.entry]
-        return int(own.sum()) <= MOST_FAULTY and int(np.any(few, axis=0).sum()) <= MOST_FAULTY
+        own = int(wrong[item.source.entry].sum())
+        return max(own, int(np.any(few, axis=0).sum())) <= MOST_FAULTY
 
     def _multiprocessor(self, kind: Kind, sm: int) -> Bucket:
-        uuid = self.screen.ready.uuid or self.device
-        return Bucket.of(kind, f"multiprocessor {sm} of {uuid}")
+        return Bucket.of(kind, f"multiprocessor {sm} of {self.screen.ready.uuid or self.device}")
 
     def _differing(self, item: ScreenItem, one: Differing) -> ScreenFinding | None:
-        source = item.source
+        source, name = item.source, form_name(main_form(item.source.program))
         there = self.findings.get(self._multiprocessor(Kind.FLAKY, one.sm).identity)
         if there is not None and self._is_local(item):
-            return _joined(there, item)
+            # It says more than before where that is another instruction.
+            if source.entry not in there.programs and len(there.programs) < _MOST_NAMED:
+                there.programs.append(source.entry)
+            if name in there.instructions:
+                return None
+            there.instructions.append(name)
+            details = {**there.case.details, _INSTRUCTIONS: "; ".join(there.instructions)}
+            there.case = msgspec.structs.replace(there.case, details=details)
+            return there
         if source.entry in self._examined or len(self._examined) >= _MOST_EXAMINED:
             return None
         self._examined.add(source.entry)
-        hot = self._replay(item, one, _HOT_SECONDS)
-        time.sleep(_PAUSE_SECONDS)
-        cool = self._replay(item, one, _COOL_SECONDS)
+        replay = self._replay(item, one)
         image = np.array(source.references.images[one.image])
         expected = np.array(source.references.expected[one.image])
-        form = main_form(source.program)
         (verdict,) = judge(
             source.program, image[None], one.actual[None], target=self.screen.oracle_target,
             expected=expected[None],
         )  # fmt: skip
         if verdict is None:
             return None  # by the bounds alone: the model has no figures of the compiler
-        again = [replay for replay in (hot, cool) if not isinstance(replay, Failure)]
+        form = main_form(source.program)
+        again = [] if isinstance(replay, Failure) else [replay]
         steady = bool(again) and all(here.wrong == here.cases for here, _ in again)
         kind = verdict if steady else Kind.FLAKY
         if self._is_local(item) and not any(others.wrong for _, others in again):
@@ -154,25 +161,24 @@ class ScreenExaminer:
         else:
             bucket = bucket_of_flaky(form)
         attempt = Attempt(
-            kind=verdict, actual=one.actual[None], expected=expected, sms=(one.sm,), failed=1,
-            compiled=None,
-        )  # fmt: skip
-        model, set_name = self.screen.description.model, Path(self.screen.set_name).name
-        words: dict[str, str | int] = {
-            _MULTIPROCESSOR: one.sm,
-            **({} if one.warp is None else {"warp slot": one.warp}),
-            **({} if one.nanoseconds is None else {_CLOCK: f"{one.nanoseconds} ns"}),
-            "while screening": f"{self.screen.tally.rate(one.sm)} on multiprocessor {one.sm}",
-            "again at once": _words(hot, one.sm),
-            "again after a pause": _words(cool, one.sm),
-            _INSTRUCTIONS: form_name(form),
-            **({_SET: set_name} if set_name else {}),
-            **({"model": model} if model else {}),
+            kind=verdict, actual=one.actual[None], expected=expected, sms=(one.sm,), failed=1
+        )
+        rate = self.screen.tally.rate(one.sm)
+        words = {
+            "multiprocessor": one.sm,
+            "warp slot": one.warp,
+            "clock of the device": None if one.nanoseconds is None else f"{one.nanoseconds} ns",
+            "while screening": f"{rate} on multiprocessor {one.sm}",
+            "again at once": _words(replay, one.sm),
+            _INSTRUCTIONS: name,
+            "set": Path(self.screen.set_name).name or None,
+            "model": self.screen.description.model or None,
         }
-        return self._found(item, bucket, attempt, one.image, words)
+        told = {name: word for name, word in words.items() if word is not None}
+        return self._found(item, bucket, attempt, one.image, told)
 
-    def _replay(self, item: ScreenItem, one: Differing, seconds: float) -> _Again:
-        outcome = self.screen.again(item, one.image, seconds)
+    def _replay(self, item: ScreenItem, one: Differing) -> _Again:
+        outcome = self.screen.again(item, one.image, _AGAIN_SECONDS)
         if not isinstance(outcome, Screened):
             kind_of_failure(outcome)
             return outcome
@@ -207,8 +213,7 @@ class ScreenExaminer:
             copies=1 if attempt.failure is not None else _COPIES,
         )
         evidence = Evidence(kind=bucket.kind, bucket=bucket, subject=subject, attempts=[attempt])
-        drawn = source.references.drawn
-        number = drawn[image] if drawn else image
+        number = source.references.drawn[image] if source.references.drawn else image
         origin = Origin(seed=description.seed, round=source.round, image=number)
         case = case_of(evidence, self.screen.ready, origin=origin, status=ShrinkStatus.RAW)
         shown = (f"{name}: {words[name]}" for name in words if name not in _NOT_SAID)
@@ -222,21 +227,101 @@ class ScreenExaminer:
         return self.findings[key]
 
 
-def _joined(there: ScreenFinding, item: ScreenItem) -> ScreenFinding | None:
-    """Add a program to the finding of a multiprocessor; return it if that says more."""
-    name = form_name(main_form(item.source.program))
-    if item.source.entry not in there.programs and len(there.programs) < _MOST_NAMED:
-        there.programs.append(item.source.entry)
-    if name in there.instructions:
-        return None
-    there.instructions.append(name)
-    details = {**there.case.details, _INSTRUCTIONS: "; ".join(there.instructions)}
-    there.case = msgspec.structs.replace(there.case, details=details)
-    return there
-
-
 def _words(replay: _Again, sm: int) -> str:
     if isinstance(replay, Failure):
         return str(replay)
     here, others = replay
     return f"{here} on multiprocessor {sm}, {others} on all others"
+
+
+_IMAGES = 128  # images of a program: several of every class of values that a recipe has
+_PROGRAMS = 64  # programs that take turns; a new one takes the place of the oldest
+_WAITING = 16  # programs that may wait until they are taken in; the oldest of more are dropped
+_NEW_SECONDS = 2.0  # between two new programs: compiling one takes 42 ms (H200, 2026-11-22)
+_END_SECONDS = 3.0  # how long the last launches may take when the worker ends
+
+
+class IdleScreening:
+    """Screens beside a worker's rounds, if no other worker does so on its device."""
+
+    def __init__(self, ready: OpenRunner, *, seed: int) -> None:
+        self._ready, self._seed = ready, seed
+        self._claim: socket.socket | None = None
+        self._thread: threading.Thread | None = None
+        self._end = threading.Event()
+        self._verified: deque[tuple[int, Batch]] = deque(maxlen=_WAITING)
+        """Programs that have yet to be taken in, and the rounds that they are from."""
+        self._lock = threading.Lock()
+        self._report = ScreeningReport()  # what came of it since it was last taken
+
+    def after(self, number: int, report: RoundReport, verified: Sequence[Batch]) -> None:
+        """Take in programs that a round has verified, and add to its report what was screened."""
+        if self._claim is None:
+            self._claim = _claim(self._ready)
+            if self._claim is None:
+                return
+            self._thread = threading.Thread(target=self._work, daemon=True)
+            self._thread.start()
+        self._verified.extend((number, batch) for batch in verified if fits(batch))
+        with self._lock:
+            report.screening, self._report = self._report, ScreeningReport()
+
+    def close(self) -> None:
+        """End the launches that are on their way."""
+        self._end.set()
+        if self._thread is not None:
+            self._thread.join(_END_SECONDS)
+        if self._claim is not None:
+            self._claim.close()
+
+    def _work(self) -> None:
+        try:
+            with opened(self._ready.choice) as ready:
+                self._screen(ready)
+        except WarpfuzzError as error:
+            with self._lock:
+                self._report.trouble = str(error)
+
+    def _screen(self, ready: OpenRunner) -> None:
+        module = Module.named(self._ready.target, self._ready.ptx_version)
+        screen = ScreenRun(ready, describe(module, seed=self._seed, covers={}), grows=True)
+        examiner = ScreenExaminer(screen, device=f"GPU {ready.choice.device}")
+        newest = -_NEW_SECONDS
+        while not self._end.is_set():
+            if self._verified and time.monotonic() - newest >= _NEW_SECONDS:
+                newest = time.monotonic()
+                self._take_in(screen, module)
+            before = screen.tally.total
+            screen.step()
+            now = screen.tally.total
+            with self._lock:
+                self._report.comparisons += now.cases - before.cases
+                self._report.wrong += now.wrong - before.wrong
+            for found in examiner.new():
+                bucket = Bucket(kind=found.case.kind, identity=found.case.identity)
+                suspect = Found(
+                    bucket=bucket, case=found.case, files=found.files, cases=found.wrong,
+                    state=FoundState.REPLAYED,
+                )  # fmt: skip
+                with self._lock:
+                    self._report.suspects.append(suspect)
+        screen.finish()
+
+    def _take_in(self, screen: ScreenRun, module: Module) -> None:
+        number, batch = self._verified.popleft()
+        program = set_program(batch, number, _IMAGES, module, target=self._ready.oracle_target)
+        screen.add(replace(program, entry=f"{batch.entry}_of_round_{number}"))
+        if screen.programs > _PROGRAMS:
+            screen.drop()
+
+
+def _claim(ready: OpenRunner) -> socket.socket | None:
+    """Claim the idle time of a device for this process; None if another process has it."""
+    device = ready.uuid or f"{ready.device} of {os.getpid()}"
+    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        claim.bind(f"\0warpfuzz screens {device}"[:100])
+    except OSError:
+        claim.close()
+        return None
+    return claim

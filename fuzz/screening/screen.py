@@ -1,9 +1,8 @@
 """Screening of one device: launch after launch, with counters for each multiprocessor.
 
 A program's launches repeat images that the oracle has judged. With `fresh`, each launch after the
-first has images that no other one had: the device makes them itself and compares them with its
-reference. What differs is made again here and judged by the oracle, and so is a sample of what
-agrees.
+first has new images, which the device makes itself and compares with its reference; what differs,
+and a sample of what agrees, is made again here and judged by the oracle.
 """
 
 from __future__ import annotations
@@ -49,24 +48,14 @@ from runners.screening import References, Screened, Screener
 from strategies.contents.device import device_contents
 from strategies.features import main_form
 
-MOST_FAULTY = 4
-"""Multiprocessors of a device of which each has a finding of its own. Where more are wrong, the
-device is, or what runs on it."""
+MOST_FAULTY = 4  # with a finding each; where more are wrong, the device is, or what runs on it
 _SECONDS_OF_A_KIBIBYTE = 0.06
 _LAUNCH_SECONDS = (0.05, 0.5)
-"""Time of a launch, for each KiB of an image and within bounds: large images need more power
-(of 40 programs, those below 4 KiB 433 W on average after a second, those of 6 KiB and more 588 W,
-H200, 2026-11-22); and Ctrl-C is heard so soon."""
-_FIRST_SECONDS = 0.01  # time of a program's first launch: enough to tell how fast it is
-_TELLING_SECONDS = 2e-3
-"""Least time of a launch that tells how fast a program is: of a shorter one, the beginning is too
-large a part."""
+"""Time of a launch, for each KiB of an image and within bounds: large images need more power (below
+4 KiB 433 W on average after a second, from 6 KiB on 588 W, H200, 2026-11-22); and Ctrl-C is heard
+so soon."""
 _QUEUED = 3
 """Launches on their way: one runs, one waits on the device, and one is told of the first's end."""
-_AHEAD = 8  # programs that are compiled while others run
-_SHORT_SECONDS = 0.02
-"""Time of a launch while there are programs to compile, which takes 7 ms where there are cores for
-it and 31 ms on one (H200, 2026-11-22): the device is busy, and the others come in soon."""
 _EXAMINED_EVERY = 1.0  # seconds between two readings of the sensors, which take milliseconds
 _STEPS = (1e-3, 1.0)  # shortest and longest load step of `bursts`, and pause after it, in seconds
 _LOOK_SECONDS = 0.1  # between two looks for a program, where none is there
@@ -75,13 +64,9 @@ _LEAST_AGAIN = 8  # times that an image is run again on each multiprocessor at l
 _LOST_RETRIES = 1  # launches of a program that may fail before it is left out
 _MOST_IMAGES = 1 << 22  # of a fresh launch: 40 ms (10^8 a second, H100, prototype, 2026-11)
 _FIRST_IMAGES = 1 << 16
-"""Images of a program's first fresh launch, 9 ms at the mean rate of a campaign (7.2 million a
-second, H100, 2026-11-27). The launch before it, without the reference, tells nothing of its time,
-and one that takes seconds is waited for at the end."""
+"""Of a program's first fresh launch: 9 ms (7.2 million a second, H100, 2026-11-27)."""
 _MOST_KEPT = 128  # images of a program from which on those that are wrong are only counted
-_MOST_REPEATED = 4
-"""Images, each of another multiprocessor, that are run again by themselves: mostly on one and the
-same. Another one than before tells whose fault a wrong image is."""
+_MOST_REPEATED = 4  # wrong images, of other multiprocessors, that are run again by themselves
 
 
 @dataclass(kw_only=True, eq=False)
@@ -91,8 +76,7 @@ class ScreenItem:
     source: SetProgram
     number: int  # in the order in which programs came in
     compiled: Compiled | None = None
-    per_second: float = 0.0
-    """Images that one multiprocessor runs in a second; 0 before the first launch."""
+    per_second: float = 0.0  # images that one multiprocessor runs; 0 before the first launch
     failures: list[Failure] = field(default_factory=list)
     asked: bool = False
     """Whether the oracle was asked what has to come out: a set may say something else."""
@@ -102,9 +86,8 @@ class ScreenItem:
     plain: Compiled | None = None  # its kernel that runs every fresh image once
     work: FreshWork | None = None  # the fresh images before the next; None: the reference cannot
     timed: bool = False  # whether a comparison of it has come to its end
-    silent: set[int] = field(default_factory=set)
-    """Multiprocessors of which no more wrong images are run again: another one got such an image
-    right, or nothing was said."""
+    repeated: set[int] = field(default_factory=set)
+    """Multiprocessors of which a wrong image was run again by itself."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -137,51 +120,27 @@ waits for it."""
 class ScreenRun:
     """The screening of one device.
 
-    Parameters
-    ----------
-    description
-        Of the set; its expected images are those of one architecture.
-    bursts
-        Whether the load goes in steps from idle to full and back, of 1 ms to 1 s: that is when a
-        supply voltage sags.
-    seed
-        Of these steps.
-    grows
-        Whether programs may come at any time, so that it is no failure to have none.
-    set_name
-        The file of the set; empty where there is none.
-    fresh
-        Whether the device makes images, and compares them with its reference.
-
-    Raises
-    ------
-    UsageError
-        If the runner does not screen, or with `fresh` does not compare.
+    With `bursts` the load goes in steps of 1 ms to 1 s from idle to full and back, drawn by `seed`:
+    that is when a supply voltage sags. `grows`: programs may come at any time, so that it is no
+    failure to have none. `set_name` is the file of the set. With `fresh` the device makes images,
+    and compares them with its reference. Raises UsageError if the runner does not screen, or with
+    `fresh` does not compare.
     """
 
     def __init__(
-        self,
-        ready: OpenRunner,
-        description: Description,
-        *,
-        bursts: bool = False,
-        seed: int = 0,
-        grows: bool = False,
-        set_name: str = "",
-        fresh: bool = False,
-    ) -> None:
+        self, ready: OpenRunner, description: Description, *, bursts: bool = False, seed: int = 0,
+        grows: bool = False, set_name: str = "", fresh: bool = False,
+    ) -> None:  # fmt: skip
         if not isinstance(ready.runner, Screener):
             raise UsageError(f"{ready.device} cannot screen; choose --runner cuda or sim")
-        self.ready = ready
-        self.runner: Screener = ready.runner
+        self.ready, self.runner = ready, ready.runner
         self.description, self.set_name = description, set_name
         self.device: FreshRunner | None = fresh_runner(ready.runner) if fresh else None
         self.fresh = 0 if fresh else None
         """Images that were compared with the device's reference; None where there is none."""
         self.once = 0  # times that this said something else than when it was asked again
         self.tally = Tally()
-        self.sightings: deque[Sighting] = deque()
-        """What differed or failed and was not examined yet."""
+        self.sightings: deque[Sighting] = deque()  # what was not examined yet
         self.health: DeviceHealth | None = None
         self.launches = 0
         self.ran: set[str] = set()  # names of programs of which a launch came to its end
@@ -192,15 +151,13 @@ class ScreenRun:
         self.miscompiled: dict[str, SetAside] = {}
         """By name: programs that were given up, because their code is wrong."""
         self._bursts, self._random, self._grows = bursts, random.Random(seed), grows
-        self._new: deque[ScreenItem] = deque()  # programs that have yet to be compiled
         self._numbers = itertools.count()
-        self._prepared: deque[ScreenItem] = deque()  # programs that are being compiled
+        self._new: deque[ScreenItem] = deque()  # programs that have yet to be compiled
         self._items: deque[ScreenItem] = deque()  # programs that take turns
         self._newcomer = True
         """Whether a new program comes next: every other launch is one of those that are there, so
-        that the device is busy while there are many to compile."""
+        that the device is busy while others are compiled."""
         self._waiting: deque[Launch] = deque()
-        self._bytes_per_second = 0.0  # of images that one multiprocessor ran lately
         self._examined = 0.0
         self._module = Module.named(description.target, description.ptx_version)
 
@@ -216,7 +173,7 @@ class ScreenRun:
             self.tally.images.pop(oldest.source.entry, None)
             self.tally.programs.pop(oldest.source.entry, None)
 
-    def give_up(self, item: ScreenItem, image: int, sms: tuple[int, int]) -> None:
+    def _give_up(self, item: ScreenItem, image: int, sms: tuple[int, int]) -> None:
         """Take out a program whose code is wrong: two multiprocessors got an image wrong."""
         entry, (first, second) = item.source.entry, sms
         why = (
@@ -240,18 +197,17 @@ class ScreenRun:
     @property
     def doubtful(self) -> str:
         """Which program failed and has not run again, and how; empty if there is none."""
-        items = [*self._items, *self._prepared, *self._new]
+        items = [*self._items, *self._new]
         return next((f"{one.source.entry}: {one.failures[-1]}" for one in items if one.suspect), "")
 
     @property
     def programs(self) -> int:
         """How many programs take turns."""
-        return len(self._items) + len(self._prepared) + len(self._new)
+        return len(self._items) + len(self._new)
 
     def step(self) -> None:
         """Start launches until enough are on their way, and wait for the first."""
-        queued = 1 if self._bursts else _QUEUED
-        while len(self._waiting) < queued and self.programs:
+        while len(self._waiting) < (1 if self._bursts else _QUEUED) and self.programs:
             self._start()
         if self._waiting:
             self._collect()
@@ -268,7 +224,7 @@ class ScreenRun:
         while self._waiting:
             self._collect()
 
-    def again(self, item: ScreenItem, image: int, seconds: float) -> Screened | Failure:
+    def again(self, item: ScreenItem, image: int, seconds: float = 0.0) -> Screened | Failure:
         """Run one image of a program on all multiprocessors for some time."""
         self.finish()
         if item.compiled is None:
@@ -280,72 +236,56 @@ class ScreenRun:
     # Launches
 
     def _start(self) -> None:
-        item = self._next()
-        if item is None or item.compiled is None:
-            return
+        """Start a launch of the program whose turn it is, if that can be compiled."""
+        if self._new and (self._newcomer or not self._items):
+            item, self._newcomer = self._new.popleft(), False
+            failure = self._compile(item)
+            if failure is not None:
+                self._failed(item, failure)
+                return
+            self._items.append(item)
+        else:
+            self._newcomer = True
+            self._items.rotate(-1)
+            item = self._items[-1]
+        assert item.compiled is not None
         alone, item.suspect = item.suspect, False
         if alone:
             self.finish()
+        references, size = item.source.references, item.source.program.image_bytes
+        low, high = _LAUNCH_SECONDS
+        least, seconds = len(references.images), _SECONDS_OF_A_KIBIBYTE * size / 1024
+        seconds = min(max(low, seconds), high)
         if item.per_second and self._bursts:
-            time.sleep(self._step_seconds())
-        limit, now = self._limit(item), time.monotonic()
+            steps = [math.exp(self._random.uniform(*map(math.log, _STEPS))) for _ in range(2)]
+            time.sleep(steps[0])
+            least, seconds = 1, steps[1]
+        limit = min(max(least, int(item.per_second * seconds)), _MOST_LIMIT)
+        now = time.monotonic()
         examine = now - self._examined >= _EXAMINED_EVERY
         if examine:
             self._examined = now
         # Verified on every multiprocessor, with the oracle's results, before the device goes on.
-        work = self._fresh_work(item, limit) if item.per_second else None
-        if work is not None and item.plain is not None and self.device is not None:
+        if item.per_second and item.work and item.plain and self.device and item.source.recipe:
+            before = item.work
+            first, most = before.first + before.count, _MOST_IMAGES if item.timed else _FIRST_IMAGES
+            count = min(most, limit * max(1, self.tally.multiprocessors.size))
+            sampled = sample(item.source.recipe, first, count)
+            work = item.work = replace(before, first=first, count=count, sampled=sampled)
             pending = self.device.fresh(item.plain, work)
             collect = partial(self._compared, item, work, pending, examine)
             self._waiting.append((item, None, collect))
         else:
-            references = item.source.references
             launch = self.runner.screen(item.compiled, references, limit=limit, examine=examine)
             self._waiting.append((item, references, launch.collect))
         if alone:
             self.finish()
 
-    def _limit(self, item: ScreenItem) -> int:
-        """Return how many images each multiprocessor takes in the next launch of a program."""
-        images, size = len(item.source.references.images), item.source.program.image_bytes
-        if not item.per_second:
-            # All that are there, and as many as programs before it have run in so much time.
-            return max(images, int(self._bytes_per_second / size * _FIRST_SECONDS))
-        low, high = _LAUNCH_SECONDS
-        least, seconds = images, min(max(low, _SECONDS_OF_A_KIBIBYTE * size / 1024), high)
-        if self._bursts:
-            least, seconds = 1, self._step_seconds()
-        elif self._prepared:
-            least, seconds = 1, _SHORT_SECONDS
-        return min(max(least, int(item.per_second * seconds)), _MOST_LIMIT)
-
-    def _next(self) -> ScreenItem | None:
-        """Return the program whose turn it is; None if that cannot be compiled."""
-        while self._new and len(self._prepared) < _AHEAD:
-            item = self._new.popleft()
-            failure = self._compile(item)
-            if failure is not None:
-                self._failed(item, failure)
-            else:
-                self._prepared.append(item)
-        if self._prepared and (self._newcomer or not self._items):
-            self._items.append(self._prepared.popleft())
-            self._newcomer = False
-            return self._items[-1]
-        self._newcomer = True
-        if not self._items:
-            return None
-        self._items.rotate(-1)
-        return self._items[-1]
-
-    def _step_seconds(self) -> float:
-        low, high = _STEPS
-        return math.exp(self._random.uniform(math.log(low), math.log(high)))
-
     def _compile(self, item: ScreenItem) -> Failure | None:
         source, wanted = item.source, self.description.architecture
-        module = emit_screening({source.entry: source.program}, module=self._module)
-        compiled = self.runner.prepare(module)
+        compiled = self.runner.prepare(
+            emit_screening({source.entry: source.program}, module=self._module)
+        )
         if isinstance(compiled, Failure):
             return compiled
         if compiled.architecture != wanted:
@@ -354,15 +294,21 @@ class ScreenRun:
                 f"{compiled.architecture}; `warpfuzz distill --target {compiled.architecture} "
                 "--output FILE` makes one for it"
             )
-        if self.device is not None:
-            plain = self.runner.prepare(
-                emit(source.program, module=self._module, entry=source.entry)
-            )
-            if isinstance(plain, Failure):
-                return plain
-            item.plain = plain
-            item.work = self._judged_images(source)
         item.compiled = compiled
+        # What a compiler gets wrong in scalar code would be taken for the device's fault.
+        if self.device is None or source.recipe is None or source.has_scalar_code:
+            return None
+        plain = self.runner.prepare(emit(source.program, module=self._module, entry=source.entry))
+        if isinstance(plain, Failure):
+            return plain
+        try:
+            encoded = encode(source.program, model_for(self.oracle_target))
+        except UsageError:
+            return None  # the reference cannot go on: the images are repeated
+        contents = device_contents(source.recipe, source.program)
+        count = len(source.references.images)
+        item.plain = plain
+        item.work = FreshWork(encoded=encoded, contents=contents, first=0, count=count)
         return None
 
     def _collect(self) -> None:
@@ -374,20 +320,18 @@ class ScreenRun:
         if isinstance(outcome, Failure):
             self._failed(item, outcome)
             return
-        if not is_current or self._corrects(item, outcome.ledger):
+        ledger = outcome.ledger
+        if not is_current or self._corrects(item, ledger):
             # It was compared with what is known to be wrong.
             return
         self.launches += 1
         self.ran.add(item.source.entry)
         self.busy += outcome.seconds
         self.health = outcome.health or self.health
-        ledger = outcome.ledger
         if self._is_miscompiled(item, ledger):
             return
         self.tally.add(ledger, item.source)
         item.per_second = int(ledger.finished.max()) / outcome.seconds
-        if outcome.seconds >= _TELLING_SECONDS:
-            self._bytes_per_second = item.per_second * item.source.program.image_bytes
         if wrong := int(ledger.wrong.sum()):
             for one in ledger.differing:
                 expected = item.source.references.expected[one.image]
@@ -415,23 +359,16 @@ class ScreenRun:
     # Whose fault it is
 
     def _is_miscompiled(self, item: ScreenItem, ledger: Ledger) -> bool:
-        """Give a program up whose scalar code is wrong wherever it runs; tell whether it was.
-
-        Compilers often get such code wrong: five of 256 programs (driver of CUDA 13.0, H100,
-        2026-11-27).
-        """
-        source = item.source
-        if np.count_nonzero(ledger.wrong) <= MOST_FAULTY or not ledger.differing:
+        """Give a program up whose scalar code is wrong wherever it runs; tell whether it was."""
+        few = np.count_nonzero(ledger.wrong) <= MOST_FAULTY or not ledger.differing
+        if few or not item.source.has_scalar_code:
             return False
-        if not source.has_scalar_code:
-            return False
-        image = ledger.differing[0].image
-        again = self.again(item, image, _TELLING_SECONDS)
+        image, drawn = ledger.differing[0].image, item.source.references.drawn
+        again = self.again(item, image)
         if isinstance(again, Failure) or np.count_nonzero(again.ledger.wrong) <= MOST_FAULTY:
             return False
         first, second = np.flatnonzero(again.ledger.wrong)[:2].tolist()
-        drawn = source.references.drawn
-        self.give_up(item, drawn[image] if drawn else image, (first, second))
+        self._give_up(item, drawn[image] if drawn else image, (first, second))
         return True
 
     def _corrects(self, item: ScreenItem, ledger: Ledger) -> bool:
@@ -470,37 +407,8 @@ class ScreenRun:
 
     # Images that the device makes
 
-    def _judged_images(self, source: SetProgram) -> FreshWork | None:
-        """Return the images that the oracle has judged; None if they are to be repeated.
-
-        So they are where the reference cannot go on, and of scalar code: what a compiler gets wrong
-        in it would be taken for the device's fault (five of 256 programs, H100, 2026-11-27).
-        """
-        if source.recipe is None or source.has_scalar_code:
-            return None
-        try:
-            encoded = encode(source.program, model_for(self.oracle_target))
-        except UsageError:
-            return None
-        contents = device_contents(source.recipe, source.program)
-        count = len(source.references.images)
-        return FreshWork(encoded=encoded, contents=contents, first=0, count=count)
-
-    def _fresh_work(self, item: ScreenItem, limit: int) -> FreshWork | None:
-        before, recipe = item.work, item.source.recipe
-        if before is None or recipe is None:
-            return None
-        first, most = before.first + before.count, _MOST_IMAGES if item.timed else _FIRST_IMAGES
-        count = min(most, limit * max(1, self.tally.multiprocessors.size))
-        sampled = sample(recipe, first, count)
-        item.work = replace(before, first=first, count=count, sampled=sampled)
-        return item.work
-
     def _alone(self, item: ScreenItem, work: FreshWork, number: int) -> FreshRan | None:
-        """Run an image of a program again, by itself; it comes back even if it is right.
-
-        None if that fails, which is held against the program as the failure of a launch is.
-        """
+        """Run an image of a program again, by itself; it comes back even if it is right."""
         assert self.device is not None
         assert item.plain is not None
         one = replace(work, first=number, count=1, sampled=(number,))
@@ -526,35 +434,38 @@ class ScreenRun:
         if examine and isinstance(self.device, CudaRunner):
             told = self.device.health()
             health = None if isinstance(told, Failure) else told
-        ledger = Ledger(finished=ran.finished, wrong=np.zeros_like(ran.finished), differing=())
+        wrong, differing = np.zeros_like(ran.finished), tuple[Differing, ...]()
         if len(ran.numbers):
-            ledger = self._judged(item, work, ran, ledger)
+            places, differing = self._judged(item, work, ran)
+            wrong = finished_by(ran.sms[places], len(places))
+        ledger = Ledger(finished=ran.finished, wrong=wrong, differing=differing)
         return Screened(ledger=ledger, seconds=ran.seconds, health=health)
 
-    def _judged(self, item: ScreenItem, work: FreshWork, ran: FreshRan, right: Ledger) -> Ledger:
-        """Return what is wrong by the oracle; `right` is returned if none is the device's fault."""
-        source, target = item.source, self.oracle_target
+    def _judged(
+        self, item: ScreenItem, work: FreshWork, ran: FreshRan
+    ) -> tuple[NDArray[np.intp], tuple[Differing, ...]]:
+        """Return the places of what is wrong by the oracle, and the images that are kept of it."""
+        source, before = item.source, item.source.references
         assert source.recipe is not None
-        again = made_again(source.recipe, source.program, ran, target=target)
+        judged = partial(
+            made_again, source.recipe, source.program, target=self.oracle_target
+        )  # what the oracle says of images that came back
+        again = judged(ran)
         if len(again.mistaken):
             number = int(ran.numbers[again.mistaken[0]])
             other = self._alone(item, work, number)
-            if (
-                other is not None
-                and len(made_again(source.recipe, source.program, other, target=target).mistaken)
-            ):  # fmt: skip
+            if other is not None and len(judged(other).mistaken):
                 raise InfrastructureError(
                     f"the reference on {self.ready.device} is wrong about image {number} of a "
                     f"program about {form_name(main_form(source.program))}, by the oracle; screen "
                     "without --fresh"
                 )
             self.once += 1
-        wrong, before = again.wrong, source.references
+        wrong, count = again.wrong, len(before.images)
         if source.entry not in self.miscompiled and len(wrong):
             self._ask_elsewhere(item, work, ran, wrong)
         if source.entry in self.miscompiled:
-            return right
-        count = len(before.images)
+            return wrong[:0], ()
         shown = wrong if count < _MOST_KEPT else wrong[:0]
         if len(shown):
             # Behind those that are there: what was seen before is known by its place.
@@ -564,13 +475,9 @@ class ScreenRun:
                 drawn=(*(before.drawn or range(count)), *ran.numbers[shown].tolist()),
             )
             item.source = replace(source, references=references)
-        return Ledger(
-            finished=ran.finished,
-            wrong=finished_by(ran.sms[wrong], len(wrong)),
-            differing=tuple(
-                Differing(image=count + index, sm=int(ran.sms[place]), actual=ran.after[place])
-                for index, place in enumerate(shown)
-            ),
+        return wrong, tuple(
+            Differing(image=count + index, sm=int(ran.sms[place]), actual=ran.after[place])
+            for index, place in enumerate(shown)
         )
 
     def _ask_elsewhere(
@@ -578,20 +485,13 @@ class ScreenRun:
     ) -> None:
         """Give the program up if images that are wrong are so on other multiprocessors, too."""
         _, first = np.unique(ran.sms[wrong], return_index=True)
-        places = [
-            place
-            for place in wrong[np.sort(first)].tolist()
-            if int(ran.sms[place]) not in item.silent
-        ]
+        places = [one for one in wrong[np.sort(first)] if int(ran.sms[one]) not in item.repeated]
         elsewhere = []
         for place in places[:_MOST_REPEATED]:
-            sm = int(ran.sms[place])
-            again = self._alone(item, work, int(ran.numbers[place]))
-            moved = again is not None and len(again.sms) > 0 and again.sms[0] != sm
-            if again is None or not moved or not again.differing:
-                item.silent.add(sm)
-            if again is not None and moved:
-                elsewhere.append((place, int(again.sms[0]), again.differing))
+            sm, number = int(ran.sms[place]), int(ran.numbers[place])
+            item.repeated.add(sm)
+            again = self._alone(item, work, number)
+            if again is not None and len(again.sms) and again.sms[0] != sm:
+                elsewhere.append((number, (sm, int(again.sms[0])), again.differing))
         if elsewhere and all(differing for _, _, differing in elsewhere):
-            place, sm, _ = elsewhere[0]
-            self.give_up(item, int(ran.numbers[place]), (int(ran.sms[place]), sm))
+            self._give_up(item, *elsewhere[0][:2])

@@ -1,10 +1,4 @@
-"""A screening set: programs, their images, and what must come out, in one file; and its counts.
-
-It is a line of text, the length of the header, the SHA-256 of all that follows, the header as
-msgpack, and the images: of each program first those before it and then those after it, raw, each
-block at a multiple of 4096 bytes of the file. It is a function of what was distilled: no time, no
-name of a machine. Nothing has to be computed to use it.
-"""
+"""A screening set: programs, their images, and what must come out, in one file; and its counts."""
 
 from __future__ import annotations
 

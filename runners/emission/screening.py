@@ -23,8 +23,7 @@ from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, KernelModule, ScreeningK
 _SHARED_LINE = 16
 """Alignment that wmma.load and wmma.store want of lines in shared memory, in bytes (measured on
 H200, 2026-11-21; docs/findings.md)."""
-_UNIT = 16
-"""Bytes that a lane copies or compares at a time."""
+_UNIT = 16  # bytes that a lane copies or compares at a time
 _ROUND = LANES * _UNIT
 _UNROLLED = 8
 """Most rounds of 512 bytes that are written out; with more, groups of so many become a loop."""

@@ -434,10 +434,8 @@ class Values:
             view[(*where, position)] = value[:, :, 0] if value.ndim else value
 
     def of(self, wanted: Node, out: Raw | None = None) -> Any:
-        """Return a value, (images or 1, lines or 1, positions or 1); of a constant a scalar.
-
-        `out` is where it may go: then nothing else of it is needed again.
-        """
+        """Return a value, (images or 1, lines or 1, positions or 1); of a constant a scalar."""
+        # `out` is where it may go: then nothing else of it is needed again.
         known = self.known if wanted.of_image else self._own
         value = known.get(wanted)
         if value is None:

@@ -101,14 +101,12 @@ _STEPS = ((Has.STEPS_12, 12), (Has.STEPS_24, 24))
 
 
 def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> SearchStrategy[Program]:
-    """Draw programs that a module can have and that the ISA defines.
-
-    They shrink towards one multiplication of matrices at the start of their buffers in global
-    memory, by rows, with the stride left out; about a form of ldmatrix, towards that alone. The
-    form of the focus is in every program, whether `forms` has it or not; its features are where
-    they are possible together. If `forms` has loads and stores of wmma only, every multiplication
-    may be used. UsageError says that the form of the focus, or every other one, does not exist.
-    """
+    """Draw programs that a module can have and that the ISA defines."""
+    # They shrink towards one multiplication of matrices at the start of their buffers in global
+    # memory, by rows, with the stride left out; about a form of ldmatrix, towards that alone. The
+    # form of the focus is in every program, whether `forms` has it or not; its features are where
+    # they are possible together. If `forms` has loads and stores of wmma only, every multiplication
+    # may be used. UsageError says that the form of the focus, or every other one, does not exist.
     known = palette(forms, module)
     if focus.form is not None and not is_available(focus.form, module):
         raise UsageError(

@@ -60,7 +60,6 @@ from strategies.simplification.examples import (
     edited,
     new_buffer,
     room_for,
-    used_buffers,
     visit,
 )
 
@@ -149,35 +148,6 @@ def _value(example: Example, value: Uniform) -> int:
     start = position(example.program, value.place)
     word = int.from_bytes(example.image[start : start + 4].tobytes(), "little")
     return word & value.mask
-
-
-# Shorter buffers
-
-
-def trims(example: Example) -> Iterator[Example]:
-    """Iterate over examples with shorter buffers: all of them, then one at a time; never longer."""
-    program = example.program
-    used = used_buffers(program.buffers, program.steps)
-    if used != program.buffers:
-        yield example.with_program(used, program.steps)
-    ends: dict[str, int] = {}
-    for step in walk(program.steps):
-        reached = [(span.buffer, span.end) for span in (*step.bytes_read, *step.bytes_written)]
-        if accesses_matrix(step):
-            place = step.memory.place
-            reached = [(place.buffer, place.offset + step.tile.extent + step.tile.pitch)]
-        elif accesses_rows(step):
-            reached.append((step.memory.buffer, max(step.memory.addresses) + ROW_BYTES))
-        for name, end in reached:
-            # With a guard behind what is in registers.
-            ends[name] = max(end + (GUARD_BYTES if step.uses else 0), ends.get(name, 0))
-    shorter = {one.name for one in program.buffers if 0 < ends.get(one.name, 0) < one.size}
-    for names in filter(None, [shorter, *({name} for name in sorted(shorter))]):
-        buffers = [
-            replace(one, size=ends[one.name]) if one.name in names else one
-            for one in program.buffers
-        ]
-        yield example.with_program(buffers, program.steps)
 
 
 # Plainer accesses

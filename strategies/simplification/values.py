@@ -9,11 +9,11 @@ the ends of the accumulator's range: there, one product and C are enough.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, islice
+from itertools import islice
 from random import Random
 
 import numpy as np
@@ -159,16 +159,6 @@ class Dot:
         """Return the bits of both factors of a term."""
         return self.cells.value(self.image, self.a[k]), self.cells.value(self.image, self.b[k])
 
-    @property
-    def addend(self) -> int:
-        """The bits of C."""
-        return self.cells.value(self.image, self.c)
-
-    def without(self, ks: Iterable[int], c: int) -> Image:
-        """Return the image without some terms, and with other bits of C."""
-        gone = np.unique([cell for k in ks for cell in (self.a[k], self.b[k])]).astype(np.intp)
-        return self.cells.with_value(self.cells.without(self.image, gone), self.c, c)
-
     @cached_property
     def _cleared(self) -> Image:
         return self.cells.without(self.image, np.unique([*self.a, *self.b, self.c]))
@@ -214,61 +204,11 @@ def dots(cells: Cells, image: Image) -> Iterator[Dot]:
                 held[step.uses[0].registers] = cells.of_matrix(placed)
 
 
-def term(dot: Dot, k: int) -> Fraction | None:
-    """Return what a term adds to the sum; None if that is no finite number."""
-    raw_a, raw_b = dot.raw(k)
-    if dot.form.op is not None:
-        return Fraction(raw_a ^ raw_b if dot.form.op == "xor" else raw_a & raw_b)
-    a, b = number(dot.form.a_type, raw_a), number(dot.form.b_type, raw_b)
-    return None if a is None or b is None else a * b
-
-
 def _product(form: Form, raw: tuple[int, int]) -> Fraction:
     a, b = number(form.a_type, raw[0]), number(form.b_type, raw[1])
     return (a or Fraction(0)) * (b or Fraction(0))
 
 
-Choice = Callable[[int], Iterable[set[int]]]
-"""For a number of terms, which of them may go together."""
-_SLACK = (0, 1, -1)
-"""Units in the last place by which C is tried next to the nearest."""
-
-
-def gathered(dot: Dot, choose: Choice) -> Iterator[Image]:
-    """Iterate over images with some terms taken out of one dot product, and C in their place.
-
-    Each has fewer elements that are not zero; there is none where there are ENOUGH or less.
-    """
-    if dot.size <= ENOUGH:
-        return
-    type_, before = dot.form.c_type, dot.addend
-    values, top = [term(dot, k) for k in dot.terms], (1 << type_.bits) - 1
-    for gone in choose(len(values)):
-        rest = [number(type_, before), *(values[i] for i in gone)]
-        finite, addends = [value for value in rest if value is not None], [before]
-        if len(finite) == len(rest):
-            total = nearest(type_, sum(finite, Fraction(0)))
-            addends += [total + slack & top for slack in _SLACK]
-        for c in dict.fromkeys(addends):
-            smaller = dot.without((dot.terms[i] for i in gone), c)
-            if len(dot.cells.nonzero(smaller)) < len(dot.cells.nonzero(dot.image)):
-                yield smaller
-
-
-def _some(number: int) -> Choice:
-    return lambda count: map(set, combinations(range(count), number))
-
-
-def _all_but(*numbers: int) -> Choice:
-    return lambda count: (
-        set(range(count)).difference(kept)
-        for number in numbers
-        for kept in combinations(range(count), number)
-    )
-
-
-CHOICES: tuple[Choice, ...] = (_all_but(0, 1), _some(1), _some(2), _all_but(2))
-"""Which of the terms go, the promising choices first."""
 _SEED = 20261121
 """Fixed, so that shrinking a case twice gives the same."""
 _DRAWN = 2048

@@ -57,7 +57,10 @@ def _imported(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
-            yield ".".join((*base, *([node.module] if node.module else [])))
+            whole = (*base, *(node.module or "").split("."))
+            for alias in node.names:
+                inner = (ROOT.joinpath(*whole) / f"{alias.name}.py").is_file()
+                yield ".".join(filter(None, (*whole, *[alias.name] * inner)))
         elif isinstance(node, ast.Call) and node.args:
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             argument = node.args[0]

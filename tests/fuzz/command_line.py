@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from fuzz import bench
-from fuzz.campaign import campaign, pool, worker
+from fuzz.campaign import campaign, pool
 from fuzz.campaign.triage import Triage
 from fuzz.cli import main
 from runners.cuda import child
@@ -230,10 +230,10 @@ class _Worker:
                     os.close(number)
         os.environ.clear()
         os.environ.update(env)
-        at = command.index("fuzz.campaign.worker")
+        at = command.index("fuzz.campaign.pool")
         code = 1
         try:
-            worker.main(command[at + 1 :])
+            pool.main(command[at + 1 :])
             code = 0
         except SystemExit as end:
             code = end.code

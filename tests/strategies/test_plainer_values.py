@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
-from itertools import product
 from random import Random
 
 import numpy as np
@@ -21,18 +19,15 @@ from oracle.program.program import Program
 from oracle.program.steps import Barrier, Copy, Op, Rows, memory_of, plain_load, plain_store
 from strategies.matrices import cells_of
 from strategies.programs.builder import ACCESS_FORMS
-from strategies.programs.single_instruction import _uniform, exact_elements, single_product
+from strategies.programs.single_instruction import _uniform, exact_elements
 from strategies.simplification.examples import Example
 from strategies.simplification.steps import plainer_accesses
 from strategies.simplification.values import (
-    CHOICES,
     _factor,
     _product,
-    dots,
     nearest,
     number,
     simpler_values,
-    term,
 )
 
 FLOATS = [one for one in FORMATS.values() if one.kind is FormatKind.FLOAT and one.bits >= 16]
@@ -112,20 +107,6 @@ def test_bytes_around_matrices_are_parted_by_buffers_and_by_runs() -> None:
         assert len({run[0] for run in runs}) == len(runs)
 
 
-@pytest.mark.parametrize(("op", "counts"), [("xor", [0, 1, 1, 0]), ("and", [0, 0, 0, 1])])
-def test_a_term_of_single_bits_is_what_the_operation_counts(op: str, counts: list[int]) -> None:
-    opcode = f"wmma.mma.{op}.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32"
-    program = single_product(isa.mma_form(opcode)).program
-    cells = cells_of(program)
-    image = np.full(program.image_bytes, 0, np.uint8)
-    first = next(iter(dots(cells, np.full(program.image_bytes, 0xFF, np.uint8))))
-    found = []
-    for a, b in product((0, 1), repeat=2):
-        made = cells.with_value(cells.with_value(image, first.a[5], a), first.b[5], b)
-        found.append(term(replace(first, image=made), 5))
-    assert found == counts
-
-
 def test_factors_have_both_signs_and_products_of_no_number_are_zero() -> None:
     one, nan = 0x3F80, 0x7FC0
     drawn = [_factor(Random(seed), FORM.a_type, [one], near=near)
@@ -134,12 +115,6 @@ def test_factors_have_both_signs_and_products_of_no_number_are_zero() -> None:
     assert signs == {False, True}
     for a, b, wanted in ((one, one, 1), (0, one, 0), (one, 0, 0), (nan, one, 0), (one, nan, 0)):
         assert _product(FORM, (a, b)) == wanted
-
-
-def test_of_five_terms_all_go_or_any_one_or_two_go_or_stay() -> None:
-    found = [[*choice(5)] for choice in CHOICES]
-    assert [{len(some) for some in every} for every in found] == [{4, 5}, {1}, {2}, {3}]
-    assert [len({frozenset(some) for some in every}) for every in found] == [6, 5, 10, 10]
 
 
 ROW_FORMS = [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fuzz.bench import BenchPlan, Contents, Emitted, Mutant, chosen, search
-from fuzz.compilers.matrix import survey_programs
+from fuzz.compilers.members import survey_programs
 from oracle.errors import InfrastructureError
 from oracle.isa.targets import Module
 from runners.emission import emit

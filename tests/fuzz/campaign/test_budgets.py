@@ -5,8 +5,7 @@ from command_line import warpfuzz
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.campaign.rounds import parse_duration
-from fuzz.campaign.store import Budget, State
+from fuzz.campaign.store import Budget, State, parse_duration
 from fuzz.commands.run import budget_of
 from fuzz.options.testing import Run
 from oracle.errors import UsageError
@@ -34,17 +33,6 @@ def test_a_time_that_nobody_can_wait_for_is_refused():
 
 
 amounts = st.none() | st.integers(0, 100)
-
-
-@given(amounts, amounts, st.integers(0, 100), st.integers(0, 100))
-def test_a_budget_is_spent_when_one_of_its_limits_is_reached(most, cases, seconds, done):
-    spent = Budget(seconds=most, cases=cases).reason(seconds, done)
-    reached = [
-        limit
-        for limit, now in ((most, seconds), (cases, done))
-        if limit is not None and now >= limit
-    ]
-    assert bool(spent) == bool(reached)
 
 
 limits = st.none() | st.integers(1, 10**12)

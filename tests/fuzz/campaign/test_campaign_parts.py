@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from corpus import Case, Identity, Kind, RunnerVerdict, create_corpus, durable
 from corpus.finding import WRONG_STEP
 from corpus.known import Known
-from fuzz.campaign.campaign import check_options
+from fuzz.campaign.campaign import RoundQueue, check_options
 from fuzz.campaign.heartbeat import STAGES, Heartbeats, WorkerHeartbeat
-from fuzz.campaign.rounds import RoundQueue
 from fuzz.campaign.store import (
     PREVIOUS,
     STATE,
@@ -94,7 +93,7 @@ def test_a_full_disk_leaves_a_state_that_can_be_used(
         store.save(some_state(2))
         with monkeypatch.context() as patch:
             patch.setattr(durable, step, full)
-            with pytest.raises(InfrastructureError, match="the disk is full; free some space"):
+            with pytest.raises(InfrastructureError, match="quota is full; free some space"):
                 store.save(some_state(3))
         loaded, said = store.load()
         assert loaded is not None
@@ -216,16 +215,6 @@ def test_a_provisional_family_is_confirmed_ever_more_rarely_and_never_for_the_la
             triage.tries[bucket.key] = len(confirmed)
         triage.suspect(Found(bucket=bucket))
     assert confirmed == [1, 2, 4, 8, 16, 32, 64]
-
-
-def test_what_a_family_turned_out_to_be_is_found_through_every_name_it_had(tmp_path: Path) -> None:
-    triage = Triage(
-        corpus=create_corpus(tmp_path / "found", generator="test"),
-        known=Known(entries=()),
-        shrinks=lambda _: False,
-    )
-    triage.turned.update({"looks": "beside others", "beside others": "store", "once": ""})
-    assert [triage.turned_out(key) for key in ("looks", "once", "new")] == ["", "", None]
 
 
 def test_of_what_looks_alike_some_wait_on_the_disk_and_the_others_are_met_again(

@@ -9,8 +9,8 @@ import pytest
 FAULTS = """
 import resource
 import numpy as np
-from fuzz.campaign import worker
-worker._keep_memory()
+from fuzz.campaign import pool
+pool._keep_memory()
 def use():
     arrays = [np.ones(300_000, np.uint8) for _ in range(4)]
 use()

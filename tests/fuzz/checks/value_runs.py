@@ -21,10 +21,9 @@ from corpus.known import Known
 from fuzz.campaign import campaign as coordinator
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.heartbeat import Broken, Heartbeats, WorkerHeartbeat
-from fuzz.campaign.pool import Event, RoundEnd, WorkerPool
+from fuzz.campaign.pool import Event, RoundEnd, WorkerPool, carry_out
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import Budget, CampaignStore
-from fuzz.campaign.worker import Worker
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Found, Job
 from fuzz.findings.families import Bucket
@@ -82,7 +81,7 @@ class LocalPool(FakePool):
     def __init__(self, ready: OpenRunner, check: Programs) -> None:
         super().__init__()
         opened_check = check.on_runner(ready, WorkerHeartbeat(Heartbeats(1), 0), ExitStack())
-        self.facts, self._worker = opened_check.facts, Worker(opened_check)
+        self.facts, self._check = opened_check.facts, opened_check
         self._job: Job | None = None
 
     def places_for_rounds(self) -> int:
@@ -99,7 +98,7 @@ class LocalPool(FakePool):
         job, self._job = self._job, None
         if job is None:
             return []
-        report = self._worker.carry_out(job)
+        report = carry_out(self._check, job)
         events: list[Event] = [RoundEnd(job=job, report=report)]
         if report.lost:
             self.workers = 0

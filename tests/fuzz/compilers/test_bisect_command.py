@@ -64,16 +64,16 @@ def test_versions_that_cannot_be_asked_are_no_change(finding, compilers):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("0000",), "no finding whose id starts"),
+        (("0000",), "have an id that starts with"),
         (("{crash}", "--opt", "4"), "names no -O levels"),
         (("{crash}", "--compilers", "nothing"), "names no compiler"),
         (("{crash}", "--compilers", "."), "no ptxas is in"),
         (("{crash}", "--compilers", "driver"), "name a ptxas with --compilers"),
         (("{crash}", "--compilers", "{folder}", "--runner", "sim"), "leave it out"),
         (("{crash}", "--compilers", "{folder}", "--disassembler", "x"), "leave it out"),
-        (("warpfuzz-corpus",), "it is a corpus, so name a folder in warpfuzz-corpus/findings"),
+        (("warpfuzz-corpus",), "name a folder in warpfuzz-corpus/findings"),
         (("{folder}",), "is no folder of a finding: it has no finding.json"),
-        (("{folder}/12.0/ptxas",), "is a file; name the folder of a finding"),
+        (("{folder}/12.0/ptxas",), "is no folder of a finding"),
         (("{crash}", "--corpus", "nowhere"), "and no corpus nowhere to look for such a finding in"),
     ],
 )

@@ -47,7 +47,7 @@ def test_one_change_is_found_whatever_is_at_hand(before, after, data):
     at_hand = data.draw(st.sets(st.integers(0, before + after - 1)))
     column = versions.column(at_hand)
     assert column.progression is Progression.CHANGED
-    assert [(one.before, one.after) for one in column.changes] == [(before - 1, before)]
+    assert column.changes == [(before - 1, before)]
 
 
 @given(st.integers(1, 500), st.integers(1, 500))
@@ -66,7 +66,7 @@ def test_with_all_at_hand_every_change_is_listed(samples):
         for at in range(len(known) - 1)
         if known[at][1] != known[at + 1][1]
     ]
-    assert [(one.before, one.after) for one in column.changes] == expected
+    assert column.changes == expected
     if not known:
         assert column.progression is Progression.UNKNOWN
     elif len(expected) > 1:
@@ -79,10 +79,9 @@ def test_with_all_at_hand_every_change_is_listed(samples):
 )
 def test_no_version_between_the_sides_of_a_change_is_left_out(samples, data):
     at_hand = data.draw(st.sets(st.integers(0, len(samples) - 1)))
-    for change in Versions(samples).column(at_hand).changes:
-        between = samples[change.before + 1 : change.after]
-        assert all(one is None for one in between)
-        assert samples[change.before] != samples[change.after]
+    for before, after in Versions(samples).column(at_hand).changes:
+        assert all(one is None for one in samples[before + 1 : after])
+        assert samples[before] != samples[after]
 
 
 def test_both_sides_of_a_change_are_asked_as_often_again():
@@ -100,7 +99,7 @@ def test_what_fails_now_and_then_is_flaky_and_still_has_a_first_version():
 
     column = bisect(probe, versions=9, level=3, at_hand=(), times=repeats_for(1 / 3))
     assert any(cell.flaky for cell in column.cells.values())
-    assert [(one.before, one.after) for one in column.changes] == [(4, 5)]
+    assert column.changes == [(4, 5)]
     sentence = Conclusion(names=[f"V{number}" for number in range(9)], columns=[column]).sentence
     assert "flaky" in sentence
     assert sentence.partition(";")[0].endswith("from 5")

@@ -10,10 +10,9 @@ import pytest
 from repro_cases import half, multiplication, stored
 
 from corpus import Entry, RunnerVerdict
-from fuzz.explain import machine_code as module
+from fuzz.explain import folder as module
 from fuzz.explain.document import Document
-from fuzz.explain.folder import reproduction
-from fuzz.explain.machine_code import asked_by_bisection, machine_code, pair_of
+from fuzz.explain.folder import asked_by_bisection, machine_code, pair_of, reproduction
 from fuzz.explain.values import ValueFacts
 from fuzz.findings.families import Asked, asked_of
 from oracle.errors import UsageError

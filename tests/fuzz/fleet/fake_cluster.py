@@ -28,27 +28,14 @@ class FakeActor:
 
 
 class FakeCluster:
-    """Nodes with places, which come and go.
-
-    Parameters
-    ----------
-    nodes
-        Places of each.
-    make
-        Makes what an actor holds, from the name of its node.
-    host
-        The name of the host of all nodes; without, each has one of its own.
-    """
+    """Nodes with so many places, which come and go; `make` makes what an actor holds."""
 
     def __init__(
         self,
         nodes: Sequence[int],
         make: Callable[[str], Any],
         workers: int = 1,
-        *,
-        host: str = "",
     ) -> None:
-        self._host = host
         self.nodes = dict(enumerate(nodes))
         self.workers = workers
         self._make = make
@@ -59,7 +46,7 @@ class FakeCluster:
         return sum(self.nodes.values())
 
     def hosts(self) -> dict[str, str]:
-        return {str(node): self._host or f"node{node}" for node in self.nodes}
+        return {str(node): f"node{node}" for node in self.nodes}
 
     def why_gone(self, node: str) -> str:
         return "it was unplugged"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import re
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from io import StringIO
@@ -28,8 +27,6 @@ from fuzz.campaign.heartbeat import Broken
 from fuzz.campaign.pool import Event, Lost, RoundEnd
 from fuzz.campaign.status import (
     CampaignStatus,
-    Changed,
-    Hosts,
     Life,
     WorkerStatus,
     read_figures,
@@ -236,6 +233,7 @@ class Recording:
         self.gone: list[dict[str, Any]] = []
 
     def update(self, status: CampaignStatus) -> None:
+        assert status.cases or not status.recent_rate, "a rate of nothing"
         self.lines.update(status)
         missing = sum(one.nodes_missing for one in status.hosts)
         if self.step == 0 and status.rounds >= 10:
@@ -295,17 +293,6 @@ def test_a_campaign_whose_cluster_is_gone_says_so_in_its_files_and_is_resumed(
     assert figures.status.rounds >= 10
     resumed = outcome(folder, FakeCluster([1], host_of(Answering)), {}, 40)
     assert resumed == outcome(tmp_path / "alone", FakeCluster([1], host_of(Answering)), {}, 40)
-
-
-def changes_of(pool: FleetPool, count: int, hosts: Hosts) -> list[str]:
-    """Return so many changes of nodes and actors, but of those that were there from the start."""
-    before = hosts.count
-    end = time.monotonic() + 20
-    while hosts.count - before < count and time.monotonic() < end:
-        for event in pool.poll(0.01):
-            if isinstance(event, Changed):
-                hosts.hear(event)
-    return [str(event["text"]) for event in hosts.news[before:]]
 
 
 class Broke(Answering):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 from small_sets import MODULE, distilled
 
-from fuzz.screening.distilling import LEFT_OUT, candidates, chosen, reaches
+from fuzz.screening.distilling import candidates, chosen, reaches
 from fuzz.screening.sets import ScreeningSet
 from oracle.execution.execution import execute
 from oracle.models import model_for
 from strategies.draws import Selection
-from strategies.features import features_of
 from strategies.rounds import selected_forms
 
 
@@ -22,12 +21,6 @@ def test_the_programs_that_are_chosen_reach_all_that_the_pool_does() -> None:
     some = chosen(pool, len(pool))
     assert frozenset[str]().union(*map(reaches, some)) == everything
     assert len(chosen(pool, 3)) == 3
-
-
-def test_what_a_compiler_gets_wrong_and_what_is_large_is_left_out(small_set: ScreeningSet) -> None:
-    for one in small_set.programs:
-        assert not features_of(one.program) & LEFT_OUT
-        assert one.program.image_bytes <= 16 << 10
 
 
 def test_expected_images_are_the_oracles(small_set: ScreeningSet) -> None:

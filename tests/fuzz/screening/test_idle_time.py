@@ -18,8 +18,8 @@ from fuzz.checks.program_rounds import ProgramRounds
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import OpenCheck, RoundJob, RoundPlan, RoundReport
 from fuzz.runner import RunnerChoice, opened
-from fuzz.screening import idle_time
-from fuzz.screening.idle_time import IdleScreening
+from fuzz.screening import examining
+from fuzz.screening.examining import IdleScreening
 from strategies.coverage import ProgramCoverage
 from strategies.draws import Selection
 
@@ -29,8 +29,8 @@ _PATIENCE = 60.0
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idle_time, "_IMAGES", 2)
-    monkeypatch.setattr(idle_time, "_NEW_SECONDS", 0.0)
+    monkeypatch.setattr(examining, "_IMAGES", 2)
+    monkeypatch.setattr(examining, "_NEW_SECONDS", 0.0)
 
 
 def check(*faults: str) -> Programs:
@@ -108,7 +108,7 @@ def test_programs_that_differed_are_not_verified() -> None:
         with opened(programs.choice) as ready:
             worker = ProgramRounds(
                 ready, versions=opened_check.facts.versions, seed=5, selection=programs.selection,
-                smallest=False, heartbeat=Silence(),
+                heartbeat=Silence(),
             )  # fmt: skip
             report = worker.report(drawn)
         assert bool(worker.verified) is verified

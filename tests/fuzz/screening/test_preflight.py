@@ -38,7 +38,7 @@ MULTIPROCESSORS = 4
 def small() -> None:
     """Have a small device, and launches of one image (`prepare`)."""
     command._IMAGES_WITHOUT_SET = 1
-    screen._SECONDS_OF_A_KIBIBYTE, screen._LAUNCH_SECONDS, screen._FIRST_SECONDS = 0, (0, 0), 0
+    screen._SECONDS_OF_A_KIBIBYTE, screen._LAUNCH_SECONDS = 0, (0, 0)
     for module in (simulated_runner, device, special):
         module.MULTIPROCESSORS = MULTIPROCESSORS
 
@@ -110,16 +110,6 @@ def test_what_is_wrong_in_one_kind_of_instruction_alone_is_found(
     assert ended.code == 1, ended.err
     (row,) = ended.rows
     assert row["groups"][group]["wrong"] > 0
-
-
-@pytest.mark.slow  # `test_screen_command.py` has it of a set
-def test_a_fault_that_applies_to_no_program_makes_no_device_sound(tmp_path: Path) -> None:
-    # It is one of an ldmatrix that sm_90 does not have.
-    ended = preflight(tmp_path, "--target", "sm_90", "--fault", "ldmatrix-packed-backwards")
-    assert ended.code == 3, ended.err
-    (row,) = ended.rows
-    assert row["verdict"] == "not screened"
-    assert row["reason"].endswith("so not tested: --fault ldmatrix-packed-backwards")
 
 
 def test_what_was_not_reached_in_the_time_is_no_sound_device(tmp_path: Path) -> None:

@@ -51,15 +51,6 @@ def test_a_damaged_byte_is_refused_wherever_it_is(file: Path, data: st.DataObjec
         read_set(damaged)
 
 
-@given(size=st.integers(0, 5000))
-@settings(deadline=None, max_examples=20)
-def test_a_set_that_was_cut_off_is_refused(file: Path, size: int) -> None:
-    cut = file.with_name("cut.set")
-    cut.write_bytes(file.read_bytes()[:size])
-    with pytest.raises(UsageError, match=r"damaged|no screening set|it is empty"):
-        read_set(cut)
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -98,8 +89,3 @@ def test_a_set_has_programs_and_each_once(
     write_set(tmp_path / "odd.set", replace(small_set, programs=small_set.programs[:1] * copies))
     with pytest.raises(UsageError, match="it has no programs, or two of one name"):
         read_set(tmp_path / "odd.set")
-
-
-def test_a_file_that_is_not_there_is_answered_with_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="warpfuzz distill --output FILE"):
-        read_set(tmp_path / "nothing.set")

@@ -8,8 +8,7 @@ from typing import Any
 from fuzz.checks.compilers import MatrixRounds
 from fuzz.checks.protocol import RoundJob, RoundPlan, RoundReport
 from fuzz.checks.rounds import Work
-from fuzz.compilers.matrix import BuildMatrix
-from fuzz.compilers.members import Member, RunPlace, device_of
+from fuzz.compilers.members import BuildMatrix, Member, RunPlace, device_of
 from fuzz.runner import OpenRunner, RunnerChoice
 from oracle.isa.forms import Form
 from strategies.draws import Selection

@@ -12,8 +12,7 @@ from planted_ptxas import planted_ptxas
 
 from corpus import Kind
 from fuzz.checks import compilers
-from fuzz.compilers.matrix import words
-from fuzz.compilers.members import Member
+from fuzz.compilers.members import Member, words
 from fuzz.findings.verdicts import Subject, attempt
 from fuzz.runner import without_figures
 from oracle.isa.targets import Module

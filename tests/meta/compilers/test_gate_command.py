@@ -24,7 +24,7 @@ from corpus.finding import RunnerVerdict
 from corpus.known import FOLDER as RECORD
 from fuzz.campaign.store import Budget
 from fuzz.commands import gate
-from fuzz.compilers.matrix import survey_programs
+from fuzz.compilers.members import survey_programs
 from oracle.isa.forms import Form
 from oracle.program.program import Program
 from runners.variants import parse_variant
