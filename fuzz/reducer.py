@@ -3,14 +3,13 @@
 Statements go first, in runs of them: delta debugging (Zeller and Hildebrandt 2002, "Simplifying and
 isolating failure-inducing input"). Then, as C-Reduce does (Regehr and others 2012, "Test-case
 reduction for C compiler bugs"), passes that know the language make what is left simpler: copies
-are forwarded, jumps lead to where they end, operands become constants, and constants smaller.
+are forwarded, guards stand for branches, operands become constants, and constants smaller.
 Of libraries, picire has the first of these, of which it would take away 20 lines, and shrinkray's
 passes know languages with brackets alone.
 """
 
 from __future__ import annotations
 
-import operator
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -54,17 +53,12 @@ _JUMP = re.compile(r"(?:@(?P<when>!?[\w$%]+) )?bra(?:\.uni)? (?P<goal>[\w$%]+);"
 _ZERO = re.compile(r"\+0(?=[+\]])")
 _STORE = re.compile(r"\bst\.[\w.:]+ \[[^\]]*\], ?([%A-Za-z_$][\w$]*);", re.ASCII)
 _BASE = re.compile(r"(?<=\[)[%A-Za-z_$][\w$]*")
-_VECTOR = re.compile(r"\{([^}]*)\}")
-_COUNTED = re.compile(r"\.v[248]\b")
-_ELEMENT = re.compile(r"\.[bsuf](8|16|32|64)\b")
 _PLAIN = re.compile(r"(?:ld|st|mov|cvta|bra|ret|exit|bar|mul\.wide|add\.[us]64)\b")
 """What every kernel has, and what says nothing of what is wrong."""
 MOST_NAMED = 4
 """Opcodes by which a finding is named."""
 _SMALL = 16
 """Constants that are lowered by one; larger ones lose a bit, or a try each would take for ever."""
-_FOLDED = {"mul": operator.mul, "add": operator.add}
-"""What instructions with two numbers may be replaced by the result of."""
 _OTHERS = 3
 """Guards and addresses that are tried in place of another."""
 _ONES = {"f32": ("0f00000000", "0f3F800000"), "f64": ("0d0000000000000000", "0d3FF0000000000000")}
@@ -259,23 +253,14 @@ class Reducer:
                     (one if one.startswith(".reg") else named.sub(meant, one), its)
                     for one, its in self._with(place, place + 1)
                 ]
-        if jump := _JUMP.fullmatch(words):
-            yield from self._without_jump(place, jump)
+        if (jump := _JUMP.fullmatch(words)) and jump["when"]:
+            yield from self._guarded(place, jump)
         for simpler in self._simpler(words):
             yield self._with(place, place + 1, (simpler, True))
 
-    def _without_jump(self, place: int, jump: re.Match[str]) -> Iterator[Sequence[Piece]]:
-        """Yield pieces in which branches to a branch lead to where that leads, or guards do it."""
-        before, end = self._pieces[place - 1][0], place + 1
-        if not jump["when"]:
-            if before.endswith(":"):
-                label = re.compile(rf"(\bbra(?:\.uni)? ){re.escape(before[:-1].strip())};")
-                others = [
-                    (label.sub(rf"\g<1>{jump['goal']};", one), its) for one, its in self._pieces
-                ]
-                if others != self._pieces:
-                    yield others
-            return
+    def _guarded(self, place: int, jump: re.Match[str]) -> Iterator[Sequence[Piece]]:
+        """Yield pieces in which guards do what a branch does."""
+        end = place + 1
         while end < len(self._pieces) and (
             (match := _INSTRUCTION.fullmatch(self._pieces[end][0])) and not match["guard"]
         ):
@@ -295,7 +280,6 @@ class Reducer:
             earlier = _before(guard, (one["guard"] for one in there if one and one["guard"]))
             yield from (other + words.removeprefix(guard) for other in earlier)
         stem = opcode.partition(".")[0]
-        yield from _single(guard, opcode, rest)
         target, _, sources = rest.partition(",")
         if stem not in ("st", "red", "bra", "bar", "setp") and _REGISTER.fullmatch(target):
             bits = _BITS.search(opcode if stem == "mov" else self._type_of(target))
@@ -334,9 +318,6 @@ class Reducer:
                 yield from ("0", "1")
             return
         yield from ("0", "1", "-1")
-        given = [_number(one.strip()) for one in sources.split(",")]
-        if stem in _FOLDED and len(given) == 2 and None not in given:
-            yield str(_FOLDED[stem](*given))
         for register in dict.fromkeys(_REGISTER.findall(sources)):
             if _BITS.findall(self._type_of(register)) == [str(bits)]:
                 yield register
@@ -381,19 +362,6 @@ class Reducer:
             return f"{head[1]}{','.join(parameters).strip()})"
 
         self._try([(_ENTRY.sub(fewer, words), free) for words, free in self._pieces])
-
-
-def _single(guard: str, opcode: str, rest: str) -> Iterator[str]:
-    found, many = _VECTOR.search(rest), _COUNTED.search(opcode)
-    width = _ELEMENT.search(opcode)
-    if found is None or many is None or width is None or "]" not in rest:
-        return
-    one = opcode.replace(many[0], "", 1)
-    address = rest.replace(found[0], "").strip(" ,")
-    for index, part in enumerate(found[1].split(",")):
-        at = address.replace("]", f"+{index * int(width[1]) // 8}]") if index else address
-        pair = f"{at}, {part.strip()}" if rest.startswith("[") else f"{part.strip()}, {at}"
-        yield f"{guard}{one} {pair};"
 
 
 def _before(name: str, names: Iterable[str]) -> list[str]:

@@ -35,9 +35,6 @@ _REST_SECONDS = 10
 _DYING_SECONDS = 10.0
 """How long a child that has closed its end of the line may take to be found dead."""
 
-HELD = "cannot be killed: the driver holds it"
-"""How a child ended that has not."""
-
 _Part = bytes | int | None
 """What is sent: an object, a file descriptor; None: no more."""
 
@@ -130,8 +127,8 @@ class SupervisedChild:
         try:
             # Look once even if the deadline has passed: the answer may have come long ago.
             if not self._readable.poll(1000 * max(0.0, deadline - time.monotonic())):
-                how = HELD if self.end() == HELD else describe_status(None)
-                raise NoAnswerError(Trouble.HANG, how, self.log())
+                self.end()
+                raise NoAnswerError(Trouble.HANG, describe_status(None), self.log())
             data = self._line.recv_bytes(_MOST_BYTES)
         except (EOFError, OSError) as error:
             # A part of an answer, too, is all that comes of a process that died meanwhile.
@@ -168,9 +165,8 @@ class SupervisedChild:
         self._sender.join()
         self._line.close()
         self._socket.close()
-        if not gone:
-            return HELD
-        self._kill.detach()
+        if gone:
+            self._kill.detach()
         return describe_status(self.process.returncode if gone_before is None else gone_before)
 
     def log(self) -> str:

@@ -59,17 +59,9 @@ def temporary_folder(base: Path | None = None) -> Iterator[Path]:
     """
     base = base or _base() or Path(tempfile.gettempdir())
     _sweep_once(base)
-    descriptor = None
-    try:
+    with writing(base):
         made = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
         descriptor = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise disk_full(base) from None
-        raise InfrastructureError(
-            f"no temporary folder can be made: {error.strerror}; set TMPDIR to a folder that can "
-            "be written"
-        ) from None
     try:
         # As long as this process lives, so that what a killed one left is told from what is used.
         with contextlib.suppress(OSError):

@@ -277,8 +277,5 @@ def check_shape(kernel: Kernel, images: Images) -> None:
             f"images of {kernel.entry} must be uint8 of shape (count, {kernel.image_bytes}), and "
             f"{images.dtype} of shape {images.shape} was given"
         )
-    if images.shape[0] >= 1 << 31:
-        raise UsageError(
-            f"a batch can hold at most {(1 << 31) - 1} images, and {images.shape[0]} were given; "
-            "split it"
-        )
+    if len(images) >= 1 << 31:
+        raise UsageError(f"{len(images)} images were given; a batch holds 2^31 - 1, so split it")

@@ -45,17 +45,13 @@ def module_in(text: str, name: str) -> str:
     Raises UsageError if there is none, or several: the message says which, and what to do.
     """
     found = [part for part in _LISTED.finditer(text) if part[1] == "ptx"]
-    if not found:
-        raise UsageError(
-            f"{name} is a listing of cuobjdump without PTX: the program has machine code alone; "
-            "build it with PTX (nvcc -gencode arch=compute_90,code=compute_90), or give the .ptx "
-            "that nvcc -ptx writes"
-        )
-    if len(found) > 1:
+    if len(found) != 1:
         targets = ", ".join(header(part[2])[0] or "no target" for part in found)
         raise UsageError(
-            f"{name} is a listing of cuobjdump with {len(found)} PTX modules ({targets}); save one "
-            "of them as a file of its own (cuobjdump --extract-ptx all writes such files)"
+            f"{name} is a listing of cuobjdump with {len(found)} PTX modules"
+            f"{f' ({targets})' if found else ', and machine code alone'}; build it with one (nvcc "
+            "-gencode arch=compute_90,code=compute_90), or save one of them as a file of its own "
+            "(cuobjdump --extract-ptx all)"
         )
     start = text.find(".version", found[0].start(2))
     return "\n" * text.count("\n", 0, start) + text[start : found[0].end()]

@@ -37,7 +37,7 @@ from runners.reference.shipped import HostReference
 from runners.screening import References, Screened, Screening, screening_kernel
 from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.silicon import Chip, Planted, SiliconTarget
-from runners.simulated.special import MULTIPROCESSORS
+from runners.simulated.warps import MULTIPROCESSORS
 
 _MODULES = 16
 """Modules that stay loaded; one of eight programs takes 2.5 MiB (2026-11)."""

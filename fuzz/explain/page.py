@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from corpus import Entry, Finding, Kind, ShrinkStatus
+from corpus import Entry, Kind, ShrinkStatus
 from corpus.finding import KERNEL, MODULE, RIGHT
 from corpus.known import read_answers
 from fuzz.explain.document import Block, CodeBlock, Document, FactTable, Heading
@@ -344,80 +344,63 @@ _SPAN = re.compile(r"V(\d+\.\d+\.\d+)")
 
 def _compilers(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[tuple[str, str]]:
     """Tell what each compiler does at each level that was run, and what was not run."""
-    finding, details, answers = entry.finding, entry.finding.details, _answers(entry)
-    told = sorted(tuple(asked) or asked_of(finding), key=_age)
-    versions: dict[str, list[str]] = {}
-    """By what they do: spans below are of neighbours among these."""
+    finding, details, answers = entry.finding, entry.finding.details, read_answers().of(entry.id)
+
+    def age(one: Asked) -> tuple[object, ...]:
+        span = _SPAN.match(one.version)
+        return (0, *_order(span[1])) if span else (1, one.version)
+
+    told = sorted(tuple(asked) or asked_of(finding), key=age)
+    texts: dict[str, list[str]] = {}
+    """By what they do; spans below are of neighbours among these."""
     if answers:
-        texts = {word: f"{', '.join(some)} at the default level" for word, some in answers.items()}
-        own = finding.kind.value.partition(" although")[0]
-        for word, some in answers.items():
-            versions.setdefault(word if word == own else _RIGHT, []).extend(some)
+        for answer, group in groupby(answers, lambda pair: pair[1]):
+            versions = [f"V{version}" for version, _ in group]
+            span = f"{versions[0]} to {versions[-1]}" if len(versions) > 1 else versions[0]
+            texts.setdefault(answer, []).append(span)
     elif told:
         groups: dict[str, list[Asked]] = {}
         for one in told:
             word = one.outcome if one.wrong else _RIGHT
             word = "wrong" if word in ("violation", "deviation", "flaky") else word
             groups.setdefault(word, []).append(one)
-            versions.setdefault(word, []).append(one.version)
         texts = {
-            word: described(some, told).replace("driver -O", "the driver's compiler -O")
+            word: [described(some, told).replace("driver -O", "the driver's compiler -O")]
             for word, some in groups.items()
         }
-    else:
-        named = (("wrong", "disagree with the oracle"), (_RIGHT, "agree with the oracle"))
-        texts = {word: str(details[name]) for word, name in named if details.get(name)}
-        if build := _own_build(finding):
-            texts["wrong"] = "; ".join(filter(None, (texts.get("wrong"), build)))
-        versions = {word: [text] for word, text in texts.items()}
-    if told:
         ran = ", ".join(dict.fromkeys(one.version for one in told))
         yield "run", ran.replace("driver", "the driver's compiler")
-    yield from sorted(texts.items(), key=lambda row: (row[0] == _RIGHT, row))
+    else:
+        named = (("wrong", "disagree with the oracle"), (_RIGHT, "agree with the oracle"))
+        texts = {word: [str(details[name])] for word, name in named if details.get(name)}
+        build, runners = details.get("compiler"), finding.runners
+        if isinstance(build, str):
+            devices = [f"on {one.device}" for one in runners if one.device][:1]
+            texts.setdefault("wrong", []).append(", ".join([build, *devices]))
+        elif len(runners) == 1 and runners[0].outcome not in RIGHT:
+            words = runners[0].runner, runners[0].version, runners[0].options
+            texts.setdefault("wrong", []).append(" ".join(words).strip())
+    joined, at = (", ", " at the default level") if answers else ("; ", "")
+    rows = [(word, joined.join(some) + at) for word, some in texts.items()]
+    yield from sorted(rows, key=lambda row: (row[0] == _RIGHT, row))
     for what, command in commands_of(entry, sent=sent):
         if what == SINCE:
             others = "other versions and levels" if _SPAN.search(str(texts)) else "any ptxas"
             yield "not run", f"{others}: {command} --compilers all"
-    # Between which versions of ptxas it appeared and went.
-    found = [
-        (name == _RIGHT, one)
-        for name, some in versions.items()
-        for one in _SPAN.findall(" ".join(some))
-    ]
-    if wrong := [one for right, one in found if not right]:
+    # Between which versions of ptxas it appeared and went: of answers, what the finding is of.
+    own = {finding.kind.value.partition(" although")[0]} if answers else texts.keys() - {_RIGHT}
+    found = [(word in own, one) for word, text in rows for one in _SPAN.findall(text)]
+    if told:
+        found = [(one.wrong, span) for one in told for span in _SPAN.findall(one.version)]
+    if wrong := [one for bad, one in found if bad]:
         word = "another answer" if answers else _RIGHT
         first, last = min(wrong, key=_order), max(wrong, key=_order)
-        before = [one for right, one in found if right and _order(one) < _order(first)]
-        behind = [one for right, one in found if right and _order(one) > _order(last)]
+        before = [one for bad, one in found if not bad and _order(one) < _order(first)]
+        behind = [one for bad, one in found if not bad and _order(one) > _order(last)]
         oldest = f"{word} in {max(before, key=_order)}" if before else "the oldest that was run"
         newest = f"{word} in {min(behind, key=_order)}" if behind else "the newest that was run"
         yield "since", f"{first} ({oldest})"
         yield "until", f"{last} ({newest})"
-
-
-def _answers(entry: Entry) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for answer, group in groupby(read_answers().of(entry.id), lambda pair: pair[1]):
-        versions = [f"V{version}" for version, _ in group]
-        span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
-        found.setdefault(answer, []).append(span)
-    return found
-
-
-def _own_build(finding: Finding) -> str:
-    compiler = finding.details.get("compiler")
-    if isinstance(compiler, str):
-        devices = [one.device for one in finding.runners if one.device]
-        return f"{compiler}, on {devices[0]}" if devices else compiler
-    if len(finding.runners) != 1 or finding.runners[0].outcome in RIGHT:
-        return ""
-    one = finding.runners[0]
-    return f"{one.runner} {one.version} {one.options}".strip()
-
-
-def _age(one: Asked) -> tuple[object, ...]:
-    found = _SPAN.match(one.version)
-    return (0, *_order(found[1])) if found else (1, one.version)
 
 
 def _order(version: str) -> tuple[int, ...]:

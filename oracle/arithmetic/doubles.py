@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +61,8 @@ _SLOW_BLOCK = 1 << 14
 """Elements of C that take a step together in a slow way, whose arrays are more."""
 _TINY = 2.0**-968
 """The error of a product that is at least so large is a multiple of 2^-1074, and so a double."""
+_LOWER = 0 if sys.byteorder == "little" else 1
+"""Which word of a double is the lower one."""
 _BESIDE_TINY = 2.0**-900
 """Beside an addend of this, over 2^53 times as large, of a tiny product the sign counts."""
 _FEW = 1 << 13
@@ -286,14 +289,20 @@ def _chain(
     left: Bits, right: Bits, total: Bits, rounding: str, rule: DoubleChain, scratch: Scratch
 ) -> None:
     """Add the products to `total`, tile by tile in the way that the operands allow."""
+    nan_rule = rule.nan.value
     if rule.multiply_add.value == "separate":
+        one = Decoded.of(np.full((1, 1, 1), _ONE, np.uint64))
         size = max(1, _SLOW_BLOCK // total[..., 0].size)
         for first in range(0, total.shape[2], size):
             x, y, z = (bits[..., first : first + size] for bits in (left, right, total))
-            z[...] = _separate_chain(x, y, z, rounding, rule.nan.value)
+            for row, column in zip(x, y, strict=True):
+                # A zero of the product's own sign changes no product.
+                zero, given = (row[:, None] ^ column) & _SIGN, Decoded.of(row[:, None])
+                products = fma(given, Decoded.of(column), zero, rounding=rounding, nan=nan_rule)
+                z[...] = fma(Decoded.of(products), one, z, rounding=rounding, nan=nan_rule)
         return
     ordinary = _are_ordinary(left, right, total, scratch)
-    for mask, nan in ((ordinary, None), (~ordinary, rule.nan.value)):
+    for mask, nan in ((ordinary, None), (~ordinary, nan_rule)):
         tiles, operands = np.flatnonzero(mask), (left, right, total)
         if not tiles.size:
             continue
@@ -394,7 +403,9 @@ class _Steps:
         s, t = two_sum(p, c, out=(s, c, free))
         v = np.add(t, e, out=p)
         if self._mode == "rn":
-            near, spare = _near_midpoints(v), 0
+            # s + v may lie midway between doubles where v has 4 bits, and so a lower word of 0.
+            words, spare = v.reshape(-1).view(np.uint32), 0
+            near = None if words.min() else np.flatnonzero(words[_LOWER::2] == 0)
             result = np.add(s, v, out=p)
         else:
             result, spare = np.add(s, v, out=free), 3
@@ -425,14 +436,6 @@ class _Steps:
         pattern = result.view(np.int64)
         pattern += wide
         return np.flatnonzero(exact) if np.count_nonzero(exact) else None
-
-
-def _near_midpoints(v: Floats) -> Places | None:
-    """Return where s + v may lie midway between doubles: v has 4 bits, and so a lower word of 0."""
-    words = v.reshape(-1).view(np.uint32)
-    if words.min():
-        return None
-    return np.flatnonzero(v.reshape(-1).view(np.uint64).astype(np.uint32) == 0)
 
 
 def _settle(result: Floats, at: Places, s: Floats, t: Floats, e: Floats, mode: str) -> None:
@@ -523,15 +526,3 @@ class _Checks:
         total.reshape(-1)[at] = np.where(finite, sums, np.uint64(_ONE))
         self._apart.reshape(-1)[at] = sums
         self._is_apart.reshape(-1)[at] = ~finite
-
-
-def _separate_chain(left: Bits, right: Bits, total: Bits, rounding: str, nan: NanRule) -> Bits:
-    """Return the sums with every product rounded before it is added."""
-    one = Decoded.of(np.full((1, 1, 1), _ONE, np.uint64))
-    for row, column in zip(left, right, strict=True):
-        x, y = row[:, None], column
-        # A zero of the product's own sign changes no product.
-        zero = (x ^ y) & _SIGN
-        product = fma(Decoded.of(x), Decoded.of(y), zero, rounding=rounding, nan=nan)
-        total = fma(Decoded.of(product), one, total, rounding=rounding, nan=nan)
-    return total

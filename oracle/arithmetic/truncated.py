@@ -24,20 +24,20 @@ _FEW = 64
 """One in so many elements of f16 may be subnormal and go the way that is quick without them."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Binary:
-    """A NumPy float in which products are computed, and how to make powers of two in it."""
+@dataclass(frozen=True)
+class Working:
+    """Types in which the products of one multiplicand format are exact, and powers of two."""
 
     values: type[np.floating[Any]]
     integers: type[np.signedinteger[Any]]
     """Integers of the same size."""
     bias: int
     fraction_bits: int
-
-    @property
-    def least(self) -> int:
-        """Exponent of the least normal number."""
-        return 1 - self.bias
+    exponents: type[np.signedinteger[Any]]
+    absent: int
+    """Exponent of zero: with it no product is a block's largest, and twice it fits `exponents`."""
+    smallest: int
+    """Smallest exponent of a product without a zero."""
 
     def power(self, exponents: Array, scratch: Scratch) -> Array:
         """Return 2^exponents; they have to be within the normal range."""
@@ -53,28 +53,11 @@ class Binary:
         return pattern.view(self.values)
 
 
-SINGLE = Binary(values=np.float32, integers=np.int32, bias=127, fraction_bits=23)
-_DOUBLE = Binary(values=np.float64, integers=np.int64, bias=1023, fraction_bits=52)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Working:
-    """Types in which the products of one multiplicand format are exact."""
-
-    binary: Binary
-    exponents: type[np.signedinteger[Any]]
-    absent: int
-    """Exponent of an operand that is zero: so low that a product with it is never the largest of
-    a block that has another, and twice this still fits `exponents`."""
-    smallest: int
-    """Smallest exponent of a product without a zero."""
-
-
 # f16: 22-bit products from 2^-48 to 2^32 fit float32; exponents of products are -28 to 30 (32 for
 # infinities), so that -64 + 16 < -28, and -128 fits int8.
 # bf16 and tf32: products from 2^-272 to 2^256 need float64; exponents -252 to 256 need int16.
-_HALF = Working(binary=SINGLE, exponents=np.int8, absent=-64, smallest=-28)
-_WIDE = Working(binary=_DOUBLE, exponents=np.int16, absent=-1024, smallest=-252)
+_HALF = Working(np.float32, np.int32, 127, 23, np.int8, -64, -28)
+_WIDE = Working(np.float64, np.int64, 1023, 52, np.int16, -1024, -252)
 _WORKING = {"f16": _HALF, "bf16": _WIDE, "tf32": _WIDE}
 
 
@@ -108,7 +91,7 @@ class DotOperand:
         if fmt.name == "f16" and _below(bits, fmt):
             values = bits.view(np.float32)
         else:
-            values = scratch.array(f"{name} values", bits.shape, working.binary.values)
+            values = scratch.array(f"{name} values", bits.shape, working.values)
         exponents = scratch.array(f"{name} exponents", bits.shape, working.exponents)
         _decode(bits, fmt, values, exponents, scratch)
         if least is not None:
@@ -245,30 +228,21 @@ time than 2^16 with 512 KiB of second-level cache (2026-11-22), and 2^15 to 2^17
 
 _LONG = 256
 """Tiles from which on NumPy's small buffer is quicker (of 128 to 512, 2026-11-27)."""
-_CHUNK_MET = 1 << 15
-"""The same of sparse A, where what the elements meet is gathered for each chunk. 2^13 took a sixth
-longer, 2^17 as long (2026-11-27)."""
 
 
 def truncated_dot(
     a: Array, b: Array, c: Array, *, multiplicand: Format, rule: TruncatedDot, blocks: list[slice],
-    scratch: Scratch, keeps_c: bool = True, rows: NDArray[np.intp] | None = None,
+    scratch: Scratch, keeps_c: bool = True,
 ) -> Array:  # fmt: skip
     """Return a @ b + c as the hardware chains it, (m, n, tiles): good until the next call.
 
     `a`, `b`: (tiles, m, k), (tiles, k, n); of 16 bits also in upper halves of uint32, then lost.
     `c`: (tiles, m, n), patterns of the accumulator. `blocks`: The ks that are added at once.
     `keeps_c`: Whether `c` is needed later; if not, it may become the result.
-    `rows`: Of sparse A: which row of `b` each element meets, (k, m, tiles). None: the k-th.
     """
     with np.errstate(all="ignore"):  # special values are garbage until the end of a block
         least, least_b = rule.least_exponents
         left = DotOperand.decode("a", a, (2, 1, 0), multiplicand, scratch, least)
-        if rows is not None:
-            right = DotOperand.decode("b", b, (1, 0, 2), multiplicand, scratch, least_b)
-            total = np.array(c.transpose(1, 0, 2), order="C")
-            _add_met(left, right, total, rows, multiplicand, rule, blocks, scratch)
-            return total.transpose(0, 2, 1)
         right = DotOperand.decode("b", b, (1, 2, 0), multiplicand, scratch, least_b)
         total = c.transpose(1, 2, 0)
         if keeps_c or not total.flags.c_contiguous:
@@ -281,38 +255,6 @@ def truncated_dot(
             for ks in blocks:
                 _add_block(lines.ks(ks), right.ks(ks), total[part], rule, scratch)
     return total
-
-
-def _add_met(
-    left: DotOperand, right: DotOperand, total: Array, rows: NDArray[np.intp], multiplicand: Format,
-    rule: TruncatedDot, blocks: list[slice], scratch: Scratch,
-) -> None:  # fmt: skip
-    """Add the products of each element of A, (k, m, tiles), with the row of B that it meets."""
-    m, tiles, n = total.shape
-    places = rows * tiles + np.arange(tiles)
-    any_special = left.special.any() or right.special.any()
-    size = max(1, min(m, _CHUNK_MET // (n * tiles)))
-    for row in range(0, m, size):
-        part = slice(row, row + size)
-        sums = total[part].reshape(1, 1, -1)
-        for ks in blocks:
-            met = places[ks, part]
-            shape = (len(met), 1, sums.size)
-            a, b = [], []
-            for name, x, y in (
-                ("values", left.values, right.values),
-                ("exponents", left.exponents, right.exponents),
-            ):
-                gathered = scratch.array(f"met {name}", (*met.shape, n), y.dtype)
-                y.reshape(-1, n).take(met, axis=0, out=gathered, mode="clip")
-                a.append(x[ks, part].repeat(n, axis=-1).reshape(shape))
-                b.append(gathered.reshape(shape))
-            special = np.zeros(sums.size, np.bool_)
-            if any_special:
-                for exponents in (a[1], b[1]):
-                    special |= exponents.max(axis=(0, 1)) > multiplicand.bias
-            lines = DotOperand(a[0], a[1], left.working, special).lines(slice(None))
-            _add_block(lines, DotOperand(b[0], b[1], left.working, special), sums, rule, scratch)
 
 
 def _add_block(
@@ -342,17 +284,21 @@ def _add_block(
         least = int(largest.min())
     largest -= rule.fraction_bits.value
     least -= rule.fraction_bits.value
-    binary = a.working.binary
+    working = a.working
+    normal = 1 - working.bias  # least exponent of a normal number
     low = None
-    if least < binary.least:
+    if least < normal:
         # No product but zeros, and an accumulator that is zero or that small; none of f16 is.
-        low = np.flatnonzero((largest < binary.least) & (c << 1 != 0))
-        alone = _truncated_alone(c.take(low), largest.take(low))
-        np.maximum(largest, binary.least, out=largest)
-        least = binary.least
+        low = np.flatnonzero((largest < normal) & (c << 1 != 0))
+        # They are cut to multiples of powers that may be very small; zero is positive.
+        power = np.ldexp(1.0, largest.take(low))
+        alone = np.trunc(c.take(low).view(np.float32) / power) * power + 0.0
+        alone = alone.astype(np.float32).view(np.uint32)
+        np.maximum(largest, normal, out=largest)
+        least = normal
 
-    grid = binary.power(largest, scratch)
-    scale = binary.reciprocal(grid, scratch)
+    grid = working.power(largest, scratch)
+    scale = working.reciprocal(grid, scratch)
     total = _truncated_sum(a.values, b.values, scale, rule.fraction_bits.value, scratch)
     scale *= element_values(c, fmt)
     np.trunc(scale, out=scale)
@@ -360,7 +306,7 @@ def _add_block(
     exact += scale
 
     if fmt.name == "f32":
-        _round_toward_zero(exact, grid, c, subnormal=least < SINGLE.least)
+        _round_toward_zero(exact, grid, c, subnormal=least < -126)
     else:
         _round_to_nearest_half(exact, grid, c)
     if low is not None:
@@ -392,7 +338,7 @@ def _plain_sum(
 ) -> Array:
     """Return the sum of `c` and the block's products of these tiles, as IEEE 754 adds them."""
     left, right = a.values[:, :, 0, :][..., tiles], b.values[..., tiles]
-    total = scratch.array("plain", c.shape, a.working.binary.values)
+    total = scratch.array("plain", c.shape, a.working.values)
     np.einsum("krt,knt->rnt", left, right, out=total)
     total += element_values(c, fmt)
     return total
@@ -442,13 +388,6 @@ def _truncated_sum(a: Array, b: Array, scale: Array, fraction_bits: int, scratch
                 np.copyto(term, product, casting="unsafe")
                 total += term
     return total
-
-
-def _truncated_alone(c: Array, exponents: Array) -> Array:
-    """Truncate accumulators of f32 to multiples of 2^exponents, which may be very small."""
-    grid = np.ldexp(1.0, exponents)
-    values: Array = np.trunc(c.view(np.float32) / grid) * grid + 0.0  # no negative zero
-    return values.astype(np.float32).view(np.uint32)
 
 
 def _round_toward_zero(

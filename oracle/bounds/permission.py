@@ -133,11 +133,9 @@ class BoundedWarps(Warps):
         return self.memory["warp"]["undefined"][:, 0]
 
     def uniform(self, use: Use, constant: int) -> Planes:
-        """Return the fragment of which every register holds one number in every lane."""
         return _exactly(super().uniform(use, constant)["bits"], np.uint8)
 
     def set_registers(self, step: Scalar) -> Planes:
-        """Return registers that hold one number, each with the tags of its bytes."""
         return _exactly(super().set_registers(step)["bits"], np.uint32)
 
     def load(self, step: MatrixAccess) -> Planes:
@@ -152,17 +150,14 @@ class BoundedWarps(Warps):
         return _filled(matrix)
 
     def store(self, step: MatrixAccess, matrix: Planes) -> None:
-        """Write a matrix to a place."""
         super().store(step, {**matrix, "tag": spread(matrix["tag"], step.form.type())})
 
     def multiply(self, step: Product, a: Planes, b: Planes, c: Planes) -> Planes:
-        """Return A x B + C."""
         return self._product(step.form, a, b, c, super().multiply(step, a, b, c)["bits"])
 
     def multiply_registers(
         self, step: Product, a: Planes, b: Planes, c: Planes, e: Planes | None = None
     ) -> Planes:
-        """Return the registers of A x B + C, each element with the tag of its bytes."""
         form, exact = step.form, super().multiply_registers(step, a, b, c, e)["bits"]
         a, b, c = (self._elements(form, *one) for one in zip("abc", (a, b, c), strict=True))
         bits = unpack(form, "d", exact)
@@ -264,17 +259,14 @@ class BoundedWarps(Warps):
         return {**registers, "tag": _together(step.form, registers["tag"])}
 
     def store_rows(self, step: RowAccess, registers: Planes) -> None:
-        """Write rows from registers; only what stays together in memory stays bounded."""
         tags = _together(step.form, registers["tag"])
         super().store_rows(step, {**registers, "tag": tags})
 
     def move(self, step: AnyOp, registers: Planes) -> Planes:
-        """Return registers moved between lanes; what stays together in 16 bits stays bounded."""
         tags = _together(step.form, registers["tag"])
         return super().move(step, {**registers, "tag": tags})
 
     def elementwise(self, step: Elementwise, source: Planes) -> Planes:
-        """Return a fragment after an element-wise operation."""
         if step.operation is Operation.COPY:
             return source
         type_ = step.matrix.type

@@ -146,19 +146,16 @@ class Warps:
         return {"bits": np.tile(words, (self.count, LANES, 1))}
 
     def load(self, step: MatrixAccess) -> Planes:
-        """Return the matrix at a place."""
         memory, offset = self.at(step.memory.place)
         tile, order = step.tile, _arithmetic_order(step.form.matrix())
         return {plane: in_order(read(memory[plane], offset, tile), order) for plane in self.PLANES}
 
     def store(self, step: MatrixAccess, matrix: Planes) -> None:
-        """Write a matrix to a place."""
         memory, offset = self.at(step.memory.place)
         for plane in self.PLANES:
             write(memory[plane], offset, step.tile, matrix[plane])
 
     def multiply(self, step: Product, a: Planes, b: Planes, c: Planes) -> Planes:
-        """Return A x B + C."""
         d = multiply(step.form, a["bits"], b["bits"], c["bits"], model=self.model)
         return {"bits": d}
 
@@ -172,7 +169,6 @@ class Warps:
         return {"bits": d}
 
     def elementwise(self, step: Elementwise, source: Planes) -> Planes:
-        """Return a fragment after an element-wise operation."""
         return {"bits": apply(step.operation, step.matrix.type, source["bits"], step.constant)}
 
     def rows(self, step: RowAccess) -> tuple[Planes, NDArray[np.int64]]:
@@ -181,18 +177,15 @@ class Warps:
         return memory, step.memory.offsets(step.form) + start
 
     def load_rows(self, step: RowAccess) -> Planes:
-        """Return registers loaded from rows."""
         memory, rows = self.rows(step)
         return {plane: load_rows(step.form, memory[plane], rows) for plane in self.PLANES}
 
     def store_rows(self, step: RowAccess, registers: Planes) -> None:
-        """Write rows from registers."""
         memory, rows = self.rows(step)
         for plane in self.PLANES:
             store_rows(step.form, memory[plane], rows, registers[plane])
 
     def move(self, step: AnyOp, registers: Planes) -> Planes:
-        """Return registers moved between lanes."""
         return {plane: moved(step.form, registers[plane]) for plane in self.PLANES}
 
     def load_registers(self, step: PlainAccess) -> Planes:
@@ -208,7 +201,6 @@ class Warps:
         }
 
     def store_registers(self, step: PlainAccess, registers: Planes) -> None:
-        """Write registers, lane after lane."""
         memory, offset = self.at(step.place)
         for plane in self.PLANES:
             words = np.ascontiguousarray(registers[plane][:, : step.lanes])
@@ -216,27 +208,23 @@ class Warps:
             memory[plane][:, offset : offset + step.size] = lanes.reshape(self.count, step.size)
 
     def move_registers(self, step: Scalar, source: Planes) -> Planes:
-        """Return registers as they are."""
         return source
 
     def pack_registers(self, step: Scalar, source: Planes) -> Planes:
-        """Return pairs of f32 registers, rounded to a narrower format."""
         return {"bits": packed(step, source["bits"])}
 
     def lane_code(self, step: LaneCode, source: Planes | None = None) -> Planes:
-        """Return registers that each lane computes from others."""
         empty = np.zeros((self.count, LANES, 0), np.uint32)
         return {"bits": run_lanes(step, empty if source is None else source["bits"])[0]}
 
     def copy(self, step: Copy) -> None:
-        """Copy bytes from place to place."""
         (source, start), (target, offset) = self.at(step.source), self.at(step.destination)
         for plane in self.PLANES:
             bytes_ = source[plane][:, start : start + step.size]
             target[plane][:, offset : offset + step.size] = bytes_
 
     def barrier(self, step: Barrier) -> None:
-        """Order nothing: steps follow each other here."""
+        pass  # steps follow each other here
 
     def word(self, word: Word) -> NDArray[np.uint32]:
         """Return a masked word of each image, uint32 (count,)."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
-from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +32,6 @@ from oracle.layouts.lane_fragments import (
     pack,
     places,
     row_form,
-    rows_met,
     unpack,
 )
 from oracle.layouts.storage import Given, check_batch, check_operands, chunks
@@ -142,7 +139,7 @@ def takes_upper_halves(form: Form, model: Model) -> bool:
 
 def product(
     form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
-    *, keeps_c: bool = True, rows: NDArray[np.intp] | None = None,
+    *, keeps_c: bool = True,
 ) -> NDArray[Any]:  # fmt: skip
     """Return A x B + C of a few tiles, (tiles, m, n), unchecked; parameters as of `dot_product`."""
     if not form.a_type.is_float:
@@ -158,7 +155,7 @@ def product(
     if scalar is not None:
         return scalar_dot(a, b, c, rule=scalar).transpose(2, 0, 1)
     dot = model.dot_for(form)
-    d = dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c, rows=rows)
+    d = dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c)
     return d.transpose(2, 0, 1)
 
 
@@ -204,21 +201,6 @@ def mma_sp(
     return d.reshape(*leading, LANES, form.words("d"))
 
 
-def _selector(form: Form, selector: object) -> int:
-    known = selectors_of(form)
-    try:
-        number = -1 if isinstance(selector, bool) else index(selector)  # type: ignore[arg-type]
-    except TypeError:
-        number = -1
-    if number not in known:
-        raise UsageError(
-            f"the sparsity selector is {selector!r:.80}; of {form.opcode} it is "
-            f"{' or '.join(map(str, known))}, and any other is undefined (PTX ISA "
-            f"{METADATA})"
-        )
-    return number
-
-
 def permitted(
     opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
     metadata: NDArray[Any] | None = None, selector: int | None = None,
@@ -245,11 +227,20 @@ def permitted(
     leading, operands, chosen = _flat(form, a, b, c, metadata, selector)
     ends: list[NDArray[Any]]
     if form.a_type.is_float:
+        left, right, addend = (
+            unpack(form, name, words) for name, words in zip("abc", operands, strict=True)
+        )
+        bounds: tuple[NDArray[Any], ...]
+        if chosen is None:
+            bounds = enclosure(form, left, right, addend)
+        else:
+            rows = by_row(left), met(form, right, *chosen), by_row(addend)
+            bounds = tuple(of_rows(end, form.shape.m) for end in enclosure(row_form(form), *rows))
         # Of several multiplications side by side all tiles of the first come first.
         group, row, column = np.moveaxis(places(form, "d"), -1, 0)
         ends = [
             end.reshape(form.groups, -1, *end.shape[1:]).swapaxes(0, 1)[:, group, row, column]
-            for end in _enclosed(form, operands, chosen)
+            for end in bounds
         ]
     else:
         d = multiply_lanes(form, *operands, model=exact, metadata=chosen)
@@ -264,17 +255,6 @@ def permitted(
     return low, high, nan_ok
 
 
-def _enclosed(form: Form, operands: Triple, metadata: Metadata | None) -> Sequence[NDArray[Any]]:
-    """Return the bounds of the matrices D of floats, each (form.groups * tiles, m, n)."""
-    left, right, addend = (
-        unpack(form, name, words) for name, words in zip("abc", operands, strict=True)
-    )
-    if metadata is None:
-        return enclosure(form, left, right, addend)
-    rows = by_row(left), met(form, right, *metadata), by_row(addend)
-    return [of_rows(end, form.shape.m) for end in enclosure(row_form(form), *rows)]
-
-
 def multiply_lanes(
     form: Form, a: NDArray[np.uint32], b: NDArray[np.uint32], c: NDArray[np.uint32], *,
     model: Model, metadata: Metadata | None = None,
@@ -284,7 +264,7 @@ def multiply_lanes(
     result = np.empty((len(a), LANES, form.words("d")), np.uint32)
     scratch = own_scratch()
     size, upper = chunk_tiles(form), takes_upper_halves(form, model)
-    if metadata is not None and form.a_type.is_float and not _meets_lines(form, model):
+    if metadata is not None and form.a_type.is_float:
         size = max(1, size // _CHUNKS_OF_ROWS)
     for start in range(0, len(a), size):
         part = slice(start, start + size)
@@ -293,34 +273,19 @@ def multiply_lanes(
             for name, words in (("a", a), ("b", b))
         )
         addend = unpack(form, "c", c[part], scratch)
-        if metadata is None:
-            d = product(form, left, right, addend, model, scratch, keeps_c=False)
-        else:
+        by_rows = False
+        if metadata is not None:
             chosen = metadata[0][part], metadata[1]
-            d = _placed_product(form, left, right, addend, model, scratch, chosen)
-        pack(form, d, result[part], scratch=scratch)
+            if form.a_type.is_float:
+                # Each row of A meets rows of B of its own. A place that is not chosen is no term of
+                # the sum: it has no exponent (measured on H200, 2026-11-23).
+                right, by_rows = met(form, right, *chosen), True
+                left, addend = by_row(left), by_row(addend)
+            else:
+                left = expanded(form, left, *chosen)
+        d = product(form, left, right, addend, model, scratch, keeps_c=False)
+        pack(form, of_rows(d, form.shape.m) if by_rows else d, result[part], scratch=scratch)
     return result
-
-
-def _placed_product(
-    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
-    metadata: Metadata,
-) -> NDArray[Any]:  # fmt: skip
-    """Return A x B + C of a few tiles, (tiles, m, n), A being what is stored."""
-    if not form.a_type.is_float:
-        return product(form, expanded(form, a, *metadata), b, c, model, scratch, keeps_c=False)
-    # Each row of A meets rows of B of its own. A place that is not chosen is no term of the sum: it
-    # has no exponent (measured on H200, 2026-11-23).
-    if _meets_lines(form, model):
-        met_rows = rows_met(form, *metadata).T
-        return product(form, a, b, c, model, scratch, keeps_c=False, rows=met_rows)
-    rows = by_row(a), met(form, b, *metadata), by_row(c)
-    return of_rows(product(form, *rows, model, scratch, keeps_c=False), form.shape.m)
-
-
-def _meets_lines(form: Form, model: Model) -> bool:
-    """Whether `product` can be told which rows of B a sparse A of floats meets; not of tf32."""
-    return form.a_type.bits < 32 and model.dot_for(form).is_usual
 
 
 def _flat(
@@ -337,5 +302,12 @@ def _flat(
     left, right, addend = (words.reshape(-1, LANES, words.shape[-1]) for words in given.values())
     chosen = None
     if metadata is not None:
-        chosen = metadata.reshape(-1, LANES), _selector(form, selector)
+        known = selectors_of(form)
+        whole = isinstance(selector, int | np.integer) and not isinstance(selector, bool)
+        number = int(selector) if whole else -1  # type: ignore[arg-type]
+        if number not in known:
+            text = f"the sparsity selector is {selector!r:.80}; of {form.opcode} it is "
+            text += f"{' or '.join(map(str, known))}, and any other is undefined"
+            raise UsageError(f"{text} (PTX ISA {METADATA})")
+        chosen = metadata.reshape(-1, LANES), number
     return leading, (left, right, addend), chosen

@@ -103,20 +103,13 @@ class Trace:
         number = None if name is None else event.makers.get(name)
         return None if number is None else self.events[number]
 
-    def history(self, written: Written) -> Sequence[Event]:
-        """Return what led to a store's fragment, first to last: one source at each step."""
-        found: list[Event] = []
-        (stored,) = written.event.step.reads
-        event = self.maker(written.event, stored.name)
-        while event is not None:
-            found.append(event)
-            event = self.maker(event, event.step.carried)
-        return tuple(reversed(found))
-
     def producer(self, written: Written) -> Event | None:
         """Return the last multiplication or ldmatrix behind a store, None if there is none."""
-        behind = reversed(self.history(written))
-        return next((event for event in behind if is_producer(event.step)), None)
+        (stored,) = written.event.step.reads
+        event = self.maker(written.event, stored.name)
+        while event is not None and not is_producer(event.step):
+            event = self.maker(event, event.step.carried)
+        return event
 
 
 def trace(program: Program, image: NDArray[np.uint8], *, target: str) -> Trace:

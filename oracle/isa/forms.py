@@ -79,47 +79,33 @@ class Format:
 
 
 # The interface dtypes are the contract of design.md; s4 and u4 travel one value per byte.
-_ROWS = (
-    Format(
-        name="f16", kind=FormatKind.FLOAT, bits=16, exponent_bits=5, fraction_bits=10, raw="uint16"
-    ),
-    Format(
-        name="bf16", kind=FormatKind.FLOAT, bits=16, exponent_bits=8, fraction_bits=7, raw="uint16"
-    ),
-    Format(
-        name="tf32", kind=FormatKind.FLOAT, bits=32, exponent_bits=8, fraction_bits=10, raw="uint32"
-    ),
-    Format(
-        name="f32", kind=FormatKind.FLOAT, bits=32, exponent_bits=8, fraction_bits=23, raw="uint32"
-    ),
-    Format(
-        name="f64", kind=FormatKind.FLOAT, bits=64, exponent_bits=11, fraction_bits=52, raw="uint64"
-    ),
-    Format(
-        name="e4m3", kind=FormatKind.FLOAT, bits=8, exponent_bits=4, fraction_bits=3, raw="uint8"
-    ),
-    Format(
-        name="e5m2", kind=FormatKind.FLOAT, bits=8, exponent_bits=5, fraction_bits=2, raw="uint8"
-    ),
-    Format(name="s8", kind=FormatKind.SIGNED, bits=8, raw="int8"),
-    Format(name="u8", kind=FormatKind.UNSIGNED, bits=8, raw="uint8"),
-    Format(name="s4", kind=FormatKind.SIGNED, bits=4, raw="int8"),
-    Format(name="u4", kind=FormatKind.UNSIGNED, bits=4, raw="uint8"),
-    Format(name="b1", kind=FormatKind.BITS, bits=1, raw="uint8"),
-    Format(name="s32", kind=FormatKind.SIGNED, bits=32, raw="int32"),
-)
-
-FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}
+_FLOATS = {  # bits, those of the exponent and of the fraction
+    "f16": (16, 5, 10), "bf16": (16, 8, 7), "tf32": (32, 8, 10), "f32": (32, 8, 23),
+    "f64": (64, 11, 52), "e4m3": (8, 4, 3), "e5m2": (8, 5, 2),
+}  # fmt: skip
+_OTHERS = {
+    "s8": (FormatKind.SIGNED, 8, "int8"), "u8": (FormatKind.UNSIGNED, 8, "uint8"),
+    "s4": (FormatKind.SIGNED, 4, "int8"), "u4": (FormatKind.UNSIGNED, 4, "uint8"),
+    "b1": (FormatKind.BITS, 1, "uint8"), "s32": (FormatKind.SIGNED, 32, "int32"),
+}  # fmt: skip
+FORMATS: dict[str, Format] = {
+    name: Format(
+        name=name, kind=FormatKind.FLOAT, bits=bits, raw=f"uint{bits}", exponent_bits=exponent,
+        fraction_bits=fraction,
+    )
+    for name, (bits, exponent, fraction) in _FLOATS.items()
+} | {
+    name: Format(name=name, kind=kind, bits=bits, raw=raw)
+    for name, (kind, bits, raw) in _OTHERS.items()
+}  # fmt: skip
 
 
 def format_named(name: str) -> Format:
     """Return the format with this name; UsageError lists those that exist."""
-    try:
-        return FORMATS[name]
-    except KeyError:
-        raise UsageError(
-            f"no element format is called {name!r}; there are {', '.join(FORMATS)}"
-        ) from None
+    if name not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise UsageError(f"no element format is called {name!r}; there are {known}")
+    return FORMATS[name]
 
 
 LANES = 32

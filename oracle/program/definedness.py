@@ -56,18 +56,9 @@ from oracle.program.steps import (
     accesses_rows,
 )
 
-LOAD = INSTRUCTIONS["wmma.load"].section
-LDMATRIX = INSTRUCTIONS["ldmatrix"].section
-MMA_SYNC = INSTRUCTIONS["mma"].section
-CONSISTENCY = "8"
-"""Chapter "Memory Consistency Model": conflicting accesses without synchronisation race."""
-STATE_SPACES = "5.1"
-"""Section "State Spaces": shared memory has no initial values."""
-VECTORS = "6.4.3"
-"""Section "Vectors as Operands": a vector lists registers; that they differ it does not ask."""
-ADDRESSES = "6.4"
-""""Using Addresses, Arrays, and Vectors": unaligned or outside of objects is undefined."""
-
+# Sections: of the memory consistency model (conflicting accesses without synchronisation race), of
+# state spaces (shared memory has no initial values), of vectors as operands, and of addresses.
+CONSISTENCY, STATE_SPACES, VECTORS, ADDRESSES = "8", "5.1", "6.4.3", "6.4"
 LAST_WITH_ALL_ADDRESSES = 75
 """Last target on which every lane of ldmatrix needs a valid address (9.7.14.5.15, a note)."""
 
@@ -227,12 +218,12 @@ class _Analysis:
             case Elementwise():
                 self.uses(step, FRAGMENTS, state)
             case PlainAccess():
-                self.uses(step, LDMATRIX, state)
+                self.uses(step, INSTRUCTIONS["ldmatrix"].section, state)
                 what = f"a lane's {step.bits}-bit registers"
                 if self.aligned(step.place, step.bits // 8, what):
                     self.run_of_bytes(step.place, step.size, step.stores, state)
             case Scalar() | LaneCode():
-                self.uses(step, MMA_SYNC, state)
+                self.uses(step, INSTRUCTIONS["mma"].section, state)
             case Copy():
                 self.copy(step, state)
             case Barrier():
@@ -356,7 +347,7 @@ class _Analysis:
         stride = least if step.memory.stride is None else step.memory.stride
         if stride < least:
             text = f"stride {stride} is below the default {least}; raise it"
-            self.report(Breach.STRIDE, LOAD, text)
+            self.report(Breach.STRIDE, INSTRUCTIONS["wmma.load"].section, text)
         elif not matrix.has_aligned_lines(form.layout, stride):
             apart = stride * matrix.type.bits
             text = f"stride {stride} puts lines {apart} bits apart, no multiple of the fragment's "

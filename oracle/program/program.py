@@ -7,7 +7,7 @@ A batch of images is uint8 (count, image_bytes), one warp a row.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -23,7 +23,6 @@ from oracle.program.operands import (
     IMAGE_ALIGNMENT,
     Buffer,
     Place,
-    Register,
     Use,
     Word,
     check,
@@ -241,51 +240,40 @@ class Overlap:
 
 def overlaps(step: Step, shared: Collection[tuple[str, int]]) -> tuple[Overlap, ...]:
     """Return how operands of a step share registers; `shared`: `Program.shared_banks`."""
-    return tuple(_overlaps(step, shared))
-
-
-def _overlaps(step: Step, shared: Collection[tuple[str, int]]) -> Iterator[Overlap]:
+    found: list[Overlap] = []
     for use in step.uses:
-        registers = use.registers
-        if len(set(registers)) < len(registers):
-            way = Way.ONE if len(set(registers)) == 1 else Way.REPEATED
-            yield Overlap(operand=use.field, other="", way=way)
+        different = len(set(use.registers))
+        if different < len(use.registers):
+            way = Way.ONE if different == 1 else Way.REPEATED
+            found.append(Overlap(operand=use.field, other="", way=way))
         if use.written and step.address is not None:
-            yield Overlap(operand=use.field, other="", way=Way.ADDRESS)
+            found.append(Overlap(operand=use.field, other="", way=Way.ADDRESS))
     # D is the operand that is compared; so a step's result comes first in each pair.
     for one, other in combinations(sorted(step.uses, key=lambda use: not use.written), 2):
-        found = way_of(one, other, shared)
-        if found is not None:
-            yield Overlap(operand=one.field, other=other.field, way=found)
+        if (met := way_of(one, other, shared)) is not None:
+            found.append(Overlap(operand=one.field, other=other.field, way=met))
+    return tuple(found)
 
 
 def way_of(one: Use, other: Use, shared: Collection[tuple[str, int]]) -> Way | None:
     """Return how two operands share registers, as in `overlaps`; None if they do not."""
-    registers, others = one.registers, other.registers
-    common = set(registers).intersection(others)
-    if one.holds.register_type != other.holds.register_type:
-        common = {register for register in common if (register.bank, register.bits) in shared}
-    if not common:
+    first, second = one.registers, other.registers
+    common = set(first) & set(second)
+    typed = one.holds.register_type == other.holds.register_type
+    if not any(typed or (register.bank, register.bits) in shared for register in common):
         return None
-    return _way(registers, others)
-
-
-def _way(registers: Sequence[Register], others: Sequence[Register]) -> Way:
-    if registers == others:
+    if first == second:
         return Way.SAME
-    shared = set(registers) & set(others)
-    if len(shared) < min(len(set(registers)), len(set(others))):
+    if len(common) < min(len(set(first)), len(set(second))):
         return Way.PART
     # All of the shorter one is in the longer one.
-    registers = tuple(one for one in registers if one in shared)
-    others = tuple(one for one in others if one in shared)
-    if registers == others or sorted(registers) != sorted(others):
+    first = tuple(register for register in first if register in common)
+    second = tuple(register for register in second if register in common)
+    if first == second or sorted(first) != sorted(second):
         return Way.PART
-    if registers == others[::-1]:
+    if first == second[::-1]:
         return Way.REVERSED
-    if all(registers[index] == others[index ^ 1] for index in range(len(others) & ~1)):
+    if all(first[index] == second[index ^ 1] for index in range(len(second) & ~1)):
         return Way.SWAPPED
-    for turn in range(1, len(others)):
-        if registers == (*others[turn:], *others[:turn]):
-            return Way.ROTATED
-    return Way.SHUFFLED
+    turns = ((*second[turn:], *second[:turn]) for turn in range(1, len(second)))
+    return Way.ROTATED if first in turns else Way.SHUFFLED

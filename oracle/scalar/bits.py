@@ -275,18 +275,18 @@ def _fields() -> Iterator[ScalarInstruction]:
 
 
 def _permutations() -> Iterator[ScalarInstruction]:
-    modes: dict[str, tuple[Function, int]] = {"": (_permuted, 0xFFFF)}
+    yield _permutation("", _permuted, 0xFFFF)
     for mode, codes in PERMUTATIONS.items():
-        modes[f".{mode}"] = partial(_permuted_by_code, np.array(codes, np.uint32)), 3
-    for name, (function, most) in modes.items():
-        yield row(
-            f"prmt.b32{name}", "9.7.9.7", "b32", "b32 b32 b32", function, _SM_20,
-            immediates=anything(2) | {2: Immediate(0, most)},
-        )  # fmt: skip
+        table = np.array(codes, np.uint32)
+        yield _permutation(
+            f".{mode}", lambda a, b, c, table=table: _permuted(a, b, table[c & np.uint32(3)]), 3
+        )
 
 
-def _permuted_by_code(codes: Bits, a: Bits, b: Bits, selector: Bits) -> Bits:
-    return _permuted(a, b, codes[selector & np.uint32(3)])
+def _permutation(mode: str, function: Function, most: int) -> ScalarInstruction:
+    constants = anything(2) | {2: Immediate(0, most)}
+    name = f"prmt.b32{mode}"
+    return row(name, "9.7.9.7", "b32", "b32 b32 b32", function, _SM_20, immediates=constants)
 
 
 def _packed(kind: type[np.generic], *parts: Bits) -> Bits:
@@ -339,83 +339,65 @@ def _shuffled(mode: str, a: Bits, b: Bits, clamp: Bits, _: Bits) -> tuple[Bits, 
     return np.take_along_axis(a, at, axis=-1), inside
 
 
-def _spread(result: Bits, like: Bits) -> Bits:
-    """Give every lane the result of its warp, (..., 1)."""
-    return np.broadcast_to(result, like.shape).copy()
-
-
-def _reduced(function: np.ufunc, a: Bits) -> Bits:
-    return np.asarray(function.reduce(a, axis=-1, keepdims=True, dtype=a.dtype))
+def _over_warp(function: np.ufunc, a: Bits) -> Bits:
+    """Give every lane the reduction over its warp."""
+    reduced = function.reduce(a, axis=-1, keepdims=True, dtype=a.dtype)
+    return np.broadcast_to(reduced, a.shape).copy()
 
 
 _VOTES: dict[str, Function] = {
-    "all.pred": lambda a: _reduced(np.logical_and, a),
-    "any.pred": lambda a: _reduced(np.logical_or, a),
-    "uni.pred": lambda a: _reduced(np.logical_and, a) | ~_reduced(np.logical_or, a),
-    "ballot.b32": lambda a: _reduced(np.bitwise_or, a.astype(np.uint32) << _LANES),
+    "all.pred": lambda a, _: _over_warp(np.logical_and, a),
+    "any.pred": lambda a, _: _over_warp(np.logical_or, a),
+    "uni.pred": lambda a, _: _over_warp(np.logical_and, a) | ~_over_warp(np.logical_or, a),
+    "ballot.b32": lambda a, _: _over_warp(np.bitwise_or, a.astype(np.uint32) << _LANES),
 }
-_REDUCTIONS: dict[str, np.ufunc] = {
-    "add": np.add, "min": np.minimum, "max": np.maximum,
-    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+_REDUCTIONS: dict[str, tuple[np.ufunc, Integer]] = {
+    "add.u32": (np.add, U32), "add.s32": (np.add, S32), "min.u32": (np.minimum, U32),
+    "min.s32": (np.minimum, S32), "max.u32": (np.maximum, U32), "max.s32": (np.maximum, S32),
+    "and.b32": (np.bitwise_and, U32), "or.b32": (np.bitwise_or, U32),
+    "xor.b32": (np.bitwise_xor, U32),
 }  # fmt: skip
-
-
-def _voted(function: Function, a: Bits, _: Bits) -> Bits:
-    return _spread(function(a), a)
 
 
 def _equal(a: Bits, _: Bits) -> Bits:
     same = (a[..., :, None] == a[..., None, :]).astype(np.uint32)
-    return _reduced(np.bitwise_or, same << _LANES)[..., 0]
+    return _over_warp(np.bitwise_or, same << _LANES)[..., 0]
 
 
 def _all_equal(a: Bits, _: Bits) -> tuple[Bits, ...]:
-    same = _spread(_reduced(np.logical_and, a == a[..., :1]), a)
+    same = _over_warp(np.logical_and, a == a[..., :1])
     return np.where(same, np.uint32(_ALL), np.uint32(0)), same
 
 
-def _row(
-    opcode: str, section: str, destinations: str, sources: str,
-    evaluate: Callable[..., Any], since: Since,
-    immediates: dict[int, Immediate] | None = None,
-) -> ScalarInstruction:  # fmt: skip
-    members = {len(sources.split()): Immediate(_ALL, _ALL, True)}
-    return row(
-        opcode, section, destinations, f"{sources} b32", evaluate, since,
-        immediates=(immediates or {}) | members, warp=True,
-    )  # fmt: skip
-
-
-def _shuffles() -> Iterator[ScalarInstruction]:
-    # Five bits of each part of c count; the mask of segments stands in bits 8 to 12.
-    constants = {1: Immediate(0, 31), 2: Immediate(0, 0x1F1F)}
-    for mode in ("up", "down", "bfly", "idx"):
-        evaluate, opcode = partial(_shuffled, mode), f"shfl.sync.{mode}.b32"
-        yield _row(opcode, "9.7.9.6", "b32 pred", "b32 b32 b32", evaluate, _SM_30, constants)
-
-
-def _votes() -> Iterator[ScalarInstruction]:
+def _of_warps() -> Iterator[ScalarInstruction]:
+    """Rows in which lanes read each other: 9.7.9.6 and 9.7.13.9 to 9.7.13.12."""
+    rows: list[tuple[str, str, str, str, Callable[..., Any], Since]] = [
+        (f"shfl.sync.{mode}.b32", "9.7.9.6", "b32 pred", "b32 b32 b32", partial(_shuffled, mode),
+         _SM_30)
+        for mode in ("up", "down", "bfly", "idx")
+    ]  # fmt: skip
     for mode, function in _VOTES.items():
-        destination = mode.partition(".")[2]
-        evaluate = partial(_voted, function)
-        yield _row(f"vote.sync.{mode}", "9.7.13.9", destination, "pred", evaluate, _SM_30)
-    for register in ("b32", "b64"):
-        any_, all_ = f"match.any.sync.{register}", f"match.all.sync.{register}"
-        yield _row(any_, "9.7.13.10", "b32", register, _equal, ((6, 0), 70))
-        yield _row(all_, "9.7.13.10", "b32 pred", register, _all_equal, ((6, 0), 70))
-
-
-def _reductions() -> Iterator[ScalarInstruction]:
-    numbers = product(("add", "min", "max"), ("u32", "s32"))
-    for name, type_ in (*numbers, ("and", "b32"), ("or", "b32"), ("xor", "b32")):
-        evaluate = partial(_reduced_numbers, _REDUCTIONS[name], S32 if type_ == "s32" else U32)
-        opcode = f"redux.sync.{name}.{type_}"
-        yield _row(opcode, "9.7.13.12", "b32", "b32", evaluate, ((7, 0), 80))
-
-
-def _reduced_numbers(function: np.ufunc, t: Integer, a: Bits, _: Bits) -> Bits:
-    return _spread(patterns(_reduced(function, t.of(a)), 32), a)
+        kind = mode.partition(".")[2]
+        rows.append((f"vote.sync.{mode}", "9.7.13.9", kind, "pred", function, _SM_30))
+    for kind in ("b32", "b64"):
+        since = ((6, 0), 70)
+        rows.append((f"match.any.sync.{kind}", "9.7.13.10", "b32", kind, _equal, since))
+        rows.append((f"match.all.sync.{kind}", "9.7.13.10", "b32 pred", kind, _all_equal, since))
+    for name, (reduce, t) in _REDUCTIONS.items():
+        rows.append((
+            f"redux.sync.{name}", "9.7.13.12", "b32", "b32",
+            lambda a, _, reduce=reduce, t=t: patterns(_over_warp(reduce, t.of(a)), 32),
+            ((7, 0), 80),
+        ))  # fmt: skip
+    for opcode, section, written, read, function, since in rows:
+        # Five bits of each part of c count; the mask of segments stands in bits 8 to 12.
+        shuffles = {1: Immediate(0, 31), 2: Immediate(0, 0x1F1F)} if read == "b32 b32 b32" else {}
+        members = {len(read.split()): Immediate(_ALL, _ALL, True)}
+        yield row(
+            opcode, section, written, f"{read} b32", function, since,
+            immediates=shuffles | members, warp=True,
+        )  # fmt: skip
 
 
 ROWS = (*_moves(), *_logic(), *_shifts(), *_fields(), *_permutations())
-OF_WARPS = (*_shuffles(), *_votes(), *_reductions())
+OF_WARPS = tuple(_of_warps())

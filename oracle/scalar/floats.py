@@ -272,16 +272,6 @@ _BOOLEANS: dict[str, Callable[..., Bools]] = {
 }  # fmt: skip
 
 
-def _compared_floats(name: str, x: Bits, y: Bits) -> Bools:
-    """Compare by one of the fourteen operators of floats (9.3.1.2)."""
-    nan = np.isnan(x) | np.isnan(y)
-    if name in ("num", "nan"):
-        return np.equal(nan, name == "nan")
-    if name.endswith("u"):
-        return np.logical_or(COMPARED[name[:2]](x, y), nan)
-    return np.logical_and(COMPARED[name](x, y), ~nan)
-
-
 _FLOAT_OPERATORS = (*COMPARED, *(f"{name}u" for name in COMPARED), "num", "nan")
 
 
@@ -306,10 +296,16 @@ def _of_integers(t: Integer, name: str, _: bool, a: Bits, b: Bits) -> Bools:
 
 
 def _of_floats(fmt: Format, name: str, ftz: bool, a: Bits, b: Bits) -> Bools:
+    """Compare by one of the fourteen operators of floats (9.3.1.2)."""
     if ftz:
         a, b = flushed(a, fmt), flushed(b, fmt)
     with np.errstate(invalid="ignore"):  # signalling NaNs
-        return _compared_floats(name, values(a, fmt), values(b, fmt))
+        x, y = values(a, fmt), values(b, fmt)
+        nan = np.isnan(x) | np.isnan(y)
+        if name in ("num", "nan"):
+            return np.equal(nan, name == "nan")
+        holds = COMPARED[name[:2]](x, y)
+    return np.logical_or(holds, nan) if name.endswith("u") else np.logical_and(holds, ~nan)
 
 
 def _types() -> Iterator[_Compared]:

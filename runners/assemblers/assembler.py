@@ -11,10 +11,11 @@ import json
 import re
 import tempfile
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Unpack
+from typing import TypeVar, Unpack
 
 import msgspec
 
@@ -29,15 +30,17 @@ from runners.variants import PLAIN, Variant, split_variant
 
 _QUESTION_SECONDS = 20.0
 """A question takes 10 ms (ptxas 13.5, 2026-11); the rest is for slow machines."""
+MEMORY_BYTES = 4 << 30
+"""Most address space of a process; ptxas 13.5 takes 120 MB for 8,192 instructions (2026-11)."""
 _MOST_MINOR = 12
 """The second number of a version was 8 at most (PTX ISA 7.8 and 8.8, release notes), or 5 so far
 (9.5); beyond this a program is asked no more, because it takes whatever it is given."""
-_TARGET = re.compile(r"sm_\d{1,4}[a-z]?")
 _PTX_VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _HELP_TARGET = re.compile(r"'(sm_\d+[a-z]?)'")
 _SCHEMA = 1
 """Changes whenever a question is asked otherwise, so that old answers are not read."""
 Answer = str | bool | list[str]
+T = TypeVar("T", bound=Answer)
 _MOST_BYTES = 4 << 20
 """Most bytes of a file of answers; an answer takes 20, and there are a few hundred questions."""
 
@@ -135,17 +138,16 @@ class Assembler(Toolchain):
         own = self.variant.architecture(architecture)
         if parse_target(own).number != parse_target(architecture).number:
             return f"{own} is no sibling of {architecture}, whose code runs there"
-        question = f"{self.variant} {target} {architecture}"
-        stored = self._answers.get(question)
-        if not isinstance(stored, str):
+
+        def ask() -> str:
             before, now = (
                 self._told_of(str(self.highest_version), target, architecture, variant)
                 for variant in (PLAIN, self.variant)
             )
             news = [line for line in now.text.splitlines() if line not in before.text]
-            stored = news[0] if news else "" if now.status == 0 else f"it {now.ending}"
-            self._answers.put(question, stored)
-        return stored
+            return news[0] if news else "" if now.status == 0 else f"it {now.ending}"
+
+        return self._answer(f"{self.variant} {target} {architecture}", str, ask)
 
     def newest(self, target: str, architecture: str) -> PtxVersion | None:
         """Return the newest PTX ISA version of such modules; None if it knows none."""
@@ -164,18 +166,26 @@ class Assembler(Toolchain):
     def _answers(self) -> ToolAnswers:
         return ToolAnswers(self.digest)
 
+    def _answer(self, question: str, kind: type[T], ask: Callable[[], T]) -> T:
+        """Return what it answered to a question, or ask it now."""
+        known = self._answers.get(question)
+        if isinstance(known, kind):
+            return known
+        self._answers.put(question, answer := ask())
+        return answer
+
     @cached_property
     def targets(self) -> tuple[str, ...]:
         """Targets that its help names, oldest first; InfrastructureError if the help names none."""
-        stored = self._answers.get("targets")
-        if isinstance(stored, list) and stored and all(map(_TARGET.fullmatch, stored)):
-            return tuple(stored)
-        told = asked(self.path, "--help").text
-        names = sorted(set(_HELP_TARGET.findall(told)), key=_target_order)
-        if not names:
+
+        def ask() -> list[str]:
+            found = set(_HELP_TARGET.findall(asked(self.path, "--help").text))
+            # By their numbers, and the letters behind them.
+            if names := sorted(found, key=lambda one: (int(re.sub(r"\D", "", one)), one)):
+                return names
             raise InfrastructureError(f"{self.path} --help names no target; is it a ptxas?")
-        self._answers.put("targets", names)
-        return tuple(names)
+
+        return tuple(self._answer("targets", list, ask))
 
     @cached_property
     def highest_version(self) -> PtxVersion:
@@ -209,11 +219,7 @@ class Assembler(Toolchain):
     def accepts(self, version: PtxVersion | str, target: str) -> bool:
         """Whether it assembles an empty entry under `.version` and `.target` of these values."""
         question = f"{version} {target}"
-        stored = self._answers.get(question)
-        if not isinstance(stored, bool):
-            stored = self._tries(str(version), target)
-            self._answers.put(question, stored)
-        return stored
+        return self._answer(question, bool, lambda: self._tries(str(version), target))
 
     def _tries(self, version: str, target: str) -> bool:
         return self._told_of(version, target, target, PLAIN).status == 0
@@ -257,7 +263,7 @@ def identify(path: Path, origin: ToolOrigin = ToolOrigin.GIVEN, *, spelled: str 
 
 def asked(
     path: Path, *arguments: str, folder: Path | None = None, deadline: float = _QUESTION_SECONDS,
-    stall: float | None = None, memory_bytes: int | None = None,
+    stall: float | None = None, memory_bytes: int = MEMORY_BYTES,
 ) -> Finished:  # fmt: skip
     """Run a tool of CUDA in a folder; what it prints on both streams is its output.
 
@@ -275,8 +281,3 @@ def asked(
             f"{path} cannot be started: {error.strerror}; name a ptxas with --assembler, or fetch "
             "one with `warpfuzz compilers fetch VERSION`"
         ) from None
-
-
-def _target_order(name: str) -> tuple[int, str]:
-    match = re.fullmatch(r"sm_(\d+)([a-z]?)", name)
-    return (int(match[1]), match[2]) if match else (0, name)

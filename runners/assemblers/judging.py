@@ -26,7 +26,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from oracle.errors import InfrastructureError, UsageError
-from runners.assemblers.assembler import Assembler, asked
+from runners.assemblers.assembler import MEMORY_BYTES, Assembler, asked
 from runners.assemblers.judgements import (
     Judgement,
     Message,
@@ -50,8 +50,6 @@ from runners.ptx_text import header
 
 DEADLINE_SECONDS = 5.0
 """Time for one instruction on its own; ptxas 13.5 takes 0.02 s (2026-11)."""
-_MEMORY_BYTES = 4 << 30
-"""ptxas 13.5 stays below 120 MB with 8,192 instructions a process (measured, 2026-11)."""
 _REMEMBERED = 200_000
 """Judgements, of about 1 kB."""
 _BATCH = 8192
@@ -125,7 +123,7 @@ class _ToolSession:
 
     def __init__(
         self, assembler: Assembler, target: str, version: str, *, deadline: float,
-        options: tuple[str, ...] = (), memory_bytes: int = _MEMORY_BYTES,
+        options: tuple[str, ...] = (), memory_bytes: int = MEMORY_BYTES,
     ) -> None:  # fmt: skip
         self.assembler, self.target, self.version = assembler, target, version
         self._deadline, self._options, self._memory_bytes = deadline, options, memory_bytes
@@ -444,7 +442,7 @@ def judge_module(
     target: str | None = None,
     level: int | None = None,
     deadline: float = DEADLINE_SECONDS,
-    memory_bytes: int = _MEMORY_BYTES,
+    memory_bytes: int = MEMORY_BYTES,
 ) -> ToolVerdict:
     """Judge a whole module, such as the stored file of a finding.
 

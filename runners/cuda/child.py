@@ -24,6 +24,7 @@ from runners.cuda import self_check
 from runners.cuda.messages import RunBatch
 from runners.cuda.modules import LaunchError, LoadError
 from runners.cuda.session import SCREENS, NotReadyError, Session
+from runners.kernels import Kernel
 from runners.protocol import Failure, Trouble
 
 _SELF_CHECK_IMAGES = 2048
@@ -40,9 +41,11 @@ def _check(session: Session) -> None:
     destination = np.zeros_like(source)
     sms = np.zeros(4 * count, np.uint8)
     batch = RunBatch(
-        key="self-check", entry=self_check.ENTRY, image_bytes=self_check.IMAGE_BYTES,
-        count=count, warps_per_block=self_check.WARPS_PER_BLOCK, source=0, source_offset=0,
-        destination=0, sms_offset=0, chunk_images=count // 4,
+        key="self-check", count=count, chunk_images=count // 4,
+        kernel=Kernel(
+            entry=self_check.ENTRY, image_bytes=self_check.IMAGE_BYTES,
+            warps_per_block=self_check.WARPS_PER_BLOCK,
+        ),
     )  # fmt: skip
     try:
         session.modules.load(batch.key, self_check.PTX.encode(), 3)

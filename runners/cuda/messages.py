@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from runners.kernels import Launch
+from runners.kernels import Kernel, ScreeningKernel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,20 +19,17 @@ class RunBatch:
     """Run one kernel on images in a slot; images and multiprocessors go to another slot."""
 
     key: str
-    entry: str
-    image_bytes: int
+    """Of the module."""
+    kernel: Kernel
     count: int
-    warps_per_block: int
-    source: int
-    source_offset: int
+    source: int = 0
+    source_offset: int = 0
     """Bytes from the start of the source slot to the first image."""
-    destination: int
-    sms_offset: int
+    destination: int = 0
+    sms_offset: int = 0
     """Bytes from the start of the destination slot to the numbers of the multiprocessors."""
     chunk_images: int
     """Images of one copy and launch; chunks overlap on several streams."""
-    launch: Launch | None = None
-    """Launch of a kernel with parameters of its own: a grid for each image, one after the other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,16 +37,13 @@ class ScreenRequest:
     """Run a screening kernel, on images that the child keeps under a number."""
 
     key: str
-    entry: str
+    kernel: ScreeningKernel
     references: int
     """Number of the images."""
-    image_bytes: int
     count: int
     limit: int
     """Images that every multiprocessor takes."""
     blocks: int
-    warps_per_block: int
-    scratch_bytes: int
     examine: bool
     """Whether to read the sensors while the launch runs."""
 
@@ -72,6 +66,12 @@ class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     python: str = ""
     host_memory: str = ""
     """How images reach the device: "registered", or "staged" through pinned buffers."""
+
+    @property
+    def number(self) -> int:
+        """The device's number among targets: 90 for compute capability 9.0."""
+        major, minor = self.compute_capability
+        return 10 * major + minor
 
 
 class DeviceHealth(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -119,7 +119,7 @@ class CudaRunner(ClosedAtTheEnd):
         facts = self.facts()
         if isinstance(facts, Failure):
             return facts
-        number = _number(facts)
+        number = facts.number
         own = TARGETS.get(f"sm_{number}")
         family = own.family if own else None
 
@@ -184,9 +184,9 @@ class CudaRunner(ClosedAtTheEnd):
         if target not in can.targets:
             return Failure(
                 trouble=Trouble.UNSUPPORTED,
-                message=f"{facts.name} is sm_{_number(facts)} and does not run {target}",
+                message=f"{facts.name} is sm_{facts.number} and does not run {target}",
             )
-        return target if TARGETS[target].is_specific else f"sm_{_number(facts)}"
+        return target if TARGETS[target].is_specific else f"sm_{facts.number}"
 
     def lease(self, count: int, image_bytes: int) -> Images:
         """Return a writable array, uint8 (count, image_bytes), that travels without a copy.
@@ -218,15 +218,14 @@ class CudaRunner(ClosedAtTheEnd):
         destination = self._supervisor.pool.lease(sms_offset + 4 * count)
         chunk = max(1, self._chunk_bytes // kernel.image_bytes // kernel.warps_per_block)
         batch = RunBatch(
-            key=compiled.key, entry=kernel.entry, image_bytes=kernel.image_bytes, count=count,
-            warps_per_block=kernel.warps_per_block, source=source.slot.number,
+            key=compiled.key, kernel=kernel, count=count, source=source.slot.number,
             source_offset=offset, destination=destination.slot.number, sms_offset=sms_offset,
-            chunk_images=min(chunk * kernel.warps_per_block, count), launch=kernel.launch,
+            chunk_images=min(chunk * kernel.warps_per_block, count),
         )  # fmt: skip
 
         def made(seconds: float) -> Ran:
-            after = destination.array(np.uint8, (count, batch.image_bytes))
-            sms = destination.array(np.uint32, (count,), batch.sms_offset)
+            after = destination.array(np.uint8, (count, kernel.image_bytes))
+            sms = destination.array(np.uint32, (count,), sms_offset)
             after.flags.writeable = sms.flags.writeable = False
             return Ran(images=after, sms=sms, seconds=seconds)
 
@@ -258,13 +257,9 @@ class CudaRunner(ClosedAtTheEnd):
         if kernel.scratch == "global":
             wave = kernel.image_bytes * kernel.warps_per_block * facts.multiprocessors
             each = max(1, min(each, _SCRATCH_BYTES // wave))
-        blocks = each * facts.multiprocessors
-        scratch = kernel.image_bytes * kernel.warps_per_block * blocks
         launch = ScreenRequest(
-            key=compiled.key, entry=kernel.entry, references=references.number,
-            image_bytes=kernel.image_bytes, count=len(references.images), limit=limit,
-            blocks=blocks, warps_per_block=kernel.warps_per_block, examine=examine,
-            scratch_bytes=scratch if kernel.scratch == "global" else 0,
+            key=compiled.key, kernel=kernel, references=references.number, limit=limit,
+            count=len(references.images), blocks=each * facts.multiprocessors, examine=examine,
         )  # fmt: skip
         return self._supervisor.submit(
             f"screening with {kernel.entry}, {limit} images a multiprocessor,", "screen", launch,
@@ -285,9 +280,3 @@ class CudaRunner(ClosedAtTheEnd):
     def close(self) -> None:
         """End the child and everything it started."""
         self._supervisor.close()
-
-
-def _number(facts: DeviceFacts) -> int:
-    """Return the device's number among targets: 90 for compute capability 9.0."""
-    major, minor = facts.compute_capability
-    return 10 * major + minor

@@ -186,7 +186,7 @@ class Session:
 
     def run(self, batch: RunBatch) -> float:
         """Run a batch between slots; return the seconds that it took, or raise LaunchError."""
-        size = batch.count * batch.image_bytes
+        size = batch.count * batch.kernel.image_bytes
         source = self._slots[batch.source][0][batch.source_offset :][:size]
         memory = self._slots[batch.destination][0]
         return self.run_arrays(
@@ -195,20 +195,17 @@ class Session:
 
     def run_arrays(self, batch: RunBatch, source: Bytes, destination: Bytes, sms: Bytes) -> float:
         """Run a batch between flat arrays of bytes in host memory; as `run`."""
-        start, own = time.perf_counter(), batch.launch
+        start, kernel, size = time.perf_counter(), batch.kernel, batch.kernel.image_bytes
         try:
+            own = kernel.launch
             parameters = "PPI" if own is None else f"{len(own.parameters)}s"
-            function = self.modules.function(batch.key, batch.entry, parameters)
+            function = self.modules.function(batch.key, kernel.entry, parameters)
             for index, first in enumerate(range(0, batch.count, batch.chunk_images)):
-                images = min(batch.chunk_images, batch.count - first)
-                chunk = slice(first * batch.image_bytes, (first + images) * batch.image_bytes)
-                self._start_chunk(
-                    self._channels[index % len(self._channels)],
-                    function,
-                    batch,
-                    images,
-                    (source[chunk], destination[chunk], sms[4 * first : 4 * (first + images)]),
-                )
+                channel = self._channels[index % len(self._channels)]
+                end = min(first + batch.chunk_images, batch.count)
+                chunk = slice(first * size, end * size)
+                arrays = source[chunk], destination[chunk], sms[4 * first : 4 * end]
+                self._start_chunk(channel, function, batch, end - first, arrays)
             for channel in self._channels:
                 channel.finish()
         except self._driver.Error as error:
@@ -223,9 +220,9 @@ class Session:
         images: int,
         arrays: tuple[Bytes, Bytes, Bytes],
     ) -> None:
-        driver, stream = self._driver, channel.stream
+        driver, stream, kernel = self._driver, channel.stream, batch.kernel
         source, destination, sms = arrays
-        image_bytes, sms_bytes = batch.chunk_images * batch.image_bytes, 4 * batch.chunk_images
+        image_bytes, sms_bytes = batch.chunk_images * kernel.image_bytes, 4 * batch.chunk_images
         if self._staged:
             channel.finish()
             staged = channel.staging("in", image_bytes)[: source.size]
@@ -240,7 +237,7 @@ class Session:
         images_there = channel.memory("images", image_bytes)
         sms_there = channel.memory("sms", sms_bytes)
         driver.memcpy_htod_async(images_there, source, stream)
-        warps, launch = batch.warps_per_block, batch.launch
+        warps, launch = kernel.warps_per_block, kernel.launch
         if launch is None:
             function.prepared_async_call(
                 (-(-images // warps), 1),
@@ -256,7 +253,7 @@ class Session:
                     launch.grid,
                     launch.block,
                     stream,
-                    launch.parameters_at(int(images_there) + image * batch.image_bytes),
+                    launch.parameters_at(int(images_there) + image * kernel.image_bytes),
                     shared_size=launch.shared_bytes,
                 )
         driver.memcpy_dtoh_async(destination, images_there, stream)
@@ -295,7 +292,7 @@ class Session:
         the images and, behind them, the expected ones; None: they are there.
         """
         # What the kernels must not wait for goes over the other stream.
-        driver, stream = self._driver, self._channels[0].stream
+        driver, stream, kernel = self._driver, self._channels[0].stream, launch.kernel
         self._screen = (self._screen + 1) % SCREENS
         try:
             if upload is not None:
@@ -303,9 +300,11 @@ class Session:
             if launch.references not in self._references:
                 raise LaunchError("its images are not there", sticky=False)
             images = self._references[launch.references]
-            function = self.modules.function(launch.key, launch.entry, "PPPPII")
-            book = self._area(f"ledger {self._screen}", ledger.ledger_bytes(launch.image_bytes))
-            scratch = self._area("scratch", launch.scratch_bytes) if launch.scratch_bytes else 0
+            function = self.modules.function(launch.key, kernel.entry, "PPPPII")
+            book = self._area(f"ledger {self._screen}", ledger.ledger_bytes(kernel.image_bytes))
+            warps, scratch = kernel.warps_per_block * launch.blocks, 0
+            if kernel.scratch == "global":
+                scratch = self._area("scratch", kernel.image_bytes * warps)
             head = self._pinned(f"{self._screen}", ledger.IMAGES_AT)
             begin, end = (driver.Event(driver.event_flags.BLOCKING_SYNC) for _ in range(2))
             # Pinned: from other memory, the copy would wait for the kernels before.
@@ -313,7 +312,7 @@ class Session:
             begin.record(stream)
             function.prepared_async_call(
                 (launch.blocks, 1),
-                (LANES * launch.warps_per_block, 1, 1),
+                (LANES * kernel.warps_per_block, 1, 1),
                 stream,
                 *(int(address) for address in (*images, book, scratch)),
                 launch.count,
@@ -326,7 +325,7 @@ class Session:
         except self._driver.Error as error:
             raise self._failed(error) from None
         health = self.health() if launch.examine else None
-        return partial(self._screened, launch.image_bytes, (begin, end, copied), head, book, health)
+        return partial(self._screened, kernel.image_bytes, (begin, end, copied), head, book, health)
 
     def _screened(
         self,
@@ -362,7 +361,7 @@ class Session:
 
     def _upload(self, launch: ScreenRequest, slot: int) -> None:
         self.forget_references(launch.references)
-        stream, size = self._channels[1].stream, launch.count * launch.image_bytes
+        stream, size = self._channels[1].stream, launch.count * launch.kernel.image_bytes
         memory = self._slots[slot][0]
         both = []
         for part in (memory[:size], memory[size : 2 * size]):

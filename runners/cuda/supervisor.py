@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import InfrastructureError
-from runners.children import HELD, NoAnswerError, SupervisedChild
+from runners.children import NoAnswerError, SupervisedChild
 from runners.cuda.messages import DeviceFacts
 from runners.processes import helper, helper_environment
 from runners.protocol import Compiled, Failure, Trouble, check_open
@@ -385,8 +385,7 @@ class Supervisor:
             trouble, detail = error.trouble, error.log
             text = f"ended the process that drives the device: it {error.how}"
             if trouble is Trouble.HANG:
-                held = f"; its process {HELD}" if error.how == HELD else ""
-                text, detail = f"did not end within {head.allowance:g} s and was killed{held}", ""
+                text, detail = f"did not end within {head.allowance:g} s and was killed", ""
         head.result = Failure(trouble=trouble, message=f"{head.title} {text}", detail=detail)
         self._queue.popleft()
         self._start_anew()

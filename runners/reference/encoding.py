@@ -9,7 +9,7 @@ addresses, and what multiplies meets matrices.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -112,8 +112,9 @@ class LaneWriter(ScalarWriter):
         """Return where registers of the code begin."""
         return [self.register(name).at & ~15 for name in names]
 
-    def _here(self, place: int) -> None:
-        self._words[place] = len(self._words)
+    def _here(self, *places: int) -> None:
+        for place in places:
+            self._words[place] = len(self._words)
 
     def _jump(self, predicate: str, *, when: bool) -> int:
         """Write a jump of lanes with a predicate, or without it; return where it goes."""
@@ -153,30 +154,23 @@ class LaneWriter(ScalarWriter):
             self._do(kept, Do.BOTH, 0, count, one.mask)
             count = kept
         self._do(counter, Do.COPY, 0, count if one.down else 0)
-        entry = self._jump(one.entry, when=True) if one.entry else None
-        first = self._do(None, Do.GO) if one.late else None
+        entry = [self._jump(one.entry, when=True)] if one.entry else []
+        first = [self._do(None, Do.GO)] if one.late else []
         again = len(self._words)
         relation = RELATIONS["gt" if one.down else "lt"]
         sources = (counter.of(32, True), 0) if one.down else (counter, count)
         going = self.made(Do.COMPARED, relation, *sources)
         out = self._do(None, Do.UNLESS, 0, going)
-        if first is not None:
-            self._here(first)
+        self._here(*first)
         self._ends.append(([], []))
-        for index, statement in enumerate(one.body):
-            if entry is not None and index == one.skipped:
-                self._here(entry)
-                entry = None
-            self._statement(statement)
-        if entry is not None:
-            self._here(entry)
+        self._block(one.body[: one.skipped])
+        self._here(*entry)
+        self._block(one.body[one.skipped :])
         turns, loops = self._ends.pop()
-        for place in turns:
-            self._here(place)
+        self._here(*turns)
         self._do(counter, Do.DIFFERENCE if one.down else Do.SUM, 0, counter, 1)
         self._do(None, Do.GO, again)
-        for place in (out, *loops):
-            self._here(place)
+        self._here(out, *loops)
 
     def _assign(self, one: Assign) -> None:
         row = one.row
@@ -188,8 +182,7 @@ class LaneWriter(ScalarWriter):
         if row.family not in self.FAMILIES:
             raise _unknown(one.opcode)
         # What lanes do together they all do.
-        guarded = one.guard and not row.warp
-        past = self._jump(one.guard, when=False) if guarded else None
+        past = [self._jump(one.guard, when=False)] if one.guard and not row.warp else []
         made = self.FAMILIES[row.family](self, one.opcode.split("."), *sources)
         if not isinstance(made, list):
             made = [made]
@@ -199,8 +192,7 @@ class LaneWriter(ScalarWriter):
             made = [(Do.COPY, 0, self.made(*some)) for some in made]
         for name, some in zip(names, made, strict=True):
             self._do(self.register(name), *some)
-        if past is not None:
-            self._here(past)
+        self._here(*past)
 
 
 class _Writer(MemoryWriter):
@@ -230,31 +222,21 @@ class _Writer(MemoryWriter):
                 self._load_all()
             if not isinstance(step, Op | PlainAccess):
                 self._touch_all(step.uses)
-            match step:
-                case Branch():
-                    self._branch(step)
-                case Loop():
-                    self._loop(step)
-                case Barrier():
-                    pass
-                case Copy():
-                    source, destination = self._at(step.source), self._at(step.destination)
-                    self.add(Code.COPY, source, destination, step.size)
-                case PlainAccess():
-                    self._plain_access(step)
-                case Scalar():
-                    self._scalar(step)
-                case Elementwise():
-                    self._elementwise(step)
-                case LaneCode():
-                    self._lane_code(step)
-                case Op() if step.form.is_product:
-                    self._multiply(step)
-                case Op():
-                    self._move(step)
-                case _:
-                    raise _unknown(step.action)
+            writers: dict[type, Callable[[Any], None]] = {
+                Branch: self._branch, Loop: self._loop, Barrier: lambda step: None,
+                Copy: self._copy, PlainAccess: self._plain_access, Scalar: self._scalar,
+                Elementwise: self._elementwise, LaneCode: self._lane_code, Op: self._op,
+            }  # fmt: skip
+            if type(step) not in writers:
+                raise _unknown(step.action)
+            writers[type(step)](step)
             self._scratch = scratch
+
+    def _op(self, step: Op[Any]) -> None:
+        (self._multiply if step.form.is_product else self._move)(step)
+
+    def _copy(self, step: Copy) -> None:
+        self.add(Code.COPY, self._at(step.source), self._at(step.destination), step.size)
 
     def _inner_block(self, steps: tuple[Step, ...]) -> None:
         self.block(steps)

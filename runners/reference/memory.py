@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,7 +93,8 @@ Made: TypeAlias = tuple[Any, ...]
 """An operation, its parameter, and its sources."""
 
 
-class _Move(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Move:
     """Bytes that are moved: the move that was written last, or a load that is not written yet."""
 
     source: Addresses
@@ -103,16 +104,6 @@ class _Move(NamedTuple):
     """Place of its first word."""
     end: int = 0
     """Place behind its last word."""
-
-    def origin(self, addresses: Addresses) -> Addresses | None:
-        """Return where bytes of the registers come from; None if not all of them are loaded."""
-        if not _meet(addresses, self.destination):
-            return None
-        order = np.argsort(self.destination)
-        place = np.searchsorted(self.destination, addresses, sorter=order)
-        found = order[np.minimum(place, len(order) - 1)]
-        same = np.array_equal(self.destination[found], addresses)
-        return self.source[found] if same else None
 
 
 class MemoryWriter:
@@ -222,11 +213,14 @@ class MemoryWriter:
 
     def _origin(self, addresses: Addresses) -> Addresses:
         """Return where bytes can be read."""
-        for load in self._loads:
-            found = load.origin(addresses)
-            if found is not None:
-                return found
-        self._write_loads([one for one in self._loads if _meet(addresses, one.destination)])
+        met = [load for load in self._loads if _meet(addresses, load.destination)]
+        for load in met:
+            order = np.argsort(load.destination)
+            place = np.searchsorted(load.destination, addresses, sorter=order)
+            found = order[np.minimum(place, len(order) - 1)]
+            if np.array_equal(load.destination[found], addresses):
+                return load.source[found]
+        self._write_loads(met)
         return addresses
 
     def _settle(self, written: Addresses) -> None:
@@ -237,15 +231,15 @@ class MemoryWriter:
             if _meet(written, one.destination) or _meet(written, one.source)
         ]
         lost = [one for one in touched if np.isin(one.destination, written).all()]
-        self._loads = _without(self._loads, lost)
-        self._write_loads(_without(touched, lost))
+        self._loads = [one for one in self._loads if one not in lost]
+        self._write_loads([one for one in touched if one not in lost])
 
     def _load_all(self) -> None:
         """Write all loads: what follows reads registers, or is executed without them, too."""
         self._write_loads(self._loads)
 
     def _write_loads(self, loads: list[_Move]) -> None:
-        self._loads = _without(self._loads, loads)
+        self._loads = [one for one in self._loads if one not in loads]
         for load in loads:
             self._transfer(load.source, load.destination)
 
@@ -284,10 +278,6 @@ class MemoryWriter:
         self._last_move = _Move(source, destination, unit, start, len(self._words))
 
 
-def _without(moves: list[_Move], others: list[_Move]) -> list[_Move]:
-    return [move for move in moves if not any(move is other for other in others)]
-
-
 def _check_once(destination: Addresses) -> None:
     if len(np.unique(destination)) < len(destination):
         raise NotEncodedError("a byte is written twice by one step")
@@ -300,14 +290,11 @@ def _meet(one: Addresses, other: Addresses) -> bool:
 
 
 def _unit(source: Addresses, destination: Addresses) -> int:
-    for unit in (16, 8, 4, 2):
-        if len(source) % unit == 0:
-            starts = [one.reshape(-1, unit) for one in (source, destination)]
-            if all(
-                not (one[:, 0] % unit).any() and (np.diff(one, axis=1) == 1).all() for one in starts
-            ):
-                return unit
-    return 1
+    def fits(unit: int) -> bool:
+        parts = np.stack([source, destination]).reshape(-1, unit)
+        return not (parts[:, 0] % unit).any() and bool((np.diff(parts, axis=1) == 1).all())
+
+    return next(unit for unit in (16, 8, 4, 2, 1) if len(source) % unit == 0 and fits(unit))
 
 
 def _follow(addresses: Addresses) -> bool:

@@ -1,15 +1,23 @@
-"""Modules as text: the kernels of one are taken apart, left out and exchanged."""
+"""PTX that comes from anywhere, and which compilers the words of --compilers name."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from oracle.isa.lookup import form_of
 from oracle.program.program import Program
 from oracle.program.steps import product_of
+from runners import compilers
+from runners.assemblers.assembler import Assembler
+from runners.compilers import FoundCompiler, select
 from runners.emission import emit, emit_all
 from runners.ptx_text import kernel_texts, ptx_digests, with_kernel_of, without_kernel
+from runners.toolchains import ToolOrigin
+from runners.wheels import RELEASES
 from strategies.programs.single_instruction import buffers_of, single_instruction
 
 
@@ -65,3 +73,22 @@ def test_a_kernel_stands_where_another_one_stood(
 
 def test_text_without_a_kernel_has_none() -> None:
     assert kernel_texts("// nothing\n") == ("// nothing\n", {})
+
+
+def test_all_are_those_that_are_here_and_every_release_that_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = [
+        Assembler(path=Path(f"/{release}/ptxas"), version=version,
+                  origin=next(iter(ToolOrigin)))
+        for release, version in (("12.4", "V12.4.99"), ("13.5", "V13.5.37"), ("99.1", "V99.1.2"))
+    ]  # fmt: skip
+    monkeypatch.setattr(
+        compilers, "discover_assemblers", lambda: FoundCompiler(assemblers=tuple(here), problems=())
+    )
+    selected = select("all").candidates
+    assert [one.order[:2] for one in selected] == sorted(
+        {tuple(map(int, release.split("."))) for release in (*RELEASES, "99.1")}
+    )
+    assert [one.here for one in selected if one.here is not None] == here
+    assert [one.here for one in select("installed").candidates] == here

@@ -28,7 +28,7 @@ from fuzz.kinds import what_is_wrong
 from fuzz.output import console
 from oracle.errors import UsageError
 from oracle.isa.lookup import ldmatrix_form, mma_form
-from oracle.program.operations import Operation
+from oracle.program.operands import Operation
 
 RECORD = sorted((Path(__file__).parents[3] / "corpus/record/findings").iterdir())
 VALUED = [path for path in RECORD if (path / "program.json").exists()]

@@ -282,10 +282,10 @@ ENDS: dict[str, tuple[Any, ...]] = {
         LISTING.format(kind="elf") + LISTING.format(kind="ptx") + SUMS, CAT, 0, "taken out of sums",
     ),
     "a listing of two modules": (
-        (LISTING.format(kind="ptx") + SUMS) * 2, CAT, 2, "2 PTX modules (sm_80, sm_80); save one",
+        (LISTING.format(kind="ptx") + SUMS) * 2, CAT, 2, "2 PTX modules (sm_80, sm_80); build it",
     ),
     "a listing of machine code": (
-        LISTING.format(kind="elf"), CAT, 2, "machine code alone; build it with PTX",
+        LISTING.format(kind="elf"), CAT, 2, "machine code alone; build it with",
     ),
     "an old target": (OLD, CAT, 0, "8 images compared"),
     "an old target for a new one": (

@@ -164,7 +164,7 @@ def test_no_file_is_left_behind(tmp_path, monkeypatch):
 
 def test_an_unusable_temporary_folder_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr("runners.folders._base", lambda: tmp_path / "missing")
-    with pytest.raises(InfrastructureError, match=r"no temporary folder can be made.*TMPDIR"):
+    with pytest.raises(InfrastructureError, match=r"cannot be written.*TMPDIR"):
         judge_of(tmp_path)
 
 

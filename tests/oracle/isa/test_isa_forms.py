@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 import pytest
 from page_syntax import opcodes
@@ -174,14 +173,6 @@ def test_the_mma_forms_under_each_heading_are_those_of_its_syntax(heading: str) 
         rows -= set(opcodes(REMOVED))
     assert rows == set(filter(same_multiplicands, opcodes(block)))
     assert len(rows) == count
-
-
-def test_there_are_138_documented_variants_of_mma_beside_the_removed_ones() -> None:
-    removed = set(opcodes(REMOVED))
-    assert removed <= {form.opcode for form in MMA_FORMS}
-    by_heading = Counter(f.page_family for f in MMA_FORMS if f.opcode not in removed)
-    assert by_heading == {heading: count for heading, (count, _) in MMAS.items()}
-    assert by_heading.total() == 138
 
 
 def test_the_ldmatrix_forms_are_those_of_the_syntax_and_the_description() -> None:

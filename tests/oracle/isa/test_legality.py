@@ -86,18 +86,6 @@ def test_what_is_not_known_is_not_judged_and_nothing_is_said_against_it(
     assert verdict_of(text, target=target, ptx_version=version) is found.verdict
 
 
-def test_a_label_in_front_of_an_instruction_changes_no_verdict() -> None:
-    """A label made any instruction illegal on every target."""
-    legal = "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {a, b}, {c}, {d}, {a, b};"
-    for text in (legal, legal.replace("m8n8k4", "m8n8k5"), "add.s32 %r1, %r2, %r3;"):
-        plain = explain(text)
-        for label in ("L1: ", "$L__BB0_1:\t", "A: B : ", "%x:"):
-            labelled = explain(label + text)
-            assert (labelled.verdict, labelled.reasons) == (plain.verdict, plain.reasons)
-            assert labelled.instruction == label + text
-            assert verdict_of(label + text) is plain.verdict
-
-
 @pytest.mark.parametrize(
     "text", ["wmma.mul.sync x;", "zork %r1;", "mma.x.sync;", ".zork 1;", "mma;", ":", "{{"]
 )
@@ -275,15 +263,6 @@ def test_another_number_of_operands_is_illegal(form: Form, data: st.DataObject) 
     assert reason.rule is Rule.OPERANDS
     assert reason.section == form.section
     assert str(count) in reason.text
-
-
-@given(forms(), st.data())
-def test_operands_in_another_order_are_illegal(form: Form, data: st.DataObject) -> None:
-    operands = canonical(form, stride="" if form.mnemonic == "wmma.mma" else "16").operands
-    order = data.draw(st.permutations(operands))
-    kinds_of = [operand[0] for operand in order]
-    assume(kinds_of != [operand[0] for operand in operands])
-    assert not explain(f"{form.opcode} {', '.join(order)}", **place(form)).legal
 
 
 NOT_REGISTERS = ("_", "7", "1.0", "", "%", "a b", "a.x", "%r0.x", "a-b", "-a", "é", "[a]", "(a)")

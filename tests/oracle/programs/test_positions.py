@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +15,6 @@ from oracle.errors import UsageError
 from oracle.execution.execution import execute
 from oracle.execution.tracing import trace
 from oracle.isa import lookup as isa
-from oracle.isa.forms import Form
 from oracle.program.definedness import Breach, undefined
 from oracle.program.operands import Buffer, Place, Word
 from oracle.program.operations import pack_registers
@@ -258,97 +256,3 @@ def test_spare_buffers_in_front_change_nothing_of_what_is_undefined(
 
 UNITS = st.tuples(st.integers(0, 255), st.integers(1, 256))
 """Bytes of a tile, in units of 8: the first, and how many."""
-
-
-@settings(max_examples=200)
-@given(
-    form=st.sampled_from(isa.LDMATRIX_FORMS),
-    rows=st.lists(st.integers(0, 127), min_size=32, max_size=32),
-    far=st.integers(-1, 128),
-    filled=st.none() | UNITS,
-    written=UNITS,
-    before=st.booleans(),
-    spare=st.integers(1, 64),
-    # On the first, every lane must give an address that is valid.
-    target=st.sampled_from(("sm_75", "sm_90")),
-)
-def test_ldmatrix_reads_what_copies_of_its_rows_read(
-    form: Form,
-    rows: list[int],
-    far: int,
-    filled: tuple[int, int] | None,
-    written: tuple[int, int],
-    before: bool,
-    spare: int,
-    target: str,
-) -> None:
-    """What is undefined of one is of the other: outside, unwritten, racing with a write."""
-    buffers = (
-        Buffer(name="data", space="global", size=4096),
-        Buffer(name="spare", space="shared", size=16 * spare - 8),
-        Buffer(name="tile", space="shared", size=2048, alignment=16),
-    )
-
-    def fill(units: tuple[int, int]) -> Copy:
-        start, count = units
-        return Copy(source=data(0), destination=tile(8 * start), size=8 * min(count, 256 - start))
-
-    read = [16 * row for row in (rows[0], far, *rows[2:])]
-    all_of_spare = Copy(source=data(0), destination=Place(buffer="spare"), size=16 * spare - 8)
-    found = []
-    for reading in (
-        [Op.of(form=form, registers="r", buffer="tile", addresses=tuple(read))],
-        [
-            Copy(source=tile(row), destination=data(16 * lane), size=form.row_bytes)
-            for lane, row in enumerate(read[: form.addresses])
-        ],
-    ):
-        writing = [fill(written)]
-        parts = [writing, reading] if before else [reading, writing]
-        start: list[Step] = [all_of_spare, fill(filled or (0, 256)), Barrier()]
-        program = Program(buffers=buffers, steps=(*start, *parts[0], *parts[1]))
-        last = str(len(program.steps) - 1)
-        reasons = [r for r in undefined(program, target=target) if " of data was " not in r.text]
-        found.append(
-            {
-                (reason.cause, not before and reason.step == last, number)
-                for reason in reasons
-                for number in re.findall("bytes? (-?[0-9]+) ", reason.text)
-            }
-        )
-    assert found[0] == found[1]
-
-
-@settings(max_examples=100)
-@given(
-    form=st.sampled_from(ROW_STORES),
-    rows=st.permutations(range(40)),
-    read=st.tuples(st.integers(0, 79), st.integers(1, 80)),
-    barrier=st.booleans(),
-    spare=st.integers(1, 64),
-)
-def test_a_store_of_rows_writes_what_copies_to_its_rows_write(
-    form: Form, rows: list[int], read: tuple[int, int], barrier: bool, spare: int
-) -> None:
-    """What is undefined of a copy behind one is of a copy behind the others."""
-    buffers = (
-        Buffer(name="data", space="global", size=4096),
-        Buffer(name="spare", space="shared", size=16 * spare - 8),
-        Buffer(name="tile", space="shared", size=640, alignment=16),
-    )
-    addresses = tuple(16 * row for row in rows[:32])
-    first = plain_load(registers="s", count=form.registers, place=data(0))
-    start, count = read
-    last = Copy(source=tile(8 * start), destination=data(2048), size=8 * min(count, 80 - start))
-    found = []
-    for writing in (
-        [Op.of(form=form, registers="s", buffer="tile", addresses=addresses)],
-        [
-            Copy(source=data(0), destination=tile(address), size=16)
-            for address in addresses[: form.addresses]
-        ],
-    ):
-        steps = (first, *writing, *([Barrier()] if barrier else []), last)
-        reasons = undefined(Program(buffers=buffers, steps=steps))
-        found.append({(reason.cause, reason.text) for reason in reasons})
-    assert found[0] == found[1]

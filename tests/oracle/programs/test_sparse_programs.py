@@ -7,20 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corpus.programs import decode_program, encode_program
 from oracle import UsageError, mma_sp
 from oracle.bounds.permission import permitted
 from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.lookup import chunks_of, selectors_of
 from oracle.isa.tables import INSTRUCTIONS
-from oracle.isa.targets import Module
 from oracle.program.definedness import Breach, undefined
 from oracle.program.operands import Place
 from oracle.program.operations import set_registers
 from oracle.program.program import Program
 from oracle.program.steps import Op, Step, plain_load, plain_store, product_of
-from runners.emission import emit
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.programs.single_instruction import buffers_of, single_instruction
 
@@ -130,16 +127,6 @@ def test_d_over_the_metadata_reads_them_first_and_nobody_can_after_it() -> None:
     )
     again = Program(buffers=program.buffers, steps=(*program.steps[:-1], over, store))
     assert causes(again) == [Breach.CONTENT]
-
-
-def test_a_program_is_stored_and_made_again_and_its_text_has_selector_and_metadata() -> None:
-    for form in SOME:
-        for selector in selectors_of(form):
-            program = single(form, selector=selector)
-            assert decode_program(encode_program(program), "a file") == program
-            text = emit(program, module=Module.named("sm_90", "8.7"), entry="kernel").ptx
-            (line,) = [one for one in text.splitlines() if one.strip().startswith(form.opcode)]
-            assert line.endswith(f"}}, %e_0, {selector};")
 
 
 def test_loaded_metadata_have_a_meaning_for_every_product_that_takes_them() -> None:

@@ -1,7 +1,8 @@
-"""The CUDA runner over a stand-in for PyCUDA: every byte of every batch arrives."""
+"""The CUDA runner over a stand-in for PyCUDA, and its shared memory: every byte arrives."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from oracle.errors import UsageError
 from runners.cuda.compilation import DriverCompiler, PtxasCompiler, release_of
 from runners.cuda.messages import DeviceFacts
 from runners.cuda.runner import CudaRunner
+from runners.cuda.supervisor import SlotPool, lease_of
 from runners.protocol import Capabilities, Compiled, Failure, Ran, Trouble
 
 _CHUNK_IMAGES = 24
@@ -145,3 +147,56 @@ def test_the_code_that_was_made_last_is_kept_however_large_it_is(
     for one in (module(), module(), other, other, module()):
         assert isinstance(compiler.compile(one, "sm_90"), Compiled)
     assert len(made) == 3
+
+
+@given(
+    sizes=st.lists(st.integers(1, 1 << 21), min_size=1, max_size=6),
+    order=st.randoms(use_true_random=False),
+)
+def test_arrays_that_are_alive_never_share_memory(sizes: list[int], order: object) -> None:
+    pool = SlotPool()
+    arrays = {}
+    for number, size in enumerate(sizes * 2):
+        array = pool.lease(size).array(np.uint8, (size,))
+        array[:] = number
+        arrays[number] = array
+        if order.random() < 0.4:  # type: ignore[attr-defined]
+            del arrays[order.choice(sorted(arrays))]  # type: ignore[attr-defined]
+    for number, array in arrays.items():
+        assert (array == number).all()
+    arrays.clear()
+    del array
+    pool.close()
+
+
+def test_a_slot_is_used_again_once_the_last_view_of_it_is_gone() -> None:
+    pool = SlotPool()
+    array = pool.lease(1000).array(np.uint8, (10, 100))
+    view = array[3:5].reshape(-1)[7:]
+    found = lease_of(view)
+    assert found is not None
+    number, offset = found[0].slot.number, found[1]
+    assert offset == 307
+    del array, found
+    gc.collect()
+    other = pool.lease(1000)
+    assert other.slot.number != number
+    del view
+    assert pool.lease(1000).slot.number == number
+
+
+def test_only_contiguous_arrays_over_a_slot_are_known_as_such() -> None:
+    pool = SlotPool()
+    array = pool.lease(1000).array(np.uint8, (10, 100))
+    assert lease_of(array[:, :50]) is None
+    assert lease_of(array.copy()) is None
+    assert lease_of(array[2:]) is not None
+
+
+def test_memory_beyond_what_is_kept_is_dropped_and_its_number_reported() -> None:
+    pool = SlotPool(keep_bytes=3 << 20)
+    leases = [pool.lease(1 << 20) for _ in range(5)]
+    numbers = {lease.slot.number for lease in leases}
+    leases.clear()
+    assert len(pool.dropped) == 2
+    assert set(pool.dropped) < numbers

@@ -1,8 +1,10 @@
-"""What is emitted says what the program says, and nothing twice."""
+"""What is emitted says what the program says, and nothing twice; the smallest kernel too."""
 
 from __future__ import annotations
 
 import re
+import statistics
+from pathlib import Path
 
 import numpy as np
 import program_draws
@@ -11,16 +13,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from single_multiplies import Access, load_forms, program, store_forms
 
+from corpus.finding import EXPECTED
+from corpus.store import Entry, scan_folders
+from fuzz.findings.case import image_of, subject_of
+from fuzz.findings.making import is_value_finding
 from oracle.errors import UsageError
 from oracle.execution.execution import execute
-from oracle.isa.lookup import mma_form
+from oracle.isa.lookup import FORMS, mma_form
 from oracle.isa.targets import Module
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program, walk
 from oracle.program.steps import Barrier, Copy, Op
-from runners.emission import emit, emit_all, emit_screening
-from runners.protocol import Compiled, Ran
+from runners.emission import emit, emit_all, emit_screening, emit_single
+from runners.kernels import KernelModule
+from runners.protocol import Compiled, Images, Ran
 from runners.simulated_runner import SimulatedRunner
+from strategies.draws import draw_one
+from strategies.features import Focus, Has
+from strategies.programs import programs
 
 _F16 = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
 _NO_HURRY = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
@@ -172,3 +182,45 @@ def test_no_name_of_a_fragment_collides_with_a_register_of_the_kernel(
         ran = runner.run(compiled, images)
         assert isinstance(ran, Ran), ran
     assert np.array_equal(ran.images, execute(changed, images).images)
+
+
+MODULE = Module.named("sm_90", "8.0")
+RECORD = Path(__file__).parents[3] / "corpus" / "record" / "findings"
+
+
+def _left(module: KernelModule, images: Images) -> Images:
+    runner = SimulatedRunner()
+    compiled = runner.compile(module)
+    assert isinstance(compiled, Compiled), compiled
+    ran = runner.run(compiled, images)
+    assert isinstance(ran, Ran), ran
+    return ran.images
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    key=st.integers(0, 2**64 - 1), feature=st.sampled_from([Has.LANES_ALONE, Has.UNPACKED, None])
+)
+def test_a_single_kernel_leaves_what_the_oracle_says_and_is_shorter(
+    key: int, feature: Has | None
+) -> None:
+    focus = Focus(features=frozenset(filter(None, [feature])))
+    made = draw_one(programs(focus, module=MODULE, forms=FORMS), key)
+    image = np.random.default_rng(key).integers(0, 256, (1, made.image_bytes), np.uint8)
+    single = emit_single(made, module=MODULE)
+    assert np.array_equal(_left(single, image), execute(made, image).images)
+    assert single.ptx.count("\n") < emit(made, module=MODULE).ptx.count("\n")
+
+
+def test_the_record_s_findings_have_single_kernels_of_25_lines_in_the_median() -> None:
+    lines = []
+    for entry in scan_folders(RECORD, checksums=False):
+        if isinstance(entry, Entry) and is_value_finding(entry):
+            subject, finding = subject_of(entry), entry.finding
+            single = emit_single(
+                subject.program, module=Module.named(finding.target, finding.ptx_version)
+            )
+            expected = image_of(entry, EXPECTED, subject.program.image_bytes)
+            assert np.array_equal(_left(single, subject.image[None])[0], expected), entry.id
+            lines.append(single.ptx.strip().count("\n") + 1)
+    assert statistics.median(lines) <= 25

@@ -1,17 +1,24 @@
-"""The interpreter as the package has it: its PTX, and what it says of images on a device."""
+"""The interpreter as the package has it, what it costs, and images that it makes and compares."""
 
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from test_reference_agrees import CLASSES, product_program
 
 from oracle.errors import InfrastructureError
 from oracle.execution.execution import execute
-from oracle.isa.lookup import form_of
+from oracle.isa.lookup import FORMS, form_of, is_available
+from oracle.isa.targets import Module
 from oracle.models import model_for
+from oracle.program.program import Program, different
+from oracle.program.steps import Loop
 from runners.processes import run_tool
-from runners.reference.encoding import encode
+from runners.reference.encoding import Encoded, encode
+from runners.reference.fresh import images_of, nanoseconds
 from runners.reference.self_check import IMAGES, LISTED, check
 from runners.reference.shipped import (
     SOURCE,
@@ -21,6 +28,7 @@ from runners.reference.shipped import (
     source_digest,
 )
 from strategies.contents import Recipe, expand
+from strategies.contents.device import device_contents
 
 OPCODE = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
 COUNT = 1000
@@ -93,3 +101,103 @@ def test_the_device_names_the_images_that_differ(session, wrong):
     assert (found.images, found.differing) == (COUNT, len(wrong))
     assert len(found.numbers) == min(len(wrong), LISTED)
     assert set(found.numbers) <= set(wrong)
+
+
+MODULE = Module.named("sm_90", "8.7")
+SMALLEST = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
+MODEL = model_for("sm_90")
+ENCODED = [form for form in FORMS if form.is_product and is_available(form, MODULE)]
+
+
+def encoded_of(opcode: str) -> Encoded:
+    return encode(product_program(form_of(opcode)), MODEL)
+
+
+def test_the_smallest_program_takes_what_the_weights_are_said_to_say():
+    assert 35 < nanoseconds(encoded_of(SMALLEST)) < 45
+
+
+@pytest.mark.parametrize("dearer", [
+    "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64",
+    "mma.sp.sync.aligned.m16n8k64.row.col.f32.e4m3.e5m2.f32",
+])  # fmt: skip
+def test_what_takes_longer_has_fewer_images(dearer):
+    cheap, dear = (images_of(1 << 20, encoded_of(one)) for one in (SMALLEST, dearer))
+    assert 16 <= dear < cheap <= 1 << 20
+
+
+@given(most=st.integers(1, 1 << 30), form=st.sampled_from(ENCODED))
+def test_there_are_never_more_than_asked_for_and_some_at_least(most, form):
+    assert min(most, 16) <= images_of(most, encode(product_program(form), MODEL)) <= most
+
+
+def test_a_loop_takes_longer_the_more_often_it_turns():
+    program = product_program(form_of(SMALLEST))
+    one, four = (
+        nanoseconds(
+            encode(
+                Program(buffers=program.buffers, steps=(Loop(count=turns, body=program.steps),)),
+                MODEL,
+            )
+        )
+        for turns in (1, 4)
+    )
+    assert one < four < 4 * one
+
+
+OPCODES = (
+    "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",
+    "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32",
+    "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64",
+)
+NUMBERS = (0, (1 << 32) - 100, 1 << 53, (1 << 64) - 200)
+
+
+def planted(results, dice, share):
+    """Change one bit in a share of the images."""
+    wrong = np.flatnonzero(dice.random(len(results)) < share)
+    bits = dice.integers(0, 8 * results.shape[1], len(wrong))
+    results[wrong, bits // 8] ^= (1 << bits % 8).astype(np.uint8)
+
+
+@pytest.mark.parametrize("opcode", OPCODES)
+@pytest.mark.parametrize("first", NUMBERS)
+@pytest.mark.parametrize("share", [0, 0.1, 0.9])
+def test_the_numbers_of_images_that_differ(reference, opcode, first, share):
+    program, recipe = product_program(form_of(opcode)), Recipe(classes=CLASSES, seed=28)
+    images = expand(recipe, program, 200, first=first)
+    made = reference.fill(device_contents(recipe, program), program.image_bytes, first, 200)
+    assert np.array_equal(made, images)
+    expected = execute(program, images, model=MODEL).images
+    results = expected.copy()
+    planted(results, np.random.default_rng(first % 97), share)
+    wrong = [first + int(one) for one in different(results, expected)]
+    assert bool(wrong) == bool(share)
+    found = reference.compare(encode(program, MODEL), made, results, first)
+    assert (found.images, found.differing) == (200, len(wrong))
+    assert list(found.numbers) == wrong[:LISTED]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("opcode", OPCODES)
+@pytest.mark.parametrize("first", NUMBERS)
+def test_a_device_makes_the_images_and_names_those_that_differ(session, opcode, first):
+    from runners.cuda.fresh import DeviceReference
+
+    driver, program = session._driver, product_program(form_of(opcode))
+    recipe, model = Recipe(classes=CLASSES, seed=28), MODEL
+    images = expand(recipe, program, 200, first=first)
+    device = DeviceReference(driver, session.modules)
+    contents = device.contents(device_contents(recipe, program))
+    made, copies = (driver.mem_alloc(images.nbytes) for _ in range(2))
+    device.fill(contents, first, 200, int(made), int(copies))
+    for memory in (made, copies):
+        found = np.empty_like(images)
+        driver.memcpy_dtoh(found, memory)
+        assert np.array_equal(found, images)
+    results = execute(program, images, model=model).images
+    results[[3, 150], -1] ^= 1
+    driver.memcpy_htod(copies, results)
+    encoded = encode(program, model)
+    device.start(device.program(encoded), int(made), int(copies), 200, first=first)
+    assert device.end(200).numbers == (first + 3, first + 150)
