@@ -23,7 +23,6 @@ from runners.front_ends.llvm_ir import llvm_ir
 from runners.front_ends.llvm_text import LATE_SINCE, rows_name
 from runners.front_ends.protocol import (
     Child,
-    Engine,
     FrontEnd,
     FrontEndToolchain,
     Piped,
@@ -77,7 +76,7 @@ class LlvmFrontEnd(FrontEnd):
     """An LLVM at a level, whose `major` version is a number, or asked for each module."""
 
     def __init__(
-        self, who: str, level: int, engine: Engine, major: Callable[[KernelModule], int]
+        self, who: str, level: int, engine: Child | Piped, major: Callable[[KernelModule], int]
     ) -> None:
         super().__init__(who, level, engine, refuser="LLVM")
         self._major = major
@@ -201,7 +200,7 @@ class CudaCppFrontEnd(FrontEnd):
     It chooses the PTX ISA version itself, the newest that it knows, whatever is asked for.
     """
 
-    def __init__(self, who: str, level: int, engine: Engine) -> None:
+    def __init__(self, who: str, level: int, engine: Child | Piped) -> None:
         super().__init__(who, level, engine)
         self._known: dict[str, str | Failure] = {}
         """PTX ISA versions that it writes, by targets."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Unpack
+from typing import Any, ClassVar, Unpack
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import VERSIONS, PtxVersion, parse_target
@@ -37,16 +37,6 @@ _TEMPORARY = re.compile(r"\S*tmpxft_\S*?_stdin")
 """What nvcc calls its standard input in messages: another file every time."""
 
 
-class Engine(Protocol):
-    """What makes PTX of a text: a process that stays, or a command."""
-
-    def made(self, text: str, target: str, version: str, level: int) -> str | Failure:
-        """Return the PTX, or what the compiler said."""
-
-    def close(self) -> None:
-        """End what runs."""
-
-
 class FrontEnd(ClosedAtTheEnd):
     """A compiler that writes PTX from the programs of a module, at one -O level.
 
@@ -56,7 +46,7 @@ class FrontEnd(ClosedAtTheEnd):
     rewriters: Sequence[Rewriter] = ()
     """What happens to the PTX that it writes as a compiler, in order."""
 
-    def __init__(self, who: str, level: int, engine: Engine, *, refuser: str = "") -> None:
+    def __init__(self, who: str, level: int, engine: Child | Piped, *, refuser: str = "") -> None:
         self._who, self._level, self._refuser = who, level, refuser or who
         self._engine = engine
 

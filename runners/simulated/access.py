@@ -305,7 +305,7 @@ def barrier(operands: OperandReader) -> WarpBarrier | None:
 
 def _nothing(operands: OperandReader, match: re.Match[str]) -> Operation:
     if match[0].startswith("cp.async"):
-        operands.expect(1 if match[0].endswith("wait_group") else 0)
+        operands.expect(int(match[0].endswith("wait_group")))
     return lambda _warps, _mask: None
 
 

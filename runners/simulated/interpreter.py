@@ -21,9 +21,8 @@ LARGEST_STEP_COUNT = 200_000
 """Steps of one pass through a kernel after which it counts as hung: seconds of work, where a drawn
 kernel of dozens of instructions with short loops takes hundreds."""
 LONGEST_SECONDS = 5.0
-"""Processor time of a small launch after which it counts as hung, so that it ends within the 10 s
-that a batch on a GPU may take, too. Not the time of day, in which a machine that has much else to
-do would call any kernel hung."""
+"""Processor time, which other work does not take, of a small launch after which it counts as hung;
+a batch on a GPU may take 10 s."""
 STEP_SECONDS = 1e-5
 """Processor time of a larger launch after which it counts as hung, for each warp, each step of the
 kernel and each image that a warp takes. Those of a preflight take 2.6e-6 s at most (44 launches on

@@ -177,10 +177,8 @@ def _unit_of(chip: Chip, types: ProductTypes, q: Qualifiers, k: int | None) -> M
     if types.a == "f64":
         return replace(chip.doubles, rounding=Rounding(q["rounding"] or "rn"))
     if types.c == "s32":
-        signed_a, signed_b = types.a[0] == "s", types.b[0] == "s"
-        return IntegerUnit(
-            signed_a=signed_a, signed_b=signed_b, saturating=bool(q["satfinite"])
-        )  # fmt: skip
+        a, b = (kind[0] == "s" for kind in (types.a, types.b))
+        return IntegerUnit(signed_a=a, signed_b=b, saturating=bool(q["satfinite"]))
     name = ".".join(types)
     if k is not None and types.a in ("e4m3", "e5m2") and name not in chip.floats:
         unit, late = chip.floats[f"{types.d}.f16.f16.{types.c}"], Rounding.NEAREST_EVEN
