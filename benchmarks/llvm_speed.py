@@ -31,7 +31,7 @@ import psutil
 from oracle.execution.execution import execute
 from oracle.isa.targets import Module
 from runners.emission import emit_all
-from runners.front_ends.llvm import Llvmlite
+from runners.front_ends.languages import Llvmlite
 from runners.protocol import Failure, Trouble
 from runners.simulated_runner import SimulatedRunner
 from strategies.draws import Selection

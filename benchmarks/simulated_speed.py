@@ -33,8 +33,7 @@ from runners.emission import emit, emit_all
 from runners.faults import by_name
 from runners.kernels import LANES, KernelModule
 from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap
-from runners.simulated.parser import parse, statement_of
-from runners.simulated.reader import operands_of
+from runners.simulated.parser import operands_of, parse, statement_of
 from strategies.coverage import Batch
 from strategies.draws import Selection
 from strategies.rounds import round_batches, round_key, selected_forms

@@ -56,9 +56,10 @@ def explained(doing: str, path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         other = f"{error.strerror or error}; mend that and try again"
+        # Of what is gone nobody knows.
+        kept = "" if error.errno == errno.ENOENT else " (what was reported as saved is intact)"
         raise InfrastructureError(
-            f"cannot {doing} {path}: {_REASONS.get(error.errno or 0, other)} (what was reported as "
-            "saved is intact)"
+            f"cannot {doing} {path}: {_REASONS.get(error.errno or 0, other)}{kept}"
         ) from error
 
 

@@ -11,8 +11,7 @@ from typing import TypeVar
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.assembler import Assembler, identify
 from runners.cuda.compilation import LEVELS
-from runners.front_ends.cuda_cpp_compilers import Nvcc, Nvrtc
-from runners.front_ends.llvm import Llvmlite
+from runners.front_ends.languages import Llvmlite, Nvcc, Nvrtc
 from runners.front_ends.protocol import FrontEndToolchain
 from runners.toolchains import (
     DRIVER,

@@ -37,7 +37,7 @@ from runners.reference.shipped import HostReference
 from runners.screening import References, Screened, Screening, screening_kernel
 from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.silicon import Chip, Planted, SiliconTarget
-from runners.simulated.special import MULTIPROCESSORS
+from runners.simulated.warps import MULTIPROCESSORS
 
 _MODULES = 16
 """Modules that stay loaded; one of eight programs takes 2.5 MiB (2026-11)."""
@@ -61,27 +61,12 @@ _TROUBLES = {
 
 
 class SimulatedRunner(RunnerAtOnce):
-    """A simulated device; batches run when they are submitted.
+    """A simulated device of a target and a fragment layout; batches run when they are submitted.
 
-    Parameters
-    ----------
-    target
-        Its architecture, such as "sm_90".
-    layout_seed
-        Which fragment layout it uses.
-    faults
-        What is wrong with it (`runners.faults`).
-    compiler
-        Whether it takes a module is this assembler's to say, too. It writes PTX instead of
-        machine code (`runners.ptx_text.is_ptx`), and the device runs that text: a wrapper
-        around a ptxas says so what it assembled. Machine code is refused: it does not run here.
-    chip
-        Its floating-point units (`runners.simulated.silicon`); those of the target if none.
-
-    Raises
-    ------
-    UsageError
-        If no such target can be simulated.
+    `faults` are wrong with it (`runners.faults`), `chip` has its floating-point units if not those
+    of the target. Whether it takes a module is the `compiler`'s to say, too: an assembler that
+    writes PTX instead of machine code (`runners.ptx_text.is_ptx`), which the device runs. Machine
+    code is refused. Raises UsageError if no such target can be simulated.
     """
 
     def __init__(
@@ -108,23 +93,18 @@ class SimulatedRunner(RunnerAtOnce):
                     targets.add(name)
         faults = len(device.faults)
         planted = f", {faults} fault{'s' if faults != 1 else ''} planted" if faults else ""
-        return Capabilities(
-            name="sim",
-            targets=frozenset(targets),
-            description=f"simulated {device.target.name}{planted}",
-        )
+        description = f"simulated {device.target.name}{planted}"
+        return Capabilities(name="sim", targets=frozenset(targets), description=description)
 
     def compile(self, module: KernelModule) -> Compiled | Failure:
         """Parse and check a module."""
         check_open(self._closed)
-        compiled: Compiled | Failure
-        if self.compiler is not None:
-            compiled = self.compile_with(self.compiler, module)
-        else:
-            compiled = self._read(module, "the simulated device's reader of PTX", b"")
-        if isinstance(compiled, Failure):
-            return compiled
-        loaded = self._load(compiled)
+        compiled: Compiled | Failure = (
+            self._read(module, "the simulated device's reader of PTX", b"")
+            if self.compiler is None
+            else self.compile_with(self.compiler, module)
+        )
+        loaded = compiled if isinstance(compiled, Failure) else self._load(compiled)
         return loaded if isinstance(loaded, Failure) else compiled
 
     def prepare(self, module: KernelModule) -> Compiled | Failure:
@@ -154,10 +134,8 @@ class SimulatedRunner(RunnerAtOnce):
 
     def _read(self, module: KernelModule, compiler: str, code: bytes) -> Compiled:
         key = hashlib.sha256(f"sim {module.digest}".encode()).hexdigest()
-        architecture = self._device.target.name
-        return Compiled(
-            module=module, architecture=architecture, compiler=compiler, key=key, code=code
-        )
+        own = self._device.target.name
+        return Compiled(module=module, architecture=own, compiler=compiler, key=key, code=code)
 
     def _load(self, compiled: Compiled) -> LoadedModule | Failure:
         own = any(kernel.launch is not None for kernel in compiled.module.kernels)
@@ -187,13 +165,11 @@ class SimulatedRunner(RunnerAtOnce):
                 for image, result in zip(images, results, strict=True):
                     result[:] = module.launch_grid(kernel.entry, image, kernel.launch).image
                 return
+            threads = LANES * kernel.warps_per_block
             for first in range(0, images.shape[0], _CHUNK_IMAGES):
                 chunk = slice(first, first + _CHUNK_IMAGES)
-                results[chunk], sms[chunk] = module.launch(
-                    kernel.entry,
-                    np.ascontiguousarray(images[chunk]),
-                    threads=LANES * kernel.warps_per_block,
-                )
+                given = np.ascontiguousarray(images[chunk])
+                results[chunk], sms[chunk] = module.launch(kernel.entry, given, threads=threads)
 
         if (failure := _caught(compiled.module.ptx, launched)) is not None:
             return failure
@@ -212,19 +188,12 @@ class SimulatedRunner(RunnerAtOnce):
             return Collected(outcome=module)
         scratch = kernel.image_bytes * kernel.warps_per_block * MULTIPROCESSORS
         start = time.perf_counter()
-        book = _caught(
-            compiled.module.ptx,
-            lambda: module.screen(
-                kernel.entry,
-                references.images,
-                references.expected,
-                np.zeros(ledger_bytes(kernel.image_bytes), np.uint8),
-                limit=limit,
-                scratch_bytes=scratch if kernel.scratch == "global" else 0,
-                threads=LANES * kernel.warps_per_block,
-                blocks=1,
-            ),
-        )
+        empty = np.zeros(ledger_bytes(kernel.image_bytes), np.uint8)
+        book = _caught(compiled.module.ptx, lambda: module.screen(
+            kernel.entry, references.images, references.expected, empty, limit=limit,
+            scratch_bytes=scratch if kernel.scratch == "global" else 0,
+            threads=LANES * kernel.warps_per_block, blocks=1,
+        ))  # fmt: skip
         if isinstance(book, Failure):
             return Collected(outcome=book)
         ledger, seconds = read_ledger(book, kernel.image_bytes), time.perf_counter() - start
@@ -246,22 +215,12 @@ class SimulatedRunner(RunnerAtOnce):
         listed, sampled = work.kept(found, first)
         numbers = np.array([*listed, *sampled], np.uint64)
         places = (numbers - np.uint64(first)).astype(np.intp)
-        return Collected(
-            outcome=FreshRan(
-                images=work.count,
-                differing=found.differing,
-                listed=len(listed),
-                seconds=time.perf_counter() - start,
-                finished=finished_by(
-                    ran.sms,
-                    work.count if found.differing == len(listed) else listed[-1] + 1 - first,
-                ),
-                numbers=numbers,
-                sms=ran.sms[places],
-                before=before[places],
-                after=ran.images[places],
-            )
-        )
+        compared = work.count if found.differing == len(listed) else listed[-1] + 1 - first
+        return Collected(outcome=FreshRan(
+            images=work.count, differing=found.differing, listed=len(listed),
+            seconds=time.perf_counter() - start, finished=finished_by(ran.sms, compared),
+            numbers=numbers, sms=ran.sms[places], before=before[places], after=ran.images[places],
+        ))  # fmt: skip
 
     def close(self) -> None:
         """Forget the modules."""

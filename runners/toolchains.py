@@ -166,9 +166,9 @@ def names_program(spelled: str) -> bool:
 
 def each(spelled: Sequence[str]) -> tuple[str, ...]:
     """Return the front ends that texts name, each once: versions may have commas between them."""
-    found: list[str] = []
+    found: dict[str, None] = {}
     for text in spelled:
         parts = [part.strip() for part in text.split(",")]
         plain = all(_NAMED.fullmatch(part) and not names_program(part) for part in parts)
-        found += parts if plain else [text]
-    return tuple(dict.fromkeys(found))
+        found |= dict.fromkeys(parts if plain else [text])
+    return tuple(found)

@@ -50,7 +50,7 @@ class BeatingRunner(ForwardingRunner):
     def compile(self, module: KernelModule) -> Compiled | Failure:
         """Translate a module, as the runner does."""
         self._heartbeat.beat()
-        compiled = self.kept.get(module) or self._runner.compile(module)
+        compiled = (self._keeps and self.kept.get(module)) or self._runner.compile(module)
         if self._keeps and module not in self.kept and isinstance(compiled, Compiled):
             if len(self.kept) >= _MODULES_KEPT:
                 del self.kept[next(iter(self.kept))]

@@ -44,6 +44,7 @@ from runners.protocol import ClosedAtTheEnd
 _END_SECONDS = 8.0  # before workers that were told to end are killed: they give themselves less
 _START_SECONDS = 120.0  # until a worker is ready: a device may take 60 s for its self-check
 _DEATHS_AT_START = 3  # in a row, before it is ready; then a worker is not started again
+_KILLS_AT_START = 20  # of these from outside, by a person or for want of memory
 _WORKERS_OF_AN_EXAMINER = 4
 """Of 15 on an H200 one took 3 s for each, and twenty waited (2026-11-23)."""
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -313,7 +314,8 @@ class ProcessPool(WorkerPool):
         """Put another worker in the place of one that is gone."""
         row, how = member.row, self._end(member, why, guilty=True)
         self._deaths[row] += member.facts is None
-        if self._deaths[row] < _DEATHS_AT_START:
+        killed = not why and member.process.returncode == -signal.SIGKILL
+        if self._deaths[row] < (_KILLS_AT_START if killed else _DEATHS_AT_START):
             self._start(row)
             return
         message = f"worker processes cannot be kept alive: the last one {how}"

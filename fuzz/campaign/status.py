@@ -468,6 +468,7 @@ def read_figures(corpus: Path) -> Figures:
     Raises UsageError if there is no campaign, and InfrastructureError if its files cannot be read.
     """
     path = corpus / store.FOLDER / store.SUMMARY
+    killed = store.was_killed(corpus)  # before its files are read: it may end meanwhile
     if not os.path.lexists(path):
         begun = ", or it began this second" if store.holds_campaign(corpus) else ""
         raise UsageError(
@@ -487,7 +488,7 @@ def read_figures(corpus: Path) -> Figures:
         raise InfrastructureError(
             f"{path} cannot be used: {error!s:.300}; it is written anew while a campaign runs"
         ) from None
-    life = Life.SILENT if silence > _SILENT_SECONDS else Life.RUNNING
+    life = Life.SILENT if killed or silence > _SILENT_SECONDS else Life.RUNNING
     life = Life.ENDED if status.stopped else life
     return Figures(corpus=corpus, life=life, silence=silence, status=status, rows=rows)
 

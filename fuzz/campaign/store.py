@@ -13,6 +13,7 @@ import fcntl
 import json
 import os
 import re
+import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -193,6 +194,27 @@ def holds_campaign(corpus: Path) -> bool:
     return any(os.path.lexists(corpus / FOLDER / name) for name in (STATE, PREVIOUS))
 
 
+def was_killed(corpus: Path) -> bool:
+    """Whether the process that had the lock of a campaign was one of this host, and is gone."""
+    with suppress(OSError, ValueError, OverflowError):
+        lock = read_plain(corpus / FOLDER / LOCK, most=1 << 10).decode()
+        process, _, where = lock.strip().partition("\n")
+        if where and where == _here():
+            try:
+                os.kill(int(process), 0)
+            except ProcessLookupError:
+                return True
+    return False
+
+
+def _here() -> str:
+    """Return where numbers of processes mean the same: a host, and its container."""
+    try:
+        return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115
+    except OSError:
+        return ""
+
+
 class CampaignStore(ClosedAtTheEnd):
     """The folder of a campaign, locked as long as this is open.
 
@@ -228,7 +250,7 @@ class CampaignStore(ClosedAtTheEnd):
         # A full disk is found out, and told, by what has to be written.
         with suppress(OSError):
             os.ftruncate(self._lock, 0)
-            os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+            os.pwrite(self._lock, f"{os.getpid()}\n{_here()}\n".encode(), 0)
 
     def close(self) -> None:
         """Release the lock."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.text import Text
 
@@ -36,12 +35,10 @@ from fuzz.output.report import Report, Test
 from fuzz.runner import has_device_fault
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import read_text
-from oracle.isa.targets import parse_target
 from runners.assemblers.judgements import Response
 from runners.assemblers.judging import judge_module
 from runners.compilers import find_assembler
 from runners.faults import by_name
-from runners.ptx_pass import PtxPass
 
 _Rows = list[tuple[Replayed, Row | None]]
 """What became of each finding, and what it is known as."""
@@ -194,13 +191,6 @@ def _check(entries: Sequence[Entry], options: Replay) -> None:
             "findings are of what assemblers make of a module; leave it out"
         )
     has_device_fault(tuple(name for name in options.faults if name != NOTHING))
-    if options.target is not None:
-        parse_target(options.target)
-    if options.ptx_pass not in (None, NOTHING):
-        PtxPass(str(options.ptx_pass))
-    for wanted in (options.assembler, options.baseline):
-        if wanted not in (None, NOTHING) and not Path(str(wanted)).is_file():
-            find_assembler(wanted)
 
 
 def _row(told: Replayed, known: Row | None) -> dict[str, object]:

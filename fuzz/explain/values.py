@@ -28,7 +28,7 @@ from oracle.execution.tracing import Trace, Written, trace
 from oracle.isa.forms import FORMATS, Format
 from oracle.isa.targets import parse_target, split_compiler
 from oracle.program.program import Program
-from runners.front_ends.sources import Source, source_of
+from runners.front_ends.languages import Source, source_of
 from strategies.matrices import Result, results
 
 NAMED = 3

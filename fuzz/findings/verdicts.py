@@ -195,11 +195,6 @@ class Subject:
         _, texts = kernel_texts(self.module.ptx)
         return tuple(name for name in texts if name != self.module.kernels[0].entry)
 
-    @property
-    def images(self) -> Images:
-        """The image as often as it is run at once."""
-        return np.repeat(self.image[None], self.copies, axis=0)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Attempt:
@@ -216,19 +211,13 @@ class Attempt:
     failure: Failure | None = None
     compiled: Compiled | None = None
 
-    def like(self, other: Attempt) -> bool:
-        """Whether another run gave the same, bit for bit where there are bits."""
-        if self.actual is None or other.actual is None:
-            return self.kind is other.kind and self.actual is other.actual
-        return self.kind is other.kind and np.array_equal(self.actual, other.actual)
-
 
 def attempt(runner: Runner, subject: Subject) -> Attempt:
     """Run a subject once; DeviceLostError or InfrastructureError if that is impossible."""
     compiled = runner.compile(subject.module)
     if isinstance(compiled, Failure):
         return Attempt(kind=kind_of_failure(compiled), failure=compiled, failed=subject.copies)
-    images = subject.images
+    images = np.repeat(subject.image[None], subject.copies, axis=0)
     ran = runner.run(compiled, images)
     if isinstance(ran, Failure):
         return Attempt(
@@ -327,8 +316,10 @@ def replays_of(kind: Kind) -> int:
 
 def conclusion(attempts: Sequence[Attempt]) -> Kind | None:
     """Return what several runs of one subject say together; FLAKY if they are not alike."""
-    first = attempts[0]
-    return first.kind if all(first.like(other) for other in attempts[1:]) else Kind.FLAKY
+    alike = {
+        (seen.kind, None if seen.actual is None else seen.actual.tobytes()) for seen in attempts
+    }
+    return attempts[0].kind if len(alike) == 1 else Kind.FLAKY
 
 
 class Basis(StrEnum):

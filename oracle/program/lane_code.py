@@ -161,23 +161,23 @@ def written_by(statement: Statement) -> set[str]:
 
 
 def with_another(
-    statements: Sequence[Statement], name: str, other: str | int, *, written: bool
+    statements: Sequence[Statement], name: str, other: str | int
 ) -> tuple[Statement, ...]:
-    """Return code that reads another register, or a constant; `written`: writes it, too."""
+    """Return code that reads another register, or a constant, and never writes the one."""
 
     def renamed(old: Any, new: str | int) -> Any:
         match old:
             case str() if old.removeprefix("!") == name:
                 return new if old == name else f"!{new}"
             case (Assign() | If() | Repeat() | Leave(), *_):
-                return with_another(old, name, other, written=written)
+                return with_another(old, name, other)
             case tuple():
                 return tuple(renamed(one, new) for one in old)
         return old
 
     made: list[Statement] = []
     for one in statements:
-        if not written and isinstance(one, Assign) and name in one.destinations:
+        if isinstance(one, Assign) and name in one.destinations:
             continue
         changes = {
             field.name: renamed(
@@ -186,7 +186,7 @@ def with_another(
             )
             for field in fields(one)
         }
-        if isinstance(one, Repeat) and one.entry and not written:
+        if isinstance(one, Repeat) and one.entry:
             # Those that lanes skip at their entry may be among what is left out.
             changes["skipped"] = 0
         made.append(replace(one, **changes))

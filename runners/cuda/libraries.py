@@ -6,6 +6,7 @@ Used in the child, which does without where one of them is not there.
 from __future__ import annotations
 
 import ctypes
+import uuid
 from typing import Any
 
 from runners.cuda.messages import DeviceHealth
@@ -44,15 +45,13 @@ class DriverLibrary:
         device = ctypes.c_int()
         if not self._call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(ordinal)):
             return ""
-        found = {}
+        found = []
         for name in ("cuDeviceGetUuid", "cuDeviceGetUuid_v2"):
-            uuid = (ctypes.c_ubyte * 16)()
-            if self._call(name, ctypes.byref(uuid), device):
-                text = bytes(uuid).hex()
-                found[name] = "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
-        gpu = found.get("cuDeviceGetUuid", "")
+            told = (ctypes.c_ubyte * 16)()
+            if self._call(name, ctypes.byref(told), device):
+                found.append(str(uuid.UUID(bytes=bytes(told))))
         # Of a slice the second one is its own (CUDA Driver API, cuDeviceGetUuid_v2).
-        own = found.get("cuDeviceGetUuid_v2", gpu)
+        gpu, own = (found or [""])[0], (found or [""])[-1]
         return f"MIG-{own}" if own != gpu else f"GPU-{gpu}" if gpu else ""
 
     def context(self) -> ctypes.c_void_p:

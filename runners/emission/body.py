@@ -110,11 +110,10 @@ class Body:
         """
         register = self.base(program, place.buffer, space)
         rest = program.offset(place.buffer) + place.offset - immediate
-        for addend in (str(rest) if rest else "", lane):
-            if addend:
-                total = self.scratch("b64")
-                self.add(f"add.s64 {total}, {register}, {addend}")
-                register = total
+        for addend in filter(None, (rest, lane)):
+            total = self.scratch("b64")
+            self.add(f"add.s64 {total}, {register}, {addend}")
+            register = total
         return displaced(register, immediate)
 
 
@@ -170,8 +169,7 @@ def operand_registers(program: Program) -> OperandRegisters:
         addresses = use.written and step.address is not None
         type_ = f"b{use.holds.bits}" if addresses else use.holds.register_type
         for bank, bits, _ in use.registers:
-            if (bank, bits) in types:
-                types[bank, bits].add(type_)
+            types.get((bank, bits), set()).add(type_)
     shared = {
         (name, bits): next(iter(found)) if len(found) == 1 else f"b{bits}"
         for (name, bits), found in types.items()

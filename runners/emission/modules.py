@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -84,22 +83,19 @@ def warps_of_block(program: Program, entry: str) -> int:
 
     Raises UsageError if one needs more than a block has.
     """
-    if program.shared_bytes > STATIC_SHARED_BYTES:
+    room = STATIC_SHARED_BYTES // max(1, program.shared_bytes)
+    if not room:
         raise UsageError(
             f"one warp of {entry} needs {program.shared_bytes} bytes of shared memory; a block "
             f"has at most {STATIC_SHARED_BYTES}, so make the shared buffers smaller"
         )
-    room = STATIC_SHARED_BYTES // program.shared_bytes if program.shared_bytes else math.inf
-    return int(min(MAX_WARPS_PER_BLOCK, room))
+    return min(MAX_WARPS_PER_BLOCK, room)
 
 
 def _kernel(program: Program, entry: str) -> Kernel:
-    return Kernel(
-        entry=entry,
-        image_bytes=program.image_bytes,
-        warps_per_block=warps_of_block(program, entry),
-        shared_bytes=program.shared_bytes,
-    )
+    warps, shared = warps_of_block(program, entry), program.shared_bytes
+    size = program.image_bytes
+    return Kernel(entry=entry, image_bytes=size, warps_per_block=warps, shared_bytes=shared)
 
 
 def declarations(program: Program, body: Body, kernel: Kernel, of_shared: str) -> list[str]:

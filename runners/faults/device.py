@@ -18,7 +18,6 @@ from runners.faults.fault import changed as _with
 from runners.faults.fault import unit as _unit
 from runners.faults.fault import wire as _wire
 from runners.simulated.fused import FusedNan, Rounding
-from runners.simulated.mma_sp import SparseUnit
 from runners.simulated.silicon import (
     BitOperation,
     BitUnit,
@@ -28,6 +27,7 @@ from runners.simulated.silicon import (
     IntegerUnit,
     QuadUnit,
     RowUnit,
+    SparseUnit,
     TransferUnit,
     UnitMatrix,
 )

@@ -10,14 +10,15 @@ registers lane by lane has no word at all and is inline PTX everywhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from oracle.isa.targets import Module
 from oracle.program.operands import IMAGE_ALIGNMENT, Fragment, Operation, Place, Uniform, Use, Word
 from oracle.program.operations import Elementwise, Scalar
-from oracle.program.program import Program, walk
+from oracle.program.program import walk
 from oracle.program.steps import (
     AnyOp,
+    Barrier,
     Branch,
     Copy,
     Loop,
@@ -26,14 +27,11 @@ from oracle.program.steps import (
     Product,
     RowAccess,
     Step,
-    accesses_matrix,
-    accesses_rows,
-    multiplies,
 )
 from runners.emission.steps import pieces, progression
 from runners.front_ends import cuda_cpp_words as words
 from runners.front_ends.protocol import NamedStepWriter, check_named
-from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, Kernel, KernelModule
+from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, KernelModule
 
 HEAD = f"""\
 #include <cuda_bf16.h>
@@ -72,41 +70,19 @@ _PACKED = {
     "bf16": ("__floats2bfloat162_rn", "__nv_bfloat162"),
 }
 REGISTERS = {
-    "b32": "unsigned",
-    "s32": "int",
-    "f32": "float",
-    "f64": "double",
-    "b64": "unsigned long long",
-}
+    "b32": "unsigned", "s32": "int", "f32": "float", "f64": "double", "b64": "unsigned long long",
+}  # fmt: skip
 """C++ types of registers, by their PTX types."""
-_CONSTRAINTS = {
-    "unsigned": "r",
-    "int": "r",
-    "float": "f",
-    "double": "d",
-    "unsigned long long": "l",
-}
+_CONSTRAINTS = {"b32": "r", "s32": "r", "f32": "f", "f64": "d", "b64": "l"}
 """Letters of inline PTX (Inline PTX Assembly in CUDA, Constraints)."""
 
 
 @dataclass(kw_only=True)
 class CudaCppWriter(NamedStepWriter):
-    """Writes one program as a kernel of CUDA C++.
+    """Writes one program as a kernel of CUDA C++."""
 
-    Parameters
-    ----------
-    program
-        What the kernel does to one image.
-    kernel
-        Its name, and the sizes of its image and of its shared memory.
-    """
-
-    program: Program
-    kernel: Kernel
-    lines: list[str] = field(default_factory=list)
-    tables: list[str] = field(default_factory=list)
+    remark = "//"
     indent: int = 1
-    count: int = 0
 
     def __post_init__(self) -> None:
         said = words.is_said(self.program)
@@ -115,23 +91,19 @@ class CudaCppWriter(NamedStepWriter):
         # Never merged into one operation: __fmul_rn, __fadd_rn (CUDA Math API, intrinsics).
         arithmetic = {step.changes for step in steps}
         self.fused = {Operation.MULTIPLY, Operation.ADD} <= arithmetic
-        self._groups: dict[tuple[str, int], dict[str, None]] = {}
-        """Names of the variables of each type (and number of registers), in order."""
         most: dict[tuple[str, str], int] = {}
         for step in steps:
             for use in step.uses:
                 key = (use.name, self.type_of(use))
                 registers = 0 if self.is_fragment(use) else use.holds.registers
                 most[key] = max(registers, most.get(key, 0))
+        self._groups: dict[tuple[str, int], list[str]] = {}
+        """Names of the variables of each type (and number of registers), in order."""
         self._variables: dict[tuple[str, str], str] = {}
         for (name, type_), cells in most.items():
-            group = self._groups.setdefault((type_, cells), {})
             letter = chr(ord("A") + sum(other == name for other, _ in self._variables))
-            variable = f"{name}_{letter}"
-            self._variables[name, type_] = variable
-            group[variable] = None
-
-    # Variables
+            self._variables[name, type_] = variable = f"{name}_{letter}"
+            self._groups.setdefault((type_, cells), []).append(variable)
 
     def is_fragment(self, use: Use) -> bool:
         """Tell whether a variable is a fragment of the API."""
@@ -140,8 +112,7 @@ class CudaCppWriter(NamedStepWriter):
     def type_of(self, use: Use) -> str:
         """Return the C++ type of a variable, of an array of registers that of one."""
         if isinstance(use.holds, Fragment) and self.layouts is not None:
-            matrix = use.holds.matrix
-            layout = use.holds.layout
+            matrix, layout = use.holds.matrix, use.holds.layout
             if use.holds.any_layout:
                 layout = self.layouts[use.name, matrix]
             return words.fragment_type(matrix, layout)
@@ -151,23 +122,9 @@ class CudaCppWriter(NamedStepWriter):
         """Return the name of the variable that a name is where a step uses it."""
         return self._variables[use.name, self.type_of(use)]
 
-    def declarations(self) -> list[str]:
-        """Return an array for the variables of each type, and a reference to each of them."""
-        lines = []
-        for number, ((type_, cells), variables) in enumerate(self._groups.items()):
-            array = f"v{number}"
-            each = f"[{cells}]" if cells else ""
-            lines.append(f"  {type_} {array}[{len(variables)}]{each};")
-            for index, variable in enumerate(variables):
-                reference = f"(&{variable}){each}" if cells else f"& {variable}"
-                lines.append(f"  {type_} {reference} = {array}[{index}];")
-        return lines
-
-    # Pieces of text
-
-    def add(self, text: str) -> None:
-        """Append a line."""
-        self.lines.append("  " * self.indent + text)
+    def add(self, *texts: str) -> None:
+        """Append lines."""
+        self.lines += ["  " * self.indent + text for text in texts]
 
     def pointer(self, place: Place, lane: str = "") -> str:
         """Return a pointer to a place, `lane` bytes on."""
@@ -175,36 +132,15 @@ class CudaCppWriter(NamedStepWriter):
         offset = f" - {-place.offset}" if place.offset < 0 else offset
         return f"m_{place.buffer}{offset}{f' + {lane}' if lane else ''}"
 
-    def address(self, place: Place, space: str, immediate: int, lane: str = "") -> tuple[str, str]:
-        """Return the operand of an address and its constraint, for inline PTX in a state space."""
-        pointer = self.pointer(place, lane)
-        rest = f" - ({immediate})" if immediate else ""
-        if space == "global":
-            return f"global({pointer}){rest}", "l"
-        if space:
-            return f"shared({pointer}){rest}", "r"
-        return f"reinterpret_cast<size_t>({pointer}){rest}", "l"
-
     def asm(
-        self,
-        opcode: str,
-        operands: Sequence[Use | tuple[str, str] | int],
-        *,
-        immediate: int = 0,
+        self, opcode: str, operands: Sequence[Use | tuple[str, str] | int], *, immediate: int = 0,
         memory: bool = False,
-    ) -> None:
-        """Append an instruction of inline PTX.
+    ) -> None:  # fmt: skip
+        """Append an instruction of inline PTX, which may access `memory`.
 
-        Parameters
-        ----------
-        operands
-            In the order of the instruction: uses of names, which stand in braces where there are
-            several registers; (expression, constraint) of inputs, of which the first is the
-            address; numbers.
-        immediate
-            Bytes behind the address's register.
-        memory
-            Whether it reads or writes memory.
+        Its operands are uses of names, which stand in braces where there are several registers;
+        (expression, constraint) of inputs, of which the first is the address, with `immediate`
+        bytes behind its register; numbers.
         """
         texts, outputs, inputs = [], list[str](), list[str]()
         written = [use for use in operands if isinstance(use, Use) and use.written]
@@ -213,7 +149,7 @@ class CudaCppWriter(NamedStepWriter):
         for operand in operands:
             match operand:
                 case Use():
-                    letter = _CONSTRAINTS[REGISTERS[operand.holds.register_type]]
+                    letter = _CONSTRAINTS[operand.holds.register_type]
                     name, size = self.variable(operand), operand.holds.registers
                     first = number[operand.written]
                     number[operand.written] += size
@@ -246,50 +182,45 @@ class CudaCppWriter(NamedStepWriter):
         pointer = self.pointer(value.place)
         return f"(*reinterpret_cast<const word*>({pointer}) & {value.mask:#x}u)"
 
-    # The kernel
-
     def text(self) -> str:
         """Return the kernel with the tables that it reads."""
-        self._write(self.program.steps)
-        kernel = self.kernel
+        self.write(self.program.steps)
+        kernel, program, body = self.kernel, self.program, self.lines
+        self.lines = []
+        self.add(
+            f"const unsigned lane = threadIdx.x % {LANES}, inside = threadIdx.x / {LANES};",
+            f"const unsigned warp = blockIdx.x * (blockDim.x / {LANES}) + inside;",
+            "if (warp >= count) return;",
+            "// A zero that no compiler can fold: no address reaches 2^60.",
+            "const unsigned zero = reinterpret_cast<size_t>(images) >> 60;",
+            "unsigned char* const image = static_cast<unsigned char*>(__builtin_assume_aligned(",
+            f"    images + size_t(warp) * {kernel.image_bytes}, {IMAGE_ALIGNMENT}));",
+        )
+        if kernel.shared_bytes:
+            size = kernel.shared_bytes * kernel.warps_per_block
+            self.add(
+                f"__shared__ __align__({IMAGE_ALIGNMENT}) unsigned char block[{size}];",
+                f"unsigned char* const slice = block + inside * {kernel.shared_bytes};",
+            )
+        for buffer in program.buffers:
+            base = "slice" if buffer.space == "shared" else "image"
+            offset = program.offset(buffer.name)
+            self.add(f"unsigned char* const m_{buffer.name} = {base} + {offset};")
+        self.add("if (sms && lane == 0) sms[warp] = multiprocessor();")
+        # An array for the variables of each type, and a reference to each of them.
+        for number, ((type_, cells), variables) in enumerate(self._groups.items()):
+            each = f"[{cells}]" if cells else ""
+            self.add(f"{type_} v{number}[{len(variables)}]{each};")
+            for index, variable in enumerate(variables):
+                reference = f"(&{variable}){each}" if cells else f"& {variable}"
+                self.add(f"{type_} {reference} = v{number}[{index}];")
         head = [
             f'extern "C" __global__ void __launch_bounds__({LANES * MAX_WARPS_PER_BLOCK})',
             f"{kernel.entry}(unsigned char* images, unsigned* sms, unsigned count) {{",
         ]
-        return "\n".join([*self.tables, *head, *self._prologue(), *self.lines, "}", ""])
+        return "\n".join([*self.tables, *head, *self.lines, *body, "}", ""])
 
-    # The start of a kernel
-
-    def _prologue(self) -> list[str]:
-        """Return what comes before the first step: which image, where it lies, the variables."""
-        kernel, program = self.kernel, self.program
-        lines = [
-            f"  const unsigned lane = threadIdx.x % {LANES}, inside = threadIdx.x / {LANES};",
-            f"  const unsigned warp = blockIdx.x * (blockDim.x / {LANES}) + inside;",
-            "  if (warp >= count) return;",
-            "  // A zero that no compiler can fold: no address reaches 2^60.",
-            "  const unsigned zero = reinterpret_cast<size_t>(images) >> 60;",
-            "  unsigned char* const image = static_cast<unsigned char*>(__builtin_assume_aligned(",
-            f"      images + size_t(warp) * {kernel.image_bytes}, {IMAGE_ALIGNMENT}));",
-        ]
-        if kernel.shared_bytes:
-            size = kernel.shared_bytes * kernel.warps_per_block
-            lines += [
-                f"  __shared__ __align__({IMAGE_ALIGNMENT}) unsigned char block[{size}];",
-                f"  unsigned char* const slice = block + inside * {kernel.shared_bytes};",
-            ]
-        for buffer in program.buffers:
-            base = "slice" if buffer.space == "shared" else "image"
-            offset = program.offset(buffer.name)
-            lines.append(f"  unsigned char* const m_{buffer.name} = {base} + {offset};")
-        lines.append("  if (sms && lane == 0) sms[warp] = multiprocessor();")
-        return [*lines, *self.declarations()]
-
-    # Steps
-
-    _remark = "//"
-
-    def _barrier(self) -> None:
+    def _barrier(self, _: Barrier) -> None:
         self.add("__syncwarp();")
 
     def _branch(self, step: Branch) -> None:
@@ -302,36 +233,15 @@ class CudaCppWriter(NamedStepWriter):
 
     def _loop(self, step: Loop) -> None:
         self.count += 1
-        index = f"i{self.count}"
-        self.add(
-            f"for (unsigned {index} = 0, end = {self.uniform(step.count)}; {index} < end; "
-            f"++{index}) {{"
-        )
+        i, end = f"i{self.count}", self.uniform(step.count)
+        self.add(f"for (unsigned {i} = 0, end = {end}; {i} < end; ++{i}) {{")
         self._block(step.body)
         self.add("}")
 
     def _block(self, steps: tuple[Step, ...]) -> None:
         self.indent += 1
-        self._write(steps)
+        self.write(steps)
         self.indent -= 1
-
-    def _op(self, step: AnyOp) -> None:
-        """Append a matrix instruction, of the API or as inline PTX."""
-        if multiplies(step):
-            self._multiply(step)
-        elif accesses_matrix(step):
-            self._access(step)
-        elif accesses_rows(step):
-            memory = step.memory
-            offset = self._row_offsets(memory.addresses)
-            place = Place(buffer=memory.buffer)
-            address = self.address(place, step.form.space, memory.immediate, offset)
-            self._inline_access(step, address)
-        else:
-            source, destination = map(self.variable, step.uses)
-            self.add(f"for (int i = 0; i < {step.count}; ++i)")
-            asm = f'"{step.form.opcode} %0, %1;"'
-            self.add(f'  asm volatile({asm} : "=r"({destination}[i]) : "r"({source}[i]));')
 
     def _multiply(self, step: Product) -> None:
         if self.layouts is None or not step.form.opaque:
@@ -342,15 +252,37 @@ class CudaCppWriter(NamedStepWriter):
         arguments = ", ".join([*map(self.variable, step.uses), *rest])
         self.add(f"{function}({arguments});")
 
+    def _move(self, step: AnyOp) -> None:
+        source, destination = map(self.variable, step.uses)
+        asm = f'"{step.form.opcode} %0, %1;"'
+        self.add(
+            f"for (int i = 0; i < {step.count}; ++i)",
+            f'  asm volatile({asm} : "=r"({destination}[i]) : "r"({source}[i]));',
+        )
+
+    def _rows(self, step: RowAccess) -> None:
+        """Append an access at each lane's own of 32 offsets, a progression if they form one."""
+        addresses = step.memory.addresses
+        if (regular := progression(addresses)) is not None:
+            offset = f"(int(lane) * {regular[1]} + {regular[0]})"
+        else:
+            name = f"{self.kernel.entry}_rows{len(self.tables)}"
+            numbers = ", ".join(map(str, addresses))
+            self.tables.append(f"static __constant__ int {name}[{LANES}] = {{{numbers}}};")
+            offset = f"{name}[lane]"
+        self._inline_access(step, self.pointer(Place(buffer=step.memory.buffer), offset))
+
     def _inline_access(
-        self,
-        step: MatrixAccess | RowAccess,
-        address: tuple[str, str],
-        *stride: tuple[str, str] | int,
+        self, step: MatrixAccess | RowAccess, pointer: str, *stride: tuple[str, str] | int
     ) -> None:
         (use,) = step.uses
+        space, immediate = step.form.space, step.memory.immediate
+        rest = f" - ({immediate})" if immediate else ""
+        function, letter = "reinterpret_cast<size_t>", "l"
+        if space:
+            function, letter = ("global", "l") if space == "global" else ("shared", "r")
+        address = f"{function}({pointer}){rest}", letter
         operands = (address, use) if step.stores else (use, address)
-        immediate = step.memory.immediate
         self.asm(step.form.opcode, [*operands, *stride], immediate=immediate, memory=True)
 
     def _access(self, step: MatrixAccess) -> None:
@@ -359,9 +291,9 @@ class CudaCppWriter(NamedStepWriter):
         given = memory.stride
         stride = f"{given} + zero" if memory.stride_in_register else f"{given}"
         if not self.is_fragment(use):
-            address = self.address(memory.place, form.space, memory.immediate)
             operand = (stride, "r") if memory.stride_in_register else given
-            self._inline_access(step, address, *([] if operand is None else [operand]))
+            more = [] if operand is None else [operand]
+            self._inline_access(step, self.pointer(memory.place), *more)
             return
         if given is None:
             stride = str(form.matrix().default_stride(form.layout))
@@ -369,13 +301,12 @@ class CudaCppWriter(NamedStepWriter):
         type_ = f"{const}{words.pointer_type(form.matrix().type.name)}"
         pointer = f"reinterpret_cast<{type_}*>({self.pointer(memory.place)})"
         layout = f", wmma::mem_{form.layout}_major" if form.matrix().operand in "cd" else ""
-        variable = self.variable(use)
+        verb, ends = "load", f"{self.variable(use)}, {pointer}"
         if step.stores:
-            self.add(f"wmma::store_matrix_sync({pointer}, {variable}, {stride}{layout});")
-        else:
-            self.add(f"wmma::load_matrix_sync({variable}, {pointer}, {stride}{layout});")
+            verb, ends = "store", f"{pointer}, {self.variable(use)}"
+        self.add(f"wmma::{verb}_matrix_sync({ends}, {stride}{layout});")
 
-    def _elements(self, step: Elementwise) -> None:
+    def _elementwise(self, step: Elementwise) -> None:
         """Append the loop of an operation on every element, or register."""
         source, destination = map(self.variable, step.uses)
         fragment = self.is_fragment(step.uses[0])
@@ -383,23 +314,12 @@ class CudaCppWriter(NamedStepWriter):
         count = None if fragment else step.uses[0].holds.registers
         self.add(words.statement(step, cell, source, destination, count=count, fused=self.fused))
 
-    def _row_offsets(self, addresses: tuple[int, ...]) -> str:
-        """Return each lane's own of 32 offsets, computed where they form a progression."""
-        if (regular := progression(addresses)) is not None:
-            first, pitch = regular
-            return f"(int(lane) * {pitch} + {first})"
-        name = f"{self.kernel.entry}_rows{len(self.tables)}"
-        numbers = ", ".join(map(str, addresses))
-        self.tables.append(f"static __constant__ int {name}[{LANES}] = {{{numbers}}};")
-        return f"{name}[lane]"
-
-    def _registers(self, step: PlainAccess) -> None:
+    def _plainaccess(self, step: PlainAccess) -> None:
         """Append loads of each lane's registers, or stores, under conditions by lane."""
         (use,) = step.uses
         word = "word" if step.bits == 32 else "double_word"
-        pointer = f"reinterpret_cast<{word}*>({self.pointer(step.place)})"
         memory, variable = f"p[lane * {step.count} + i]", f"{self.variable(use)}[i]"
-        self.add(f"{{ {word}* const p = {pointer};")
+        self.add(f"{{ {word}* const p = reinterpret_cast<{word}*>({self.pointer(step.place)});")
         each = f"for (int i = 0; i < {step.count}; ++i)"
         if step.loads:
             self.add(f"  {each} {variable} = {memory};")
@@ -407,18 +327,23 @@ class CudaCppWriter(NamedStepWriter):
             self.add(f"  if (lane < {step.lanes}) {each} {memory} = {variable};")
         else:
             # As at the edge of a matrix: what made the values must not move under the condition.
-            self.add(f"  if (lane < {LANES // 2}) {each} {memory} = {variable};")
-            self.add(f"  else {each} {memory} = {variable};")
+            self.add(
+                f"  if (lane < {LANES // 2}) {each} {memory} = {variable};",
+                f"  else {each} {memory} = {variable};",
+            )
         self.add("}")
 
-    def _pack(self, step: Scalar) -> None:
+    def _scalar(self, step: Scalar) -> None:
+        """Append the packing of pairs of f32."""
         source, destination = map(self.variable, step.uses)
         function, type_ = _PACKED[step.type]
         low, high = (f"__uint_as_float({source}[2 * i{rest}])" for rest in ("", " + 1"))
-        self.add(f"for (int i = 0; i < {step.count // 2}; ++i) {{")
-        self.add(f"  const {type_} pair = {function}({low}, {high});")
-        self.add(f"  memcpy(&{destination}[i], &pair, sizeof pair);")
-        self.add("}")
+        self.add(
+            f"for (int i = 0; i < {step.count // 2}; ++i) {{",
+            f"  const {type_} pair = {function}({low}, {high});",
+            f"  memcpy(&{destination}[i], &pair, sizeof pair);",
+            "}",
+        )
 
     def _copy(self, step: Copy) -> None:
         """Append loops in which the lanes copy units in turn."""

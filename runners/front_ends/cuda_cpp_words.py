@@ -16,7 +16,7 @@ from oracle.isa.forms import Form, Matrix, replicated
 from oracle.program.operands import Fragment, Operation
 from oracle.program.operations import Elementwise
 from oracle.program.program import Program, walk
-from oracle.program.steps import Step, accesses_matrix, multiplies_fragments
+from oracle.program.steps import accesses_matrix, multiplies_fragments
 from runners.emission.steps import signs
 
 POINTER_BYTES = 32
@@ -26,31 +26,14 @@ STRIDE_BYTES = 16
 (i.e., multiple of 16 bytes in both cases)" (load_matrix_sync); taken for every type."""
 
 _ELEMENTS = {
-    "f16": "half",
-    "bf16": "__nv_bfloat16",
-    "tf32": "wmma::precision::tf32",
-    "f32": "float",
-    "f64": "double",
-    "s8": "signed char",
-    "u8": "unsigned char",
-    "s4": "wmma::experimental::precision::s4",
-    "u4": "wmma::experimental::precision::u4",
-    "b1": "wmma::experimental::precision::b1",
-    "s32": "int",
-}
+    "f16": "half", "bf16": "__nv_bfloat16", "tf32": "wmma::precision::tf32", "f32": "float",
+    "f64": "double", "s8": "signed char", "u8": "unsigned char", "s32": "int",
+    **{kind: f"wmma::experimental::precision::{kind}" for kind in ("s4", "u4", "b1")},
+}  # fmt: skip
 """Element types of `fragment`, by formats."""
-_STORED = {
-    "tf32": "float",
-    "s4": "int",
-    "u4": "unsigned",
-    "b1": "unsigned",
-}
+_STORED = {"tf32": "float", "s4": "int", "u4": "unsigned", "b1": "unsigned"}
 """Types of `x[i]` where they are not the element types (`storage_element_type`)."""
 _USES = {"a": "wmma::matrix_a", "b": "wmma::matrix_b", "c": "wmma::accumulator"}
-_BIT_OPERATIONS = {
-    "xor": "wmma::experimental::bmmaBitOpXOR",
-    "and": "wmma::experimental::bmmaBitOpAND",
-}
 
 
 def fragment_type(matrix: Matrix, layout: str | None) -> str:
@@ -78,24 +61,14 @@ def has_word(form: Form) -> bool:
 
     It has `satf` for integers alone, and no rounding mode but that of f64's default, `.rn`.
     """
-    if form.satfinite and form.d_type.is_float:
-        return False
-    return form.rounding in (None, "rn")
+    return form.rounding in (None, "rn") and not (form.satfinite and form.d_type.is_float)
 
 
 def multiplication(form: Form) -> tuple[str, list[str]]:
     """Return the function that multiplies, and its arguments behind d, a, b, c."""
     if form.op:
-        return "wmma::bmma_sync", [_BIT_OPERATIONS[form.op]]
+        return "wmma::bmma_sync", [f"wmma::experimental::bmmaBitOp{form.op.upper()}"]
     return "wmma::mma_sync", ["true"] if form.satfinite else []
-
-
-def _is_said(program: Program, step: Step) -> bool:
-    if accesses_matrix(step):
-        place = step.memory.place
-        start = program.offset(place.buffer) + place.offset
-        return start % POINTER_BYTES == 0 and step.tile.pitch % STRIDE_BYTES == 0
-    return not multiplies_fragments(step) or has_word(step.form)
 
 
 def layouts_of(program: Program) -> dict[tuple[str, Matrix], str] | None:
@@ -128,95 +101,87 @@ def layouts_of(program: Program) -> dict[tuple[str, Matrix], str] | None:
 
 def is_said(program: Program) -> bool:
     """Tell whether all that a program does with fragments has words and a meaning in the API."""
-    return layouts_of(program) is not None and all(
-        _is_said(program, step) for step in walk(program.steps)
-    )
+    if layouts_of(program) is None:
+        return False
+    for step in walk(program.steps):
+        if accesses_matrix(step):
+            place = step.memory.place
+            start = program.offset(place.buffer) + place.offset
+            if start % POINTER_BYTES or step.tile.pitch % STRIDE_BYTES:
+                return False
+        elif multiplies_fragments(step) and not has_word(step.form):
+            return False
+    return True
 
 
-HELPERS = """\
-// A number that no compiler knows.
-__device__ __forceinline__ unsigned opaque(unsigned x) {
+_MASKED = """__device__ __forceinline__ float NAME(float x) {
   unsigned y;
-  asm("mov.b32 %0, %1;" : "=r"(y) : "r"(x));
-  return y;
-}
-__device__ __forceinline__ unsigned long long opaque(unsigned long long x) {
-  unsigned long long y;
-  asm("mov.b64 %0, %1;" : "=l"(y) : "l"(x));
-  return y;
-}
-
-// The sign bit alone, of a NaN too.
-__device__ __forceinline__ float negated(float x) {
-  unsigned y;
-  asm("xor.b32 %0, %1, 0x80000000;" : "=r"(y) : "r"(__float_as_uint(x)));
+  asm("OP.b32 %0, %1, MASK32;" : "=r"(y) : "r"(__float_as_uint(x)));
   return __uint_as_float(y);
 }
-__device__ __forceinline__ double negated(double x) {
+__device__ __forceinline__ double NAME(double x) {
   long long y;
-  asm("xor.b64 %0, %1, 0x8000000000000000;" : "=l"(y) : "l"(__double_as_longlong(x)));
+  asm("OP.b64 %0, %1, MASK64;" : "=l"(y) : "l"(__double_as_longlong(x)));
   return __longlong_as_double(y);
 }
-__device__ __forceinline__ half negated(half x) {
-  return __ushort_as_half(__half_as_ushort(x) ^ 0x8000u);
+__device__ __forceinline__ half NAME(half x) {
+  return __ushort_as_half(__half_as_ushort(x) SIGN MASK16u);
 }
-__device__ __forceinline__ __nv_bfloat16 negated(__nv_bfloat16 x) {
-  return __ushort_as_bfloat16(__bfloat16_as_ushort(x) ^ 0x8000u);
+__device__ __forceinline__ __nv_bfloat16 NAME(__nv_bfloat16 x) {
+  return __ushort_as_bfloat16(__bfloat16_as_ushort(x) SIGN MASK16u);
 }
-__device__ __forceinline__ float magnitude(float x) {
-  unsigned y;
-  asm("and.b32 %0, %1, 0x7fffffff;" : "=r"(y) : "r"(__float_as_uint(x)));
-  return __uint_as_float(y);
-}
-__device__ __forceinline__ double magnitude(double x) {
-  long long y;
-  asm("and.b64 %0, %1, 0x7fffffffffffffff;" : "=l"(y) : "l"(__double_as_longlong(x)));
-  return __longlong_as_double(y);
-}
-__device__ __forceinline__ half magnitude(half x) {
-  return __ushort_as_half(__half_as_ushort(x) & 0x7fffu);
-}
-__device__ __forceinline__ __nv_bfloat16 magnitude(__nv_bfloat16 x) {
-  return __ushort_as_bfloat16(__bfloat16_as_ushort(x) & 0x7fffu);
-}
-
-// Two halves in a register.
-__device__ __forceinline__ unsigned multiplied(unsigned x, unsigned y) {
+"""
+_PAIRWISE = """__device__ __forceinline__ unsigned NAME(unsigned x, unsigned y) {
   unsigned z;
-  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(z) : "r"(x), "r"(y));
+  asm("VERB.rn.f16x2 %0, %1, %2;" : "=r"(z) : "r"(x), "r"(y));
   return z;
 }
-__device__ __forceinline__ unsigned added(unsigned x, unsigned y) {
-  unsigned z;
-  asm("add.rn.f16x2 %0, %1, %2;" : "=r"(z) : "r"(x), "r"(y));
-  return z;
-}
-template <class Fragment>
-__device__ __forceinline__ void multiply(Fragment& to, const Fragment& from, half2 factor) {
+"""
+_ON_FRAGMENTS = """template <class Fragment>
+__device__ __forceinline__ void NAME(Fragment& to, const Fragment& from, half2 OPERAND) {
   for (int i = 0; i < to.num_storage_elements; i += 2) {
-    const half2 pair = __hmul2_rn(__halves2half2(from.x[i], from.x[i + 1]), factor);
-    to.x[i] = __low2half(pair);
-    to.x[i + 1] = __high2half(pair);
-  }
-}
-template <class Fragment>
-__device__ __forceinline__ void add(Fragment& to, const Fragment& from, half2 addend) {
-  for (int i = 0; i < to.num_storage_elements; i += 2) {
-    const half2 pair = __hadd2_rn(__halves2half2(from.x[i], from.x[i + 1]), addend);
+    const half2 pair = __hVERB2_rn(__halves2half2(from.x[i], from.x[i + 1]), OPERAND);
     to.x[i] = __low2half(pair);
     to.x[i + 1] = __high2half(pair);
   }
 }
 """
+_OPAQUE = """__device__ __forceinline__ TYPE opaque(TYPE x) {
+  TYPE y;
+  asm("mov.bBITS %0, %1;" : "=LETTER"(y) : "LETTER"(x));
+  return y;
+}
+"""
+
+
+def _filled(template: str, **words: str) -> str:
+    for word, text in words.items():
+        template = template.replace(word, text)
+    return template
+
+
+def _masked(name: str, verb: str, sign: str, top: str, rest: str) -> str:
+    """Return functions that change the sign bit of each type, by a mask of these digits."""
+    masks = {f"MASK{bits}": f"0x{top}{rest * (bits // 4 - 1)}" for bits in (16, 32, 64)}
+    return _filled(_MASKED, NAME=name, OP=verb, SIGN=sign, **masks)
+
+
+HELPERS = "".join((
+    "// A number that no compiler knows.\n",
+    _filled(_OPAQUE, TYPE="unsigned", BITS="32", LETTER="r"),
+    _filled(_OPAQUE, TYPE="unsigned long long", BITS="64", LETTER="l"),
+    "\n// The sign bit alone, of a NaN too.\n",
+    _masked("negated", "xor", "^", "8", "0"),
+    _masked("magnitude", "and", "&", "7", "f"),
+    "\n// Two halves in a register.\n",
+    _filled(_PAIRWISE, NAME="multiplied", VERB="mul"),
+    _filled(_PAIRWISE, NAME="added", VERB="add"),
+    _filled(_ON_FRAGMENTS, NAME="multiply", VERB="mul", OPERAND="factor"),
+    _filled(_ON_FRAGMENTS, NAME="add", VERB="add", OPERAND="addend"),
+))  # fmt: skip
 
 _BITS = {"signed char": 8, "unsigned char": 8, "double": 64}
 """Bits of the types of registers and of `x[i]`; of all others 32, or 16 of a half."""
-_FLOAT_WORDS = {
-    (Operation.MULTIPLY, "float"): ("*", "__fmul_rn"),
-    (Operation.ADD, "float"): ("+", "__fadd_rn"),
-    (Operation.MULTIPLY, "double"): ("*", "__dmul_rn"),
-    (Operation.ADD, "double"): ("+", "__dadd_rn"),
-}
 _SYMBOLS = {
     Operation.AND: "&",
     Operation.OR: "|",
@@ -230,19 +195,11 @@ _HALF_WORDS = {Operation.MULTIPLY: "multiply", Operation.ADD: "add"}
 def statement(
     step: Elementwise, cell: str, source: str, destination: str, *, count: int | None, fused: bool
 ) -> str:
-    """Return the statement of an element-wise operation.
+    """Return the statement of an element-wise operation on variables of one type.
 
-    Parameters
-    ----------
-    cell
-        C++ type of a register, or of `x[i]`.
-    source, destination
-        Names of two variables of one type: fragments, or arrays of registers.
-    count
-        Registers; None: the variables are fragments of the API.
-    fused
-        Whether the compiler may make one operation of a `*` and a `+` of the program, so that
-        neither is written.
+    They are arrays of `count` registers of a type, `cell`, or fragments with such `x[i]` where it
+    is None. `fused` says whether the compiler may make one operation of a `*` and a `+` of the
+    program, so that neither is written.
     """
     operation = step.operation
     if count is None and operation is Operation.COPY:
@@ -275,24 +232,19 @@ def _expression(step: Elementwise, cell: str, value: str, *, fused: bool) -> str
             return f"magnitude({value})"
         case Operation.NEGATE:
             return f"static_cast<int>(0u - unsigned({value}))"
-    if (operation, cell) in _FLOAT_WORDS:
-        symbol, word = _FLOAT_WORDS[operation, cell]
-        number = _number(step, cell)
-        return f"{word}({value}, {number})" if fused else f"{value} {symbol} {number}"
+    symbol = _SYMBOLS[operation]
+    if cell in ("float", "double"):
+        double = cell == "double"
+        number = f"{step.constant:#x}{'ull' if double else 'u'}"
+        number = f"opaque({number})" if _vanishes(step) else number
+        number = f"{'__longlong_as_double' if double else '__uint_as_float'}({number})"
+        verb = "mul" if operation is Operation.MULTIPLY else "add"
+        rounded = f"__{cell[0]}{verb}_rn({value}, {number})"
+        return rounded if fused else f"{value} {symbol} {number}"
     if packed and format_.name == "f16":
         word = "multiplied" if operation is Operation.MULTIPLY else "added"
         return f"{word}({value}, {constant})"
-    return f"static_cast<{cell}>(unsigned({value}) {_SYMBOLS[operation]} {constant})"
-
-
-def _number(step: Elementwise, cell: str) -> str:
-    """Return a constant factor or addend as an expression of its type."""
-    known = not _vanishes(step)
-    if cell == "double":
-        bits = f"{step.constant:#x}ull"
-        return f"__longlong_as_double({bits if known else f'opaque({bits})'})"
-    bits = f"{step.constant:#x}u"
-    return f"__uint_as_float({bits if known else f'opaque({bits})'})"
+    return f"static_cast<{cell}>(unsigned({value}) {symbol} {constant})"
 
 
 def _vanishes(step: Elementwise) -> bool:

@@ -18,6 +18,7 @@ from oracle.program.operands import IMAGE_ALIGNMENT, Operation, Place, Uniform, 
 from oracle.program.operations import Elementwise, Scalar
 from oracle.program.steps import (
     AnyOp,
+    Barrier,
     Branch,
     Copy,
     Loop,
@@ -25,9 +26,6 @@ from oracle.program.steps import (
     PlainAccess,
     Product,
     RowAccess,
-    accesses_matrix,
-    accesses_rows,
-    multiplies,
 )
 from runners.emission.steps import Piece, pieces, progression, signs
 from runners.front_ends.llvm_text import (
@@ -41,9 +39,10 @@ from runners.front_ends.llvm_text import (
     register_type,
     rows_name,
     signed,
+    struct,
     vector,
 )
-from runners.front_ends.protocol import NamedStepWriter, check_named
+from runners.front_ends.protocol import check_named
 from runners.kernels import LANES, KernelModule
 
 _UNITS = {16: "<4 x i32>", 8: "i64", 4: "i32", 2: "i16", 1: "i8"}
@@ -57,127 +56,122 @@ _NEVER_UNROLLED = """!0 = distinct !{!0, !1}
 """
 
 
-class LlvmWriter(LlvmText, NamedStepWriter):
+class LlvmWriter(LlvmText):
     """Writes one program as a function of LLVM IR."""
 
-    _remark = ";"
+    remark = ";"
 
     def text(self) -> str:
         """Return the function with the tables that it reads; `declared` has what it calls."""
-        self._write(self.program.steps)
+        self.write(self.program.steps)
         body, self.lines = self.lines, []
         self._prologue()
-        prologue, self.lines = self.lines, []
-        head = [
+        head = (
             f"define ptx_kernel void @{self.kernel.entry}"
             f"({self.pointer('i8', 1)} %images, {self.pointer('i32', 1)} %sms, i32 %count) {{"
-        ]
+        )
         tail = ["  br label %end", "end:", "  ret void", "}"]
-        return "\n".join([*self.tables, *head, *prologue, *body, *tail]) + "\n"
+        return "\n".join([*self.tables, head, *self.lines, *body, *tail]) + "\n"
 
     def _prologue(self) -> None:
         """Append what comes before the first step: slots, which image, where it lies."""
-        kernel = self.kernel
-        for name, type_ in self.slots.items():
-            self.add(f"{name} = alloca {type_}")
-        self.add(f"%lane = {self.read('laneid')}")
-        for name, register in (("threads", "ntid.x"), ("thread", "tid.x"), ("block", "ctaid.x")):
-            self.add(f"%{name} = {self.read(register)}")
-        self.add("%warps = lshr i32 %threads, 5")
-        self.add("%inside = lshr i32 %thread, 5")
-        self.add("%before = mul i32 %block, %warps")
-        self.add("%warp = add i32 %before, %inside")
-        self.add("%idle = icmp uge i32 %warp, %count")
-        self.add("br i1 %idle, label %end, label %busy")
-        self.label("busy")
-        self.add("%warp64 = zext i32 %warp to i64")
-        self.add(f"%position = mul i64 %warp64, {kernel.image_bytes}")
-        bytes_ = self.pointer("i8", 1)
-        self.add(f"%image = getelementptr i8, {bytes_} %images, i64 %position")
+        kernel, bytes_, words = self.kernel, self.pointer("i8", 1), self.pointer("i32", 1)
+        self.add(
+            *(f"{name} = alloca {type_}" for name, type_ in self.slots.items()),
+            f"%lane = {self.read('laneid')}",
+            f"%threads = {self.read('ntid.x')}",
+            f"%thread = {self.read('tid.x')}",
+            f"%block = {self.read('ctaid.x')}",
+            "%warps = lshr i32 %threads, 5",
+            "%inside = lshr i32 %thread, 5",
+            "%before = mul i32 %block, %warps",
+            "%warp = add i32 %before, %inside",
+            "%idle = icmp uge i32 %warp, %count",
+            "br i1 %idle, label %end, label %busy",
+            "busy:",
+            "%warp64 = zext i32 %warp to i64",
+            f"%position = mul i64 %warp64, {kernel.image_bytes}",
+            f"%image = getelementptr i8, {bytes_} %images, i64 %position",
+        )
         if kernel.shared_bytes:
-            size = kernel.shared_bytes * kernel.warps_per_block
-            self.tables.insert(
-                0,
-                f"@{kernel.entry}_shared = internal addrspace(3) global [{size} x i8] undef, "
-                f"align {IMAGE_ALIGNMENT}",
-            )
-            self.add("%inside64 = zext i32 %inside to i64")
-            self.add(f"%slice = mul i64 %inside64, {kernel.shared_bytes}")
-            array = self.pointer(f"[{size} x i8]", 3)
+            name = f"@{kernel.entry}_shared"
+            array = f"[{kernel.shared_bytes * kernel.warps_per_block} x i8]"
+            variable = f"internal addrspace(3) global {array} undef, align {IMAGE_ALIGNMENT}"
+            self.tables.insert(0, f"{name} = {variable}")
+            pointer = self.pointer(array, 3)
             self.add(
-                f"%shared = getelementptr [{size} x i8], {array} @{kernel.entry}_shared, i64 0, "
-                "i64 %slice"
+                "%inside64 = zext i32 %inside to i64",
+                f"%slice = mul i64 %inside64, {kernel.shared_bytes}",
+                f"%shared = getelementptr {array}, {pointer} {name}, i64 0, i64 %slice",
             )
-        words = self.pointer("i32", 1)
-        self.add(f"%unrecorded = icmp eq {words} %sms, null")
-        self.add("%other = icmp ne i32 %lane, 0")
-        self.add("%silent = or i1 %unrecorded, %other")
-        self.add("br i1 %silent, label %start, label %record")
-        self.label("record")
-        self.add(f"%sm = {self.read('smid')}")
-        self.add(f"%place = getelementptr i32, {words} %sms, i64 %warp64")
-        self.add(f"store i32 %sm, {words} %place")
-        self.add("br label %start")
-        self.label("start")
-        self.write_bases()
+        self.add(
+            f"%unrecorded = icmp eq {words} %sms, null",
+            "%other = icmp ne i32 %lane, 0",
+            "%silent = or i1 %unrecorded, %other",
+            "br i1 %silent, label %start, label %record",
+            "record:",
+            f"%sm = {self.read('smid')}",
+            f"%place = getelementptr i32, {words} %sms, i64 %warp64",
+            f"store i32 %sm, {words} %place",
+            "br label %start",
+            "start:",
+        )
+        # Each lane's own starts, by a function to inline; live until the last step.
+        scaled = dict[int, str]()
+        for (start, size), name in self.bases.items():
+            if size not in scaled:
+                self.declared[SCALED] = ""
+                scaled[size] = self.value(f"call i64 @{SCALED}(i32 %lane, i64 {size})")
+            bytes_ = self.pointer("i8", 3 if start == "%shared" else 1)
+            self.add(f"{name} = getelementptr i8, {bytes_} {start}, i64 {scaled[size]}")
 
     def _copy(self, step: Copy) -> None:
         """Append copies, in which lane l takes every 32nd unit from the l-th on."""
         for piece in pieces(self.program, step):
-            if -(-piece.units // LANES) > _UNROLLED:
+            rounds, rest = divmod(piece.units, LANES)
+            if rounds + bool(rest) > _UNROLLED:
                 self._copy_loop(piece)
-            else:
-                self._copy_piece(piece)
-
-    def _barrier(self) -> None:
-        self.call("void", "llvm.nvvm.bar.warp.sync", ("i32", "-1"))
-
-    def _copy_piece(self, piece: Piece) -> None:
-        rounds, rest = divmod(piece.units, LANES)
-        for number in range(rounds):
-            self._move(piece, LANES * number)
-        if rest:
-            then, end = self.labels("copy", "copied")
-            more = self.value(f"icmp ult i32 %lane, {rest}")
-            self.add(f"br i1 {more}, label %{then}, label %{end}")
-            self.label(then)
-            self._move(piece, LANES * rounds)
-            self.add(f"br label %{end}")
-            self.label(end)
+                continue
+            for number in range(rounds):
+                self._copy_unit(piece, LANES * number)
+            if rest:
+                then, end = self.labels("copy", "copied")
+                more = self.value(f"icmp ult i32 %lane, {rest}")
+                self.add(f"br i1 {more}, label %{then}, label %{end}", f"{then}:")
+                self._copy_unit(piece, LANES * rounds)
+                self.add(f"br label %{end}", f"{end}:")
 
     def _copy_loop(self, piece: Piece) -> None:
         head, again, end = self.labels("copy", "again", "copied")
-        counter = f"%i{self.count}"
-        following = f"%j{self.count}"
-        entry = f"entry{self.count}"
-        self.add(f"br label %{entry}")
-        self.label(entry)
-        self.add(f"br label %{head}")
-        self.label(head)
-        self.add(f"{counter} = phi i32 [ %lane, %{entry} ], [ {following}, %{again} ]")
+        counter, following, entry = f"%i{self.count}", f"%j{self.count}", f"entry{self.count}"
+        self.add(
+            f"br label %{entry}", f"{entry}:", f"br label %{head}", f"{head}:",
+            f"{counter} = phi i32 [ %lane, %{entry} ], [ {following}, %{again} ]",
+        )  # fmt: skip
         more = self.value(f"icmp ult i32 {counter}, {piece.units}")
-        self.add(f"br i1 {more}, label %{again}, label %{end}")
-        self.label(again)
+        self.add(f"br i1 {more}, label %{again}, label %{end}", f"{again}:")
         wide = self.value(f"zext i32 {counter} to i64")
-        self._move(piece, offset=self.value(f"mul i64 {wide}, {piece.width}"))
-        self.add(f"{following} = add i32 {counter}, {LANES}")
-        self.add(f"br label %{head}, !llvm.loop !0")
-        self.label(end)
+        self._copy_unit(piece, offset=self.value(f"mul i64 {wide}, {piece.width}"))
+        self.add(
+            f"{following} = add i32 {counter}, {LANES}", f"br label %{head}, !llvm.loop !0",
+            f"{end}:",
+        )  # fmt: skip
 
-    def _move(self, piece: Piece, units: int = 0, *, offset: str = "") -> None:
+    def _copy_unit(self, piece: Piece, units: int = 0, *, offset: str = "") -> None:
         """Append the copy of a unit: `offset` bytes on, or the lane's own, `units` on."""
-        width = piece.width
-        unit = _UNITS[width]
-        lane = None if offset else width
+        width, unit = piece.width, _UNITS[piece.width]
         source, destination = (
             self.address(
                 replace(place, offset=place.offset + units * width),
-                lane=lane, offset=offset, pointee=unit,
+                lane=None if offset else width, offset=offset, pointee=unit,
             )
             for place in (piece.source, piece.destination)
         )  # fmt: skip
         moved = self.value(f"load {unit}, {source[0]} {source[1]}, align {width}")
         self.add(f"store {unit} {moved}, {destination[0]} {destination[1]}, align {width}")
+
+    def _barrier(self, _: Barrier) -> None:
+        self.call("void", "llvm.nvvm.bar.warp.sync", ("i32", "-1"))
 
     def _uniform(self, value: Uniform) -> str:
         """Return a number that is the same in every lane."""
@@ -192,45 +186,33 @@ class LlvmWriter(LlvmText, NamedStepWriter):
         condition = self._uniform(step.condition)
         taken = self.value(f"icmp ne i32 {condition}, 0")
         last = otherwise if step.otherwise else end
-        self.add(f"br i1 {taken}, label %{then}, label %{last}")
-        self.label(then)
-        self._write(step.then)
+        self.add(f"br i1 {taken}, label %{then}, label %{last}", f"{then}:")
+        self.write(step.then)
         self.add(f"br label %{end}")
         if step.otherwise:
-            self.label(otherwise)
-            self._write(step.otherwise)
+            self.add(f"{otherwise}:")
+            self.write(step.otherwise)
             self.add(f"br label %{end}")
-        self.label(end)
+        self.add(f"{end}:")
 
     def _loop(self, step: Loop) -> None:
         head, body, end = self.labels("loop", "body", "left")
         count = self._uniform(step.count)
         counter = self.slot(f"%turns{self.count}", "i32")
-        self.add(f"store i32 {count}, {counter}")
-        self.add(f"br label %{head}")
-        self.label(head)
+        self.add(f"store i32 {count}, {counter}", f"br label %{head}", f"{head}:")
         left = self.value(f"load i32, {counter}")
         more = self.value(f"icmp ne i32 {left}, 0")
-        self.add(f"br i1 {more}, label %{body}, label %{end}")
-        self.label(body)
+        self.add(f"br i1 {more}, label %{body}, label %{end}", f"{body}:")
         fewer = self.value(f"sub i32 {left}, 1")
         self.add(f"store i32 {fewer}, {counter}")
-        self._write(step.body)
-        self.add(f"br label %{head}")
-        self.label(end)
+        self.write(step.body)
+        self.add(f"br label %{head}", f"{end}:")
 
-    def _op(self, step: AnyOp) -> None:
-        if multiplies(step):
-            self._multiply(step)
-        elif accesses_matrix(step):
-            self._access(step)
-        elif accesses_rows(step):
-            self._rows(step)
-        else:
-            source, destination = step.uses
-            text = f"{step.form.opcode} $0, $1;"
-            values = [self.instruction(text, "i32", [one]) for one in self.values(source)]
-            self.fill(destination, values)
+    def _move(self, step: AnyOp) -> None:
+        source, destination = step.uses
+        text = f"{step.form.opcode} $0, $1;"
+        values = [self.instruction(text, "i32", [value]) for value in self.values(source)]
+        self.fill(destination, values)
 
     def _access(self, step: MatrixAccess) -> None:
         (use,) = step.uses
@@ -243,17 +225,15 @@ class LlvmWriter(LlvmText, NamedStepWriter):
         elif memory.stride is not None:
             stride = [("i32", str(signed(memory.stride, 32)))]
         name = access_name(step.form, stride=bool(stride)) + self.overload(space)
-        result = self.call(
-            "void" if step.stores else self.result(use), name, pointer, *values, *stride
-        )
+        type_ = "void" if step.stores else self.result(use)
+        result = self.call(type_, name, pointer, *values, *stride)
         if not step.stores:
             self.keep(use, result)
 
     def _rows(self, step: RowAccess) -> None:
         form = step.form
         (use,) = step.uses
-        space = SPACES[form.space]
-        name = rows_name(form, llvm=self.llvm)
+        space, name = SPACES[form.space], rows_name(form, llvm=self.llvm)
         type_ = "void" if step.stores else self.result(use)
         values = self.values(use) if step.stores else []
         if name is not None:
@@ -263,10 +243,9 @@ class LlvmWriter(LlvmText, NamedStepWriter):
         else:
             kind, address = self._row_address(step, space)
             number = self.value(f"ptrtoint {kind} {address} to i64")
+            text = f"{vector(0, form.registers)}, [${form.registers}]"
             if step.stores:
                 text = f"[$0], {vector(1, form.registers)}"
-            else:
-                text = f"{vector(0, form.registers)}, [${form.registers}]"
             text = f"{form.opcode} {text};"
             result = self.instruction(text, type_, [("i64", number), *values], memory=True)
         if not step.stores:
@@ -287,9 +266,8 @@ class LlvmWriter(LlvmText, NamedStepWriter):
         entry = self.value(f"getelementptr {type_}, {pointer} {table}, i64 0, i32 %lane")
         row = self.value(f"load i32, {self.pointer('i32', 4)} {entry}")
         offset = self.value(f"zext i32 {row} to i64")
-        return self.address(
-            Place(buffer=memory.buffer), space=space, offset=offset, pointee=pointee
-        )
+        place = Place(buffer=memory.buffer)
+        return self.address(place, space=space, offset=offset, pointee=pointee)
 
     def _multiply(self, step: Product) -> None:
         form = step.form
@@ -312,17 +290,18 @@ class LlvmWriter(LlvmText, NamedStepWriter):
         if step.selector is not None:
             arguments.append(("i32", f"{step.selector}"))
         type_, count = register_type(form.d_type.name), d.holds.registers
-        result = self.call(self.struct(type_, count), name, *arguments)
+        result = self.call(struct(type_, count), name, *arguments)
         raw = held_type(d)
-        self.fill(d, [self.cast(type_, one, raw) for one in self.parts(result, type_, count)])
+        self.fill(d, [self.cast(type_, part, raw) for part in self.parts(result, type_, count)])
 
-    def _pack(self, step: Scalar) -> None:
+    def _scalar(self, step: Scalar) -> None:
+        """Append the packing of pairs of f32."""
         source, destination = step.uses
         values = [value for _, value in self.values(source)]
         packed = []
         for low, high in zip(values[::2], values[1::2], strict=True):
             if step.type == "f16":
-                floats = [("float", self.cast("i32", one, "float")) for one in (high, low)]
+                floats = [("float", self.cast("i32", each, "float")) for each in (high, low)]
                 made = self.call("<2 x half>", "llvm.nvvm.ff2f16x2.rn", *floats)
                 packed.append(self.cast("<2 x half>", made, "i32"))
             else:
@@ -331,35 +310,33 @@ class LlvmWriter(LlvmText, NamedStepWriter):
                 packed.append(self.instruction(text, "i32", [("i32", high), ("i32", low)]))
         self.fill(destination, packed)
 
-    def _registers(self, step: PlainAccess) -> None:
+    def _plainaccess(self, step: PlainAccess) -> None:
         """Append an access of each register; LLVM may make wider ones of them."""
         (use,) = step.uses
-        width = step.bits // 8
-        integer = f"i{step.bits}"
+        width, integer = step.bits // 8, f"i{step.bits}"
         start = self.program.offset(step.place.buffer) + step.place.offset
         values = [value for _, value in self.values(use)] if step.stores else []
         loaded = []
-        some = step.lanes != LANES
-        if some:
+        if step.lanes != LANES:
             mine, others = self.labels("mine", "stored")
             own = self.value(f"icmp ult i32 %lane, {step.lanes}")
-            self.add(f"br i1 {own}, label %{mine}, label %{others}")
-            self.label(mine)
+            self.add(f"br i1 {own}, label %{mine}, label %{others}", f"{mine}:")
         for index in range(step.count):
             place = Place(buffer=step.place.buffer, offset=step.place.offset + width * index)
             type_, pointer = self.address(place, lane=width * step.count, pointee=integer)
-            align = f"align {_alignment(start + width * index, width * step.count)}"
+            # To which all of its places are aligned.
+            low = start + width * index | width * step.count | IMAGE_ALIGNMENT
+            align = f"align {low & -low}"
             if step.loads:
                 loaded.append(self.value(f"load {integer}, {type_} {pointer}, {align}"))
             else:
                 self.add(f"store {integer} {values[index]}, {type_} {pointer}, {align}")
         if step.loads:
             self.fill(use, loaded)
-        if some:
-            self.add(f"br label %{others}")
-            self.label(others)
+        if step.lanes != LANES:
+            self.add(f"br label %{others}", f"{others}:")
 
-    def _elements(self, step: Elementwise) -> None:
+    def _elementwise(self, step: Elementwise) -> None:
         """Append an operation on each register of a fragment."""
         source, destination = step.uses
         type_ = held_type(destination)
@@ -369,8 +346,7 @@ class LlvmWriter(LlvmText, NamedStepWriter):
     def _element(self, step: Elementwise, type_: str, value: str) -> str:
         format_, operation = step.matrix.type, step.operation
         bits = 64 if type_ == "double" else 32
-        integer = f"i{bits}"
-        mask = (1 << bits) - 1
+        integer, mask = f"i{bits}", (1 << bits) - 1
         constant = replicated(step.constant, format_.bits, bits)
         if operation is Operation.COPY:
             return value
@@ -396,13 +372,6 @@ class LlvmWriter(LlvmText, NamedStepWriter):
         else:
             changed = self.value(f"{word} {integer} {raw}, {signed(operand, bits)}")
         return self.cast(integer, changed, type_)
-
-
-def _alignment(offset: int, step: int) -> int:
-    """Return the bytes to which all places `offset + lane * step` of an image are aligned."""
-    return min(
-        IMAGE_ALIGNMENT, (offset | step | IMAGE_ALIGNMENT) & -(offset | step | IMAGE_ALIGNMENT)
-    )
 
 
 def llvm_ir(module: KernelModule, *, llvm: int) -> str:

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 from oracle.isa.forms import Form
 from oracle.program.operands import Fragment, Place, Use
-from oracle.program.program import Program
-from runners.kernels import Kernel
+from runners.front_ends.protocol import NamedStepWriter
 
 OPAQUE_SINCE = 16
 """First LLVM that has no typed pointers by default wherever it is embedded: LLVM 15 still reads
@@ -23,9 +22,7 @@ LATE_SINCE = 22
 shapes of f64, and multiplications with metadata: not in 20."""
 SPACES = {"": 0, "global": 1, "shared": 3, "shared::cta": 3}
 """Address spaces of NVPTX by the spelling of a state space (LLVM, User Guide for NVPTX)."""
-FRAGMENT_TYPES = {"f16": "<2 x half>", "f32": "float", "f64": "double"}
-"""LLVM types of the registers of a fragment, and of an operand of mma.sync; of all other formats
-`i32`."""
+_REGISTER_TYPES = {"f16": "<2 x half>", "f32": "float", "f64": "double"}
 SCALED = "scaled"
 """Name of a function of the module: a lane's number, times a number of bytes."""
 SCALED_TEXT = f"""define internal i64 @{SCALED}(i32 %lane, i64 %bytes) {{
@@ -34,17 +31,24 @@ SCALED_TEXT = f"""define internal i64 @{SCALED}(i32 %lane, i64 %bytes) {{
   ret i64 %product
 }}
 """
-
-
-_MOST = {"<2 x half>": 1, "float": 4, "double": 2, "i32": 4, "i64": 2}
-"""Registers of a type in one vector: those of 16 bytes, which PTX moves at a time; `<2 x half>` is
-a vector itself."""
-_LETTERS = {"<2 x half>": "h", "float": "f", "double": "d", "i32": "i", "i64": "l"}
+_VECTORS = {
+    "<2 x half>": (1, "h"), "float": (4, "f"), "double": (2, "d"), "i32": (4, "i"), "i64": (2, "l"),
+}  # fmt: skip
+"""Registers of a type in one vector, those of 16 bytes, which PTX moves at a time (`<2 x half>` is
+a vector itself), and a letter."""
 
 
 def register_type(format_name: str) -> str:
-    """Return the LLVM type of a register that holds elements of a format."""
-    return FRAGMENT_TYPES.get(format_name, "i32")
+    """Return the LLVM type of a register that holds elements of a format, in an operand too."""
+    return _REGISTER_TYPES.get(format_name, "i32")
+
+
+def held_type(use: Use) -> str:
+    """Return the type of a register of what a name holds where a step uses it."""
+    holds = use.holds
+    if isinstance(holds, Fragment):
+        return register_type(holds.matrix.type.name)
+    return f"i{holds.bits}"
 
 
 def access_name(form: Form, *, stride: bool) -> str:
@@ -92,65 +96,58 @@ def rows_name(form: Form, *, llvm: int) -> str | None:
     return ".".join(("llvm.nvvm", form.mnemonic, *words))
 
 
+def vector(first: int, count: int) -> str:
+    """Return operands of inline assembly as a vector."""
+    return "{" + ", ".join(f"${first + index}" for index in range(count)) + "}"
+
+
+def signed(pattern: int, bits: int) -> int:
+    """Return a bit pattern as the number by which LLVM writes it."""
+    return pattern - (1 << bits) if pattern >> (bits - 1) else pattern
+
+
+def struct(type_: str, count: int) -> str:
+    """Return the type of several registers of a type."""
+    return type_ if count == 1 else "{ " + ", ".join([type_] * count) + " }"
+
+
 @dataclass(kw_only=True)
-class LlvmText:
-    """The body of one function, as it is written.
+class LlvmText(NamedStepWriter):
+    """The body of one function, as it is written for a major version of LLVM."""
 
-    Parameters
-    ----------
-    program
-        What the kernel does to one image.
-    kernel
-        Its name, and the sizes of its image and of its shared memory.
-    llvm
-        Major version of the LLVM that reads it.
-    """
-
-    program: Program
-    kernel: Kernel
     llvm: int
-    lines: list[str] = field(default_factory=list)
-    """Lines of the function, in order."""
-    slots: dict[str, str] = field(default_factory=dict)
-    """Types of what stands on the stack, by its names."""
+    slots: dict[str, str] = field(default_factory=dict)  # types of what is on the stack, by name
     declared: dict[str, str] = field(default_factory=dict)
     """Declarations of the functions that are called, by their names; "" of those defined here."""
-    tables: list[str] = field(default_factory=list)
-    """Variables of the module that it reads."""
     bases: dict[tuple[str, int], str] = field(default_factory=dict)
     """What the prologue computes: each lane's own start, by a space's start and bytes of a lane."""
-    count: int = 0
-    """Names that were made."""
 
-    @property
-    def opaque(self) -> bool:
-        """Whether pointers are `ptr`; else they have types."""
-        return self.llvm >= OPAQUE_SINCE
+    def __post_init__(self) -> None:
+        self.opaque = self.llvm >= OPAQUE_SINCE  # pointers are `ptr`; else they have types
+
+    def add(self, *texts: str) -> None:
+        """Append instructions; what ends with a colon is a label."""
+        self.lines += [text if text.endswith(":") else f"  {text}" for text in texts]
+
+    def value(self, text: str) -> str:
+        """Append an instruction that has a result; return its name."""
+        self.count += 1
+        self.add(f"%v{self.count} = {text}")
+        return f"%v{self.count}"
+
+    def labels(self, *words: str) -> tuple[str, ...]:
+        """Return labels that no other block has, one for each word."""
+        self.count += 1
+        return tuple(f"{word}{self.count}" for word in words)
 
     def pointer(self, pointee: str, space: int) -> str:
         """Return the type of a pointer to a type in an address space."""
         where = f" addrspace({space})" if space else ""
         return f"ptr{where}" if self.opaque else f"{pointee}{where}*"
 
-    def value(self, text: str) -> str:
-        """Append an instruction that has a result; return its name."""
-        self.count += 1
-        name = f"%v{self.count}"
-        self.lines.append(f"  {name} = {text}")
-        return name
-
-    def add(self, text: str) -> None:
-        """Append an instruction."""
-        self.lines.append(f"  {text}")
-
-    def label(self, name: str) -> None:
-        """Append a label."""
-        self.lines.append(f"{name}:")
-
-    def labels(self, *words: str) -> tuple[str, ...]:
-        """Return labels that no other block has, one for each word."""
-        self.count += 1
-        return tuple(f"{word}{self.count}" for word in words)
+    def overload(self, space: int, pointee: str = "i8") -> str:
+        """Return the suffix of an intrinsic's name for a pointer in an address space."""
+        return f".p{space}" if self.opaque else f".p{space}{pointee}"
 
     def call(self, result: str, name: str, *arguments: tuple[str, str]) -> str:
         """Append a call of an intrinsic; return the name of its result, "" of void."""
@@ -171,6 +168,38 @@ class LlvmText:
         self.declared[name] = f"i32 @{name}()"
         return f"call i32 @{name}()"
 
+    def assembly(self, integer: str, opcode: str, constant: str, source: str = "") -> str:
+        """Append one PTX instruction on whole registers that LLVM does not look into."""
+        letter = "l" if integer == "i64" else "r"
+        operands = f"$1, {constant}" if source else constant
+        constraints = f"={letter},{letter}" if source else f"={letter}"
+        argument = f"{integer} {source}" if source else ""
+        return self.value(
+            f'call {integer} asm "{opcode}.b{integer[1:]} $0, {operands};", "{constraints}"'
+            f"({argument})"
+        )
+
+    def instruction(
+        self, text: str, result: str, arguments: Sequence[tuple[str, str]], *, memory: bool = False
+    ) -> str:
+        """Append a warp-level instruction as inline assembly; return the name of its result.
+
+        Its text has `$0` and so on for the results and then the arguments; the result is of type
+        "void", one type, or a struct of several of one; `memory` says whether it accesses that.
+        """
+        count = 0 if result == "void" else max(1, result.count("i32") + result.count("i64"))
+        kinds = ["=l" if "i64" in result else "=r"] * count
+        kinds += ["l" if type_ == "i64" else "r" for type_, _ in arguments]
+        kinds += ["~{memory}"] if memory else []
+        values = ", ".join(f"{type_} {value}" for type_, value in arguments)
+        effect = " sideeffect" if memory else ""
+        call = f'call {result} asm{effect} "{text}", "{",".join(kinds)}"({values}) convergent'
+        return self._made(result, call)
+
+    def cast(self, from_: str, value: str, to: str) -> str:
+        """Append a bit cast where types differ; return the name of its result."""
+        return value if from_ == to else self.value(f"bitcast {from_} {value} to {to}")
+
     def slot(self, name: str, type_: str) -> str:
         """Return a place on the stack, as an operand that is a pointer to it."""
         self.slots[name] = type_
@@ -179,10 +208,10 @@ class LlvmText:
     def vectors(self, use: Use) -> Iterator[tuple[str, str, int]]:
         """Iterate over the vectors in which a name's registers stand: slot, type, registers."""
         type_, first = held_type(use), 0
+        longest, letter = _VECTORS[type_]
         while left := use.holds.registers - first:
-            most = min(left, _MOST[type_])
+            most = min(left, longest)
             together = f"<{most} x {type_}>" if most > 1 else type_
-            letter = _LETTERS[type_]
             yield self.slot(f"%{use.name}.{letter}{first}x{most}", together), together, most
             first += most
 
@@ -198,16 +227,14 @@ class LlvmText:
             found += [(type_, part) for part in parts]
         return found
 
+    def parts(self, result: str, type_: str, count: int) -> list[str]:
+        """Return the registers of a result of `count` registers."""
+        extract = f"extractvalue {struct(type_, count)} {result},"
+        return [self.value(f"{extract} {i}") for i in range(count)] if count > 1 else [result]
+
     def keep(self, use: Use, result: str) -> None:
         """Append the stores of a result, a struct if there are several registers."""
         self.fill(use, self.parts(result, held_type(use), use.holds.registers))
-
-    def parts(self, result: str, type_: str, count: int) -> list[str]:
-        """Return the registers of a result of `count` registers."""
-        if count == 1:
-            return [result]
-        struct = self.struct(type_, count)
-        return [self.value(f"extractvalue {struct} {result}, {index}") for index in range(count)]
 
     def fill(self, use: Use, values: Sequence[str]) -> None:
         """Append the stores of registers into the slots of what a step writes."""
@@ -221,35 +248,16 @@ class LlvmText:
 
     def result(self, use: Use) -> str:
         """Return the type of a result that fills the slots of what a step writes."""
-        return self.struct(held_type(use), use.holds.registers)
-
-    def struct(self, type_: str, count: int) -> str:
-        """Return the type of several registers of a type."""
-        return type_ if count == 1 else "{ " + ", ".join([type_] * count) + " }"
+        return struct(held_type(use), use.holds.registers)
 
     def address(
-        self,
-        place: Place,
-        *,
-        space: int = -1,
-        lane: int | None = None,
-        offset: str = "",
+        self, place: Place, *, space: int = -1, lane: int | None = None, offset: str = "",
         pointee: str = "i8",
-    ) -> tuple[str, str]:
-        """Append what computes a pointer to a place; return its type and value.
+    ) -> tuple[str, str]:  # fmt: skip
+        """Append what computes a pointer to a place of lane 0; return its type and value.
 
-        Parameters
-        ----------
-        place
-            Where lane 0's is.
-        space
-            0 for a generic pointer, -1 for one in the space in which the buffer lies.
-        lane
-            Bytes from each lane's place to that of the next; None: all have the same.
-        offset
-            An `i64` that is added; "" for none.
-        pointee
-            What the pointer is to, where it has a type.
+        It is generic in space 0, in the buffer's own in -1; `lane` has the bytes from each lane's
+        place to that of the next, None where all have the same; `offset` is an `i64` that is added.
         """
         own = 3 if self.program.buffer(place.buffer).space == "shared" else 1
         value = "%shared" if own == 3 else "%image"
@@ -269,78 +277,3 @@ class LlvmText:
             value = self.value(f"bitcast {type_} {value} to {wanted}")
             type_ = wanted
         return type_, value
-
-    def overload(self, space: int, pointee: str = "i8") -> str:
-        """Return the suffix of an intrinsic's name for a pointer in an address space."""
-        return f".p{space}" if self.opaque else f".p{space}{pointee}"
-
-    def assembly(self, integer: str, opcode: str, constant: str, source: str = "") -> str:
-        """Append one PTX instruction on whole registers that LLVM does not look into."""
-        letter = "l" if integer == "i64" else "r"
-        operands = f"$1, {constant}" if source else constant
-        constraints = f"={letter},{letter}" if source else f"={letter}"
-        argument = f"{integer} {source}" if source else ""
-        return self.value(
-            f'call {integer} asm "{opcode}.b{integer[1:]} $0, {operands};", "{constraints}"'
-            f"({argument})"
-        )
-
-    def instruction(
-        self,
-        text: str,
-        result: str,
-        arguments: Sequence[tuple[str, str]],
-        *,
-        memory: bool = False,
-    ) -> str:
-        """Append a warp-level instruction as inline assembly; return the name of its result.
-
-        Parameters
-        ----------
-        text
-            With `$0` and so on for the results and then the arguments.
-        result
-            Type: "void", one type, or a struct of several of one.
-        memory
-            Whether it reads or writes memory.
-        """
-        count = 0 if result == "void" else max(1, result.count("i32") + result.count("i64"))
-        kinds = ["=l" if "i64" in result else "=r"] * count
-        kinds += ["l" if type_ == "i64" else "r" for type_, _ in arguments]
-        kinds += ["~{memory}"] if memory else []
-        values = ", ".join(f"{type_} {value}" for type_, value in arguments)
-        effect = " sideeffect" if memory else ""
-        call = f'call {result} asm{effect} "{text}", "{",".join(kinds)}"({values}) convergent'
-        return self._made(result, call)
-
-    def cast(self, from_: str, value: str, to: str) -> str:
-        """Append a bit cast where types differ; return the name of its result."""
-        return value if from_ == to else self.value(f"bitcast {from_} {value} to {to}")
-
-    def write_bases(self) -> None:
-        """Append each lane's own starts, by a function to inline; live until the last step."""
-        scaled = dict[int, str]()
-        for (start, size), name in self.bases.items():
-            if size not in scaled:
-                self.declared[SCALED] = ""
-                scaled[size] = self.value(f"call i64 @{SCALED}(i32 %lane, i64 {size})")
-            bytes_ = self.pointer("i8", 3 if start == "%shared" else 1)
-            self.add(f"{name} = getelementptr i8, {bytes_} {start}, i64 {scaled[size]}")
-
-
-def held_type(use: Use) -> str:
-    """Return the type of a register of what a name holds where a step uses it."""
-    holds = use.holds
-    if isinstance(holds, Fragment):
-        return register_type(holds.matrix.type.name)
-    return f"i{holds.bits}"
-
-
-def vector(first: int, count: int) -> str:
-    """Return operands of inline assembly as a vector."""
-    return "{" + ", ".join(f"${first + index}" for index in range(count)) + "}"
-
-
-def signed(pattern: int, bits: int) -> int:
-    """Return a bit pattern as the number by which LLVM writes it."""
-    return pattern - (1 << bits) if pattern >> (bits - 1) else pattern

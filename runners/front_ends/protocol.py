@@ -6,59 +6,49 @@ They work in processes of their own: one that stays and answers, or commands in 
 from __future__ import annotations
 
 import hashlib
+import re
+import sys
 import time
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import VERSIONS, PtxVersion, parse_target
-from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program, by_register, walk
-from oracle.program.steps import (
-    AnyOp,
-    Barrier,
-    Branch,
-    Copy,
-    Loop,
-    Op,
-    PlainAccess,
-    Step,
-    is_lane_code,
-)
+from oracle.program.steps import Op, Step, is_lane_code
 from runners.children import NoAnswerError, SupervisedChild
 from runners.cuda.compilation import DEFAULT_LEVEL, CompilerLimits
-from runners.kernels import KernelModule
+from runners.kernels import Kernel, KernelModule
 from runners.processes import OUTPUT_LIMIT, check_program, quoted, run_tool, words_of
 from runners.protocol import ClosedAtTheEnd, Compiled, Failure, ForwardingRunner, Runner, Trouble
 from runners.ptx_pass import Rewriter, rewritten
 from runners.toolchains import Toolchain, version_order
 from runners.wheels import fetched_folders
 
+_PROCESS = Path(__file__).with_name("compiler_process.py")
 _START_SECONDS = 60.0
 """Time in which a compiler must be loaded: 1 s here, and many times that on a busy machine."""
+_TEMPORARY = re.compile(r"\S*tmpxft_\S*?_stdin")
+"""What nvcc calls its standard input in messages: another file every time."""
 
 
 class FrontEnd(ClosedAtTheEnd):
     """A compiler that writes PTX from the programs of a module, at one -O level.
 
-    Parameters
-    ----------
-    who
-        The compiler in words: "nvcc 13.0.88".
-    refuser
-        The compiler as failures name it; as `who` where it is not given.
+    `who` is the compiler in words, "nvcc 13.0.88", and `refuser` as failures name it.
     """
 
     rewriters: Sequence[Rewriter] = ()
     """What happens to the PTX that it writes as a compiler, in order."""
 
-    def __init__(self, who: str, level: int, *, refuser: str = "") -> None:
+    def __init__(self, who: str, level: int, engine: Child | Piped, *, refuser: str = "") -> None:
         self._who, self._level, self._refuser = who, level, refuser or who
+        self._engine = engine
 
     @property
     def name(self) -> str:
@@ -72,9 +62,8 @@ class FrontEnd(ClosedAtTheEnd):
         programs; that is no fault of the compiler.
         """
         if not module.programs:
-            return refused(
-                self._refuser, "has no program to compile: the module was written by hand"
-            )
+            said = "has no program to compile: the module was written by hand"
+            return refused(self._refuser, said)
         try:
             text = self._written(module)
         except UsageError as error:
@@ -101,6 +90,10 @@ class FrontEnd(ClosedAtTheEnd):
             optimization=DEFAULT_LEVEL,  # of the driver, which compiles what was written
         )
 
+    def compiled(self, text: str, target: str, version: str) -> str | Failure:
+        """Return the PTX that a text becomes, or what the compiler said."""
+        return self._engine.made(text, target, version, self._level)
+
     @abstractmethod
     def writes(self, target: str, version: str) -> bool:
         """Whether it writes modules of a target that can have what a PTX ISA version has."""
@@ -109,36 +102,23 @@ class FrontEnd(ClosedAtTheEnd):
     def _written(self, module: KernelModule) -> str | Failure:
         """Return a module's programs in its language, or why not; or raise UsageError."""
 
-    @abstractmethod
-    def compiled(self, text: str, target: str, version: str) -> str | Failure:
-        """Return the PTX that a text becomes, or what the compiler said."""
-
     def _answered(self, module: KernelModule, ptx: str) -> KernelModule | Failure:
         """Return a module with the PTX that was written for it, if that is what was asked for."""
         return replace(module, ptx=ptx)
 
-    def _ptx_in(self, answer: Mapping[str, Any] | Failure) -> str | Failure:
-        if isinstance(answer, Failure):
-            return answer
-        if "error" in answer:
-            return refused(self._refuser, "refused a module", answer["error"])
-        return str(answer["ptx"])
-
     def close(self) -> None:
-        """End what it has running; a command holds nothing open."""
+        """End what it has running."""
+        self._engine.close()
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrontEndToolchain(Toolchain):
     """A front end that is here; a finding names it as a person types it: "llvm:15.0.7"."""
 
-    path: str
-    """Where it is; of a command the command."""
+    path: str  # where it is; of a command the command
     writes_ptx: ClassVar[bool] = True
-    takes_commands: ClassVar[bool] = False
-    """Whether `by_command` gives one."""
-    version_of: ClassVar[Callable[[Path], str] | None] = None
-    """As `runners.wheels.unpacked` takes it."""
+    takes_commands: ClassVar[bool] = False  # whether `by_command` gives one
+    version_of: ClassVar[Callable[[Path], str] | None] = None  # as `runners.wheels` takes it
 
     @property
     def label(self) -> str:
@@ -165,11 +145,11 @@ class FrontEndToolchain(Toolchain):
     def discover(cls) -> Sequence[FrontEndToolchain]:
         """Return those that were installed or fetched, newest first, each version once."""
         found = [
-            one
+            toolchain
             for folder, version in fetched_folders(cls.kind)
-            if version_order(version) and (one := cls.in_cache(folder, version)) is not None
+            if version_order(version) and (toolchain := cls.in_cache(folder, version)) is not None
         ]
-        return sorted(found, key=lambda one: one.order, reverse=True)
+        return sorted(found, key=lambda each: each.order, reverse=True)
 
     @classmethod
     @abstractmethod
@@ -202,10 +182,10 @@ def _writes(toolchain: FrontEndToolchain, target: str, version: str) -> bool:
 
 @cache
 def _newest(toolchain: FrontEndToolchain, target: str) -> PtxVersion | None:
-    known = [one for one in VERSIONS if parse_target(target).known_to(one)]
+    known = [version for version in VERSIONS if parse_target(target).known_to(version)]
     with toolchain.opened(toolchain.default_level) as front_end:
         # It knows all versions up to its newest, of those that know the target.
-        count = bisect_left(known, True, key=lambda one: not front_end.writes(target, str(one)))
+        count = bisect_left(known, True, key=lambda each: not front_end.writes(target, str(each)))
     return known[count - 1] if count else None
 
 
@@ -237,18 +217,9 @@ def refused(who: str, what: str, detail: str = "") -> Failure:
 class Child:
     """A process that says what it is, and answers each request with one mapping.
 
-    It is started when it is asked, and again after it died.
-
-    Parameters
-    ----------
-    command
-        The program and its first arguments.
-    arguments
-        Those that follow the descriptor of its end of the line (`SupervisedChild`).
-    who
-        The compiler in words, for failures.
-    seconds
-        Time that one answer may take.
+    It is started when it is asked, and again after it died. `who` is the compiler in words, for
+    failures; an answer may take so many seconds. The descriptor of its end of the line stands
+    between command and arguments (`SupervisedChild`).
     """
 
     def __init__(
@@ -258,12 +229,30 @@ class Child:
         self._who, self._seconds = who, seconds
         self._child: SupervisedChild | None = None
 
-    def greeting(self, what: str, advice: str) -> dict[str, Any]:
-        """Start the process; return what it says first, or raise InfrastructureError."""
+    @classmethod
+    def of(
+        cls, kind: str, *arguments: str | Path, who: str, seconds: float, python: Path | None = None
+    ) -> Child:
+        """Return a process of `compiler_process`, not started."""
+        # -I: nothing is imported from the current folder, or by way of the environment.
+        command = [python or sys.executable, "-I", _PROCESS, kind]
+        return cls(command, *arguments, who=who, seconds=seconds)
+
+    def version(self, what: str, advice: str) -> str:
+        """Start the process; return the version that it says, or raise InfrastructureError."""
         answer = self._start()
         if isinstance(answer, Failure):
             raise InfrastructureError(f"{what} cannot be run: {answer.message}; {advice}")
-        return answer
+        return str(answer["version"])
+
+    def made(self, text: str, target: str, version: str, level: int) -> str | Failure:
+        """Return the PTX that a text becomes, or what the compiler said."""
+        answer = self.asked({"text": text, "target": target, "version": version, "level": level})
+        if isinstance(answer, Failure):
+            return answer
+        if "error" in answer:
+            return refused(self._who, "refused a module", answer["error"])
+        return str(answer["ptx"])
 
     def _start(self) -> dict[str, Any] | Failure:
         try:
@@ -328,80 +317,45 @@ def check_there(programs: Sequence[Sequence[str]], spelled: str) -> None:
         check_program(words[0], f"--front-end {quoted(spelled)}")
 
 
-def piped(
-    programs: Sequence[Sequence[str]],
-    text: str,
-    values: Mapping[str, str],
-    *,
-    who: str,
-    seconds: float,
-) -> str | Failure:
-    """Return what programs, one after the other, make of a text.
+class Piped:
+    """A command, as `stages` takes it, each program of which may take so many seconds.
 
-    Parameters
-    ----------
-    values
-        What stands for a part of a word, such as "sm_80" for "{target}".
-    who
-        The front end in words, for failures.
-    seconds
-        Time that each may take.
+    In its words `{level}` stands for the -O level, `{target}` for the value of .target ("sm_80"),
+    and `{ptx}` for the feature of LLVM that means the PTX ISA version ("ptx71").
     """
-    given = text.encode()
-    for words in programs:
-        program = Path(words[0]).name
-        for name, value in values.items():
-            words = [word.replace(name, value) for word in words]
-        try:
-            finished = run_tool(words, deadline=seconds, given=given)
-        except OSError as error:
-            return refused(who, f"cannot be run ({words[0]}: {error}); check its path")
-        if len(finished.output) >= OUTPUT_LIMIT:
-            return refused(
-                who, f"({program}) wrote {OUTPUT_LIMIT >> 20} MiB and more", finished.errors
-            )
-        if finished.status != 0:
-            return refused(who, f"({program}) {finished.ending}", finished.errors)
-        given = finished.output
-    return given.decode(errors="replace")
+
+    def __init__(self, command: str, *, who: str, seconds: float) -> None:
+        self._programs, self._who, self._seconds = stages(command), who, seconds
+
+    def made(self, text: str, target: str, version: str, level: int) -> str | Failure:
+        """Return what the programs, one after the other, make of a text."""
+        given = text.encode()
+        for words in self._programs:
+            program = Path(words[0]).name
+            words = [filled_in(word, target, version, level) for word in words]
+            try:
+                finished = run_tool(words, deadline=self._seconds, given=given)
+            except OSError as error:
+                return refused(self._who, f"cannot be run ({words[0]}: {error}); check its path")
+            errors = _TEMPORARY.sub("programs.cu", finished.errors)
+            if len(finished.output) >= OUTPUT_LIMIT:
+                said = f"({program}) wrote {OUTPUT_LIMIT >> 20} MiB and more"
+                return refused(self._who, said, errors)
+            if finished.status != 0:
+                return refused(self._who, f"({program}) {finished.ending}", errors)
+            given = finished.output
+        return given.decode(errors="replace")
+
+    def close(self) -> None:
+        """Hold nothing open."""
 
 
-class NamedStepWriter:
-    """Writes the steps of a program in a language without registers (`check_named`)."""
-
-    _remark: ClassVar[str]
-    """What a comment begins with."""
-    add: Callable[[str], None]
-    _op: Callable[[AnyOp], None]
-    _elements: Callable[[Elementwise], None]
-    _registers: Callable[[PlainAccess], None]
-    _pack: Callable[[Scalar], None]
-    _copy: Callable[[Copy], None]
-    _barrier: Callable[[], None]
-    _branch: Callable[[Branch], None]
-    _loop: Callable[[Loop], None]
-
-    def _write(self, steps: tuple[Step, ...]) -> None:
-        """Append steps, each behind what it is as a comment."""
-        for step in steps:
-            self.add(f"{self._remark} {step}")
-            match step:
-                case Op():
-                    self._op(step)
-                case Elementwise():
-                    self._elements(step)
-                case PlainAccess():
-                    self._registers(step)
-                case Scalar():
-                    self._pack(step)
-                case Copy():
-                    self._copy(step)
-                case Barrier():
-                    self._barrier()
-                case Branch():
-                    self._branch(step)
-                case Loop():
-                    self._loop(step)
+def filled_in(command: str, target: str, version: str, level: int) -> str:
+    """Return a command with what stands for a part of a word replaced (`Piped`)."""
+    feature = f"ptx{version.replace('.', '')}"
+    for word, value in (("{level}", str(level)), ("{target}", target), ("{ptx}", feature)):
+        command = command.replace(word, value)
+    return command
 
 
 def is_named(program: Program) -> bool:
@@ -431,3 +385,35 @@ def _unnamed(program: Program) -> str | None:
     if any(map(is_lane_code, steps)):
         return "the program has scalar code, which is said in PTX alone; run it without --front-end"
     return None
+
+
+_VERBS = {"multiply_registers": "multiply", "load": "access", "store": "access"}
+_VERBS |= {"load_rows": "rows", "store_rows": "rows"}
+"""What `Op.action` is called here."""
+
+
+@dataclass(kw_only=True)
+class NamedStepWriter:
+    """Writes a program (`check_named`) as a kernel of a language without registers, by lines.
+
+    A language has a method for each kind of step: `_multiply`, `_access`, `_rows` and `_move` for
+    instructions of matrices, and those of the other steps' names.
+    """
+
+    program: Program  # what the kernel does to one image
+    kernel: Kernel  # its name, and the sizes of its image and of its shared memory
+    lines: list[str] = field(default_factory=list)
+    tables: list[str] = field(default_factory=list)  # variables of the module that it reads
+    count: int = 0  # names that were made
+    remark: ClassVar[str]  # what a comment begins with
+
+    def add(self, *texts: str) -> None:
+        """Append lines."""
+        raise NotImplementedError
+
+    def write(self, steps: tuple[Step, ...]) -> None:
+        """Append steps, each behind what it is as a comment."""
+        for step in steps:
+            self.add(f"{self.remark} {step}")
+            verb = step.action if isinstance(step, Op) else type(step).__name__.lower()
+            getattr(self, f"_{_VERBS.get(verb, verb)}")(step)

@@ -82,10 +82,8 @@ class HostReference:
     def __init__(self) -> None:
         compiler = next(filter(None, map(shutil.which, _COMPILERS)), None)
         if compiler is None:
-            raise InfrastructureError(
-                f"there is no C++ compiler ({', '.join(_COMPILERS)}); install one to execute the "
-                "reference on the processor"
-            )
+            names = ", ".join(_COMPILERS)
+            raise InfrastructureError(f"the reference needs a C++ compiler ({names}); install one")
         with temporary_folder() as folder:
             library = folder / "interpreter.so"
             options = ["-O2", "-fno-strict-aliasing", "-shared", "-fPIC", "-x", "c++"]
@@ -103,7 +101,7 @@ class HostReference:
     ) -> Images:
         """Return images, uint8 (count, image_bytes), as their contents have them, from a number on.
 
-        `contents` are words of `strategies.contents.device.DeviceContents`.
+        `contents` are the words of `strategies.contents.device.device_contents`.
         """
         images, copies = (_aligned(count * image_bytes) for _ in range(2))
         numbers = map(ctypes.c_uint64, (first, count))

@@ -13,12 +13,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from runners.simulated import floating
-from runners.simulated.integers import Qualifiers
 from runners.simulated.memory import WINDOWS, Owner, Space, constant_of
 from runners.simulated.operands import SINK, OperandReader, Source
+from runners.simulated.scalar import Qualifiers
 from runners.simulated.syntax import TYPE_BITS, ImmediateText, Name
 from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.warps import (
@@ -115,104 +114,20 @@ def _store(operands: OperandReader, match: re.Match[str]) -> Operation:
 def _generic_address(operands: OperandReader, match: re.Match[str]) -> Operation:
     """Convert between a window and generic addressing; global addresses are generic as they are."""
     target, given = operands.expect(2)
-    space = operands.space(given, space_named(match["space"]))
-    name = operands.destination(target, 64)
-    source = operands.source(given, 64)
-    window = WINDOWS[space]
+    window = WINDOWS[operands.space(given, space_named(match["space"]))]
+    name, source = operands.destination(target, 64), operands.source(given, 64)
     shift = constant_of(-window if match["to"] else window)
     return lambda warps, mask: warps.write(name, source(warps) + shift, mask)
 
 
 def _is_in_space(operands: OperandReader, match: re.Match[str]) -> Operation:
     target, given = operands.expect(2)
-    name = operands.destination(target, 1)
-    source = operands.source(given, 64)
+    name, source = operands.destination(target, 1), operands.source(given, 64)
     # Windows are 2^40 bytes apart, and global memory is above all of them.
     window = WINDOWS[space_named(match["space"])]
     lowest = np.uint64(window or max(WINDOWS.values()) + (1 << 40))
     beyond = np.uint64(1 << 40 if window else (1 << 64) - int(lowest))
     return lambda warps, mask: warps.write(name, source(warps) - lowest < beyond, mask)
-
-
-def _atomic(operands: OperandReader, match: re.Match[str]) -> Operation:
-    """Read, change and write, one thread after the other in the order of warps and lanes.
-
-    Source: PTX ISA 9.7.13.5 (atom), 9.7.13.7 (red).
-    """
-    name, kind, returns = match["name"], match["type"], match["stem"] == "atom"
-    bits, element = TYPE_BITS[kind], kind.removesuffix("x2")
-    of_floats = element in floating.NAN
-    if name is None or name not in (["add"] if of_floats else ["cas"] if bits == 16 else _ATOMIC):
-        operands.unsupported("there is no such operation of this type")
-    operands.need(_SUMS_SINCE.get(kind, 0))
-    given = operands.expect(*((3, 4) if returns else (2, 3)))
-    target = given[0] if returns else Name(SINK)
-    place, *values = given[1:] if returns else given
-    if len(values) != (2 if name == "cas" else 1):
-        operands.unsupported(f"has {len(given)} operands")
-    key = operands.destination(target, bits)
-    space = operands.space(place, space_named(match["space"]))
-    address = operands.address(place, space)
-    sources = [operands.source(each, bits) for each in values]
-    width = bits // 8
-    seen = np.dtype(f"{'i' if kind.startswith('s') else 'u'}{width}")
-    half = np.dtype(f"u{TYPE_BITS[element] // 8}")
-
-    def run(warps: WarpState, mask: Mask) -> None:
-        whole = (LANES, warps.indices.size)
-        starts = np.broadcast_to(address(warps), whole)
-        held = np.zeros(whole, seen)
-        # Transposed: by warps first.
-        operand = [np.broadcast_to(source(warps), whole).T.view(seen) for source in sources]
-        who = None if mask is None else np.broadcast_to(mask, whole)
-        for found in places(warps, space, starts, width, who, True, width):
-            chosen = np.ones(whole, np.bool_) if found.chosen is None else found.chosen
-            index = np.broadcast_to(found.offsets, whole).T[chosen.T] // width
-            words = found.segment.view(width).view(seen)
-            given = [each[chosen.T] for each in operand]
-            change = _ATOMIC[name]
-            if of_floats:
-                # In global memory subnormals of f32 are zeros, on what there is (9.7.13.5).
-                flushes = kind == "f32" and found.segment.owner is Owner.LAUNCH
-                q = Qualifiers(element=element, ftz="ftz" * (flushes and not warps.otherwise))
-                change = partial(_halves_added, q, half)
-            held.T[chosen.T] = _turns(change, words, index, given)
-        warps.write(key, held.view(DTYPES[bits]), mask)
-
-    return run
-
-
-def _halves_added(q: Qualifiers, half: np.dtype[Any], *words: Values) -> Values:
-    """Add numbers, of halves each for itself."""
-    total = _SUM(q, *[word.view(half) for word in words]).astype(half)
-    return np.asarray(total.reshape(-1).view(words[0].dtype))
-
-
-def _turns(
-    change: Callable[..., Any], words: Values, places: NDArray[np.int64], operands: list[Values]
-) -> Values:
-    """Change words in turn; return what each word held when it was a place's turn.
-
-    `words` are memory, which is changed; the (n,) `places` say which word, the operands with what.
-    """
-    if change is not np.add:
-        held = np.empty(places.size, words.dtype)
-        for turn, place in enumerate(places):
-            held[turn] = words[place]
-            given = [each[turn : turn + 1] for each in operands]
-            words[place] = change(words[place : place + 1], *given)[0]
-        return held
-    added = operands[0]
-    order = np.argsort(places, kind="stable")
-    sorted_places = places[order]
-    totals = np.cumsum(added[order], dtype=added.dtype)
-    before = totals - added[order]
-    firsts = np.flatnonzero(np.diff(sorted_places, prepend=-1))
-    group = np.searchsorted(firsts, np.arange(places.size), side="right") - 1
-    held = np.empty(places.size, words.dtype)
-    held[order] = words[sorted_places] + before - before[firsts][group]
-    np.add.at(words, places, added)
-    return held
 
 
 _SUM = floating.adjusted(floating.add)
@@ -227,11 +142,64 @@ _ATOMIC: dict[str, Callable[..., Any]] = {
     "xor": np.bitwise_xor,
     "exch": lambda _, new: new,
     "cas": lambda old, wanted, new: np.where(old == wanted, new, old),
-    "inc": lambda old, top: np.where(old >= top, 0, old + old.dtype.type(1)).astype(old.dtype),
-    "dec": lambda old, top: np.where((old == 0) | (old > top), top, old - old.dtype.type(1)).astype(
-        old.dtype
-    ),
+    "inc": lambda old, top: np.where(old >= top, 0, old + old.dtype.type(1)),
+    "dec": lambda old, top: np.where((old == 0) | (old > top), top, old - old.dtype.type(1)),
 }
+
+
+def _atomic(operands: OperandReader, match: re.Match[str]) -> Operation:
+    """Read, change and write, one thread after the other in the order of warps and lanes.
+
+    Source: PTX ISA 9.7.13.5 (atom), 9.7.13.7 (red).
+    """
+    name, kind, returns = match["name"], match["type"], match["stem"] == "atom"
+    bits, element = TYPE_BITS[kind], kind.removesuffix("x2")
+    of_floats = element in floating.NAN
+    if name is None or name not in (["add"] if of_floats else ["cas"] if bits == 16 else _ATOMIC):
+        operands.unsupported("there is no such operation of this type")
+    operands.need(_SUMS_SINCE.get(kind, 0))
+    given = operands.expect(*((3, 4) if returns else (2, 3)))
+    target, place, *values = given if returns else (Name(SINK), *given)
+    if len(values) != (2 if name == "cas" else 1):
+        operands.unsupported(f"has {len(given)} operands")
+    key = operands.destination(target, bits)
+    space = operands.space(place, space_named(match["space"]))
+    address = operands.address(place, space)
+    sources = [operands.source(each, bits) for each in values]
+    width = bits // 8
+    seen = np.dtype(f"{'i' if kind.startswith('s') else 'u'}{width}")
+    half = np.dtype(f"u{TYPE_BITS[element] // 8}")
+
+    def added(q: Qualifiers, *words: Values) -> Any:
+        """Add numbers, of halves each for itself."""
+        return _SUM(q, *[word.view(half) for word in words]).astype(half).reshape(-1).view(seen)
+
+    def run(warps: WarpState, mask: Mask) -> None:
+        whole = (LANES, warps.indices.size)
+        starts = np.broadcast_to(address(warps), whole)
+        held = np.zeros(whole, seen)
+        # Transposed: by warps first.
+        operand = [np.broadcast_to(source(warps), whole).T.view(seen) for source in sources]
+        who = None if mask is None else warps.all_of(mask)
+        for found in places(warps, space, starts, width, who, True, width):
+            chosen = warps.all_of(found.chosen).T
+            words = found.segment.view(width).view(seen)
+            change = _ATOMIC[name]
+            if of_floats:
+                # In global memory subnormals of f32 are zeros, on what there is (9.7.13.5).
+                flushes = kind == "f32" and found.segment.owner is Owner.LAUNCH
+                q = Qualifiers(element=element, ftz="ftz" * (flushes and not warps.otherwise))
+                change = partial(added, q)
+            given = [each[chosen] for each in operand]
+            before = np.empty(int(chosen.sum()), seen)
+            for turn, at in enumerate(np.broadcast_to(found.offsets, whole).T[chosen] // width):
+                before[turn] = words[at]
+                now = [each[turn : turn + 1] for each in given]
+                words[at] = change(words[at : at + 1], *now)[0]
+            held.T[chosen] = before
+        warps.write(key, held.view(DTYPES[bits]), mask)
+
+    return run
 
 
 _SIZES = {"ca": (4, 8, 16), "cg": (16,)}
@@ -255,8 +223,7 @@ def _copy(operands: OperandReader, match: re.Match[str]) -> Operation:
 
     def run(warps: WarpState, mask: Mask) -> None:
         whole = (LANES, warps.indices.size)
-        starts = np.broadcast_to(source(warps), whole)
-        stops = np.broadcast_to(to(warps), whole)
+        starts, stops = (np.broadcast_to(each(warps), whole) for each in (source, to))
         for address in (starts, stops):
             warps.check_alignment(address, size, mask)
         if read is None:
@@ -265,8 +232,7 @@ def _copy(operands: OperandReader, match: re.Match[str]) -> Operation:
             wanted = np.broadcast_to(read(warps), whole)
             values = np.zeros((LANES, size, warps.indices.size), np.uint8)
             for byte in range(size):
-                chosen = wanted > byte
-                chosen = chosen if mask is None else chosen & mask
+                chosen = (wanted > byte) & warps.all_of(mask)
                 if chosen.any():
                     part = read_runs(warps, Space.GLOBAL, starts + np.uint64(byte), 1, 1, chosen)
                     values[:, byte] = np.where(chosen, part[:, 0], np.uint8(0))
@@ -297,23 +263,22 @@ class WarpBarrier:
     number: Source
     count: Source | None
     held: Source | None
-    name: str = ""
-    target: str = SINK
-    arrives: bool = False  # those who come there go on at once
+    name: str
+    target: str
+    arrives: bool  # those who come there go on at once
 
     def pass_through(self, warps: WarpState, mask: Mask) -> None:
         """Let the threads of a mask, all of some blocks, go on."""
-        shape = (LANES, warps.indices.size)
-        through = np.broadcast_to(np.True_ if mask is None else mask, shape)
+        through = warps.all_of(mask)
         if self.count is not None:
             wrong = through & (self.count(warps) != warps.threads)
             if wrong.any():
-                said = f"a barrier for another number of threads than the {warps.threads} of the"
-                said += " block"
+                said = "a barrier for another number of threads than the "
+                said += f"{warps.threads} of the block"
                 refuse(TrapKind.UNSUPPORTED, 0, said, warps.names(wrong))
         if self.held is None:
             return
-        held = np.broadcast_to(self.held(warps), shape)
+        held = np.broadcast_to(self.held(warps), through.shape)
         for block in np.unique(warps.blocks):
             those = through & (warps.blocks == block)
             if those.any():
@@ -331,8 +296,8 @@ def barrier(operands: OperandReader) -> WarpBarrier | None:
     if name:
         target = operands.destination(given.pop(0), 32 if match["count"] else 1)
         held = operands.source(given.pop(), 1)
-    count = operands.source(given[1], 32) if len(given) == 2 else None
-    number = operands.source(given[0], 32)
+    number, *counts = (operands.source(each, 32) for each in given)
+    count = counts[0] if counts else None
     return WarpBarrier(
         number=number, count=count, held=held, name=name, target=target, arrives=arrives
     )
@@ -340,7 +305,7 @@ def barrier(operands: OperandReader) -> WarpBarrier | None:
 
 def _nothing(operands: OperandReader, match: re.Match[str]) -> Operation:
     if match[0].startswith("cp.async"):
-        operands.expect(1 if match[0].endswith("wait_group") else 0)
+        operands.expect(int(match[0].endswith("wait_group")))
     return lambda _warps, _mask: None
 
 
@@ -365,47 +330,36 @@ def stopping(why: str) -> Operation:
     return run
 
 
-def leaving_open(places: Sequence[int]) -> Operation:
+def leaving_open(offsets: Sequence[int]) -> Operation:
     """Return what puts words into local memory that nobody can tell."""
 
     def run(warps: WarpState, mask: Mask) -> None:
         whole = (LANES, warps.indices.size)
         values = np.full((LANES, 1, whole[1]), warps.otherwise, np.uint32)
-        for place in places:
-            write_runs(warps, Space.LOCAL, np.full(whole, place, np.uint64), values, mask)
+        for offset in offsets:
+            write_runs(warps, Space.LOCAL, np.full(whole, offset, np.uint64), values, mask)
 
     return run
 
 
-FORMS: tuple[tuple[re.Pattern[str], Callable[[OperandReader, re.Match[str]], Operation]], ...] = (
-    tuple(
-        (re.compile(pattern), decoder)
-        for pattern, decoder in (
-            (rf"ldu?{_ACCESS}", _load),
-            (rf"st{_ACCESS}", _store),
-            (rf"cvta(?P<to>\.to)?\.(?P<space>{_SPACE})\.u64", _generic_address),
-            (rf"isspacep\.(?P<space>{_SPACE})", _is_in_space),
-            (
-                rf"(?P<stem>atom|red)(?:{_HOW}|\.(?P<space>global|shared(?:::(?:cta|cluster))?)"
-                r"|\.noftz|\.(?P<name>add|min|max|and|or|xor|exch|cas|inc|dec))*"
-                r"\.(?P<type>[bus](?:16|32|64)|b?f16(?:x2)?|f32|f64)",
-                _atomic,
-            ),
-            (
-                r"cp\.async\.(?P<cache>ca|cg)\.shared(?:::cta)?\.global"
-                r"(?P<hint>\.L2::cache_hint)?(?:\.L2::(?:64|128|256)B)?",
-                _copy,
-            ),
-            (
-                r"cp\.async\.(?:commit_group|wait_all|wait_group)|(?:membar|fence)(?:(?:\.|::)\w+)*"
-                r"|(?:prefetchu?|discard|applypriority)(?:(?:\.|::)\w+)+"
-                r"|nanosleep\.u32|pmevent(?:\.mask)?|griddepcontrol\.\w+"
-                r"|setmaxnreg\.(?:inc|dec)\.sync\.aligned\.u32",
-                _nothing,
-            ),
-            (r"createpolicy\.(?:range|fractional|cvt)(?:(?:\.|::)\w+)*\.b64", _policy),
-            (r"trap|brkpt", _stop),
-        )
+FORMS = tuple(
+    (re.compile(pattern), decoder)
+    for decoder, pattern in (
+        (_load, rf"ldu?{_ACCESS}"),
+        (_store, rf"st{_ACCESS}"),
+        (_generic_address, rf"cvta(?P<to>\.to)?\.(?P<space>{_SPACE})\.u64"),
+        (_is_in_space, rf"isspacep\.(?P<space>{_SPACE})"),
+        (_atomic, rf"(?P<stem>atom|red)(?:{_HOW}|\.(?P<space>global|shared(?:::(?:cta|cluster))?)"
+         r"|\.noftz|\.(?P<name>add|min|max|and|or|xor|exch|cas|inc|dec))*"
+         r"\.(?P<type>[bus](?:16|32|64)|b?f16(?:x2)?|f32|f64)"),
+        (_copy, r"cp\.async\.(?P<cache>ca|cg)\.shared(?:::cta)?\.global"
+         r"(?P<hint>\.L2::cache_hint)?(?:\.L2::(?:64|128|256)B)?"),
+        (_nothing, r"cp\.async\.(?:commit_group|wait_all|wait_group)"
+         r"|(?:membar|fence)(?:(?:\.|::)\w+)*|(?:prefetchu?|discard|applypriority)(?:(?:\.|::)\w+)+"
+         r"|nanosleep\.u32|pmevent(?:\.mask)?|griddepcontrol\.\w+"
+         r"|setmaxnreg\.(?:inc|dec)\.sync\.aligned\.u32"),
+        (_policy, r"createpolicy\.(?:range|fractional|cvt)(?:(?:\.|::)\w+)*\.b64"),
+        (_stop, r"trap|brkpt"),
     )
-)
+)  # fmt: skip
 """Every form that is known, as the pattern of its opcode and what decodes it."""

@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, lru_cache, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from runners.simulated import access, matrices, matrix_rows, mma_sp, scalar
+from runners.simulated import access, matrices, matrix_rows
 from runners.simulated.memory import Space, Static
 from runners.simulated.operands import Frame, FromRegister, Location, OperandReader, Source, Statics
+from runners.simulated.scalar import decode_scalar
 from runners.simulated.silicon import Silicon
 from runners.simulated.syntax import (
     CALLS,
@@ -22,7 +23,6 @@ from runners.simulated.syntax import (
     Function,
     Group,
     ImmediateText,
-    InstructionText,
     KernelText,
     Name,
     Operand,
@@ -52,18 +52,17 @@ class Waits(StrEnum):
     BLOCK = "all threads of the block"
 
 
-_MATRICES = (*matrices.FORMS, *matrix_rows.FORMS, *mma_sp.FORMS)
+_MATRICES = (*matrices.FORMS, *matrix_rows.FORMS)
 _FORMS = (
     *((*form, Waits.WARP) for form in _MATRICES),
     *((*form, None) for form in access.FORMS),
 )
 """The pattern of every opcode of matrices and memory, what decodes it, and who waits for it. A file
 of other instructions for matrices is added here."""
-Found = tuple[Callable[..., Operation], re.Match[str], Waits | None]
 
 
 @lru_cache(maxsize=4096)
-def form_of(opcode: str) -> Found | None:
+def form_of(opcode: str) -> tuple[Callable[..., Operation], re.Match[str], Waits | None] | None:
     """Return what decodes an opcode, how, and who waits for it."""
     for text in (opcode, matrices.in_order(opcode)):
         for pattern, decode, waits in _FORMS:
@@ -90,23 +89,18 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DecodedKernel:
-    """An entry that can run.
-
-    Offset in bytes and bits of each parameter; texts of instructions that were seen to read what
-    depends on approximate instructions.
-    """
+    """An entry that can run."""
 
     name: str
     steps: tuple[Step, ...]
-    parameters: tuple[tuple[int, int], ...]
+    parameters: tuple[tuple[int, int], ...]  # offset in bytes, and bits
     static: Static
     inexact_loads: set[str] = field(default_factory=set)
+    """Texts of instructions that were seen to read what depends on approximate instructions."""
 
 
 Decoded = tuple[Operation, Waits | None, Source | None]
 """What an instruction does, who waits for it, and the lanes that it names."""
-_Kept = tuple[tuple[tuple[str, str, int], ...] | None, dict[tuple[str, ...], Decoded]]
-"""Of a text the names in it, and what it was decoded to by what these mean."""
 
 
 class _Linker:
@@ -143,6 +137,11 @@ class _Linker:
             name=entry.name, steps=steps, parameters=tuple(parameters), static=static
         )
 
+    def _step(self, line: int, **fields: Any) -> Step:
+        """Put a step behind those that are there."""
+        self._steps.append(Step(line=line, **fields))
+        return self._steps[-1]
+
     def _expand(
         self, function: Function, prefix: str, base: int, bound: dict[Variable, Location],
         callers: tuple[str, ...],
@@ -164,15 +163,13 @@ class _Linker:
             if instruction.opcode in CALLS:
                 self._call(operands, (*callers, function.name))
                 continue
-            step = Step(line=instruction.line, text=instruction.text)
-            if instruction.guard is not None:
-                step.guard, step.negated = operands.guard()
-                if access.barrier(operands) is not None:
-                    # Who is told not to, does not wait.
-                    skip = self._skipping(step.line, step.guard, step.negated)
-                    skip.goals = (len(self._steps) + 1,)
-                    step.guard = None
-            self._steps.append(step)
+            guard, negated = operands.guard()
+            if guard is not None and access.barrier(operands) is not None:
+                # Who is told not to, does not wait.
+                skip = self._step(instruction.line, guard=guard, negated=not negated)
+                skip.goals = (len(self._steps) + 1,)
+                guard = None
+            step = self._step(instruction.line, text=instruction.text, guard=guard, negated=negated)
             if (found := self._decoded(operands)) is not None:
                 step.operation, step.waits, step.members = found
             elif goals := _goals(operands, step, len(body)):
@@ -181,34 +178,27 @@ class _Linker:
         for step, goals in branches:
             step.goals = tuple(starts[index] for index in goals)
 
-    def _skipping(self, line: int, guard: str | None, negated: bool) -> Step:
-        """Put a branch behind the steps, for those for whom a guard does not hold."""
-        self._steps.append(Step(line=line, guard=guard, negated=not negated))
-        return self._steps[-1]
-
     def _decoded(self, operands: OperandReader) -> Decoded | None:
         """Return what an instruction does; None if it is none that computes.
 
         The same text with the same registers does the same in every module. Where all of a module
         was seen before, as in shrinking, it loads in half of the time (2026-11-28).
         """
-        kept = self._silicon.decoded
-        instruction = operands.instruction
-        text = instruction.whole
-        entry: _Kept | None = kept.get(text)
+        kept, instruction = self._silicon.decoded, operands.instruction
+        entry = kept.get(instruction.whole)
         if entry is None:
             if len(kept) >= _KEPT:
                 kept.clear()
-            entry = kept[text] = operands.names(), {}
+            entry = kept[instruction.whole] = operands.names(), dict[Any, Decoded]()
         names, by_meaning = entry
         meaning = None if names is None else operands.meaning(names)
         if meaning is not None and (known := by_meaning.get(meaning)) is not None:
-            return known
+            return cast("Decoded", known)
         found: Decoded
         if (form := form_of(instruction.opcode)) is not None:
             decode, match, waits = form
             found = decode(operands, match), waits, None
-        elif (row := scalar.decode(operands)) is not None:
+        elif (row := decode_scalar(operands)) is not None:
             operation, members = row
             found = operation, None if members is None else Waits.MEMBERS, members
         else:
@@ -218,8 +208,8 @@ class _Linker:
         return found
 
     def _call(self, operands: OperandReader, callers: tuple[str, ...]) -> None:
-        instruction, scope, frame = operands.instruction, operands.instruction.scope, operands.frame
-        given = list(instruction.operands)
+        instruction, scope, line = operands.instruction, operands.instruction.scope, operands.line
+        given, functions = list(instruction.operands), self._listing.functions
         results = _taken_off(given)
         callee = given.pop(0) if given else None
         arguments = _taken_off(given)
@@ -227,32 +217,31 @@ class _Linker:
             operands.unsupported("is no call of a function or of an address")
         name, key, negated = callee.text, *operands.guard()
         # Without the call, threads go on behind it.
-        skip = None if key is None else self._skipping(instruction.line, key, negated)
+        skip = None if key is None else self._step(line, guard=key, negated=not negated)
         enter = partial(self._enter, operands, callers, arguments, results)
-        function = self._listing.functions.get(name)
+        function = functions.get(name)
         if isinstance(scope.find(name), RegisterText):
             listed = scope.targets.get(getattr(given[0], "text", ""), ()) if given else ()
-            known = [self._listing.functions.get(each) for each in listed or self._taken]
+            known = [functions[each] for each in listed or self._taken if each in functions]
             shape = len(arguments), len(results)
             self._call_address(operands, callee, enter, [
-                each for each in known
-                if each is not None and each.body is not None and each.name not in callers
+                each for each in known if each.body is not None and each.name not in callers
                 and (len(each.parameters), len(each.results)) == shape
             ])  # fmt: skip
         elif function is None:
             kind = TrapKind.PARSE if scope.find(name) is None else TrapKind.UNSUPPORTED
-            refuse(kind, instruction.line, f"there is no function {name}")
+            refuse(kind, line, f"there is no function {name}")
         elif function.body is None and name in ("__assertfail", "vprintf"):
             # CUDA C++ Programming Guide, Assertion and Formatted Output: a kernel sees no more of
             # them than the result of vprintf, which is left open here.
             operation = access.stopping("an assertion of the kernel fails (__assertfail)")
             if name == "vprintf":
                 found = [scope.find(getattr(each, "text", "")) for each in results]
-                operation = access.leaving_open(
-                    [frame.location(each).offset for each in found if isinstance(each, Variable)]
-                )
-            step = Step(line=instruction.line, text=instruction.text, operation=operation)
-            self._steps.append(step)
+                operation = access.leaving_open([
+                    operands.frame.location(each).offset
+                    for each in found if isinstance(each, Variable)
+                ])  # fmt: skip
+            self._step(line, text=instruction.text, operation=operation)
         else:
             enter(function)
         if skip is not None:
@@ -267,14 +256,13 @@ class _Linker:
         for function in functions:
             key = f"{self._expansions}:callee"
             asks = partial(_ask, key, held, self._statics.functions[function.name])
-            self._steps.append(Step(line=line, text=f"mov callee, {address.text};", operation=asks))
-            other = self._skipping(line, key, False)
+            self._step(line, text=f"mov callee, {address.text};", operation=asks)
+            other = self._step(line, guard=key, negated=True)
             enter(function)
-            ends.append(Step(line=line))
-            self._steps.append(ends[-1])
+            ends.append(self._step(line))
             other.goals = (len(self._steps),)
         why = "a call of an address at which no function begins that it could call"
-        self._steps.append(Step(line=line, operation=access.stopping(why)))
+        self._step(line, operation=access.stopping(why))
         for end in ends:
             end.goals = (len(self._steps),)
 
@@ -282,15 +270,14 @@ class _Linker:
     def _taken(self) -> list[str]:
         """Names of functions whose address is taken."""
         listing = self._listing
-        given = [
+        given: list[object] = [
             operand
             for function in (*listing.entries.values(), *listing.functions.values())
             for instruction in function.body or ()
             if instruction.opcode not in CALLS
             for operand in instruction.operands
         ]
-        given += [each.value for each_of in listing.scope.variables.values()
-                  for each in each_of.initial]  # fmt: skip
+        given += [value for each in listing.scope.variables.values() for value, _ in each.initial]
         found = dict.fromkeys(each.text for each in given if isinstance(each, Name))
         return [name for name in found if name in listing.functions]
 
@@ -315,14 +302,23 @@ class _Linker:
         for formal, actual in zip(function.parameters, arguments, strict=True):
             if not _bind(operands, formal, actual, bound):
                 source = operands.source(actual, TYPE_BITS[formal.type])
-                self._steps.append(_copy(line, prefix + formal.name, source, formal.name, actual))
+                shown = getattr(actual, "text", actual)
+                self._copy(line, prefix + formal.name, source, f"mov {formal.name}, {shown};")
         for formal, actual in zip(function.results, results, strict=True):
             if not _bind(operands, formal, actual, bound):
                 target = operands.destination(actual, TYPE_BITS[formal.type])
-                held = FromRegister(prefix + formal.name)
-                leaving.append(_copy(line, target, held, actual, formal.name))
+                held, shown = FromRegister(prefix + formal.name), getattr(actual, "text", actual)
+                leaving.append((line, target, held, f"mov {shown}, {formal.name};"))
         self._expand(function, prefix, frame.end, bound, callers)
-        self._steps.extend(leaving)
+        for copy in leaving:
+            self._copy(*copy)
+
+    def _copy(self, line: int, target: str, source: Source, text: str) -> None:
+        """Put a copy of a parameter in a register behind the steps."""
+        self._step(
+            line, text=text,
+            operation=lambda warps, mask: warps.write(target, source(warps), mask),
+        )  # fmt: skip
 
 
 def _goals(operands: OperandReader, step: Step, end: int) -> tuple[int, ...]:
@@ -331,32 +327,29 @@ def _goals(operands: OperandReader, step: Step, end: int) -> tuple[int, ...]:
     `end` is behind the last one: where a function returns to.
     """
     instruction = operands.instruction
+    labels: tuple[str, ...] = ()
     match instruction.opcode.removesuffix(".uni"):
         case "ret" | "exit" as stem:
             operands.expect(0)
             return (end,) if stem == "ret" and not operands.frame.function.is_entry else ()
         case "bra":
             (label,) = operands.expect(1)
-            return (_goal(instruction, getattr(label, "text", str(label))),)
+            labels = (getattr(label, "text", str(label)),)
         case "brx.idx":
             index, targets = operands.expect(2)
-            labels = instruction.scope.targets.get(getattr(targets, "text", ""))
+            labels = instruction.scope.targets.get(getattr(targets, "text", ""), ())
             if not labels:
                 refuse(TrapKind.PARSE, instruction.line, "there is no such list of branch targets")
             step.index = operands.source(index, 32)
-            return tuple(_goal(instruction, label) for label in labels)
-    step.barrier, step.waits = access.barrier(operands), Waits.BLOCK
-    if step.barrier is None:
-        said = f"{instruction.opcode} is not known to the simulated device"
-        refuse(TrapKind.UNSUPPORTED, instruction.line, said)
-    return ()
-
-
-def _goal(instruction: InstructionText, name: str) -> int:
-    goal = instruction.scope.labels.get(name)
-    if goal is None:
-        refuse(TrapKind.PARSE, instruction.line, f"there is no label {name}")
-    return goal
+        case _:
+            step.barrier, step.waits = access.barrier(operands), Waits.BLOCK
+            if step.barrier is None:
+                said = f"{instruction.opcode} is not known to the simulated device"
+                refuse(TrapKind.UNSUPPORTED, instruction.line, said)
+    for name in labels:
+        if name not in instruction.scope.labels:
+            refuse(TrapKind.PARSE, instruction.line, f"there is no label {name}")
+    return tuple(instruction.scope.labels[name] for name in labels)
 
 
 def _bind(
@@ -390,15 +383,6 @@ def _ask(key: str, source: Source, number: int, warps: WarpState, mask: Mask) ->
     warps.write(key, source(warps) == np.uint64(number), mask)
 
 
-def _copy(line: int, target: str, source: Source, *shown: Any) -> Step:
-    """Return the step that copies a parameter in a register; `shown` are target and source."""
-    to, origin = (getattr(one, "text", one) for one in shown)
-    return Step(
-        line=line, text=f"mov {to}, {origin};",
-        operation=lambda warps, mask: warps.write(target, source(warps), mask),
-    )  # fmt: skip
-
-
 def decode(listing: KernelText, silicon: Silicon) -> dict[str, DecodedKernel | SimulatedTrap]:
     """Decode all entries of a module for a device.
 
@@ -414,7 +398,7 @@ def decode(listing: KernelText, silicon: Silicon) -> dict[str, DecodedKernel | S
             if trap.trap.kind is not TrapKind.UNSUPPORTED:
                 raise
             decoded[name] = trap
-    refused = [one for one in decoded.values() if isinstance(one, SimulatedTrap)]
+    refused = [each for each in decoded.values() if isinstance(each, SimulatedTrap)]
     if refused and len(refused) == len(decoded):
         raise refused[0]
     return decoded

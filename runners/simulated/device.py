@@ -15,11 +15,10 @@ from runners.simulated.decoder import DecodedKernel, decode
 from runners.simulated.interpreter import run
 from runners.simulated.memory import BASES, MEMORY_GARBAGE, Memory, Segment
 from runners.simulated.parser import parse
-from runners.simulated.races import WatchedMemory, watched
+from runners.simulated.races import WatchedMemory
 from runners.simulated.silicon import Chip, Planted, Silicon, SiliconTarget, chip_of
-from runners.simulated.special import MULTIPROCESSORS, SLOTS
 from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
-from runners.simulated.warps import GARBAGE, LANES, WarpState
+from runners.simulated.warps import GARBAGE, LANES, MULTIPROCESSORS, SLOTS, WarpState
 
 _ELSEWHERE = 0x5512_3456_7800
 """The other of two places at which an image is tried; a multiple of 256, as cudaMalloc gives
@@ -33,14 +32,11 @@ static shared variables (CUDA C++ Programming Guide, Technical Specifications), 
 bits."""
 _LARGEST_BLOCK = 1024
 """Threads of a block (CUDA's limit on every target)."""
-_ENTRIES = {
-    (64, 64, 32): "the address of the images (.u64), that of the SM numbers (.u64) and the count "
-    "(.u32)",
-    (64, 64, 64, 64, 32, 32): "the addresses of images, expected images, ledger and scratch (.u64 "
-    "each), the count and the limit (.u32 each)",
-}
-"""The conventions of `runners.kernels`, by the bits of an entry's parameters."""
-_LAUNCH, _SCREEN = _ENTRIES
+_LAUNCH, _SCREEN = (64, 64, 32), (64, 64, 64, 64, 32, 32)
+"""Bits of an entry's parameters, by the conventions of `runners.kernels`: addresses of images and
+of SM numbers, and the count; of images, expected images, ledger and scratch, the count and the
+limit."""
+Bytes = NDArray[np.uint8]
 
 
 class SimulatedDevice:
@@ -107,17 +103,13 @@ class SimulatedDevice:
 
 
 class LaunchGrid(NamedTuple):
-    """What a kernel of parameters of its own did.
+    """What a kernel of parameters of its own did."""
 
-    uint8 (bytes,) memory holds afterwards; instructions that some thread executed; for each buffer,
-    the bytes up to the last one that was read or written; bool (bytes,) what depends on
-    instructions of which the ISA bounds the error alone.
-    """
-
-    image: NDArray[np.uint8]
-    steps: int
-    touched: tuple[int, ...]
+    image: Bytes  # (bytes,) memory holds afterwards
+    steps: int  # instructions that some thread executed
+    touched: tuple[int, ...]  # of each buffer: bytes up to the last that was read or written
     approximate: NDArray[np.bool_]
+    """(bytes,) what depends on instructions of which the ISA bounds the error alone."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +120,8 @@ class LoadedModule:
     kernels: Mapping[str, DecodedKernel | SimulatedTrap]
 
     def launch(
-        self, entry: str, images: NDArray[np.uint8], *, threads: int = 128
-    ) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
+        self, entry: str, images: Bytes, *, threads: int = 128
+    ) -> tuple[Bytes, NDArray[np.uint32]]:
         """Run a kernel with a warp for each image, in blocks of so many threads.
 
         It takes the address of the (count, bytes) images, which are not changed, that of the SM
@@ -138,7 +130,6 @@ class LoadedModule:
         `UsageError` if there is no such entry, or it, the images or the block are others, and
         `SimulatedTrap` if the kernel does what a device traps on; the images are lost then.
         """
-        kernel = self._entry(entry, _LAUNCH)
         if images.ndim != 2 or images.dtype != np.uint8 or not images.size:
             raise UsageError(
                 f"images of shape {images.shape} and dtype {images.dtype}; "
@@ -147,29 +138,29 @@ class LoadedModule:
         count = images.shape[0]
         arrays = (images.reshape(-1), np.full(4 * count, 0xFF, np.uint8))
         blocks = -(-count // max(1, threads // LANES))
+        kernel = self._entry(entry, _LAUNCH)
         flat, reported = self._run(kernel, arrays, (count,), blocks, threads)
         return flat.reshape(images.shape), reported.view(np.uint32)
 
     def screen(
-        self, entry: str, images: NDArray[np.uint8], expected: NDArray[np.uint8],
-        ledger: NDArray[np.uint8], *, limit: int, scratch_bytes: int, threads: int, blocks: int,
-    ) -> NDArray[np.uint8]:  # fmt: skip
+        self, entry: str, images: Bytes, expected: Bytes, ledger: Bytes, *, limit: int,
+        scratch_bytes: int, threads: int, blocks: int,
+    ) -> Bytes:  # fmt: skip
         """Run a screening kernel on all multiprocessors, so many blocks on each.
 
         The (count, bytes) images are those before and after it; each multiprocessor takes up to
         `limit` of them. `scratch_bytes` are those of the launch, 0 for none. Return what the flat
         ledger holds afterwards. Raises as `launch` does.
         """
-        kernel = self._entry(entry, _SCREEN)
         scratch = np.zeros(scratch_bytes, np.uint8)
         arrays = (images.reshape(-1), expected.reshape(-1), ledger, scratch)
         passes = -(-limit // max(1, threads // LANES * blocks))
-        blocks *= MULTIPROCESSORS
+        kernel, blocks = self._entry(entry, _SCREEN), blocks * MULTIPROCESSORS
         return self._run(kernel, arrays, (len(images), limit), blocks, threads, passes)[2]
 
     def launch_grid(
-        self, entry: str, image: NDArray[np.uint8], launch: Launch, *,
-        most_steps: int | None = None, lenient: bool = False,
+        self, entry: str, image: Bytes, launch: Launch, *, most_steps: int | None = None,
+        lenient: bool = False,
     ) -> LaunchGrid:  # fmt: skip
         """Run a kernel of parameters of its own on one image, in one grid, and watch its threads.
 
@@ -210,23 +201,24 @@ class LoadedModule:
                 dynamic_bytes=launch.shared_bytes,
                 garbage=_OTHER_GARBAGE if otherwise else _GARBAGE, memory=WatchedMemory,
             )  # fmt: skip
-            warps.most_steps = most_steps
-            followed, watch = watched(kernel, warps, lenient=lenient)
+            warps.most_steps, memory = most_steps, warps.memory
+            assert isinstance(memory, WatchedMemory)
             try:
-                run(followed, warps)
+                run(memory.watch(kernel, warps, lenient=lenient), warps)
             finally:
-                watch.end()
-            kernel.inexact_loads.update(watch.inexact_loads)
+                memory.end()
+            kernel.inexact_loads.update(memory.inexact_loads)
+        assert isinstance(memory, WatchedMemory)
         after, approximate = image.copy(), np.zeros(image.size, np.bool_)
         for (start, size), buffer in zip(launch.buffers, buffers, strict=True):
             after[start : start + size] = buffer.data[:size]
-            approximate[start : start + size] = watch.approximate_bytes(buffer)
-        return LaunchGrid(after, warps.steps, tuple(map(watch.touched, buffers)), approximate)
+            approximate[start : start + size] = memory.approximate_bytes(buffer)
+        return LaunchGrid(after, warps.steps, tuple(map(memory.touched, buffers)), approximate)
 
     def _run(
-        self, kernel: DecodedKernel, arrays: Sequence[NDArray[np.uint8]], numbers: tuple[int, ...],
+        self, kernel: DecodedKernel, arrays: Sequence[Bytes], numbers: tuple[int, ...],
         blocks: int, threads: int, passes: int = 1,
-    ) -> list[NDArray[np.uint8]]:  # fmt: skip
+    ) -> list[Bytes]:  # fmt: skip
         """Launch a kernel on copies of flat arrays; return what these hold afterwards."""
         if threads % LANES or not LANES <= threads <= _LARGEST_BLOCK:
             raise UsageError(f"{threads} threads in a block; give a multiple of 32 up to 1024")
@@ -278,6 +270,6 @@ class LoadedModule:
         if parameter_bits not in (None, bits):
             raise UsageError(
                 f"entry {entry!r} has parameters of {bits} bits; a kernel that is run so takes "
-                f"{_ENTRIES[parameter_bits or bits]}"
+                f"{parameter_bits}"
             )
         return kernel

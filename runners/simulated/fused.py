@@ -89,7 +89,6 @@ def as_f16(words: NDArray[Any], kind: str) -> NDArray[Any]:
 
 _ZERO_EXPONENT = -(1 << 20)
 """Exponent given to zero: below every other, so that zero never decides the frame's place."""
-
 SIGNIFICAND = 52
 """Bit of the leading one in an unpacked significand, for every format."""
 _FRAME = 59
@@ -207,7 +206,7 @@ _NARROW = 24
 """Bits of the longest significand whose products fit one limb: a quarter faster (2026-11-28)."""
 
 
-def product(x: Unpacked, y: Unpacked) -> Product:
+def _product(x: Unpacked, y: Unpacked) -> Product:
     """Return x times y, in the shape that they broadcast to."""
     exponent = x.exponent + y.exponent
     left, right = x.signed, y.signed
@@ -229,15 +228,44 @@ def product(x: Unpacked, y: Unpacked) -> Product:
     return Product(x, y, exponent, high, low << _u(up))
 
 
-Sum = tuple[Signed, Signed]
-"""Signed numbers, the leading one in bit 61, the lowest bit set if a one follows; the exponent of
-the leading one. Close to a power of two the next lower or higher bit may be the leading one."""
+def _sum(p: Product, z: Unpacked) -> tuple[Signed, Signed]:
+    """Return products plus z: signed numbers and the exponent of their leading one.
 
-
-def _normalised(total: Signed, rest: Words | None, exponent: Signed) -> Sum:
-    """Shift sums of one limb, or of two, in a frame for these exponents."""
+    That is in bit 61, and the lowest bit is set if a one follows: what is shifted out of the
+    smaller one is jammed into it, far below where a sum is rounded. Close to a power of two the
+    next lower or higher bit may be the leading one.
+    """
+    addend = z.signed << _i(_FRAME - SIGNIFICAND)
+    apart, exponent = p.exponent - z.exponent, np.maximum(p.exponent, z.exponent)
+    behind = apart >> _i(63)
+    swapped = (p.high ^ addend) & behind
+    small, large = addend ^ swapped, p.high ^ swapped
+    rest: Words | None = None
+    if p.low is None:
+        by = np.minimum(np.abs(apart), _i(62))
+        total = small >> by
+        total |= total << by != small
+        total = large + total
+    else:
+        small_low = p.low & behind.view(np.uint64)
+        large_low = p.low ^ small_low
+        by = np.minimum(np.abs(apart), _i(127))
+        # NumPy defines a shift by the width or more as one that leaves nothing, or the sign; counts
+        # below 0 are such.
+        count = by.view(np.uint64)
+        back = _u(64) - count
+        total, rest = small >> by, (small_low >> count) | (small.view(np.uint64) << back)
+        lost = small_low << back
+        if np.maximum.reduce(by, axis=None, initial=0) >= 64:
+            far = by >= _i(64)
+            rest = np.where(far, (small >> (by - _i(64))).view(np.uint64), rest)
+            lost = np.where(far, small_low | (small.view(np.uint64) << (back + _u(64))), lost)
+        rest |= lost != 0
+        rest += large_low
+        total += large
+        total += rest < large_low
     sign = total >> _i(63)
-    # Rounding may carry into the exponent field, and one's complement is one off: see `Sum`.
+    # Rounding may carry into the exponent field, and one's complement is one off: see above.
     field = (total ^ sign).astype(np.float64).view(np.int64) >> _i(_DOUBLE_FRACTION)
     cancelled = not np.minimum.reduce(field, axis=None, initial=1)
     if cancelled and rest is not None:
@@ -258,50 +286,6 @@ def _normalised(total: Signed, rest: Words | None, exponent: Signed) -> Sum:
     return whole, exponent
 
 
-# What is shifted out of the smaller one is jammed into its lowest bit, far below where a sum is
-# rounded.
-
-
-def _narrow_sum(p: Product, z: Unpacked) -> Sum:
-    """Return a product plus z, in one limb."""
-    addend = z.signed << _i(_FRAME - SIGNIFICAND)
-    apart = p.exponent - z.exponent
-    swapped = (p.high ^ addend) & (apart >> _i(63))
-    small, large = addend ^ swapped, p.high ^ swapped
-    by = np.minimum(np.abs(apart), _i(62))
-    shifted = small >> by
-    shifted |= shifted << by != small
-    return _normalised(large + shifted, None, np.maximum(p.exponent, z.exponent))
-
-
-def _wide_sum(p: Product, z: Unpacked) -> Sum:
-    """Return a product plus z, in two limbs."""
-    assert p.low is not None
-    addend = z.signed << _i(_FRAME - SIGNIFICAND)
-    apart = p.exponent - z.exponent
-    behind = apart >> _i(63)
-    swapped = (p.high ^ addend) & behind
-    small, large = addend ^ swapped, p.high ^ swapped
-    small_low = p.low & behind.view(np.uint64)
-    large_low = p.low ^ small_low
-    by = np.minimum(np.abs(apart), _i(127))
-    # NumPy defines a shift by the width or more as one that leaves nothing, or the sign; counts
-    # below 0 are such.
-    count = by.view(np.uint64)
-    back = _u(64) - count
-    high, low = small >> by, (small_low >> count) | (small.view(np.uint64) << back)
-    lost = small_low << back
-    if np.maximum.reduce(by, axis=None, initial=0) >= 64:
-        far = by >= _i(64)
-        low = np.where(far, (small >> (by - _i(64))).view(np.uint64), low)
-        lost = np.where(far, small_low | (small.view(np.uint64) << (back + _u(64))), lost)
-    low |= lost != 0
-    low += large_low
-    high += large
-    high += low < large_low
-    return _normalised(high, low, np.maximum(p.exponent, z.exponent))
-
-
 def round_words(
     x: Unpacked, binary: BinaryNumber, rounding: Rounding, flush: bool = False, *, lower: int = 0,
     beyond: int | None = None,
@@ -320,7 +304,7 @@ def rounded(
     negative: Flags, whole: Words, exponent: Signed, binary: BinaryNumber, rounding: Rounding,
     flush: bool = False, beyond: int | None = None,
 ) -> Words:  # fmt: skip
-    """Round magnitudes as of a `Sum` to words, without signs.
+    """Round magnitudes as of `_sum` to words, without signs.
 
     With `flush`, tiny results are zero: those below the least normal number after they were rounded
     as if there were no least exponent (measured on an H200, 23 November 2026, for mul.ftz and
@@ -343,8 +327,6 @@ def rounded(
             kept = (whole + ((kept & _u(1)) + (half - _u(1)))) >> shift
         case Rounding.NEAREST_AWAY:
             kept = (whole + half) >> shift
-        case Rounding.ZERO:
-            pass
         case Rounding.DOWN | Rounding.UP:
             rest = (whole & ((_u(1) << shift) - _u(1))) != 0
             kept += rest & (negative if rounding is Rounding.DOWN else ~negative)
@@ -366,28 +348,25 @@ def rounded(
 
 
 class FusedNan(NamedTuple):
-    """What a NaN result looks like.
-
-    `canonical` is the word of every NaN result; None passes on an operand's sign and payload, made
-    quiet: those of the second factor before the addend's before the first factor's (measured on an
-    H200, November 2026, for wmma.mma, add, sub, mul and fma in f64, in every rounding). `invalid`
-    is what an invalid operation gives (0 times infinity, infinity minus infinity).
-    """
+    """What a NaN result looks like."""
 
     canonical: int | None
-    invalid: int
+    """The word of every NaN result; None passes on an operand's sign and payload, made quiet: those
+    of the second factor before the addend's before the first factor's (measured on an H200,
+    November 2026, for wmma.mma, add, sub, mul and fma in f64, in every rounding)."""
+    invalid: int  # what 0 times infinity and infinity minus infinity give
 
 
 def multiply_add(
     a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], binary: BinaryNumber, rounding: Rounding,
     nan: FusedNan, flush: bool = False,
 ) -> Words:  # fmt: skip
-    """Return a times b plus c, rounded once, as uint64 words in the shape they broadcast to.
+    """Return a times b plus c of raw words, rounded once, as uint64 words; `flush` as of `rounded`.
 
-    All of them are raw words of the format; `flush` as of `rounded`.
+    They have the shape that the three broadcast to.
     """
     x, y = (unpack(each.astype(np.uint64, copy=False), binary) for each in (a, b))
-    return add(product(x, y), c, rounding, nan, flush)
+    return add(_product(x, y), c, rounding, nan, flush)
 
 
 def products(a: NDArray[Any], b: NDArray[Any], binary: BinaryNumber) -> Product:
@@ -397,7 +376,7 @@ def products(a: NDArray[Any], b: NDArray[Any], binary: BinaryNumber) -> Product:
     """
     rows = np.ascontiguousarray(a.swapaxes(0, 1), np.uint64)[:, :, None]
     columns = np.ascontiguousarray(b, np.uint64)[:, None]
-    return product(unpack(rows, binary), unpack(columns, binary))
+    return _product(unpack(rows, binary), unpack(columns, binary))
 
 
 def add(
@@ -406,7 +385,7 @@ def add(
     """Return exact products plus c, rounded once; parameters as of `multiply_add`."""
     binary = p.x.binary
     z = unpack(c.astype(np.uint64, copy=False), binary)
-    whole, exponent = (_narrow_sum if p.low is None else _wide_sum)(p, z)
+    whole, exponent = _sum(p, z)
     negative, magnitude = whole.view(np.uint64) >> _u(63), np.abs(whole).view(np.uint64)
     result = rounded(negative != 0, magnitude, exponent, binary, rounding, flush)
     result |= negative << _u(binary.word - 1)
@@ -425,13 +404,6 @@ def _specials(p: Product, z: Unpacked, result: Words, nan: FusedNan) -> Words:
     """Put infinities and NaN over a result that was computed as if all were finite."""
     x, y, binary = p.x, p.y, p.x.binary
     quiet = _u(1 << (binary.fraction + binary.unused - 1))
-
-    def given(part: Unpacked) -> Words:
-        return part.words | quiet if nan.canonical is None else _u(nan.canonical)
-
-    if x.special is None and y.special is None:
-        result = np.where(z.infinite, z.words, result)
-        return np.where(z.nan, given(z), result)
     negative = x.negative ^ y.negative
     infinite = x.infinite | y.infinite
     invalid = (x.infinite & (y.significand == 0)) | (y.infinite & (x.significand == 0))
@@ -443,5 +415,6 @@ def _specials(p: Product, z: Unpacked, result: Words, nan: FusedNan) -> Words:
     # What is written last wins: b.
     for part in (x, z, y):
         if part.special is not None:
-            result = np.where(part.nan, given(part), result)
+            given = part.words | quiet if nan.canonical is None else _u(nan.canonical)
+            result = np.where(part.nan, given, result)
     return result

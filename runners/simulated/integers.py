@@ -1,28 +1,113 @@
-"""Integers, bits, video, and what lanes of a warp say to each other: functions of rows of `scalar`.
+"""Integers, bits, moves and video: rows of `scalar`.
 
-Each takes the qualifiers of the opcode and its operands, signed where their type is; what it
-returns is written raw. Source: PTX ISA 9.7.1 (integer arithmetic), 9.7.2 (extended precision),
-9.7.8 (logic and shift), 9.7.9.6 (shfl), 9.7.9.7 (prmt), 9.7.13.9 to .12 and .15 (vote, match,
-activemask, redux, elect), 9.7.18 (video, whose pseudocode has numbers of 33 and 34 bits; here they
-have 64).
+Source: PTX ISA 9.7.1 (integer arithmetic), 9.7.2 (extended precision), 9.7.7 and 9.7.8 (selection,
+logic and shift), 9.7.9 (mov, prmt, cvt.pack), 9.7.18 (video, whose pseudocode has numbers of 33
+and 34 bits; here they have 64).
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from runners.simulated.fused import leading
-from runners.simulated.warps import LANES, Values
+from runners.simulated.operands import OperandReader
+from runners.simulated.scalar import Compute, OperandSlot, Qualifiers, op, ops, parts, written
+from runners.simulated.syntax import TYPE_BITS, Name, Operand, VectorText
+from runners.simulated.warps import DTYPES, Operation, Values
+
+WORDS = "u16 u32 u64 s16 s32 s64"
+_LONG = "u32 u64 s32 s64"
+RAW = "b16 b32 b64"
+_LONG_RAW = "b32 b64"
+_WORD = "u32 s32"
+ANY = f"{RAW} {WORDS} f32 f64"
+_LINEAR: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract}
+_ORDERED: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum}
+_LOGIC: dict[str, np.ufunc] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+COMPARE: dict[str, np.ufunc] = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+    "ge": np.greater_equal,
+}  # fmt: skip
 
 
-class Qualifiers(dict[str, Any]):
-    """Qualifiers of an opcode: the word for each name in the pattern of its row."""
+@op("mov", "{.v}.type d, a", decodes=True, v="v2 v4", type=f"pred b8 u8 s8 {ANY}")
+@op("mov", ".type d, a", decodes=True, type="b128")
+def _move(operands: OperandReader, q: Qualifiers, _: Any) -> Operation:
+    """Decode mov: of a register, of a vector of them, or between a word and its parts."""
+    bits = TYPE_BITS[q["type"]]
+    given, origin = operands.expect(2)
+    if q["v"] or bits == 128:
+        count = int(q["v"][1:] or 2)
+        bits = min(bits, 64)
+        keys = operands.registers(given, count, bits)
+        sources = [operands.source(e, bits, copied=True) for e in operands.parts(origin, count)]
+        return written([(key, DTYPES[bits]) for key in keys], lambda *parts: parts, sources)
+    vector = given if isinstance(given, VectorText) else origin
+    if not isinstance(vector, VectorText):
+        name, only = operands.destination(given, bits), operands.source(origin, bits, copied=True)
+        return lambda warps, mask: warps.write(name, only(warps), mask)
+    count = len(vector.parts)
+    part, dtype = bits // count, DTYPES[bits]
+    if bits % (8 * count):
+        operands.unsupported(f"{count} parts in {bits} bits")
+    places = [dtype.type(place) for place in range(0, bits, part)]
+    if isinstance(given, VectorText):
+        targets = [(operands.destination(each, part), DTYPES[part]) for each in given.parts]
+        return written(
+            targets,
+            lambda whole: tuple((whole >> place).astype(DTYPES[part]) for place in places),
+            [operands.source(origin, bits, copied=True)],
+        )
+    sources = [operands.source(each, part, copied=True) for each in vector.parts]
+    return written(
+        [(operands.destination(given, bits), dtype)],
+        lambda *each: sum(
+            (part.astype(dtype) << place for part, place in zip(each, places, strict=True)),
+            np.zeros((1, 1), dtype),
+        ),
+        sources,
+    )
 
-    def __missing__(self, _: str) -> str:
-        return ""
+
+op("selp", ".type d, a?, b?, c:pred", type=ANY)(lambda _, a, b, c: np.where(c, a, b))
+# Arithmetic (9.7.1, 9.7.2).
+ops(".type d, a, b", _LINEAR | _ORDERED, type=WORDS)
+op("mul.lo", ".type d, a, b", type=WORDS)(np.multiply)
+op("add", ".type d, a, b", type="u16x2 s16x2")(np.add)
+ops(".type d, a, b", _ORDERED, type="u16x2 s16x2")
+ops(".type d, a", {"neg": np.negative, "abs": np.abs}, type="s16 s32 s64")
+op("mad.lo", ".type d, a, b, c", type=WORDS)(lambda _, a, b, c: a * b + c)
+op("sad", ".type d, a, b, c", type=WORDS)(lambda _, a, b, c: np.where(a > b, a - b, b - a) + c)
+for _sign in "us":
+    for _bits in (16, 32):
+        for _name, _more in (("mul", ""), ("mad", f", c:{_sign}{2 * _bits}")):
+            op(_name, f".wide.{_sign}{_bits} d:{_sign}{2 * _bits}, a, b{_more}")(
+                lambda _, a, b, *c: sum(c, a.astype(f"{a.dtype.kind}{2 * a.itemsize}") * b)
+            )
+
+
+def _clamped(wide: Values) -> Any:
+    """Clamp numbers of 64 bits to 32 (.sat)."""
+    return np.clip(wide, -(1 << 31), (1 << 31) - 1).astype(np.int32)
+
+
+def _saturating(compute: np.ufunc) -> Compute:
+    return lambda _, a, b: _clamped(compute(a.astype(np.int64), b))
+
+
+def _without_negatives(compute: np.ufunc) -> Compute:
+    return lambda _, a, b: np.maximum(compute(a, b), a.dtype.type(0))
+
+
+ops(".sat.s32 d, a, b", {name: _saturating(f) for name, f in _LINEAR.items()})
+ops(
+    ".relu.type d, a, b",
+    {name: _without_negatives(f) for name, f in _ORDERED.items()},
+    type="s32 s16x2",
+)
 
 
 def magnitude(values: Values) -> Any:
@@ -30,8 +115,10 @@ def magnitude(values: Values) -> Any:
     return np.abs(values).view(f"u{values.itemsize}")
 
 
-def divide(_: Qualifiers, a: Values, b: Values) -> Any:
-    """Divide toward zero. By zero: all ones, as the device's own code for it gives."""
+# By zero: all ones, as the device's own code gives, or three, as good as any (9.7.1.9).
+@op("div", ".type d, a, b", type=WORDS, otherwise=lambda q, a, b: (
+    np.where(b == 0, a.dtype.type(3), _divide(q, a, b).astype(a.dtype))))  # fmt: skip
+def _divide(_: Qualifiers, a: Values, b: Values) -> Any:
     left, right = magnitude(a), magnitude(b)
     one = left.dtype.type(1)
     quotient = left // np.maximum(right, one)
@@ -39,7 +126,9 @@ def divide(_: Qualifiers, a: Values, b: Values) -> Any:
     return np.where(right == 0, ~left.dtype.type(0), quotient)
 
 
-def remainder(_: Qualifiers, a: Values, b: Values) -> Any:
+@op("rem", ".type d, a, b", type=WORDS, otherwise=lambda q, a, b: (
+    np.where(b == 0, ~a, _remainder(q, a, b).astype(a.dtype))))  # fmt: skip
+def _remainder(_: Qualifiers, a: Values, b: Values) -> Any:
     """Return what division toward zero leaves, with the dividend's sign; of zero: the dividend."""
     left, right = magnitude(a), magnitude(b)
     one = left.dtype.type(1)
@@ -47,33 +136,49 @@ def remainder(_: Qualifiers, a: Values, b: Values) -> Any:
     return np.where(a < 0, ~rest + one, rest)
 
 
-def high_product(_: Qualifiers, a: Values, b: Values) -> Any:
-    """Return the upper half of a product of twice the width."""
+@op("mul.hi", ".type d, a, b", type=WORDS)
+def _high_product(_: Qualifiers, a: Values, b: Values) -> Any:
     bits = 8 * a.itemsize
     wide: Any = object if bits == 64 else f"{a.dtype.kind}{2 * a.itemsize}"
     return (a.astype(wide) * b.astype(wide) >> bits).astype(a.dtype)
 
 
-def clamped(wide: Values) -> Any:
-    """Clamp numbers of 64 bits to 32 (.sat)."""
-    return np.clip(wide, -(1 << 31), (1 << 31) - 1).astype(np.int32)
+@op("mad.hi", ".type d, a, b, c", type=WORDS)
+@op("mad.hi", "{.sat}.s32 d, a, b, c")
+def _high_sum(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
+    high = _high_product(q, a, b)
+    return _clamped(high.astype(np.int64) + c) if q["sat"] else high + c
 
 
-def amount(a: Values, b: Values) -> Any:
-    """Return what to shift by (shl, shr): NumPy leaves nothing, or the sign, from the width on."""
-    most = b if a.itemsize > 2 else np.minimum(b, np.uint32(8 * a.itemsize))
-    return most.astype(a.dtype, copy=False)
-
-
-def by_24_bits(q: Qualifiers, a: Values, b: Values, *c: Values) -> Any:
+@op("mul24", ".part.type d, a, b", type=_WORD)
+@op("mad24", ".part.type d, a, b, c", type=_WORD)
+@op("mad24", ".part{.sat}.s32 d, a, b, c", part="hi")
+def _by_24_bits(q: Qualifiers, a: Values, b: Values, *c: Values) -> Any:
     """Multiply the low 24 bits of each, extended; take the low or high 32 of the product's 48."""
     eight = a.dtype.type(8)
     x, y = ((each << eight >> eight).astype(f"{a.dtype.kind}8") for each in (a, b))
     product = (x * y >> (16 if q["part"] == "hi" else 0)).astype(a.dtype)
-    return clamped(product.astype(np.int64) + c[0]) if q["sat"] else sum(c, product)
+    return _clamped(product.astype(np.int64) + c[0]) if q["sat"] else sum(c, product)
 
 
-def with_carry(q: Qualifiers, a: Values, b: Values, *rest: Values) -> tuple[Any, Any, Any]:
+def _with_carry_otherwise(q: Qualifiers, *values: Values) -> tuple[Any, Any, Any]:
+    """Do the same, but let additions read the opposite of a borrow, and subtractions of a carry.
+
+    So does the machine code of ptxas 11.8, 12.4, 12.8 and 13.4 at -O0 and -O3 for sm_80
+    (disassembled, 2026-11-28), which subtracts by adding the complement.
+    """
+    total, flag, _ = _with_carry(q, *values)
+    subtracts = q["op"].startswith("sub")
+    return total, flag ^ subtracts, flag ^ (not subtracts)
+
+
+@op("add sub", ".cc.type d|CC, a, b", type=_LONG, otherwise=_with_carry_otherwise)
+@op("addc subc", ".type d, a, b, CC", ".cc.type d|CC, a, b, CC", type=_LONG,
+    otherwise=_with_carry_otherwise)  # fmt: skip
+@op("mad", ".part.cc.type d|CC, a, b, c", type=_LONG, otherwise=_with_carry_otherwise)
+@op("madc", ".part.type d, a, b, c, CC", ".part.cc.type d|CC, a, b, c, CC", type=_LONG,
+    otherwise=_with_carry_otherwise)  # fmt: skip
+def _with_carry(q: Qualifiers, a: Values, b: Values, *rest: Values) -> tuple[Any, Any, Any]:
     """Add, subtract, or multiply and add; the carry that comes in is last.
 
     Return the sum, and the flag as additions and as subtractions read it: by the words of the ISA
@@ -81,7 +186,7 @@ def with_carry(q: Qualifiers, a: Values, b: Values, *rest: Values) -> tuple[Any,
     """
     unsigned = f"u{a.itemsize}"
     if q["op"].startswith("mad"):
-        product = a * b if q["part"] == "lo" else high_product(q, a, b)
+        product = a * b if q["part"] == "lo" else _high_product(q, a, b)
         a, b, *rest = product, *rest  # type: ignore[assignment]
     left, right = a.view(unsigned), b.view(unsigned)
     carry = rest[0].astype(unsigned) if rest else left.dtype.type(0)
@@ -95,23 +200,9 @@ def with_carry(q: Qualifiers, a: Values, b: Values, *rest: Values) -> tuple[Any,
     return total, carry_out, carry_out
 
 
-def with_carry_otherwise(q: Qualifiers, *values: Values) -> tuple[Any, Any, Any]:
-    """Do the same, but let additions read the opposite of a borrow, and subtractions of a carry.
-
-    So does the machine code of ptxas 11.8, 12.4, 12.8 and 13.4 at -O0 and -O3 for sm_80
-    (disassembled, 2026-11-28), which subtracts by adding the complement.
-    """
-    total, flag, _ = with_carry(q, *values)
-    subtracts = q["op"].startswith("sub")
-    return total, flag ^ subtracts, flag ^ (not subtracts)
-
-
-def parts(words: Values, dtype: str) -> Any:
-    """Return the parts of words, the low ones first, along an axis of their own."""
-    return np.ascontiguousarray(words)[..., None].view(dtype)
-
-
-def dot(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
+@op("dp4a", ".atype.btype d:b32, a:b32, b:b32, c:b32")
+@op("dp2a", ".part.atype.btype d:b32, a:b32, b:b32, c:b32")
+def _dot(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
     """Add a dot product of four bytes with four (dp4a), or of two halves with two (dp2a)."""
     count = int(q["op"][2])
     signs = {"u32": "u", "s32": "i"}
@@ -119,6 +210,28 @@ def dot(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
     y = parts(b, f"{signs[q['btype']]}1")
     chosen = y[..., 2:] if q["part"] == "hi" else y[..., :count]
     return ((x * chosen).sum(axis=-1) + c).astype(np.uint32)
+
+
+# Bits (9.7.1, 9.7.8, 9.7.9.7).
+ops(".type d, a, b", _LOGIC, type=f"pred {RAW}")
+op("not", ".type d, a", type=f"pred {RAW}")(np.invert)
+op("cnot", ".type d, a", type=RAW)(lambda _, a: (a == 0).astype(a.dtype))
+op("shl", ".type d, a, b:u32", type=RAW)(lambda _, a, b: a << _amount(a, b))
+op("shr", ".type d, a, b:u32", type=f"{RAW} {WORDS}")(lambda _, a, b: a >> _amount(a, b))
+op("popc", ".type d:u32, a", type=_LONG_RAW)(lambda _, a: population(a).astype(np.uint32))
+op("clz", ".type d:u32, a", type=_LONG_RAW)(
+    lambda _, a: (8 * a.itemsize - 1 - _highest(a)).astype(np.uint32)
+)
+op("szext", ".mode.type d, a, b:u32", type=_WORD)(
+    lambda q, a, b: a << (up := (np.uint32(32) - _length(q, b)).astype(a.dtype)) >> up
+)
+op("bmsk", ".mode.b32 d, a, b")(lambda q, a, b: _ones(_length(q, b), 32) << _length(q, a))
+
+
+def _amount(a: Values, b: Values) -> Any:
+    """Return what to shift by: NumPy leaves nothing, or the sign, from the width on."""
+    most = b if a.itemsize > 2 else np.minimum(b, np.uint32(8 * a.itemsize))
+    return most.astype(a.dtype, copy=False)
 
 
 def population(words: Values) -> Any:
@@ -131,52 +244,54 @@ def population(words: Values) -> Any:
     return ((octets * np.uint64(0x0101_0101_0101_0101)) >> np.uint64(56)).astype(np.int64)
 
 
-def highest(values: Values) -> Any:
+def _highest(values: Values) -> Any:
     """Return the index of the highest set bit, -1 where there is none."""
     return np.where(values == 0, -1, leading(values.astype(np.uint64)))
 
 
-def find_highest(q: Qualifiers, a: Values) -> Any:
-    """Return the place of the highest bit that is no sign bit, or how far it is from the top."""
-    found = highest(np.where(a < 0, ~a, a).view(f"u{a.itemsize}"))
+@op("bfind", "{.shiftamt}.type d:u32, a", type=_LONG)
+def _find_highest(q: Qualifiers, a: Values) -> Any:
+    found = _highest(np.where(a < 0, ~a, a).view(f"u{a.itemsize}"))
     if q["shiftamt"]:
         found = np.where(found < 0, found, 8 * a.itemsize - 1 - found)
     return found.astype(np.int32)
 
 
-def reverse(_: Qualifiers, a: Values) -> Any:
-    """Return the bits in the opposite order (brev)."""
+@op("brev", ".type d, a", type=_LONG_RAW)
+def _reverse(_: Qualifiers, a: Values) -> Any:
     bits = np.unpackbits(parts(a, "u1"), axis=-1, bitorder="little")
     return np.packbits(bits[..., ::-1], axis=-1, bitorder="little").view(a.dtype)[..., 0]
 
 
-def ones(number: Values, bits: int) -> Any:
+def _ones(number: Values, bits: int) -> Any:
     """Return numbers of so many low ones; all of them from the width on."""
     dtype = np.dtype(f"u{bits // 8}")
     return ~dtype.type(0) >> (bits - np.minimum(number, bits)).astype(dtype)
 
 
-def length(q: Qualifiers, number: Values) -> Any:
+def _length(q: Qualifiers, number: Values) -> Any:
     """Return a number of bits, of which a word has 32."""
     return number & np.uint32(31) if q["mode"] == "wrap" else np.minimum(number, np.uint32(32))
 
 
-def extract(_: Qualifiers, a: Values, b: Values, c: Values) -> Any:
-    """Take a field of c bits from bit b on, extended by its sign where the type is signed (bfe)."""
+@op("bfe", ".type d, a, b:u32, c:u32", type=_LONG)
+def _extract(_: Qualifiers, a: Values, b: Values, c: Values) -> Any:
     start, count = (each & np.uint32(0xFF) for each in (b, c))
     up = (8 * a.itemsize - np.minimum(count, 8 * a.itemsize)).astype(a.dtype)
     return a >> start.astype(a.dtype) << up >> up
 
 
-def insert(_: Qualifiers, a: Values, b: Values, c: Values, d: Values) -> Any:
-    """Put the low d bits of a in place of those of b from bit c on (bfi)."""
+@op("bfi", ".type d, a, b, c:u32, e:u32", type=_LONG_RAW)
+def _insert(_: Qualifiers, a: Values, b: Values, c: Values, d: Values) -> Any:
     place = (c & np.uint32(0xFF)).astype(a.dtype)
-    mask = ones(d & np.uint32(0xFF), 8 * a.itemsize) << place
+    mask = _ones(d & np.uint32(0xFF), 8 * a.itemsize) << place
     return (b & ~mask) | (a << place & mask)
 
 
-def look_up(q: Qualifiers, a: Values, b: Values, c: Values, *held: Values) -> Any:
-    """Look up every bit of three words in a table of eight (lop3).
+@op("lop3", ".b32 d, a, b, c, table:imm8")
+@op("lop3", ".bool.b32 d|p:pred, a, b, c, table:imm8, e:pred", bool="and or")
+def _look_up(q: Qualifiers, a: Values, b: Values, c: Values, *held: Values) -> Any:
+    """Look up every bit of three words in a table of eight.
 
     With a predicate that is held, return what it makes of whether a bit is set, too.
     """
@@ -194,8 +309,9 @@ def look_up(q: Qualifiers, a: Values, b: Values, c: Values, *held: Values) -> An
 _PLACES = np.arange(32)
 
 
-def find_nth(_: Qualifiers, mask: Values, base: Values, offset: Values) -> Any:
-    """Return the place of a set bit that is so many from a place on, upwards or down (fns)."""
+@op("fns", ".b32 d, a, b, c:s32")
+def _find_nth(_: Qualifiers, mask: Values, base: Values, offset: Values) -> Any:
+    """Return the place of a set bit that is so many from a place on, upwards or down."""
     bits = (mask[..., None] >> _PLACES.astype(np.uint32) & np.uint32(1)) != 0
     start, count = base.astype(np.int64)[..., None], offset.astype(np.int64)[..., None]
     ahead = np.sign(count) * (_PLACES - start)
@@ -207,8 +323,11 @@ def find_nth(_: Qualifiers, mask: Values, base: Values, offset: Values) -> Any:
     return found.astype(np.uint32)
 
 
-def pack(q: Qualifiers, a: Values, b: Values, *c: Values) -> Any:
-    """Clamp two numbers to few bits; put b, a and then c from the lowest bit on (cvt.pack)."""
+@op("cvt.pack.sat", ".to.origin d:b32, a:s32, b:s32", to="u16 s16", origin="s32")
+@op("cvt.pack.sat", ".to.origin.b32 d:b32, a:s32, b:s32, c:b32", to="u2 s2 u4 s4 u8 s8",
+    origin="s32")  # fmt: skip
+def _pack(q: Qualifiers, a: Values, b: Values, *c: Values) -> Any:
+    """Clamp two numbers to few bits; put b, a and then c from the lowest bit on."""
     size = int(q["to"][1:])
     lowest = -(1 << (size - 1)) if q["to"][0] == "s" else 0
     ones = (1 << size) - 1
@@ -224,9 +343,9 @@ def _pair(a: Values, b: Values) -> Any:
     return (b.astype(np.uint64) << np.uint64(32)) | a
 
 
-def funnel(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
-    """Shift two words as one of 64 bits, and take one of its halves (shf)."""
-    whole, by = _pair(a, b), length(q, c).astype(np.uint64)
+@op("shf", ".side.mode.b32 d, a, b, c", side="l r")
+def _funnel(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
+    whole, by = _pair(a, b), _length(q, c).astype(np.uint64)
     shifted = whole << by >> np.uint64(32) if q["side"] == "l" else whole >> by
     return shifted.astype(np.uint32)
 
@@ -243,11 +362,11 @@ _PERMUTED = {
         "rc16": "0101 2323 0101 2323",
     }.items()
 }
-PERMUTATIONS = " ".join(_PERMUTED)
 
 
-def permute(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
-    """Choose four of the eight bytes of b:a, or their signs (prmt)."""
+@op("prmt", ".b32{.mode} d, a, b, c", mode=" ".join(_PERMUTED))
+def _permute(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
+    """Choose four of the eight bytes of b:a, or their signs."""
     if q["mode"]:
         chosen = np.array(_PERMUTED[q["mode"]])[c & np.uint32(3)]
     else:
@@ -260,82 +379,8 @@ def permute(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
     return np.where(chosen & 8, signs, found).view(np.uint32)[..., 0]
 
 
-# Instructions by which the lanes of a warp know of each other. They are given, too, (32, warps)
-# flags of the lanes that take part: those that are active, and named by the mask of members.
-
-Flags = NDArray[np.bool_]
-_LANE = np.arange(LANES)[:, None]
-LANE_BITS = np.uint64(1) << _LANE.astype(np.uint64)
-
-
-def flags(words: Values) -> Any:
-    """Return (32, warps) whether each lane's bit is set."""
-    return (words.astype(np.uint64) & LANE_BITS) != 0
-
-
-def ballot(_: Qualifiers, part: Flags, *held: Values) -> Any:
-    """Return (1, warps) words with a bit for each lane that takes part and holds true."""
-    true = part & held[0] if held else part
-    return np.where(true, LANE_BITS, np.uint64(0)).sum(axis=0, keepdims=True).astype(np.uint32)
-
-
-def vote(q: Qualifiers, part: Flags, held: Values) -> Any:
-    """Return whether any, or all, hold true, or all hold the same."""
-    yes = (held & part).any(axis=0, keepdims=True)
-    no = (~held & part).any(axis=0, keepdims=True)
-    return {"any": yes, "all": ~no, "uni": ~(yes & no)}[q["mode"]]
-
-
-def elect(_: Qualifiers, part: Flags, *, highest: bool = False) -> tuple[Any, Any]:
-    """Choose the lowest or highest of the lanes that take part: which one is open (9.7.13.17)."""
-    leader = (LANES - 1 - part[::-1].argmax(axis=0) if highest else part.argmax(axis=0))[None]
-    return leader.astype(np.uint32), leader == _LANE
-
-
-_REDUCE = {
-    "add": (np.add, ""), "min": (np.minimum, "max"), "max": (np.maximum, "min"),
-    "and": (np.bitwise_and, "max"), "or": (np.bitwise_or, ""), "xor": (np.bitwise_xor, ""),
-}  # fmt: skip
-"""Each with what changes nothing: a limit of the type, or zero."""
-
-
-def reduce(q: Qualifiers, part: Flags, held: Values) -> Any:
-    """Combine what the lanes hold (redux)."""
-    compute, limit = _REDUCE[q["name"]]
-    neutral = getattr(np.iinfo(held.dtype), limit) if limit else 0
-    held = np.where(part, held, held.dtype.type(neutral))
-    return compute.reduce(held, axis=0, keepdims=True, dtype=held.dtype)
-
-
-def match(q: Qualifiers, part: Flags, held: Values) -> tuple[Any, Any]:
-    """Find the lanes that hold the same value, and whether all do."""
-    same = np.concatenate([ballot(q, part, held == held[lane]) for lane in range(LANES)])
-    everybody = ballot(q, part)
-    agree = np.where(part, same == everybody, True).all(axis=0, keepdims=True)
-    return same if q["mode"] == "any" else np.where(agree, everybody, np.uint32(0)), agree
-
-
-def shuffle(q: Qualifiers, _: Flags, held: Values, by: Values, bound: Values) -> tuple[Any, Any]:
-    """Give each lane the register of another; say whether there is such a lane in its segment."""
-    by, bound = by.astype(np.int64) & 0x1F, bound.astype(np.int64)
-    segment = (bound >> 8) & 0x1F
-    highest = (_LANE & segment) | (bound & 0x1F & ~segment)
-    partner = {
-        "up": _LANE - by,
-        "down": _LANE + by,
-        "bfly": _LANE ^ by,
-        "idx": (_LANE & segment) | (by & ~segment),
-    }[q["mode"]]
-    valid = partner >= highest if q["mode"] == "up" else partner <= highest
-    return np.take_along_axis(held, np.where(valid, partner, _LANE), axis=0), valid
-
-
 # Video: integers of selected bytes or halves of 32-bit words.
 
-COMPARE: dict[str, np.ufunc] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
-    "ge": np.greater_equal,
-}  # fmt: skip
 _COMPUTE: dict[str, Callable[[Any, Any], Any]] = {
     "vadd": lambda a, b: a + b,
     "vsub": lambda a, b: a - b,
@@ -347,10 +392,11 @@ _COMPUTE: dict[str, Callable[[Any, Any], Any]] = {
     "vshl": lambda a, b: a << b,
     "vshr": lambda a, b: a >> b,
 }
-_SECOND = {"add": np.add, "min": np.minimum, "max": np.maximum}
-VIDEO = ("vadd", "vsub", "vabsdiff", "vmin", "vmax")
-PACKED_VIDEO = tuple(f"{name}{count}" for name in (*VIDEO, "vavrg") for count in (2, 4))
-_PARTS = {
+_PACKED = " ".join(
+    f"{name}{count}" for name in ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vavrg")
+    for count in (2, 4)
+)  # fmt: skip
+_SELECTABLE = {
     1: (r"b[0-3]|h[01]|", r"b[0-3]|h[01]|"),
     2: (r"h10?|h0|", r"h[0-3]{2}|"),
     4: (r"b(?=.)3?2?1?0?|", r"b[0-7]{4}|"),
@@ -358,23 +404,49 @@ _PARTS = {
 """Patterns of what may be selected of d, and of a and b, by how many numbers a word is."""
 _USUAL = {2: ("10", "10", "32"), 4: ("3210", "3210", "7654")}
 """What is selected of d, a and b where nothing is said, the highest first."""
-SELECTED = re.compile(r"(.+)\.([bh][0-7]+)")
+_SELECTED = re.compile(r"(.+)\.([bh][0-7]+)")
 """A register, and what is selected of it."""
+_VIDEO: dict[str, Any] = {
+    "decodes": True, "dtype": _WORD, "second": "add min max", "cmp": " ".join(COMPARE),
+    "scale": "shr7 shr15",
+}  # fmt: skip
+_KINDS, _OPERANDS = ".dtype.atype.btype", " d:u32, a:u32, b:u32"
 
 
-def _count(q: Qualifiers) -> int:
-    return int(q["op"][-1]) if q["op"][-1].isdigit() else 1
-
-
-def selects(q: Qualifiers, chosen: Sequence[str]) -> bool:
-    """Return whether these may be selected of d, a, b and c, and whether c is there if needed."""
-    target, source = _PARTS[_count(q)]
+@op("vadd vsub vabsdiff vmin vmax", f"{_KINDS}{{.sat}}{{.second}}{_OPERANDS}{{, c:u32}}", **_VIDEO)
+@op(_PACKED, f"{_KINDS}{{.sat}}{_OPERANDS}, c:u32", f"{_KINDS}{{.add}}{_OPERANDS}, c:u32", **_VIDEO)
+@op("vset", f".atype.btype.cmp{{.second}}{_OPERANDS}{{, c:u32}}", **_VIDEO)
+@op("vset2 vset4", f".atype.btype.cmp{{.add}}{_OPERANDS}, c:u32", **_VIDEO)
+@op("vmad", f"{_KINDS}{{.po}}{{.sat}}{{.scale}}{_OPERANDS}, c:u32", **_VIDEO)
+@op("vshr", f".dtype.atype.u32{{.sat}}.mode{{.second}}{_OPERANDS}{{, c:u32}}", **_VIDEO)
+# The page does not say how many bits of a left shift are clamped or compared.
+@op("vshl", f".dtype.atype.u32.mode{{.second}}{_OPERANDS}{{, c:u32}}",
+    **_VIDEO | {"second": "add"})  # fmt: skip
+def _video(operands: OperandReader, q: Qualifiers, _: Sequence[OperandSlot]) -> Operation:
+    """Decode a video instruction: behind its operands stands what is selected of them."""
+    plain: list[Operand] = []
+    chosen = []
+    for operand in operands.instruction.operands:
+        match = _SELECTED.fullmatch(operand.text) if isinstance(operand, Name) else None
+        plain.append(operand if match is None else Name(match[1]))
+        chosen.append("" if match is None else match[2])
+    count = int(q["op"][-1]) if q["op"][-1].isdigit() else 1
+    target, source = _SELECTABLE[count]
     d, a, b, *c = chosen
-    if not re.fullmatch(target, d) or any(not re.fullmatch(source, each) for each in (a, b)):
-        return False
-    if q["op"] == "vmad" or _count(q) > 1:
-        return len(c) == 1 and not (d and q["op"] == "vmad")
-    return len(c) == bool(d or q["second"]) and not (d and q["second"])
+    if q["op"] == "vmad" or count > 1:
+        fits = len(c) == 1 and not (d and q["op"] == "vmad")
+    else:
+        fits = len(c) == bool(d or q["second"]) and not (d and q["second"])
+    if not (fits and re.fullmatch(target, d) and all(re.fullmatch(source, x) for x in (a, b))):
+        operands.unsupported("what is selected of its operands does not fit it, or c does not")
+    compute = (
+        _multiplied if q["op"] == "vmad" else partial(_packed, count) if count > 1 else _single
+    )
+    return written(
+        [(operands.destination(plain[0], 32), DTYPES[32])],
+        partial(compute, q, chosen),
+        [operands.source(operand, 32) for operand in plain[1:]],
+    )
 
 
 def _numbers(words: Values, kind: str, bits: int, place: int) -> Any:
@@ -400,28 +472,26 @@ def _put(words: Values, found: Any, bits: int, place: int) -> Any:
     return (found.astype(np.uint32) << up & mask) | (words & ~mask)
 
 
-def _width(part: str) -> int:
-    return {"b": 8, "h": 16, "": 32}[part[:1]]
+_WIDTHS = {"b": 8, "h": 16, "": 32}
 
 
 def _selected(q: Qualifiers, chosen: Sequence[str], *words: Values) -> Iterator[Any]:
     """Give the numbers that are selected of a and b."""
     for each, kind, part in zip(words, ("atype", "btype"), chosen[1:], strict=False):
-        yield _numbers(each, q[kind] or "u32", _width(part), int(part[1:] or 0))
+        yield _numbers(each, q[kind] or "u32", _WIDTHS[part[:1]], int(part[1:] or 0))
 
 
 def _single(q: Qualifiers, chosen: Sequence[str], a: Values, b: Values, *c: Values) -> Any:
     """Compute a number; combine it with c, or put it in place of a part of c."""
     x, y = _selected(q, chosen, a, b)
-    bits = _width(chosen[0])
+    bits, place = _WIDTHS[chosen[0][:1]], chosen[0][1:]
     if q["mode"]:
         y = np.minimum(y, 32) if q["mode"] == "clamp" else y & 31
     found = _computed(q, x, y, bits)
     if q["second"]:
         # What was not clamped is a number of 33 bits with a sign.
-        found = found << 31 >> 31
-        found = _SECOND[q["second"]](found, _numbers(c[0], q["dtype"] or "u32", 32, 0))
-    place = chosen[0][1:]
+        addend = _numbers(c[0], q["dtype"] or "u32", 32, 0)
+        found = (_LINEAR | _ORDERED)[q["second"]](found << 31 >> 31, addend)
     return _put(c[0], found, bits, int(place)) if place else found.astype(np.uint32)
 
 
@@ -440,9 +510,10 @@ def _multiplied(q: Qualifiers, chosen: Sequence[str], a: Values, b: Values, c: V
     return found.astype(np.uint32)
 
 
-def _packed(q: Qualifiers, chosen: Sequence[str], a: Values, b: Values, c: Values) -> Any:
+def _packed(
+    count: int, q: Qualifiers, chosen: Sequence[str], a: Values, b: Values, c: Values
+) -> Any:
     """Compute two or four numbers; add them to c, or put them in place of parts of c."""
-    count = _count(q)
     bits, given = 32 // count, _pair(a, b)
     at = [part[1:] or usual for part, usual in zip(chosen, _USUAL[count], strict=False)]
     total: Any = c.astype(np.int64) if q["add"] else c
@@ -454,9 +525,3 @@ def _packed(q: Qualifiers, chosen: Sequence[str], a: Values, b: Values, c: Value
         found = _computed(q, x, y, bits)
         total = total + found if q["add"] else _put(total, found, bits, place)
     return np.asarray(total).astype(np.uint32)
-
-
-def video(q: Qualifiers, chosen: Sequence[str], *words: Values) -> Any:
-    """Compute a video instruction, of what is chosen of d, a, b and c."""
-    many = _packed if _count(q) > 1 else _single
-    return (_multiplied if q["op"] == "vmad" else many)(q, chosen, *words)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from runners.simulated.access import WarpBarrier
 from runners.simulated.decoder import DecodedKernel, Step, Waits
+from runners.simulated.scalar import LANE_BITS
 from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
 from runners.simulated.warps import LANES, Mask, WarpState
 
@@ -20,14 +21,12 @@ LARGEST_STEP_COUNT = 200_000
 """Steps of one pass through a kernel after which it counts as hung: seconds of work, where a drawn
 kernel of dozens of instructions with short loops takes hundreds."""
 LONGEST_SECONDS = 5.0
-"""Processor time of a small launch after which it counts as hung, so that it ends within the 10 s
-that a batch on a GPU may take, too.
-Not the time of day, in which a machine that has much else to do would call any kernel hung."""
+"""Processor time, which other work does not take, of a small launch after which it counts as hung;
+a batch on a GPU may take 10 s."""
 STEP_SECONDS = 1e-5
 """Processor time of a larger launch after which it counts as hung, for each warp, each step of the
-kernel and each image that a warp takes. Those of a preflight take 2.6e-6 s at most, and 3.7 s
-together (44 launches on two cores with seven processes, 2026-11-27): time that others' work costs,
-in caches and in what a host takes away, is counted, too."""
+kernel and each image that a warp takes. Those of a preflight take 2.6e-6 s at most (44 launches on
+two cores with seven processes, 2026-11-27)."""
 _NOWHERE = np.iinfo(np.int64).max
 """Where threads are that have exited."""
 
@@ -47,10 +46,7 @@ def _holding(step: Step, warps: WarpState, mask: Mask) -> Mask:
 
 
 class _Threads:
-    """Where the threads of a launch are.
-
-    As long as all of them are at the same step, only that is kept.
-    """
+    """Where the threads of a launch are; only one number as long as all are at the same step."""
 
     def __init__(self, kernel: DecodedKernel, warps: WarpState) -> None:
         self._steps, self._warps = kernel.steps, warps
@@ -186,18 +182,16 @@ class _Threads:
             return
         at = self._apart()
         come = at == index
-        if step.waits is Waits.WARP:
+        if step.members is None:
             ready = np.broadcast_to(come.all(axis=0), come.shape)
         else:
             # Those whose members have all come or exited.
-            assert step.members is not None
-            there = np.broadcast_to(come | (at >= self._end), (LANES, warps.indices.size))
-            lanes = np.arange(LANES, dtype=np.uint64)[:, None]
-            bits = (there.astype(np.uint64) << lanes).sum(axis=0)
+            there = warps.all_of(come | (at >= self._end))
+            bits = np.where(there, LANE_BITS, np.uint64(0)).sum(axis=0)
             wanted = step.members(warps).astype(np.uint64)
             ready = np.logical_and(come, (wanted & ~bits[None]) == 0)
         if ready.any():
-            mask = ready[:1] if step.waits is Waits.WARP else ready
+            mask = ready[:1] if step.members is None else ready
             assert step.operation is not None
             step.operation(warps, _holding(step, warps, mask))
             at[ready] = index + 1
@@ -246,7 +240,7 @@ class _Threads:
     def _arrive(self, barrier: WarpBarrier, index: int, here: Flags) -> None:
         """Let threads go on that others wait for at a barrier, who need not wait for those."""
         warps = self._warps
-        those = np.broadcast_to(here, (LANES, warps.indices.size))
+        those = warps.all_of(here)
         barrier.pass_through(warps, those)
         warps.memory.synchronised(those, waited=False)
         self._arrived[:, warps.indices] += those
@@ -291,8 +285,8 @@ class _Threads:
             self._waiting = waiting = None if waiting is None else waiting[:, kept]
         if waiting is None and (at == at[0, 0]).all():
             self._together, self._at = int(at[0, 0]), None
-        elif at.shape[0] > 1 and all((one == one[:1]).all() for one in (at, waiting)
-                                     if one is not None):  # fmt: skip
+        elif at.shape[0] > 1 and all((each == each[:1]).all() for each in (at, waiting)
+                                     if each is not None):  # fmt: skip
             self._at = at[:1].copy()
             self._waiting = None if waiting is None else waiting[:1].copy()
 
@@ -307,7 +301,7 @@ class _Threads:
                 self._gather()
                 return
         # A matrix instruction is to blame before what only waits for those who are at it.
-        index = min(waited, key=lambda one: (self._steps[one].waits is not Waits.WARP, one))
+        index = min(waited, key=lambda each: (self._steps[each].waits is not Waits.WARP, each))
         bad = self._waiting & (self._at == index)
         said = "a warp-level instruction or barrier waits for threads that are elsewhere or gone"
         refuse(TrapKind.DIVERGENT, self._steps[index].line, said, self._warps.names(bad))

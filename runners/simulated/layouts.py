@@ -22,10 +22,8 @@ BITS = {
     "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1, "s32": 32,
 }  # fmt: skip
 """Bits that an element of a matrix occupies in memory and in a register."""
-
 QUADS = 4
 """Multiplications of mma.sync.m8n8k4 of f16, one for each group of eight lanes (9.7.14.5.1)."""
-
 Elements = NDArray[Any]
 """(elements, warps): raw elements, the matrix row by row, each in an unsigned word of its own."""
 Indices = NDArray[np.int64]
@@ -66,8 +64,8 @@ class Layout:
         return np.ascontiguousarray(self.elements.transpose(2, 0, 1))
 
     @cached_property
-    def homes(self) -> tuple[Indices, Indices]:
-        """(elements,) register-and-lane and position of the copy of each that is used."""
+    def homes(self) -> tuple[Indices, NDArray[np.uint32]]:
+        """(elements,) register-and-lane, and (elements, 1) bits below, of the copy that is used."""
         flat = self.elements.reshape(-1)
         slots = np.arange(flat.size)
         if not self.last_copy:
@@ -75,12 +73,7 @@ class Layout:
         home = np.empty(flat.max() + 1, np.int64)
         home[flat] = slots
         positions = self.elements.shape[2]
-        return home // positions, home % positions
-
-    @cached_property
-    def shifts(self) -> NDArray[np.uint32]:
-        """(elements, 1) bits below that copy in a register of 32 bits."""
-        return (self.homes[1] * self.bits).astype(np.uint32)[:, None]
+        return home // positions, (home % positions * self.bits).astype(np.uint32)[:, None]
 
 
 def scatter(elements: Elements, layout: Layout) -> list[Values]:
@@ -97,12 +90,12 @@ def scatter(elements: Elements, layout: Layout) -> list[Values]:
 def gather(words: list[Values], layout: Layout, warps: int) -> Elements:
     """Return a matrix's elements from the registers of its fragment."""
     stacked = np.concatenate([spread(word, (LANES, warps)) for word in words])
-    held: Elements = stacked.take(layout.homes[0], axis=0)
+    home, shifts = layout.homes
+    held: Elements = stacked.take(home, axis=0)
     if layout.bits == layout.width:
         return held
-    dtype = held.dtype.type
-    held >>= layout.shifts
-    held &= dtype((1 << layout.bits) - 1)
+    held >>= shifts
+    held &= held.dtype.type((1 << layout.bits) - 1)
     elements: Elements = held.astype(DTYPES[max(8, layout.bits)])
     return elements
 
@@ -122,17 +115,16 @@ def _scattered(count: int, key: int) -> Indices:
 
 @lru_cache(maxsize=512)
 def opaque_layout(role: str, shape: str, kind: str, order: str, seed: int) -> Layout:
-    """Return the layout of a fragment of wmma.
+    """Return the layout of a fragment of wmma: `role` a to d, `order` row or col in memory.
 
     A fragment of f16 multiplicands has eight registers whatever its matrix (9.7.14.4.1), and holds
     some elements several times, as real devices do. Fragments of A and B are laid out differently
     for row- and column-major matrices, which the ISA allows; those of C and D are not, because
     `wmma.mma` does not say how they are stored.
 
-    `role` is `a`, `b`, `c` or `d`, `order` `row` or `col`: how the matrix is stored. Layout 0 deals
-    the elements out in the order in which they lie in memory, from the second on where that is
-    column by column: a fragment that is taken for one of the other layout is never right. Every
-    other seed scatters them by a permutation of its own.
+    Layout 0 deals the elements out in the order in which they lie in memory, from the second on
+    where that is column by column: a fragment that is taken for one of the other layout is never
+    right. Every other seed scatters them by a permutation of its own.
     """
     rows, columns = dimensions(role, shape)
     bits = BITS[kind]
@@ -141,11 +133,9 @@ def opaque_layout(role: str, shape: str, kind: str, order: str, seed: int) -> La
     slots = count * LANES * positions
     if role in "cd":
         role, order = "accumulator", "row"
-    if seed == 0:
-        sequence = np.arange(slots) + (order == "col")
-    else:
-        key = crc32(f"{seed} {role} {shape} {kind} {order}".encode())
-        sequence = _scattered(slots, key)
+    sequence = np.arange(slots) + (order == "col")
+    if seed:
+        sequence = _scattered(slots, crc32(f"{seed} {role} {shape} {kind} {order}".encode()))
     in_memory = sequence % (rows * columns)
     elements = in_memory % rows * columns + in_memory // rows if order == "col" else in_memory
     # Lane by lane, so that neighbours in memory tend to share a lane in layout 0.
@@ -158,14 +148,12 @@ def opaque_layout(role: str, shape: str, kind: str, order: str, seed: int) -> La
 def documented_layout(
     role: str, shape: str, kind: str, order: str, unit: FragmentUnit, quads: int = 1
 ) -> Layout:
-    """Return the layout of an operand of mma.sync.
+    """Return the layout of an operand of mma.sync, of lanes that are wired as `unit` says.
 
     With lane = 4 g + t, a register holds p neighbours along K (A, B) or N (C, D), the first in the
     lowest bits. Eight rows of A make one register of every group of four lanes; further registers
-    go down M first, and then along K.
-
-    `order` matters for m8n8k4 of f16 alone, of which a warp does `QUADS` multiplications; `unit` is
-    how the lanes are wired.
+    go down M first, and then along K. `order` matters for m8n8k4 of f16 alone, of which a warp does
+    `QUADS` multiplications.
     """
     rows, columns = dimensions(role, shape)
     bits = BITS[kind]
@@ -184,7 +172,19 @@ def documented_layout(
     element = register * in_register + position
     which: Indices = np.zeros_like(lane)
     if quads > 1:
-        which, row, column = _of_quad(role, kind, order, lane, element)
+        # Lanes 4 q to 4 q + 3 and those 16 further on do multiplication q.
+        which, half = group & 3, np.where(lane < 16, 0, 4)
+        if role in "cd" and kind == "f32":
+            row = (lane & 1) + (element & 2) + half
+            column = (element & 4) + (lane & 2) + (element & 1)
+        elif role in "cd" or (role, order) == ("a", "row"):
+            row, column = thread + half, element
+        elif (role, order) == ("b", "col"):
+            row, column = element, thread + half
+        elif role == "a":
+            row, column = element + half, thread
+        else:
+            row, column = thread, element + half
     elif role == "a":
         row = group + 8 * (register % (rows // 8))
         column = in_register * (4 * (register // (rows // 8)) + thread) + position
@@ -194,25 +194,3 @@ def documented_layout(
         # Two neighbours along N to each row, whether they share a register or not.
         row, column = group + 8 * (element >> 1), 2 * thread + (element & 1)
     return Layout(bits=bits, elements=(which * rows + row) * columns + column)
-
-
-def _of_quad(
-    role: str, kind: str, order: str, lane: Indices, element: Indices
-) -> tuple[Indices, Indices, Indices]:
-    """Return multiplication, row and column for m8n8k4 of f16.
-
-    Lanes 4 q to 4 q + 3 and those 16 further on do multiplication q.
-    """
-    which = (lane >> 2) & 3
-    half = np.where(lane < 16, 0, 4)
-    mine = (lane & 3) + half
-    if role in "cd" and kind == "f32":
-        row = (lane & 1) + (element & 2) + half
-        return which, row, (element & 4) + (lane & 2) + (element & 1)
-    if role in "cd" or (role, order) == ("a", "row"):
-        return which, mine, element
-    if (role, order) == ("b", "col"):
-        return which, element, mine
-    if role == "a":
-        return which, element + half, lane & 3
-    return which, lane & 3, element + half

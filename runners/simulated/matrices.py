@@ -1,4 +1,4 @@
-"""Instructions for matrices: what they have in common, wmma (PTX ISA 9.7.14.4) and mma.sync (.5).
+"""Instructions for matrices: wmma (PTX ISA 9.7.14.4), mma.sync (.5) and mma.sp (.6).
 
 All lanes of a warp are there when one executes. Each file of such instructions has `FORMS`, the
 pattern of each opcode with what decodes it; `runners.simulated.decoder` lists the files. A pattern
@@ -7,21 +7,23 @@ has the qualifiers in one order; kernels have them in others, too, which ptxas t
 What the units of sm_90 do for mma.sync was measured on an H200 (November 2026): f16, bf16 and tf32
 are blocks of as many products as one instruction has, tf32 too; e4m3 and e5m2 are unpacked to f16,
 added up in two blocks, from zero, and meet C behind that (sm_89 and sm_120 have a unit for them);
-m8n8k4 of f16 is scalar arithmetic in f32, but on sm_70 and sm_75, which have a unit for it. Other
-architectures are given the same with their own blocks.
+m8n8k4 of f16 is scalar arithmetic in f32, but on sm_70 and sm_75, which have a unit for it. For
+mma.sp the products of chosen elements are added as those of mma.sync, and every index of metadata
+that the ISA leaves undefined chooses for itself. Other architectures are given the same with their
+own blocks.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from runners.simulated.access import space_named
+from runners.simulated.access import space_named, stopping
 from runners.simulated.fused import NAMED, Rounding, is_nan
-from runners.simulated.integers import Qualifiers
 from runners.simulated.layouts import (
     BITS,
     QUADS,
@@ -36,31 +38,38 @@ from runners.simulated.layouts import (
 from runners.simulated.memory import Addresses
 from runners.simulated.operands import FromRegister, OperandReader, Source
 from runners.simulated.products import ProductTypes, multiply_on
+from runners.simulated.scalar import Qualifiers
 from runners.simulated.silicon import (
     BitOperation,
     BitUnit,
     Chip,
+    FloatUnit,
     FragmentUnit,
     IntegerUnit,
     MultiplyUnit,
     QuadUnit,
+    SparseUnit,
     TransferUnit,
 )
+from runners.simulated.syntax import ImmediateText
 from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.warps import (
     DTYPES,
+    LANES,
     Mask,
     Operation,
+    Site,
     Values,
     WarpState,
     constant,
     read_runs,
+    spread,
     write_runs,
 )
 
-Fetch = Callable[[WarpState], Elements]
-"""What fetches a matrix from registers, as (rows, columns, warps)."""
 Form = tuple[re.Pattern[str], Callable[[OperandReader, re.Match[str]], Operation]]
+Indices = tuple[NDArray[np.int64], NDArray[np.uint32]]
+"""Where the indices of metadata stand, (16 rows, indices of a row): lanes, and bits below."""
 
 _NAME = re.compile(
     r"(wmma\.(?:load\.[abc]|store\.d|mma)|mma(?:\.sp(?:::ordered_metadata)?)?|[a-z]+)\.(.+)"
@@ -83,47 +92,55 @@ def in_order(opcode: str) -> str:
     if match is None:
         return opcode
     qualifiers = match[2].split(".")
-    qualifiers.sort(key=lambda one: next(i for i, rank in enumerate(_RANKS) if rank.fullmatch(one)))
+    qualifiers.sort(key=lambda q: next(i for i, rank in enumerate(_RANKS) if rank.fullmatch(q)))
     return ".".join((match[1], *qualifiers))
 
 
 class Multiplicands(NamedTuple):
-    """Types of A and B that go together, and what an instruction can do with them.
+    """Types of A and B that go together, and what an instruction can do with them."""
 
-    Types, and types of D and C as `f32.f16`, with blanks between; the architecture that each shape
-    needs. In `any_order`, A and B may be stored either way; else A is row-major, B column-major.
-    """
-
-    types: str
-    shapes: Mapping[str, int]
-    results: str
-    any_order: bool = False
+    types: str  # with blanks between
+    shapes: Mapping[str, int]  # and the architecture that each needs
+    results: str  # types of D and C as `f32.f16`, with blanks between
+    any_order: bool = False  # A and B may be stored either way; else A by rows, B by columns
 
 
-def check_product(
-    operands: OperandReader, rows: Sequence[Multiplicands], types: ProductTypes,
-    orders: tuple[str, str],
-    q: Qualifiers,
-) -> None:  # fmt: skip
-    """Refuse qualifiers that do not go together, and those that the target has not.
-
-    `rows` say what there is; of `q` count `shape`, `op` (of single bits), `rounding` and
-    `satfinite`.
-    """
-    for row in rows:
-        if {types.a, types.b} <= set(row.types.split()) and q["shape"] in row.shapes:
-            break
-    else:
-        operands.unsupported("no such shape and types are known")
-    if (
-        f"{types.d}.{types.c}" not in row.results.split()
-        or not (row.any_order or orders == ("row", "col"))
-        or (q["rounding"] and types.a != "f64")
-        or (q["satfinite"] and (types.c != "s32" or types.a == "b1"))
-        or bool(q["op"]) != (types.a == "b1")
-    ):
-        operands.unsupported("this combination of qualifiers is not known")
-    operands.need(max(row.shapes[q["shape"]], 80 if q["op"] == "and" else 0))
+_WIDE = ("m16n16k16", "m8n32k16", "m32n8k16")
+_PRODUCTS = {
+    # The tables of 9.7.14.4.1 and .5, and Target ISA Notes of .3 to .5.
+    "wmma": (
+        Multiplicands("f16", dict.fromkeys(_WIDE, 70), "f16.f16 f16.f32 f32.f16 f32.f32", True),
+        Multiplicands("bf16", dict.fromkeys(_WIDE, 80), "f32.f32", True),
+        Multiplicands("tf32", {"m16n16k8": 80}, "f32.f32", True),
+        Multiplicands("f64", {"m8n8k4": 80}, "f64.f64", True),
+        *(Multiplicands(kind, dict.fromkeys(_WIDE, 72), "s32.s32", True) for kind in ("s8", "u8")),
+        *(Multiplicands(kind, {"m8n8k32": 75}, "s32.s32") for kind in ("s4", "u4")),
+        Multiplicands("b1", {"m8n8k128": 75}, "s32.s32"),
+    ),
+    # The tables of 9.7.14.5, and Target ISA Notes of .14.
+    "mma": (
+        Multiplicands("f16", {"m8n8k4": 70}, "f16.f16 f32.f32 f32.f16", True),
+        Multiplicands("f16", {"m16n8k8": 75, "m16n8k16": 80}, "f16.f16 f32.f32"),
+        Multiplicands("bf16", {"m16n8k8": 80, "m16n8k16": 80}, "f32.f32"),
+        Multiplicands("tf32", {"m16n8k4": 80, "m16n8k8": 80}, "f32.f32"),
+        Multiplicands("e4m3 e5m2", {"m16n8k16": 89, "m16n8k32": 89}, "f16.f16 f32.f32"),
+        Multiplicands("f64", {"m8n8k4": 80, **dict.fromkeys(
+            ("m16n8k4", "m16n8k8", "m16n8k16"), 90)}, "f64.f64"),
+        Multiplicands("s8 u8", {"m8n8k16": 75, "m16n8k16": 80, "m16n8k32": 80}, "s32.s32"),
+        Multiplicands("s4 u4", {"m8n8k32": 75, "m16n8k32": 80, "m16n8k64": 80}, "s32.s32"),
+        Multiplicands("b1", {"m8n8k128": 75, "m16n8k128": 80, "m16n8k256": 80}, "s32.s32"),
+    ),
+    # The tables of 9.7.14.6, and Target ISA Notes of mma.sp; an f16 result of 8-bit floats is
+    # refused for sm_90 by ptxas 13.0.
+    "mma.sp": (
+        Multiplicands("f16", {"m16n8k16": 80, "m16n8k32": 80}, "f16.f16 f32.f32"),
+        Multiplicands("bf16", {"m16n8k16": 80, "m16n8k32": 80}, "f32.f32"),
+        Multiplicands("tf32", {"m16n8k8": 80, "m16n8k16": 80}, "f32.f32"),
+        Multiplicands("e4m3 e5m2", {"m16n8k64": 89}, "f32.f32"),
+        Multiplicands("s8 u8", {"m16n8k32": 80, "m16n8k64": 80}, "s32.s32"),
+        Multiplicands("s4 u4", {"m16n8k64": 80, "m16n8k128": 80}, "s32.s32"),
+    ),
+}  # fmt: skip
 
 
 def writing(
@@ -132,65 +149,25 @@ def writing(
     compute: Callable[[WarpState, Mask], list[Values]],
 ) -> Operation:
     """Return the operation that writes what is computed for whole warps to registers."""
-    corrupt = operands.silicon.corruption(operands.instruction.opcode)
 
     def execute(warps: WarpState, mask: Mask) -> None:
         mask = warps.whole(mask)
-        words = compute(warps, mask)
-        if corrupt is not None:
-            words = corrupt(words, warps.site())
+        words = corrupted(operands, compute(warps, mask), warps)
         for name, word in zip(names, words, strict=True):
             warps.write(name, word, mask)
 
     return execute
 
 
-def factors(
-    operands: OperandReader, shape: str, layouts: Mapping[str, Layout], quads: int = 1
-) -> Iterator[Fetch]:
-    """Yield what fetches A, B and C from the registers behind those of D.
-
-    The multiplications that a warp does lie beside each other, as more warps would.
-    """
-    for role, operand in zip("abc", operands.instruction.operands[1:], strict=False):
-        layout = layouts[role]
-        sources = operands.sources(operand, layout.count, layout.width)
-        yield partial(_fetched, sources, layout, dimensions(role, shape), quads)
+def corrupted(operands: OperandReader, words: list[Values], warps: WarpState) -> list[Values]:
+    """Return registers that an instruction is about to write, as a broken device has them."""
+    if not operands.silicon.damages:
+        return words
+    site = Site(warps.indices, warps.sms, warps.launch, warps.line)
+    return operands.silicon.corrupted(operands.instruction.opcode, words, site)
 
 
-def _fetched(
-    sources: Sequence[Source], layout: Layout, size: tuple[int, int], quads: int, warps: WarpState
-) -> Elements:
-    elements = gather([source(warps) for source in sources], layout, warps.indices.size)
-    if quads > 1:
-        elements = elements.reshape(quads, *size, -1).transpose(1, 2, 0, 3)
-    return elements.reshape(*size, -1)
-
-
-def multiplication(
-    operands: OperandReader, types: ProductTypes, target: Layout, fetches: Sequence[Fetch],
-    multiply: Callable[..., Elements], quads: int = 1,
-) -> Operation:  # fmt: skip
-    """Return the operation that writes D, (rows, columns, warps), as `multiply` has it.
-
-    That is given what is fetched: A, B and C as (rows, columns, warps), and what else there is.
-    """
-    names = operands.registers(operands.instruction.operands[0], target.count, target.width)
-    dtype = DTYPES[max(8, BITS[types.d])]
-
-    def compute(warps: WarpState, _: Mask) -> list[Values]:
-        d = multiply(*[fetch(warps) for fetch in fetches])
-        if quads > 1:
-            d = d.reshape(*d.shape[:2], quads, -1).transpose(2, 0, 1, 3)
-        elements = d.reshape(-1, warps.indices.size).astype(dtype, copy=False)
-        return scatter(elements, target)
-
-    return writing(operands, names, compute)
-
-
-def product_unit(
-    chip: Chip, types: ProductTypes, q: Qualifiers, k: int | None = None
-) -> MultiplyUnit:
+def _unit_of(chip: Chip, types: ProductTypes, q: Qualifiers, k: int | None) -> MultiplyUnit:
     """Return the unit for these types, with what the qualifiers of an opcode say.
 
     Of mma.sync, `k` says how many products are in each sum.
@@ -200,10 +177,8 @@ def product_unit(
     if types.a == "f64":
         return replace(chip.doubles, rounding=Rounding(q["rounding"] or "rn"))
     if types.c == "s32":
-        signed_a, signed_b = types.a[0] == "s", types.b[0] == "s"
-        return IntegerUnit(
-            signed_a=signed_a, signed_b=signed_b, saturating=bool(q["satfinite"])
-        )  # fmt: skip
+        a, b = (kind[0] == "s" for kind in (types.a, types.b))
+        return IntegerUnit(signed_a=a, signed_b=b, saturating=bool(q["satfinite"]))
     name = ".".join(types)
     if k is not None and types.a in ("e4m3", "e5m2") and name not in chip.floats:
         unit, late = chip.floats[f"{types.d}.f16.f16.{types.c}"], Rounding.NEAREST_EVEN
@@ -215,62 +190,203 @@ def product_unit(
     return unit
 
 
-def _dense(
-    operands: OperandReader, shape: str, types: ProductTypes, layouts: Mapping[str, Layout],
-    sound: MultiplyUnit, quads: int = 1,
-) -> Operation:  # fmt: skip
-    """Return the operation that multiplies A and B, and adds C, on the device's unit."""
-    multiply = partial(multiply_on, operands.unit(sound), types=types)
-    fetches = tuple(factors(operands, shape, layouts, quads))
-    return multiplication(operands, types, layouts["d"], fetches, multiply, quads)
-
-
-# The tables of 9.7.14.5, and Target ISA Notes of .14.
-_QUADS = Multiplicands("f16", {"m8n8k4": 70}, "f16.f16 f32.f32 f32.f16", any_order=True)
-_MMA_ROWS = (
-    _QUADS,
-    Multiplicands("f16", {"m16n8k8": 75, "m16n8k16": 80}, "f16.f16 f32.f32"),
-    Multiplicands("bf16", {"m16n8k8": 80, "m16n8k16": 80}, "f32.f32"),
-    Multiplicands("tf32", {"m16n8k4": 80, "m16n8k8": 80}, "f32.f32"),
-    Multiplicands("e4m3 e5m2", {"m16n8k16": 89, "m16n8k32": 89}, "f16.f16 f32.f32"),
-    Multiplicands("f64", {"m8n8k4": 80, "m16n8k4": 90, "m16n8k8": 90, "m16n8k16": 90}, "f64.f64"),
-    Multiplicands("s8 u8", {"m8n8k16": 75, "m16n8k16": 80, "m16n8k32": 80}, "s32.s32"),
-    Multiplicands("s4 u4", {"m8n8k32": 75, "m16n8k32": 80, "m16n8k64": 80}, "s32.s32"),
-    Multiplicands("b1", {"m8n8k128": 75, "m16n8k128": 80, "m16n8k256": 80}, "s32.s32"),
-)
-
-
-def _mma_sync(operands: OperandReader, match: re.Match[str]) -> Operation:
-    operands.expect(4)
+def _product(operands: OperandReader, match: re.Match[str]) -> Operation:
+    """Decode a multiplication: A, B and C from their registers, and D to its own."""
     q = Qualifiers(match.groupdict(""))
-    shape, orders, quads = q["shape"], (q["a_order"], q["b_order"]), 1
-    types = ProductTypes(*match.group("d", "a", "b", "c"))
-    check_product(operands, _MMA_ROWS, types, orders, q)
-    chip, k = operands.silicon.chip, int(shape.rpartition("k")[2])
-    if types.a == _QUADS.types and shape in _QUADS.shapes:
-        native, quads = chip.quads.get(".".join(types)), QUADS
-        sound: MultiplyUnit = native or QuadUnit(pairs=types.c == types.d == "f16")
+    kind, shape, orders = q["kind"], q["shape"], (q["a_order"] or "row", q["b_order"] or "col")
+    given = operands.expect(6 if kind == "mma.sp" else 4)
+    listed = q["types"][1:].split(".")
+    if kind == "wmma" and len(listed) == 2:
+        listed[1:1] = ["f16", "f16"]
+    elif len(listed) != 4 or (kind == "wmma" and listed[1] == "f16"):
+        operands.unsupported(f"types {q['types']} are not known")
+    types = ProductTypes(*listed)
+    for row in _PRODUCTS[kind]:
+        if {types.a, types.b} <= set(row.types.split()) and shape in row.shapes:
+            break
     else:
-        sound = product_unit(chip, types, q, k)
-    wires = operands.unit(FragmentUnit())
+        operands.unsupported("no such shape and types are known")
+    if (
+        f"{types.d}.{types.c}" not in row.results.split()
+        or not (row.any_order or orders == ("row", "col"))
+        or (q["rounding"] and types.a != "f64")
+        or (q["satfinite"] and (types.c != "s32" or types.a == "b1"))
+        or bool(q["op"]) != (types.a == "b1")
+    ):
+        operands.unsupported("this combination of qualifiers is not known")
+    operands.need(max(row.shapes[shape], 80 if q["op"] == "and" else 0))
+    chip, k, quads = operands.silicon.chip, int(shape.rpartition("k")[2]), 1
+    shapes = dict.fromkeys("abcd", shape)
+    if kind == "wmma":
+        _check_aligned(operands, q)
+        layout_of = partial(opaque_layout, seed=operands.silicon.layout_seed)
+        sound = _unit_of(chip, types, q, None)
+    elif kind == "mma" and row.any_order:
+        quads = QUADS
+        layout_of = partial(documented_layout, unit=operands.unit(FragmentUnit()), quads=quads)
+        sound = chip.quads.get(".".join(types)) or QuadUnit(pairs=types.c == types.d == "f16")
+    else:
+        if kind == "mma.sp":
+            k //= 2
+            shapes["a"] = f"m16n8k{k}"
+        wires = operands.unit(SparseUnit() if kind == "mma.sp" else FragmentUnit())
+        layout_of = partial(documented_layout, unit=wires)
+        sound = _unit_of(chip, types, q, k)
     layouts = {
-        role: documented_layout(role, shape, getattr(types, role), order, wires, quads)
+        role: layout_of(role, shapes[role], getattr(types, role), order)
         for role, order in zip("abcd", (*orders, "row", "row"), strict=True)
     }
-    return _dense(operands, shape, types, layouts, sound, quads)
+    fetches: list[Callable[[WarpState], Elements]] = [
+        partial(
+            _fetched, operands.sources(operand, layouts[role].count, layouts[role].width),
+            layouts[role], dimensions(role, shapes[role]), quads,
+        )
+        for role, operand in zip("abc", given[1:4], strict=True)
+    ]  # fmt: skip
+    unit = operands.unit(sound)
+    multiply: Callable[..., Elements] = partial(multiply_on, unit, types=types)
+    if kind == "mma.sp":
+        metadata, traps, indices = _metadata(operands, match[0], types, k)
+        if traps:
+            return stopping("mma.sp of f16 with selector 2 or 3 is illegal there")
+        fetches.append(lambda warps: spread(metadata(warps), (LANES, warps.indices.size)))
+        multiply = partial(_multiply_sparse, types, indices, operands.unit(SparseUnit()), unit)
+    target, dtype = layouts["d"], DTYPES[max(8, BITS[types.d])]
+
+    def compute(warps: WarpState, _: Mask) -> list[Values]:
+        d = multiply(*[fetch(warps) for fetch in fetches])
+        if quads > 1:
+            d = d.reshape(*d.shape[:2], quads, -1).transpose(2, 0, 1, 3)
+        elements = d.reshape(-1, warps.indices.size).astype(dtype, copy=False)
+        return scatter(elements, target)
+
+    return writing(operands, operands.registers(given[0], target.count, target.width), compute)
 
 
-_WIDE = ("m16n16k16", "m8n32k16", "m32n8k16")
-# The tables of 9.7.14.4.1 and .5, and Target ISA Notes of .3 to .5.
-_WMMA_ROWS = (
-    Multiplicands("f16", dict.fromkeys(_WIDE, 70), "f16.f16 f16.f32 f32.f16 f32.f32", True),
-    Multiplicands("bf16", dict.fromkeys(_WIDE, 80), "f32.f32", True),
-    Multiplicands("tf32", {"m16n16k8": 80}, "f32.f32", True),
-    Multiplicands("f64", {"m8n8k4": 80}, "f64.f64", True),
-    *(Multiplicands(kind, dict.fromkeys(_WIDE, 72), "s32.s32", True) for kind in ("s8", "u8")),
-    *(Multiplicands(kind, {"m8n8k32": 75}, "s32.s32") for kind in ("s4", "u4")),
-    Multiplicands("b1", {"m8n8k128": 75}, "s32.s32"),
-)
+def _fetched(
+    sources: Sequence[Source], layout: Layout, size: tuple[int, int], quads: int, warps: WarpState
+) -> Elements:
+    """Fetch a matrix as (rows, columns, warps).
+
+    The multiplications that a warp does lie beside each other, as more warps would.
+    """
+    elements = gather([source(warps) for source in sources], layout, warps.indices.size)
+    if quads > 1:
+        elements = elements.reshape(quads, *size, -1).transpose(1, 2, 0, 3)
+    return elements.reshape(*size, -1)
+
+
+# mma.sp: A holds, of each few neighbours along K, only those that its metadata name (9.7.14.6).
+
+_INDICES_A_LANE = 16
+"""Of 2 bits each in the 32 of a lane's metadata; two of them choose among four places. Four lanes
+hold the same rows of A."""
+_TRAPPING = re.compile(r"m16n8k32\.row\.col\.f32\.f16")
+"""Forms whose selectors 2 and 3 ptxas takes, and an H200 ends with CUDA_ERROR_ILLEGAL_INSTRUCTION
+(November 2026)."""
+
+
+def _metadata(
+    operands: OperandReader, opcode: str, types: ProductTypes, depth: int
+) -> tuple[Source, bool, Indices]:
+    """Return the metadata of so many stored elements in a row, whether they trap, and the places.
+
+    Elements of 32 bits are chosen by their halves, those of 4 bits in pairs.
+    """
+    *_, metadata, given = operands.instruction.operands
+    bits = BITS[types.a]
+    of_a_row = depth * bits // (16 if bits >= 16 else 8)
+    count = 2 * _INDICES_A_LANE // of_a_row
+    selector = given.value if isinstance(given, ImmediateText) and not given.float_bits else -1
+    traps = _TRAPPING.search(opcode) is not None and selector in (2, 3)
+    if not (0 <= selector < count or traps):
+        known = ", ".join(map(str, range(count)))
+        operands.unsupported(f"the sparsity selector has to be one of the constants {known}")
+    if isinstance(metadata, ImmediateText):
+        operands.unsupported("the metadata stand in a register")
+    (held,) = operands.sources(metadata, 1, 32)
+    return held, traps, _indices(bits, of_a_row, selector, operands.unit(SparseUnit()))
+
+
+@lru_cache(maxsize=256)
+def _indices(bits: int, count: int, selector: int, unit: SparseUnit) -> Indices:
+    row, index = np.meshgrid(np.arange(16), np.arange(count), indexing="ij")
+    upper = np.zeros_like(row) if unit.lower_rows_only else row // 8
+    if bits >= 16:
+        # A lane has both rows of its group, each in one half of its word.
+        half = _INDICES_A_LANE // 2
+        lane, place = index // half, half * upper + index % half
+    else:
+        # A lane has one of the two.
+        lane, place = upper + 2 * (index // _INDICES_A_LANE), index % _INDICES_A_LANE
+    if not unit.ignores_selector:
+        lane = lane + selector * (2 * count // _INDICES_A_LANE)
+    return (4 * (row % 8) + lane) ^ unit.lane_offset, (2 * place).astype(np.uint32)
+
+
+def _chosen(b: Values, index: Values, kind: str) -> Values:
+    """Return what meets each stored element of A: (elements of a row, columns, rows, warps).
+
+    B is (K, columns, warps), the indices (indices of a row, rows, warps).
+    """
+    four = 4 * (np.arange(len(index)) // 2)
+    places = four[:, None, None] + index.astype(np.int64)
+    if kind == "tf32":
+        halves = np.stack([b & np.uint32(0xFFFF), b >> np.uint32(16)], axis=1)
+        each = _taken(halves.reshape(-1, *b.shape[1:]), places)
+        words: Values = each[::2] | each[1::2] << np.uint32(16)
+        return words
+    if BITS[kind] == 4:
+        both = 2 * places[:, None] + np.arange(2)[:, None, None]
+        places = both.reshape(-1, *places.shape[1:])
+    return _taken(b, places)
+
+
+def _taken(b: Values, places: NDArray[np.int64]) -> Values:
+    """Return rows of (rows, columns, warps) by the places of each row of A and warp."""
+    _, columns, warps = b.shape
+    at = places[:, None] * columns + np.arange(columns)[:, None, None]
+    taken: Values = b.reshape(-1).take(at * warps + np.arange(warps))
+    return taken
+
+
+def _multiply_sparse(
+    types: ProductTypes, indices: Indices, unit: SparseUnit, arithmetic: MultiplyUnit,
+    *given: Values,
+) -> Values:  # fmt: skip
+    """Return D of A, B, C and the metadata; all have the warps as their last axis."""
+    parts = []
+    # The chosen elements of B take up to 16 KiB a warp.
+    for start in range(0, given[0].shape[-1], 64):
+        a, b, c, metadata = (each[..., start : start + 64] for each in given)
+        rows, columns, warps = c.shape
+        index = metadata.take(indices[0], axis=0) >> indices[1][..., None] & 3
+        index = index.transpose(1, 0, 2)
+        if unit.sorted_pairs:
+            index = np.sort(index.reshape(-1, 2, *index.shape[1:]), axis=1).reshape(index.shape)
+        if unit.swapped_pairs:
+            index = index.reshape(-1, 2, *index.shape[1:])[:, ::-1].reshape(index.shape)
+        chosen, used = _chosen(b, index, types.a), arithmetic
+        if unit.counted_place and isinstance(used, FloatUnit):
+            # Two products that cancel add nothing else.
+            other = _chosen(b, index ^ 2, types.a)[:1]
+            minus = a[:, :1] ^ a.dtype.type(1 << BITS[types.a] - 1)
+            a = np.concatenate([a, a[:, :1], minus], axis=1)
+            chosen = np.concatenate([chosen, other, other])
+            used = replace(used, block=used.block + 2)
+        # Each row of A meets a B of its own, as those of other warps do.
+        depth = len(chosen)
+        d = multiply_on(
+            used,
+            a.transpose(1, 0, 2).reshape(1, depth, -1),
+            chosen.reshape(depth, columns, -1),
+            c.transpose(1, 0, 2).reshape(1, columns, -1),
+            types,
+        )
+        parts.append(d.reshape(columns, rows, warps).transpose(1, 0, 2))
+    return np.concatenate(parts, axis=-1)
+
+
 # Bytes that a base address and the start of each row must be multiples of, by the bits of an
 # element. Measured on an H200: for .f16 a base that is a multiple of 4 works and one of 2 traps,
 # odd strides run; for .s8 rows that are multiples of 2 trap. The rest is inferred: 32- and 64-bit
@@ -292,7 +408,7 @@ def fragment_architecture(role: str, shape: str, kind: str) -> int | None:
     return min(
         (
             row.shapes[shape]
-            for row in _WMMA_ROWS
+            for row in _PRODUCTS["wmma"]
             if shape in row.shapes
             and kind in (row.types if role in "ab" else row.results.replace(".", " ")).split()
         ),
@@ -381,43 +497,21 @@ def _transfer(operands: OperandReader, match: re.Match[str]) -> Operation:
     return store if role == "d" else writing(operands, names, load)
 
 
-def _wmma(operands: OperandReader, match: re.Match[str]) -> Operation:
-    operands.expect(4)
-    q = Qualifiers(match.groupdict(""))
-    given = q["types"][1:].split(".")
-    if len(given) == 2:
-        given[1:1] = ["f16", "f16"]
-    elif len(given) != 4 or given[1] == "f16":
-        operands.unsupported(f"types {q['types']} are not known")
-    types, orders, seed = ProductTypes(*given), (q["a"], q["b"]), operands.silicon.layout_seed
-    check_product(operands, _WMMA_ROWS, types, orders, q)
-    _check_aligned(operands, q)
-    layouts = {
-        role: opaque_layout(role, q["shape"], getattr(types, role), order, seed)
-        for role, order in zip("abcd", (*orders, "row", "row"), strict=True)
-    }
-    sound = product_unit(operands.silicon.chip, types, q)
-    return _dense(operands, q["shape"], types, layouts, sound)
-
-
 _SHAPE = r"\.sync(?P<aligned>\.aligned)?\.(?P<shape>m\d+n\d+k\d+)"
 _WHERE = r"\.(?P<order>row|col)(?:\.(?P<space>global|shared(?:::cta)?))?\.(?P<type>\w+)"
+_ORDERS = r"\.(?P<a_order>row|col)\.(?P<b_order>row|col)"
 _ROUNDING = r"(?:\.(?P<rounding>rn|rz|rm|rp))?(?P<satfinite>\.satfinite)?"
+_OF_BITS = r"(?:\.(?P<op>xor|and)\.popc)?"
 FORMS: tuple[Form, ...] = tuple(
     (re.compile(pattern), decode)
-    for pattern, decode in (
-        (rf"wmma\.(?:load\.(?P<role>[abc])){_SHAPE}{_WHERE}", _transfer),
-        (rf"wmma\.store\.(?P<role>d){_SHAPE}{_WHERE}", _transfer),
-        (
-            rf"wmma\.mma{_SHAPE}\.(?P<a>row|col)\.(?P<b>row|col){_ROUNDING}(?P<types>(?:\.(?:f16"
-            r"|bf16|tf32|f32|f64|[us][48]|b1|s32))+)(?:\.(?P<op>xor|and)\.popc)?",
-            _wmma,
-        ),
-        (
-            r"mma\.sync\.aligned\.(?P<shape>m\d+n\d+k\d+)\.(?P<a_order>row|col)\."
-            rf"(?P<b_order>row|col){_ROUNDING}\.(?P<d>\w+)\.(?P<a>\w+)\.(?P<b>\w+)\.(?P<c>\w+)"
-            r"(?:\.(?P<op>xor|and)\.popc)?",
-            _mma_sync,
-        ),
+    for decode, pattern in (
+        (_transfer, rf"wmma\.(?:load\.(?P<role>[abc])){_SHAPE}{_WHERE}"),
+        (_transfer, rf"wmma\.store\.(?P<role>d){_SHAPE}{_WHERE}"),
+        (_product, rf"(?P<kind>wmma)\.mma{_SHAPE}{_ORDERS}{_ROUNDING}(?P<types>(?:\.(?:f16|bf16"
+         rf"|tf32|f32|f64|[us][48]|b1|s32))+){_OF_BITS}"),
+        (_product, rf"(?P<kind>mma)\.sync\.aligned\.(?P<shape>m\d+n\d+k\d+){_ORDERS}{_ROUNDING}"
+         rf"(?P<types>\.\w+\.\w+\.\w+\.\w+){_OF_BITS}"),
+        (_product, r"(?P<kind>mma\.sp)(?:::ordered_metadata)?\.sync\.aligned\.(?P<shape>m16n8k\d+)"
+         r"\.row\.col(?P<satfinite>\.satfinite)?(?P<types>\.\w+\.\w+\.\w+\.\w+)"),
     )
-)
+)  # fmt: skip

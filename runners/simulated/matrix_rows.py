@@ -26,7 +26,7 @@ import numpy as np
 
 from runners.simulated.access import space_named
 from runners.simulated.layouts import Layout, gather, scatter
-from runners.simulated.matrices import Form, writing
+from runners.simulated.matrices import Form, corrupted, writing
 from runners.simulated.memory import WINDOWS, Addresses, Space
 from runners.simulated.operands import OperandReader
 from runners.simulated.silicon import RowUnit
@@ -44,7 +44,6 @@ from runners.simulated.warps import (
 
 _ROW_BYTES = 16
 """What one address stands for, padding included; also its alignment."""
-
 # What may be combined: shape, type, whether `.trans` stands there (None is either), largest .num.
 _LOADED: dict[tuple[str, str], tuple[bool | None, int]] = {
     ("m8n8", "b16"): (None, 4),
@@ -57,8 +56,6 @@ _LOADED: dict[tuple[str, str], tuple[bool | None, int]] = {
 }
 _PACKED_BITS = {"b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4, "s8.s4": 4}
 """Bits in memory of elements that are bytes in registers."""
-# Up to this architecture every lane's address has to be valid, used or not (the page's note).
-_ALL_LANES_UP_TO = 75
 
 
 @lru_cache(maxsize=64)
@@ -121,23 +118,24 @@ def _starts(
 def _load(operands: OperandReader, match: re.Match[str]) -> Operation:
     """Decode ldmatrix."""
     shape, kind, number = match["shape"], match["type"], int(match["num"])
-    transposed = match["trans"] is not None
+    transposed, target = match["trans"] is not None, operands.silicon.target
     trans, largest = _LOADED.get((shape, kind), (None, 0))
     if number > largest or trans not in (None, transposed):
         operands.unsupported("this combination of qualifiers is not known")
+    # Who knows 8-, 6- and 4-bit elements: 9.7.14.5.15, Target ISA Notes.
+    narrow = target.suffix and target.architecture >= 100
     if shape == "m8n8":
         operands.need(75)
-    elif not operands.silicon.target.has_narrow_rows and not (
-        kind == "s8.s4" and operands.silicon.target.name == "sm_90a"
-    ):
+    elif not narrow and not (kind == "s8.s4" and target.name == "sm_90a"):
         operands.lacks("sm_100a, sm_110a, sm_120a or one of their families")
     unit = operands.unit(RowUnit(transposed=transposed, signed=kind == "s8.s4"))
     layout = _layout(shape, number, unit.transposed)
-    target, place = operands.expect(2)
-    names = operands.registers(target, layout.count, 32)
+    given, place = operands.expect(2)
+    names = operands.registers(given, layout.count, 32)
     starts = _starts(operands, place, match, unit)
     used = number * (16 if shape == "m16n16" else 8)
-    checked = LANES if operands.silicon.architecture <= _ALL_LANES_UP_TO else used
+    # Up to sm_75 every lane's address has to be valid, used or not (the page's note).
+    checked = LANES if operands.silicon.architecture <= 75 else used
     width = layout.bits // 8
     # Of s8.s4 nothing is padding.
     row_bytes = _ROW_BYTES // 2 if kind == "s8.s4" else _ROW_BYTES
@@ -159,7 +157,6 @@ def _store(operands: OperandReader, match: re.Match[str]) -> Operation:
     number = int(match["num"])
     operands.need(90)
     unit = operands.unit(RowUnit(transposed=match["trans"] is not None))
-    corrupt = operands.silicon.corruption(operands.instruction.opcode)
     layout = _layout("m8n8", number, unit.transposed)
     place, given = operands.expect(2)
     sources = operands.sources(given, number, 32)
@@ -169,8 +166,7 @@ def _store(operands: OperandReader, match: re.Match[str]) -> Operation:
         mask = warps.whole(mask)
         size = warps.indices.size
         words = _rewired([spread(source(warps), (LANES, size)) for source in sources], unit)
-        if corrupt is not None:
-            words = corrupt(words, warps.site())
+        words = corrupted(operands, words, warps)
         rows = gather(words, layout, size).reshape(8 * number, 8, size)
         addresses = starts(warps)[: 8 * number]
         write_runs(warps, Space.SHARED, addresses, rows, mask, alignment=_ROW_BYTES)
@@ -194,19 +190,13 @@ def _move(operands: OperandReader, _: re.Match[str]) -> Operation:
     return writing(operands, names, compute)
 
 
-_SHARED = r"(?:\.(?P<space>shared(?:::cta)?))?"
+_SHARED = r"(?P<trans>\.trans)?(?:\.(?P<space>shared(?:::cta)?))?"
 FORMS: tuple[Form, ...] = tuple(
     (re.compile(pattern), decode)
-    for pattern, decode in (
-        (
-            r"ldmatrix\.sync\.aligned\.(?P<shape>m8n8|m8n16|m16n16)\.x(?P<num>[124])"
-            rf"(?P<trans>\.trans)?{_SHARED}\.(?P<type>b16|b8|b8x16\.b6x16_p32|b8x16\.b4x16_p64|s8\.s4)",
-            _load,
-        ),
-        (
-            rf"stmatrix\.sync\.aligned\.m8n8\.x(?P<num>[124])(?P<trans>\.trans)?{_SHARED}\.b16",
-            _store,
-        ),
-        (r"movmatrix\.sync\.aligned\.m8n8\.trans\.b16", _move),
+    for decode, pattern in (
+        (_load, rf"ldmatrix\.sync\.aligned\.(?P<shape>m8n8|m8n16|m16n16)\.x(?P<num>[124]){_SHARED}"
+         r"\.(?P<type>b16|b8|b8x16\.b6x16_p32|b8x16\.b4x16_p64|s8\.s4)"),
+        (_store, rf"stmatrix\.sync\.aligned\.m8n8\.x(?P<num>[124]){_SHARED}\.b16"),
+        (_move, r"movmatrix\.sync\.aligned\.m8n8\.trans\.b16"),
     )
-)
+)  # fmt: skip

@@ -30,7 +30,6 @@ ELEMENTS = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)} | {16: np.dt
 _PADDING = 16
 """Bytes of the largest element as which a buffer can be seen."""
 _LAST = (1 << 64) - 1
-"""The highest address that there could be."""
 
 Addresses = NDArray[np.uint64]
 """(rows, warps or 1) byte addresses."""
@@ -74,8 +73,7 @@ Owners = Mapping[Owner, NDArray[np.int64]]
 class Segment:
     """A stretch of one state space that exists.
 
-    `data` are flat bytes, padded beyond `size`, all owners' one after the other, `pitch` bytes
-    apart.
+    `data` are flat bytes, padded beyond `size`, all owners' one after the other, `pitch` apart.
     """
 
     base: int  # address in its space
@@ -124,33 +122,22 @@ def _padded(size: int) -> int:
 
 
 class MemoryPlace(NamedTuple):
-    """Where part of the threads of an access go: a segment, byte indices into it, and who.
-
-    The (rows, warps) offsets are into `segment.data`, of it where not chosen, too; (rows, warps or
-    1) are chosen, None is all. `union` has the low bits that any of the offsets has, or one of
-    those into other segments: how all of them are aligned.
-    """
+    """Where part of the threads of an access go."""
 
     segment: Segment
-    offsets: NDArray[np.int64]
-    chosen: Flags | None
-    union: int
+    offsets: NDArray[np.int64]  # (rows, warps) into `segment.data`, of it where not chosen, too
+    chosen: Flags | None  # (rows, warps or 1); None is all
+    union: int  # low bits that any of the offsets, or of those into other segments, has
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Static:
-    """What a kernel needs beside the images, and what it holds before it runs.
+    """What a kernel needs beside the images, and what it holds before it runs."""
 
-    Bytes of static shared memory of a block and of local memory of a thread, its variables and the
-    parameters of the functions it calls; the module's variables in global and constant memory. The
-    first byte of the variables in each space is at `base`, in global memory beyond
-    `VARIABLES_BASE`.
-    """
-
-    shared_bytes: int
-    base: int
-    local_bytes: int
-    variables: bytes
+    shared_bytes: int  # static, of a block
+    base: int  # of the first variable in each space; in global memory beyond `VARIABLES_BASE`
+    local_bytes: int  # of a thread: its variables, and the parameters of the functions it calls
+    variables: bytes  # of the module, in global memory
     constants: bytes
 
 
@@ -161,25 +148,15 @@ def constant_of(value: int) -> Addresses:
 
 
 class Memory:
-    """What a launch of so many blocks and warps can address.
-
-    Global memory has the segments that the launch is given, and the module's variables.
-    """
+    """What a launch can address; global memory has segments it is given, and the variables."""
 
     written: NDArray[Any] | None = None
     """(rows, elements, warps or 1): what the present access writes, where it is a plain store."""
 
     def __init__(
-        self,
-        segments: tuple[Segment, ...],
-        *,
-        static: Static,
-        parameters: bytes,
-        blocks: int,
-        warps: int,
-        dynamic_bytes: int = 0,
-        garbage: int = MEMORY_GARBAGE,
-    ) -> None:
+        self, segments: tuple[Segment, ...], *, static: Static, parameters: bytes, blocks: int,
+        warps: int, dynamic_bytes: int = 0, garbage: int = MEMORY_GARBAGE,
+    ) -> None:  # fmt: skip
         base, out, holding = static.base, Segment.shared_out, Segment.holding
         shared = [out(base, static.shared_bytes, Owner.BLOCK, blocks, garbage)]
         if dynamic_bytes:
@@ -209,12 +186,10 @@ class Memory:
         self, space: Space, address: Addresses, width: int, owners: Owners, mask: Flags | None,
         writes: bool,
     ) -> tuple[list[MemoryPlace], Flags | None, int]:  # fmt: skip
-        """Find the bytes that addresses stand for.
+        """Find the `width` bytes that (rows, warps) addresses stand for, where the mask is set.
 
-        The (rows, warps) addresses are in the space that the instruction names, each of so many
-        bytes; the mask says which accesses happen. Return where they are; those that happen and are
-        outside every segment, None if none is; the bits that say how the addresses are aligned, as
-        those of the places.
+        Return where they are; those that happen and are outside every segment, None if none is;
+        the bits that say how the addresses are aligned, as those of the places.
         """
         found: list[MemoryPlace] = []
         missing: Flags | None = mask

@@ -20,7 +20,6 @@ from runners.simulated.memory import (
     constant_of,
 )
 from runners.simulated.silicon import AnyUnit, Silicon
-from runners.simulated.special import SPECIAL, UNKNOWN
 from runners.simulated.syntax import (
     TYPE_BITS,
     Address,
@@ -33,23 +32,22 @@ from runners.simulated.syntax import (
     TextScope,
     Variable,
     VectorText,
-    member,
 )
 from runners.simulated.traps import TrapKind, refuse
-from runners.simulated.warps import DTYPES, Key, Values, WarpState
+from runners.simulated.warps import DTYPES, SPECIAL, UNKNOWN, Key, Values, WarpState
 
 _TAKES_ADDRESSES = re.compile(r"(?:mov|call|cvta(?!\.to))\b")
 """Instructions of which an operand is the address of a variable (ptxas 12.4 and 13.5)."""
 SINK = "_"
 """Name of a destination that is not wanted (PTX ISA 6.4.3)."""
 _LARGEST = {
-    Space.SHARED: (LARGEST_SHARED, TrapKind.ILLEGAL, "static shared"),
+    Space.SHARED: (LARGEST_SHARED, TrapKind.ILLEGAL),
     # CUDA C++ Programming Guide, Technical Specifications.
-    Space.CONST: (0x1_0000, TrapKind.ILLEGAL, "constant"),
+    Space.CONST: (0x1_0000, TrapKind.ILLEGAL),
     # What the simulated device has of the others: it keeps 32 times as much local memory for each
     # image. A device has 512 KiB of it for a thread, and gigabytes of global memory.
-    Space.GLOBAL: (1 << 26, TrapKind.UNSUPPORTED, "global"),
-    Space.LOCAL: (1 << 14, TrapKind.UNSUPPORTED, "local"),
+    Space.GLOBAL: (1 << 26, TrapKind.UNSUPPORTED),
+    Space.LOCAL: (1 << 14, TrapKind.UNSUPPORTED),
 }
 """Bytes of the variables in a space, and why there are no more."""
 
@@ -88,9 +86,9 @@ def _float_bits(given: ImmediateText, bits: int) -> int:
 def _behind(end: int, variable: Variable, space: Space) -> int:
     """Return where a variable begins that lies behind the others of its space."""
     offset = -(-end // variable.alignment) * variable.alignment
-    largest, kind, name = _LARGEST[space]
+    largest, kind = _LARGEST[space]
     if offset + variable.size > largest:
-        said = f"{variable.name} makes {offset + variable.size} bytes of {name} memory; there are "
+        said = f"{variable.name} makes {offset + variable.size} bytes of {space} memory; there are "
         refuse(kind, variable.line, f"{said}{largest}")
     return offset
 
@@ -115,14 +113,14 @@ class Statics:
         else:
             offset = _behind(self._ends[space], variable, space)
             self._ends[space] = offset + variable.size
-            found = Location(space, self._base_of(space) + offset)
+            found = Location(space, self._start(space) + offset)
         self._locations[variable] = found
         for value, _ in variable.initial:
-            if not isinstance(value, ImmediateText) and value.text not in self.functions:
+            if isinstance(value, Name) and value.text not in self.functions:
                 self._target(variable, value.text)
         return found
 
-    def _base_of(self, space: Space) -> int:
+    def _start(self, space: Space) -> int:
         return self.base + (VARIABLES_BASE if space is Space.GLOBAL else 0)
 
     def _target(self, variable: Variable, name: str) -> Location:
@@ -136,15 +134,12 @@ class Statics:
         content = {space: bytearray(self._ends[space]) for space in (Space.GLOBAL, Space.CONST)}
         for variable, (space, offset) in self._locations.items():
             if space in content:
-                held, start = self._content(variable), offset - self._base_of(space)
+                held, start = self._content(variable), offset - self._start(space)
                 content[space][start : start + len(held)] = held
         return Static(
-            shared_bytes=self._ends[Space.SHARED],
-            base=self.base,
-            local_bytes=local_bytes,
-            variables=bytes(content[Space.GLOBAL]),
-            constants=bytes(content[Space.CONST]),
-        )
+            shared_bytes=self._ends[Space.SHARED], base=self.base, local_bytes=local_bytes,
+            variables=bytes(content[Space.GLOBAL]), constants=bytes(content[Space.CONST]),
+        )  # fmt: skip
 
     def _content(self, variable: Variable) -> bytes:
         width = TYPE_BITS[variable.type] // 8
@@ -184,12 +179,11 @@ class Frame:
     prefix: str
     base: int
     locations: dict[Variable, Location]
-    meanings: dict[TextScope, dict[str, str]] = field(default_factory=dict)
-    """What names were found to mean, by scope."""
+    meanings: dict[tuple[TextScope, str], str] = field(default_factory=dict)
+    """What names were found to mean."""
 
     def __post_init__(self) -> None:
         function, scopes = self.function, self.function.scopes
-        self.kind = f"{self.version} {function.is_entry}"  # what matters beside names
         inside = [each for scope in scopes for each in scope.variables.values()]
         local = [each for each in inside if each.space == "local"]
         self.end = most = self._place(self.base, (*function.results, *function.parameters, *local))
@@ -221,8 +215,8 @@ class OperandReader:
         self.instruction, self.frame = instruction, frame
         self.line, self.silicon = instruction.line, frame.silicon
 
-    def names(self) -> tuple[tuple[str, str, int], ...] | None:
-        """Return the names in the operands, each as a member of a family; None for calls, pairs."""
+    def names(self) -> tuple[str, ...] | None:
+        """Return the names in the operands; None for calls and pairs."""
         found: list[str] = []
         for operand in self.instruction.operands:
             match operand:
@@ -236,28 +230,23 @@ class OperandReader:
                     pass
                 case _:
                     return None
-        return tuple([(name, *member(name)) for name in dict.fromkeys(found)])
+        return tuple(dict.fromkeys(found))
 
-    def meaning(self, names: tuple[tuple[str, str, int], ...]) -> tuple[str, ...] | None:
+    def meaning(self, names: Iterable[str]) -> tuple[object, ...] | None:
         """Return what names stand for; with the text, all that a decoder is told.
 
         None where that is not registers and variables alone.
         """
-        scope, frame = self.instruction.scope, self.frame
-        meanings = frame.meanings.setdefault(scope, {})
-        # The keys of registers are their names, in the outermost scope of an entry.
-        families = {} if frame.prefix or scope.number else scope.families
-        found = [frame.kind]
-        for name, family, number in names:
-            meaning = meanings.get(name)
+        scope, meanings = self.instruction.scope, self.frame.meanings
+        found: list[object] = [self.frame.version, self.frame.function.is_entry]
+        for name in names:
+            meaning = meanings.get((scope, name))
             if meaning is None:
-                known = families.get(family)
-                if known is not None and number < known[0] and name not in scope.registers:
-                    meaning = known[1] if known[2] == 1 else self._meaning(name)
-                else:
-                    meaning = meanings[name] = self._meaning(name)
+                meaning = meanings[scope, name] = self._meaning(name)
+            if not meaning:
+                return None
             found.append(meaning)
-        return None if "" in found else tuple(found)
+        return tuple(found)
 
     def _meaning(self, name: str) -> str:
         """Return the register or variable that a name means; empty if it is neither."""
@@ -295,13 +284,12 @@ class OperandReader:
             self.unsupported(f"has {len(given)} operands where {wanted} are known")
         return given
 
-    def _undeclared(self, name: str) -> NoReturn:
-        refuse(TrapKind.PARSE, self.line, f"{name} is not declared")
-
     def register(self, name: str) -> RegisterText:
         """Return the register of this name."""
         found = self.instruction.scope.find(name)
-        return found if isinstance(found, RegisterText) else self._undeclared(name)
+        if not isinstance(found, RegisterText):
+            refuse(TrapKind.PARSE, self.line, f"{name} is not declared")
+        return found
 
     def width(self, name: str) -> int:
         """Return the declared width of a register in bits."""
@@ -317,10 +305,7 @@ class OperandReader:
         return self.frame.prefix + self.register(guard.text).key, guard.negated
 
     def destination(self, operand: Operand, bits: int, *, wider: bool = False) -> str:
-        """Return the key of a register of this width that is written.
-
-        With `wider`, it may have more bits (PTX ISA 9.4.1).
-        """
+        """Return the key of a register of this width, or `wider` (9.4.1), that is written."""
         if not isinstance(operand, Name) or operand.negated or operand.offset:
             self.unsupported("the destination is no register")
         name = operand.text
@@ -400,7 +385,7 @@ class OperandReader:
             functions = self.frame.statics.functions
             if name in functions and self.instruction.opcode.startswith("mov"):
                 return FromRegister((functions[name], bits))
-            self._undeclared(name)
+            found = self.register(name)
         key, has = self._key(name, found, bits, wider), TYPE_BITS[found.type]
         if operand.offset:
             self.unsupported(f"{name} with an offset")

@@ -1,45 +1,82 @@
 """PTX text to `KernelText`, refusing by line whatever is no PTX, or PTX that is not read.
 
-Source: PTX ISA 4 (Syntax), 5 (State Spaces, Types, and Variables), 6 (Instruction Operands), 7
-(Abstracting the ABI), 11 (Directives). What describes the program for debuggers and tuners is
-passed over.
+Source: PTX ISA 4 (Syntax), 5 (State Spaces, Types, and Variables), 6 (Instruction Operands), 7 (the
+ABI), 11 (Directives). What describes the program for debuggers and tuners is passed over.
 """
 
+import operator
 import re
-from contextlib import suppress
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import lru_cache
+from itertools import chain
+from typing import NoReturn, TypeVar
 
-from runners.simulated.reader import IDENTIFIER, KEPT, Reader, Refusal, integer, operands_of
 from runners.simulated.syntax import (
     CALLS,
     TYPE_BITS,
+    WARP_SIZE,
+    Address,
     Function,
+    Group,
     ImmediateText,
     InstructionText,
     KernelText,
     Name,
+    Operand,
+    Pair,
     TextScope,
     Variable,
     VectorText,
 )
 from runners.simulated.traps import TrapKind, refuse
 
-# How many parsed modules are kept. A campaign runs one module on many batches of images, and
-# shrinking goes back and forth between a few.
+AnItem = TypeVar("AnItem")
+Initials = tuple[tuple[Name | ImmediateText, bool], ...]
+
 _KEPT_MODULES = 32
-_MOST_SCOPES = 100
-"""Braces of a body inside each other."""
+"""Parsed modules that are kept: shrinking goes back and forth between a few."""
+_KEPT = 1 << 14
+"""Instructions, lists of operands, operands and their parts that are kept, 0.5 KiB for each
+instruction (2026-11): two of three stand in earlier programs."""
+_DEEPEST_SCOPE, _DEEPEST = 100, 30
+"""Braces of a body, and parentheses or braces of values, inside each other."""
 _LARGEST_FAMILY = 1 << 24
 """Registers that one declaration may make."""
+_BITS = 64  # of an integer constant (PTX ISA 4.5.1)
+_MASK = (1 << _BITS) - 1
 
+_SPACE, _WORD, _SIGNS = re.compile(r"\s*"), re.compile(r"\w+"), re.compile(r"[-+\s]*")
+_ANYTHING = re.compile(r"[\w$%.]+|<<|>>|&&|\|\||[<>=!]=|.", re.S)
+_IDENTIFIER = r"[a-zA-Z_$%][\w$]*"
+_OPERAND_NAME = re.compile(
+    # Behind a dot stands an element of a vector, or what a video instruction selects.
+    r"(?!WARP_SZ\b)(?:[a-zA-Z_$]|%(?=[\w$]))[\w$]*+(?:\.(?:[a-zA-Z]++|[bh][0-7]++)\b)*+"
+)
+_NOT = re.compile(rf"!\s*(?={_OPERAND_NAME.pattern})")
+_WARP_SIZE = re.compile(r"WARP_SZ\b")
+_FLOAT = re.compile(
+    r"0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b"
+    r"|[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+\.(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+"
+)
+_NUMBER = re.compile(rf"(?!{_FLOAT.pattern})[0-9][0-9a-zA-Z]*")
+_INTEGER = re.compile(
+    r"(?:0[xX](?P<_16>[0-9a-fA-F]+)|0[bB](?P<_2>[01]+)|(?P<_8>0[0-7]*)|(?P<_10>[1-9][0-9]*))U?"
+)
+_SIGN = re.compile(r"[-+~]|!(?!=)")
+_OPERATOR = re.compile(r"<<|>>|<=|>=|==|!=|&&|\|\||[-+*/&|^<>]|%(?![\w$])")
+# An operand without parentheses: no comma that divides a list is inside of one.
+_ONE = r"\s*+([^\s,;()\[\]{}][^,;()\[\]{}]*+|\[[^,;()\[\]{}]++\]|\{[^;()\[\]{}]++\})\s*+"
+_LIST = re.compile(rf"{_ONE}(?:,{_ONE})*+")
+_EACH = re.compile(_ONE)
 _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)|^[ \t]*#[^\n]*', re.S | re.M)
-_WORD = re.compile(r"\w+")
 _TO_SEMICOLON = re.compile(r"[^;{}]*;")
 _TO_LINE_END = re.compile(r"[^\n]*")
-_NAME = re.compile(IDENTIFIER)
-_LABEL = re.compile(rf"({IDENTIFIER})\s*:(?!:)\s*(\.(?:branch|call)targets|\.callprototype)?")
+_NAME = re.compile(_IDENTIFIER)
+_LABEL = re.compile(rf"({_IDENTIFIER})\s*:(?!:)\s*(\.(?:branch|call)targets|\.callprototype)?")
 _INSTRUCTION = re.compile(
-    rf"(?:@\s*(!?)\s*({IDENTIFIER})\s*)?"
+    rf"(?:@\s*(!?)\s*({_IDENTIFIER})\s*)?"
     r"([a-zA-Z]\w*+(?:(?:\.|::)[a-zA-Z0-9_]++)*+)(?![\w$%])\s*+([^;]*+);"
 )
 _DIRECTIVE = re.compile(r"\.[a-zA-Z_]\w*")
@@ -50,15 +87,252 @@ _COUNT = re.compile(r"<\s*(\w+)\s*>")
 _ALIGN = re.compile(r"\.align\s+(\w+)\s*")
 _ATTRIBUTE = re.compile(r"\.attribute\s*\([^)]*\)\s*")
 # What is said of a pointer is a promise to optimisers (PTX ISA 7.1.1, .ptr).
-_POINTER = re.compile(
-    r"\.ptr\b\s*(?:\.(?:global|shared|local|const|param)\b\s*)?(?:\.align\s+\w+)?"
-)
+_POINTER = re.compile(r"\.ptr\b\s*(?:\.[a-z]+\b(?<!align)\s*)?(?:\.align\s+\w+)?")
 # Directives in front of a body that bound the launch or help an optimiser (PTX ISA 11.4, 11.7).
 _PERFORMANCE = re.compile(
     r"\.pragma\b[^;{]*;\s*"
     r"|\.(?:maxntid|reqntid|minnctapersm|maxnctapersm|maxnreg|noreturn|reqnctapercluster"
     r"|explicitcluster|maxclusterrank|blocksareclusters|abi_preserve(?:_control)?)\b[^.{;]*"
 )
+
+
+class Refusal(Exception):  # noqa: N818 (what it carries is a sentence)
+    """Carries why a text is not read; what reads the module adds the line."""
+
+    def __init__(self, message: str, kind: TrapKind = TrapKind.PARSE) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def _integer(text: str) -> int:
+    match = _INTEGER.fullmatch(text) if len(text) < 128 else None  # binary ones need 67
+    value = int(match[match.lastgroup or 0], int((match.lastgroup or "")[1:])) if match else -1
+    if match is None or value > _MASK:
+        raise Refusal(
+            f"{text[:40]!r} is no integer constant; there are hexadecimal (0x1f), octal (017), "
+            f"binary (0b11) and decimal ones of up to {_BITS} bits"
+        )
+    return value
+
+
+def _wrapped(value: int) -> int:
+    """Return the low 64 bits of a value as a signed number."""
+    value &= _MASK
+    return value - (1 << _BITS) if value >> (_BITS - 1) else value
+
+
+def _quotient(a: int, b: int) -> int:
+    if b == 0:
+        raise Refusal("a constant expression divides by zero")
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+# From the loosest, 0, to the tightest (PTX ISA 4.5.4), as in C. A remainder is that of unsigned
+# operands (4.5.6); ptxas 11.7 to 13.5 have it so.
+_BINARY: dict[str, tuple[int, Callable[[int, int], int]]] = {
+    "||": (0, lambda a, b: int(bool(a or b))),
+    "&&": (1, lambda a, b: int(bool(a and b))),
+    "|": (2, operator.or_),
+    "^": (3, operator.xor),
+    "&": (4, operator.and_),
+    "==": (5, operator.eq),
+    "!=": (5, operator.ne),
+    "<": (6, operator.lt),
+    "<=": (6, operator.le),
+    ">": (6, operator.gt),
+    ">=": (6, operator.ge),
+    "<<": (7, lambda a, b: a << min(b & _MASK, _BITS)),
+    ">>": (7, lambda a, b: a >> min(b & _MASK, _BITS)),
+    "+": (8, operator.add),
+    "-": (8, operator.sub),
+    "*": (9, operator.mul),
+    "/": (9, _quotient),
+    "%": (9, lambda a, b: (a & _MASK) - (b & _MASK) * _quotient(a & _MASK, b & _MASK)),
+}
+_UNARY: dict[str, Callable[[int], int]] = {
+    "-": operator.neg, "+": operator.pos, "~": operator.invert, "!": operator.not_,
+}  # fmt: skip
+
+
+class _Reader:
+    """A place in a text, and what is read there: constants, operands and initialisers."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.place, self._depth = text, 0, 0
+        self.skip()
+
+    def skip(self) -> None:
+        if match := _SPACE.match(self.text, self.place):
+            self.place = match.end()
+
+    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Go behind a match at the place, and behind the blanks that follow it."""
+        match = pattern.match(self.text, self.place)
+        if match is not None:
+            self.place = match.end()
+            self.skip()
+        return match
+
+    def need(self, pattern: re.Pattern[str]) -> re.Match[str]:
+        return self.take(pattern) or self.unexpected()
+
+    def accept(self, token: str) -> bool:
+        """Go behind a token, if it stands here."""
+        if not self.text.startswith(token, self.place):
+            return False
+        self.place += len(token)
+        self.skip()
+        return True
+
+    def expect(self, token: str) -> None:
+        """Go behind a token, or refuse; nothing stands for the end."""
+        if not (self.accept(token) if token else self.place >= len(self.text)):
+            self.unexpected()
+
+    def stands(self, characters: str) -> bool:
+        """Return whether one of these characters stands here."""
+        return self.place < len(self.text) and self.text[self.place] in characters
+
+    def unexpected(self) -> NoReturn:
+        found = _ANYTHING.match(self.text, self.place)
+        raise Refusal(f"unexpected {found[0][:40]!r}" if found else "the text ends too early")
+
+    def sequence(self, take: Callable[[], AnItem], end: str) -> tuple[AnItem, ...]:
+        """Take what commas divide, up to an end."""
+        found = [take()]
+        while self.accept(","):
+            found.append(take())
+        self.expect(end)
+        return tuple(found)
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise Refusal("parentheses or braces are too deep", TrapKind.UNSUPPORTED)
+        yield
+        self._depth -= 1
+
+    def expression(self) -> int:
+        """Take a constant expression."""
+        with self._inside():
+            value = self._binary(0)
+            if self.accept("?"):
+                chosen = self.expression()
+                self.expect(":")
+                other = self.expression()
+                value = chosen if value else other
+        return value
+
+    def _binary(self, level: int) -> int:
+        """Take an expression of operators of this level and tighter ones."""
+        value = self._primary()
+        while match := _OPERATOR.match(self.text, self.place):
+            tightness, compute = _BINARY[match[0]]
+            if tightness < level:
+                break
+            self.take(_OPERATOR)
+            value = _wrapped(int(compute(value, self._binary(tightness + 1))))
+        return value
+
+    def _primary(self) -> int:
+        signs = []
+        while match := self.take(_SIGN):
+            signs.append(_UNARY[match[0]])
+        if match := self.take(_NUMBER):
+            value = _integer(match[0])
+        elif self.take(_WARP_SIZE):
+            value = WARP_SIZE
+        else:
+            # A cast, as (.u64) in front of an expression, would need a token of its own.
+            self.expect("(")
+            value = self.expression()
+            self.expect(")")
+        for sign in reversed(signs):
+            value = int(sign(value))
+        return _wrapped(value) if signs else value
+
+    def value(self) -> Name | ImmediateText:
+        """Take a name, with an offset where it is that of a variable, or a constant."""
+        negated = self.take(_NOT) is not None
+        if name := self.take(_OPERAND_NAME):
+            return Name(name[0], self.expression() if self.stands("+-") else 0, negated)
+        start, signs = self.place, self.need(_SIGNS)[0]
+        number = self.take(_FLOAT)
+        if number is None:
+            self.place = start
+            return ImmediateText(self.expression())
+        text = number[0]
+        bits = 32 if text[1] in "fF" else 64
+        if text[1] in "fFdD":
+            value = int(text[2:], 16)
+        else:
+            value = int.from_bytes(struct.pack("<d", float(text)), "little")
+        if self.stands("+-*/"):
+            raise Refusal("expressions of floating-point constants are not known")
+        return ImmediateText(value ^ ((signs.count("-") & 1) << (bits - 1)), bits)
+
+    def operand(self, calls: bool = False) -> Operand:
+        """Take an operand; with `calls`, parentheses hold the parameters of a call."""
+        if self.accept("["):
+            name = self.take(_OPERAND_NAME)
+            offset = 0 if name else self.expression()
+            while name and self.stands("+-"):
+                offset += self.expression()
+            places = self.sequence(self.operand, "]") if self.accept(",") else None
+            if places is None:
+                self.expect("]")
+            return Address(name[0] if name else "", offset, places or ())
+        if self.accept("{"):
+            return VectorText(self.sequence(self.value, "}"))
+        if calls and self.accept("("):
+            return Group(() if self.accept(")") else self.sequence(self.value, ")"))
+        value = self.value()
+        if isinstance(value, Name) and self.accept("|"):
+            second = self.value()
+            return Pair(value, second) if isinstance(second, Name) else self.unexpected()
+        return value
+
+    def initials(self) -> Initials:
+        """Take the values of an initialiser, flat."""
+        if self.stands("}"):
+            return ()
+        if self.accept("{"):
+            with self._inside():
+                return tuple(chain(*self.sequence(self.initials, "}")))
+        if not self.accept("generic"):
+            return ((self.value(), False),)
+        self.expect("(")
+        value = self.value()
+        self.expect(")")
+        if self.stands("+-") and isinstance(value, Name):
+            value = Name(value.text, value.offset + self.expression())
+        return ((value, True),)
+
+
+@lru_cache(maxsize=_KEPT)
+def operands_of(text: str, *, calls: bool = False) -> tuple[Operand, ...]:
+    """Return the operands that the text of an instruction has behind its opcode.
+
+    With `calls`, parentheses hold the parameters of a call, and not an expression. Raises `Refusal`
+    where they are none.
+    """
+    if not calls and _LIST.fullmatch(text):
+        # One by one: an operand comes again in other company.
+        with suppress(Refusal):
+            return tuple(map(_alone, _EACH.findall(text)))
+    reader = _Reader(text)
+    return reader.sequence(lambda: reader.operand(calls), "") if text else ()
+
+
+@lru_cache(maxsize=_KEPT)
+def _alone(text: str) -> Operand:
+    text = text.rstrip()
+    if _OPERAND_NAME.fullmatch(text):
+        return Name(text)
+    reader = _Reader(text)
+    (operand,) = reader.sequence(reader.operand, "")
+    return operand
 
 
 def _instruction(match: re.Match[str]) -> InstructionText:
@@ -69,7 +343,7 @@ def _instruction(match: re.Match[str]) -> InstructionText:
     return InstructionText(match[0], text, guard, opcode, operands)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=_KEPT)
 def statement_of(text: str) -> InstructionText | None:
     """Return the instruction that a text is, up to its semicolon; None if it is none."""
     if not (":" in text and _LABEL.match(text)) and (match := _INSTRUCTION.match(text)):
@@ -78,10 +352,8 @@ def statement_of(text: str) -> InstructionText | None:
     return None
 
 
-class _Module(Reader):
+class _ModuleReader(_Reader):
     """A place in the text of a module, and what was found up to there."""
-
-    end = "the text ends in the middle of something"
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -97,16 +369,7 @@ class _Module(Reader):
         self._counted = self.place
         return self._line
 
-    def listing(self) -> KernelText:
-        while self.place < len(self.text):
-            self._directive(self.scope)
-        if self.version is None or not self.target:
-            refuse(
-                TrapKind.PARSE, 1, f"the module has no .{'target' if self.version else 'version'}"
-            )
-        return KernelText(self.version, self.target, self.entries, self.functions, self.scope)
-
-    def _directive(self, scope: TextScope) -> None:
+    def directive(self, scope: TextScope) -> None:
         """Take what a directive of a module or a body declares, or pass over it."""
         line, outside = self.here(), scope is self.scope
         directive = linking = self.need(_DIRECTIVE)[0]
@@ -125,7 +388,7 @@ class _Module(Reader):
             case ".address_size" if outside:
                 # Without one, ptxas 13.0 and 13.5 have addresses of 64 bits on sm_90, and refuse a
                 # text that needs the 32 which are the ISA's default (11.1.3).
-                if (size := integer(self.need(_WORD)[0])) != 64:
+                if (size := _integer(self.need(_WORD)[0])) != 64:
                     raise Refusal(f"address size {size}; only 64 is run", TrapKind.UNSUPPORTED)
             case ".entry" | ".func" if outside:
                 self._function(directive == ".entry")
@@ -140,16 +403,15 @@ class _Module(Reader):
             case ".shared" | ".local" | ".param" | ".global" | ".const":
                 alignment = None
                 while (found := self.take(_ALIGN)) or self.take(_ATTRIBUTE):
-                    alignment = integer(found[1]) if found else alignment
+                    alignment = _integer(found[1]) if found else alignment
                 space, (kind, parts) = directive[1:], self._type()
                 for variable in self.sequence(
                     lambda: self._variable(space, alignment, kind, parts, linking), ";"
                 ):
                     old = scope.variables.get(variable.name)
                     # What is declared as `.extern` may be defined afterwards.
-                    again = old is not None and outside and not old.size
-                    if not again and (old is not None or scope.declares(variable.name)):
-                        refuse(TrapKind.PARSE, variable.line, f"{variable.name} is declared twice")
+                    if not (outside and old is not None and not old.size):
+                        self._fresh(scope, variable.name, variable.line)
                     scope.variables[variable.name] = variable
             case ".pragma":
                 self.need(_TO_SEMICOLON)
@@ -158,24 +420,27 @@ class _Module(Reader):
             case _:
                 raise Refusal(f"{directive} is not known here", TrapKind.UNSUPPORTED)
 
+    def _fresh(self, scope: TextScope, name: str, line: int) -> None:
+        if name in scope.families or scope.own(name) is not None:
+            refuse(TrapKind.PARSE, line, f"{name} is declared twice")
+
     def _type(self) -> tuple[str, int]:
-        match = self.need(_TYPE)
-        if match[2] not in TYPE_BITS:
-            raise Refusal(f"type .{match[2]} is not known", TrapKind.UNSUPPORTED)
-        return match[2], int(match[1][1]) if match[1] else 1
+        _, many, kind = self.need(_TYPE).group(0, 1, 2)
+        if kind not in TYPE_BITS:
+            raise Refusal(f"type .{kind} is not known", TrapKind.UNSUPPORTED)
+        return kind, int(many[1]) if many else 1
 
     def _register(self, scope: TextScope, line: int, kind: str, parts: int) -> None:
         name = self.need(_NAME)[0]
-        count = integer(self.need(_COUNT)[1]) if self.stands("<") else None
-        if scope.declares(name) or name in scope.families:
-            refuse(TrapKind.PARSE, line, f"register {name} is declared twice")
+        count = _integer(self.need(_COUNT)[1]) if self.stands("<") else None
+        self._fresh(scope, name, line)
         if count is None:
             scope.declare(name, kind, parts)
-            return
-        if count > _LARGEST_FAMILY:
+        elif count > _LARGEST_FAMILY:
             said = f"{count} registers are declared at once; up to {_LARGEST_FAMILY} are read"
             refuse(TrapKind.UNSUPPORTED, line, said)
-        scope.families[name] = (count, kind, parts)
+        else:
+            scope.families[name] = (count, kind, parts)
 
     def _variable(
         self, space: str, alignment: int | None, kind: str, parts: int, linking: str = ""
@@ -212,22 +477,20 @@ class _Module(Reader):
 
     def _parameters(self) -> tuple[Variable, ...]:
         """Take formal parameters, if there are any, in parentheses."""
+
+        def parameter() -> Variable:
+            # Hidden are descriptors of tensors that a host passes (nvcc 13.1; no page has it).
+            space = self.need(_DIRECTIVE)[0].replace(".hidden", "") or self.need(_DIRECTIVE)[0]
+            if space not in (".param", ".reg"):
+                raise Refusal(f"{space} is no space of a parameter")
+            match = self.take(_ALIGN)
+            kind, parts = self._type()
+            self.take(_POINTER)
+            return self._variable(space[1:], match and _integer(match[1]), kind, parts)
+
         if not self.accept("(") or self.accept(")"):
             return ()
-        return self.sequence(self._parameter, ")")
-
-    def _parameter(self) -> Variable:
-        space = self.need(_DIRECTIVE)[0][1:]
-        if space == "hidden":
-            # Descriptors of tensors that a host passes (nvcc 13.1; no page has it).
-            space = self.need(_DIRECTIVE)[0][1:]
-        if space not in ("param", "reg"):
-            raise Refusal(f".{space} is no space of a parameter")
-        match = self.take(_ALIGN)
-        alignment = None if match is None else integer(match[1])
-        kind, parts = self._type()
-        self.take(_POINTER)
-        return self._variable(space, alignment, kind, parts)
+        return self.sequence(parameter, ")")
 
     def _function(self, is_entry: bool) -> None:
         results = () if is_entry else self._parameters()
@@ -254,8 +517,7 @@ class _Module(Reader):
         scope = TextScope(self.scope)
         scopes.append(scope)
         for formal in formals:
-            if scope.declares(formal.name):
-                refuse(TrapKind.PARSE, formal.line, f"{formal.name} is declared twice")
+            self._fresh(scope, formal.name, formal.line)
             if formal.space == "reg":
                 scope.declare(formal.name, formal.type)
             else:
@@ -270,7 +532,7 @@ class _Module(Reader):
                 around.pop()
             else:
                 self.expect("{")
-                if len(around) >= _MOST_SCOPES:
+                if len(around) >= _DEEPEST_SCOPE:
                     raise Refusal("braces are too deep", TrapKind.UNSUPPORTED)
                 labels, targets = scope.labels.new_child(), scope.targets.new_child()
                 around.append(TextScope(scope, len(scopes), labels=labels, targets=targets))
@@ -280,7 +542,7 @@ class _Module(Reader):
     def _statement(self, scope: TextScope, body: list[InstructionText]) -> None:
         text = self.text
         if text.startswith(".", self.place):
-            self._directive(scope)
+            self.directive(scope)
             return
         # Most instructions stand in other programs, too.
         found = statement_of(text[self.place : text.find(";", self.place) + 1])
@@ -315,12 +577,6 @@ class _Module(Reader):
             scope.labels[name] = index
 
 
-def _without(comment: re.Match[str]) -> str:
-    """Return what stands in place of a comment: as many lines; strings stay."""
-    text = comment[0]
-    return text if text.startswith('"') else "\n" * text.count("\n") or " "
-
-
 @lru_cache(maxsize=_KEPT_MODULES)
 def parse(text: str) -> KernelText:
     """Parse a PTX module; the last ones are kept, so that the same text is parsed once.
@@ -328,8 +584,17 @@ def parse(text: str) -> KernelText:
     Raises `SimulatedTrap` with the line: of kind `PARSE` where the text is no PTX, `UNSUPPORTED`
     where it is PTX of a kind that is not read.
     """
-    module = _Module(_COMMENT.sub(_without, text))
+    # In place of a comment stand as many lines; strings stay.
+    module = _ModuleReader(
+        _COMMENT.sub(lambda c: c[0] if c[0][0] == '"' else "\n" * c[0].count("\n") or " ", text)
+    )
     try:
-        return module.listing()
+        while module.place < len(module.text):
+            module.directive(module.scope)
     except Refusal as error:
         refuse(error.kind, module.here(), str(error))
+    if module.version is None or not module.target:
+        missing = "target" if module.version else "version"
+        refuse(TrapKind.PARSE, 1, f"the module has no .{missing}")
+    entries, functions = module.entries, module.functions
+    return KernelText(module.version, module.target, entries, functions, module.scope)

@@ -15,6 +15,7 @@ All arrays have the warps as their last axis: A is (M, K, warps), B (K, N, warps
 (M, N, warps), raw unsigned words or elements.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,16 +59,18 @@ Terms = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 
-_AT_ONCE = 128
-"""Warps computed together, so that the many intermediate arrays stay in a core's cache."""
-_TOGETHER = 64
-"""Warps computed together, more where D has few elements: the working set of one block then fits a
-core's caches."""
-_ELEMENTS_AT_ONCE = 64 * 128
-
 # An exponent far below every other: a zero's term is found zero, and it never is the largest. The
 # sum of two of them and every shift computed from them stay in 32 bits.
 _ZERO_EXPONENT = -(1 << 14)
+_WRAP = (1 << 32) - 1
+
+
+def _in_chunks(together: int, multiply: Callable[..., Words], *given: Words) -> Words:
+    """Multiply so many warps together, that the intermediate arrays stay in a core's caches."""
+    return np.concatenate([
+        multiply(*[each[..., start : start + together] for each in given])
+        for start in range(0, given[0].shape[-1], together)
+    ], axis=-1)  # fmt: skip
 
 
 class _ProductFactors(NamedTuple):
@@ -111,7 +114,7 @@ def _take_apart(
     )
 
 
-def widened(words: Words) -> Words:
+def _widened(words: Words) -> Words:
     """Return f32 words of the same values as f16 words; of NaN, some NaN."""
     with np.errstate(all="ignore"):
         return words.view(np.float16).astype(np.float32).view(np.uint32)
@@ -122,8 +125,7 @@ def narrowed(
 ) -> Words:
     """Return f16 words of f32 words; a tiny negative gives -0, and any NaN the cut of `nan`."""
     x = unpack(words.astype(np.uint64), F32)
-    most = F16.infinity - saturating
-    magnitude = round_words(x, F16, rounding, beyond=most)
+    magnitude = round_words(x, F16, rounding, beyond=F16.infinity - saturating)
     # 0x7fffffff gives 0x7fff.
     cut = F16.infinity | (nan >> 13 & (1 << F16.fraction) - 1)
     magnitude = np.where(x.nan, np.uint64(cut), magnitude)
@@ -256,13 +258,10 @@ def _finish(total: Integers, scale: Integers, unit: FloatUnit) -> Words:
     image = size.astype(np.float64).view(np.int64)
     field = (image >> 52) + scale
     odd = field < short.bottom + 1023
-    match unit.rounding:
-        case Rounding.NEAREST_EVEN:
-            image += (image >> drop & 1) + ((1 << drop - 1) - 1)
-        case Rounding.ZERO:
-            pass
-        case _:
-            odd[...] = True
+    if unit.rounding is Rounding.NEAREST_EVEN:
+        image += (image >> drop & 1) + ((1 << drop - 1) - 1)
+    elif unit.rounding is not Rounding.ZERO:
+        odd[...] = True
     words = (image >> drop) + (scale + (short.top - 1023) << short.fraction)
     # Rounding toward zero gives infinity, too: it says how a significand is cut, and the matrix
     # units measured overflow to infinity with it.
@@ -299,19 +298,15 @@ def _part(factors: _ProductFactors, index: Any) -> _ProductFactors:
     return _ProductFactors(*found)
 
 
-def _cut_or_rounded(words: Words, unit: FloatUnit) -> Words:
-    if not unit.rounded_multiplicands or unit.multiplicand.unused == 0:
-        return words
-    finite = (words & words.dtype.type(unit.multiplicand.infinity)) != unit.multiplicand.infinity
-    half = words.dtype.type(1 << (unit.multiplicand.unused - 1))
-    return np.where(finite, words + half, words)
-
-
-def _product(a: Words, b: Words, c: Words, unit: FloatUnit) -> Words:
+def _chain_of_blocks(a: Words, b: Words, c: Words, unit: FloatUnit) -> Words:
     """Return accumulator words of a chunk of warps."""
+    binary = unit.multiplicand
+    if unit.rounded_multiplicands and binary.unused:
+        half, infinity = np.uint32(1 << (binary.unused - 1)), np.uint32(binary.infinity)
+        a, b = (np.where(x & infinity != infinity, x + half, x) for x in (a, b))
     depth = a.shape[1] if unit.products is None else unit.products
     left, right = (
-        _take_apart(_cut_or_rounded(words, unit), unit.multiplicand, matrix in unit.flushed, bottom)
+        _take_apart(words, binary, matrix in unit.flushed, bottom)
         for words, matrix, bottom in zip(
             (a, b), (UnitMatrix.A, UnitMatrix.B), unit.bottoms or (None, None), strict=True
         )
@@ -340,25 +335,19 @@ def multiply(a: Words, b: Words, c: Words, unit: FloatUnit, result: BinaryNumber
     A and B are (M, K, warps) and (K, N, warps) words of the unit's multiplicand format; C is
     (M, N, warps) words, uint16 for f16 and uint32 for f32, and so is D, whose format is `result`.
     """
-    chunks = []
-    together = max(_TOGETHER, _ELEMENTS_AT_ONCE // (a.shape[0] * b.shape[1]))
-    for start in range(0, a.shape[-1], together):
-        chosen = slice(start, start + together)
-        addend = c[..., chosen]
+
+    def chunk(a: Words, b: Words, c: Words) -> Words:
         if UnitMatrix.C in unit.flushed:
-            addend = flushed(addend, F16 if addend.itemsize == 2 else F32)
-        if addend.itemsize < unit.accumulator.word // 8:
-            addend = widened(addend)
-        words = _product(a[..., chosen], b[..., chosen], addend, unit)
+            c = flushed(c, F16 if c.itemsize == 2 else F32)
+        if c.itemsize < unit.accumulator.word // 8:
+            c = _widened(c)
+        words = _chain_of_blocks(a, b, c, unit)
         if result != unit.accumulator:
             words = narrowed(words, unit.nan, unit.narrowing, unit.saturating)
-        chunks.append(flushed(words, result) if UnitMatrix.D in unit.flushed else words)
-    return np.concatenate(chunks, axis=-1)
+        return flushed(words, result) if UnitMatrix.D in unit.flushed else words
 
-
-_ONE = np.array([F64.one], np.uint64)
-_MINUS_ZERO = np.array([F64.sign], np.uint64)
-_WRAP = (1 << 32) - 1
+    # More where D has few elements.
+    return _in_chunks(max(64, 64 * 128 // (a.shape[0] * b.shape[1])), chunk, a, b, c)
 
 
 class ProductTypes(NamedTuple):
@@ -376,9 +365,9 @@ def multiply_on(unit: MultiplyUnit, a: Words, b: Words, c: Words, types: Product
         case FloatUnit():
             return multiply(as_f16(a, types.a), as_f16(b, types.b), c, unit, NAMED[types.d])
         case IntegerUnit():
-            return multiply_integers(a, b, c, BITS[types.a], unit)
+            return _multiply_integers(a, b, c, BITS[types.a], unit)
         case BitUnit():
-            return count_bits(a, b, c, unit)
+            return _count_bits(a, b, c, unit)
         case DoubleUnit():
             return multiply_doubles(a, b, c, unit)
         case QuadUnit():
@@ -395,8 +384,8 @@ def _multiply_scalar(a: Words, b: Words, c: Words, unit: QuadUnit, result: str) 
     def plus(x: Words, y: Words) -> Words:
         return multiply_add(x, np.array(F32.one), y, F32, Rounding.NEAREST_EVEN, rule)
 
-    exact = products(widened(a), widened(b), F32)
-    addend = (widened(c) if c.itemsize == 2 else c).astype(np.uint64)
+    exact = products(_widened(a), _widened(b), F32)
+    addend = (_widened(c) if c.itemsize == 2 else c).astype(np.uint64)
     order = range(a.shape[1])
     if unit.pairs:
         total = addend
@@ -418,67 +407,50 @@ def multiply_doubles(a: Words, b: Words, c: Words, unit: DoubleUnit) -> Words:
         flushed(words, F64) if matrix in unit.flushed else words
         for words, matrix in ((a, UnitMatrix.A), (b, UnitMatrix.B), (c, UnitMatrix.C))
     )
-    chunks = []
-    for start in range(0, a.shape[-1], _AT_ONCE):
-        chosen = slice(start, start + _AT_ONCE)
-        chunks.append(_chain(a[..., chosen], b[..., chosen], c[..., chosen], unit))
-    words: Words = np.concatenate(chunks, axis=-1)
-    return flushed(words, F64) if UnitMatrix.D in unit.flushed else words
-
-
-def _chain(a: Words, b: Words, c: Words, unit: DoubleUnit) -> Words:
     depth = a.shape[1] if unit.products is None else unit.products
     order = range(depth - 1, -1, -1) if unit.descending else range(depth)
-    exact = products(a, b, F64)
-    if unit.pairwise:
-        start = np.zeros_like(c)
-        halves = [start, start]
+
+    def plus(x: Words, y: Words) -> Words:
+        return multiply_add(x, np.array([F64.one], np.uint64), y, F64, unit.rounding, unit.nan)
+
+    def step(product: Product, total: Words) -> Words:
+        if unit.fused:
+            return add(product, total, unit.rounding, unit.nan)
+        # A zero of the product's own sign leaves every product as it is, zeros too.
+        zero = (product.x.words ^ product.y.words) & np.uint64(F64.sign)
+        return plus(add(product, zero, unit.rounding, unit.nan), total)
+
+    def chain(a: Words, b: Words, c: Words) -> Words:
+        exact = products(a, b, F64)
+        if unit.pairwise:
+            halves = [np.zeros_like(c)] * 2
+            for k in order:
+                halves[k % 2] = step(exact[k], halves[k % 2])
+            return plus(plus(*halves), c)
         for k in order:
-            halves[k % 2] = _step(exact[k], halves[k % 2], unit)
-        return _plus(_plus(halves[0], halves[1], unit), c, unit)
-    total = c
-    for k in order:
-        total = _step(exact[k], total, unit)
-    return total
+            c = step(exact[k], c)
+        return c
 
-
-def _plus(x: Words, y: Words, unit: DoubleUnit) -> Words:
-    return multiply_add(x, _ONE, y, F64, unit.rounding, unit.nan)
-
-
-def _step(product: Product, c: Words, unit: DoubleUnit) -> Words:
-    if unit.fused:
-        return add(product, c, unit.rounding, unit.nan)
-    # A zero of the product's own sign leaves every product as it is, zeros too.
-    zero = (product.x.words ^ product.y.words) & _MINUS_ZERO
-    return _plus(add(product, zero, unit.rounding, unit.nan), c, unit)
+    words = _in_chunks(128, chain, a, b, c)
+    return flushed(words, F64) if UnitMatrix.D in unit.flushed else words
 
 
 def _extended(elements: Words, bits: int, signed: bool) -> NDArray[np.int16]:
     """Return the numbers that elements of this many bits, held in unsigned words, stand for."""
-    numbers = elements.astype(np.int16)
-    if signed:
-        sign = 1 << (bits - 1)
-        numbers = (numbers ^ sign) - sign
-    return numbers
+    numbers, sign = elements.astype(np.int16), 1 << (bits - 1)
+    return (numbers ^ sign) - sign if signed else numbers
 
 
-def _clamped(sums: Integers, unit: IntegerUnit) -> Integers:
-    raised = np.maximum(sums, unit.lowest)
-    return np.minimum(raised, unit.highest, out=raised)
-
-
-def multiply_integers(a: Words, b: Words, c: Words, bits: int, unit: IntegerUnit) -> Words:
+def _multiply_integers(a: Words, b: Words, c: Words, bits: int, unit: IntegerUnit) -> Words:
     """Return D = A times B plus C, in 32 bits, of integers of 4 or 8 bits."""
-    left = _extended(a, bits, unit.signed_a)
-    right = _extended(b, bits, unit.signed_b)
+    left, right = _extended(a, bits, unit.signed_a), _extended(b, bits, unit.signed_b)
     depth = a.shape[1] if unit.products is None else unit.products
-    addend = c.astype(np.uint32).view(np.int32).astype(np.int64)
+    total: Integers = c.astype(np.uint32).view(np.int32).astype(np.int64)
     if unit.clamps_each_step:
-        total = addend
         for k in range(depth):
-            product = left[:, k, None].astype(np.int64) * right[k][None]
-            total = _clamped(total + product, unit) if unit.saturating else total + product
+            total = total + left[:, k, None].astype(np.int64) * right[k][None]
+            if unit.saturating:
+                total = np.clip(total, unit.lowest, unit.highest)
         return (total & _WRAP).astype(np.uint32)
     # At most 64 products of at most 16 bits: whatever the order, every partial sum is a whole
     # number below 2^24 in magnitude, which float32 holds exactly.
@@ -486,14 +458,14 @@ def multiply_integers(a: Words, b: Words, c: Words, bits: int, unit: IntegerUnit
     columns = right[:depth].transpose(2, 0, 1).astype(np.float32)
     partial = np.matmul(rows, columns).astype(np.int32).transpose(1, 2, 0)
     if unit.carry_break is None:
-        total = partial + addend
+        total = partial + total
     else:
         # No carry comes from below a bit into it.
         low = (1 << unit.carry_break) - 1
         sums = partial.astype(np.int64)
-        total = ((sums & low) + (addend & low) & low) | ((sums & ~low) + (addend & ~low))
+        total = ((sums & low) + (total & low) & low) | ((sums & ~low) + (total & ~low))
     if unit.saturating:
-        total = _clamped(total, unit)
+        total = np.clip(total, unit.lowest, unit.highest)
     return (total & _WRAP).astype(np.uint32)
 
 
@@ -503,7 +475,7 @@ def _packed(bits: Words, axis: int) -> NDArray[np.uint64]:
     return np.moveaxis(np.ascontiguousarray(packed).view(np.uint64), -1, 0)
 
 
-def count_bits(a: Words, b: Words, c: Words, unit: BitUnit) -> Words:
+def _count_bits(a: Words, b: Words, c: Words, unit: BitUnit) -> Words:
     """Return counts of the set bits of rows of A met with columns of B, plus C in 32 bits."""
     if unit.width is not None:
         a, b = a[:, : unit.width], b[: unit.width]

@@ -16,7 +16,7 @@ on such an instruction counts as if it did; in memory the bytes that they write.
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,10 @@ from runners.simulated.memory import VARIABLES_BASE, Memory, MemoryPlace, Owner,
 from runners.simulated.scalar import APPROXIMATE
 from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.warps import (
+    LANE_NUMBERS,
     LANES,
     Key,
     Mask,
-    Operation,
     RegisterFile,
     Values,
     WarpState,
@@ -66,34 +66,8 @@ _NOWHERE = re.compile(r"(?:bra|brx|call|bar|barrier)\b(?!\.\S*red)")
 """Instructions whose first operand is no register that they write."""
 
 
-class _Read(NamedTuple):
-    """What a step says of registers; those that decide where it writes, and who goes on."""
-
-    text: str
-    written: frozenset[str]
-    read: frozenset[str]
-    deciding: frozenset[str]
-    is_store: bool
-
-
-def _names(*texts: str) -> frozenset[str]:
-    return frozenset(_REGISTER.findall(" ".join(texts)))
-
-
-def _read(step: Step) -> _Read:
-    opcode, _, rest = step.text.rstrip(";").partition(" ")
-    operands = [found.strip() for found in _OPERAND.findall(rest)]
-    guard = frozenset([step.guard.rpartition(":")[2].partition("#")[0]] if step.guard else ())
-    at_first = bool(operands) and operands[0].startswith("[")
-    is_store = at_first or _ATOMIC.match(opcode) is not None
-    written = operands[:1] if not (at_first or _NOWHERE.match(opcode)) else []
-    deciding = frozenset[str]()
-    if step.goals or step.index or not (step.operation or step.barrier):
-        deciding = _names(*operands) | guard
-    elif is_store:
-        deciding = _names(*[one for one in operands if one.startswith("[")][:1]) | guard
-    read = _names(*operands[len(written) :]) | guard
-    return _Read(step.text, _names(*written), read, deciding, is_store)
+def _names(*texts: str) -> set[str]:
+    return set(_REGISTER.findall(" ".join(texts)))
 
 
 def _dependent(steps: Sequence[Step], loads: Collection[str]) -> tuple[frozenset[str], bool]:
@@ -102,37 +76,48 @@ def _dependent(steps: Sequence[Step], loads: Collection[str]) -> tuple[frozenset
     And whether they decide where something is written, or what is executed. `loads` are the texts
     of instructions that were seen to read from memory what does.
     """
-    sources = {step.text for step in steps if APPROXIMATE.match(step.text)}
-    if not sources:
+    found = {step.text for step in steps if APPROXIMATE.match(step.text)}
+    if not found:
         return frozenset(), False
-    rows = [_read(step) for step in steps]
-    names, found, before = set[str](), sources | set(loads), -1
+    found |= set(loads)
+    rows = []  # of each step what it writes, what it reads, and what of that decides
+    stores = set()
+    for step in steps:
+        opcode, _, rest = step.text.rstrip(";").partition(" ")
+        operands = [each.strip() for each in _OPERAND.findall(rest)]
+        guard = {step.guard.rpartition(":")[2].partition("#")[0]} if step.guard else set()
+        at_first = bool(operands) and operands[0].startswith("[")
+        written = operands[:1] if not (at_first or _NOWHERE.match(opcode)) else []
+        deciding = set[str]()
+        if step.goals or step.index or not (step.operation or step.barrier):
+            deciding = _names(*operands) | guard
+        elif at_first or _ATOMIC.match(opcode):
+            stores.add(step.text)
+            deciding = _names(*[each for each in operands if each.startswith("[")][:1]) | guard
+        read = _names(*operands[len(written) :]) | guard
+        rows.append((step.text, _names(*written) - {"_"}, read, deciding))
+    names, before = set[str](), -1
     while before < len(names) + len(found):
         before = len(names) + len(found)
-        for row in rows:
-            if row.text in found or row.read & names:
-                found.add(row.text)
-                names |= row.written - {"_"}
-    stores = frozenset(row.text for row in rows if row.is_store and row.text in found)
-    return stores, any(row.deciding & names for row in rows)
+        for text, written_names, read, _ in rows:
+            if text in found or read & names:
+                found.add(text)
+                names |= written_names
+    return frozenset(stores & found), any(deciding & names for *_, deciding in rows)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _TracedAccess:
-    """What one instruction does to granules of a segment, all of the same shape.
-
-    By granule the thread and its block; the last barrier of the block at which it waited, counted
-    from 1, and the last at which it was; barriers of the warp; what is written, if that is told.
-    """
+    """What one instruction does to granules of a segment; all arrays are of the same shape."""
 
     segment: Segment
     where: Ints
     thread: Ints
     block: Ints
-    epoch: Ints
-    arrived: Ints
-    turn: Ints
-    values: NDArray[np.uint64] | None
+    epoch: Ints  # the last barrier of its block at which the thread waited, counted from 1
+    arrived: Ints  # the last at which it was
+    turn: Ints  # barriers of the warp
+    values: NDArray[np.uint64] | None  # what is written, if that is told
     writes: bool
 
 
@@ -207,17 +192,20 @@ class _Garbled(RegisterFile):
         return _Garbled(super().kept(kept), self.garbage)
 
 
-class Watch:
-    """Follows the accesses of a launch to global and shared memory.
+class WatchedMemory(Memory):
+    """Memory that follows the accesses of a launch to it, and refuses races unless `lenient`.
 
-    A granule has the bytes of the narrowest access; a lenient watch refuses nothing.
+    A granule has the bytes of the narrowest access.
     """
 
-    def __init__(self, warps: WarpState, steps: Sequence[Step], loads: Collection[str]) -> None:
-        texts = [step.text for step in steps]
-        narrow = [found for one in texts if _MEMORY.match(one) and (found := _NARROW.search(one))]
+    def watch(self, kernel: DecodedKernel, warps: WarpState, *, lenient: bool) -> DecodedKernel:
+        """Return a kernel that is watched while it runs on warps whose memory this is."""
+        texts = [step.text for step in kernel.steps]
+        narrow = [
+            found for text in texts if _MEMORY.match(text) and (found := _NARROW.search(text))
+        ]
         self._granule = min([int(found[1] or found[2]) // 8 for found in narrow], default=4)
-        self._warps, self.lenient = warps, False
+        self._warps, self.lenient = warps, lenient
         self._per_block = _PLACES * warps.per_block
         self._waited, self._arrived = np.zeros((2, _PLACES * warps.indices.size), np.int64)
         self._turns = np.zeros(warps.indices.size, np.int64)
@@ -228,26 +216,49 @@ class Watch:
         """By segments: whether what was written last depends on approximate instructions."""
         self._sums: dict[str, int] = {}
         self._unasked = frozenset(_unasked(texts))
-        self._stores, self._everywhere = _dependent(steps, loads)
+        self._stores, self._everywhere = _dependent(kernel.steps, kernel.inexact_loads)
         self.inexact_loads: set[str] = set()
         """Instructions that read what depends on approximate ones."""
-        self.step = Step(line=0)  # what executes
+        self._step = Step(line=0)  # what executes
+        warps.registers = _Garbled(warps.registers, warps.garbage)
+        return replace(kernel, steps=tuple(map(self._watched, kernel.steps)))
 
     def end(self) -> None:
-        """Watch no longer: memory and watch hold each other, and 100 MB wait to be collected."""
-        del self._warps.memory.watch  # type: ignore[attr-defined]
+        """Watch no longer: memory and warps hold each other, and 100 MB wait to be collected."""
+        del self._warps
 
-    def _those(self, mask: Mask) -> Flags:
-        return np.broadcast_to(
-            np.True_ if mask is None else mask, (LANES, self._warps.indices.size)
-        )
+    def _watched(self, step: Step) -> Step:
+        operation = step.operation
+        if operation is None:
+            return step
+        members, copies = step.members, _COPIES.match(step.text)
 
-    def passed(self, mask: Mask, waited: bool) -> None:
+        def run(warps: WarpState, mask: Mask) -> None:
+            self._step = step
+            if members is None:
+                operation(warps, mask)
+                if copies:
+                    self._end_copies(copies, mask)
+                return
+            _check_members(warps, members(warps), mask)
+            registers = warps.registers
+            assert isinstance(registers, _Garbled)
+            registers.seen = mask
+            operation(warps, mask)
+            registers.seen = None
+            if step.text.startswith("bar.warp.sync"):
+                # It counts where all of the warp are there.
+                nobody = warps.places >= warps.threads
+                self._turns[warps.indices[(warps.all_of(mask) | nobody).all(axis=0)]] += 1
+
+        return replace(step, operation=run)
+
+    def synchronised(self, mask: Mask, *, waited: bool) -> None:
         """Take note that threads were at a barrier of their block, and whether they waited.
 
         A warp as a whole was where one of its lanes was, and waited where all did.
         """
-        there, indices = self._those(mask), self._warps.indices
+        there, indices = self._warps.all_of(mask), self._warps.indices
         arrived = self._arrived.reshape(-1, _PLACES)[indices].T
         arrived[:LANES] += there
         arrived[LANES] = arrived[:LANES].max(axis=0)
@@ -258,14 +269,9 @@ class Watch:
             last[LANES] = last[:LANES].min(axis=0)
             self._waited.reshape(-1, _PLACES)[indices] = last.T
 
-    def rejoined(self, mask: Mask) -> None:
-        """Take note of a barrier of lanes; it counts where all of the warp are there."""
-        nobody = self._warps.places >= self._warps.threads
-        self._turns[self._warps.indices[(self._those(mask) | nobody).all(axis=0)]] += 1
-
-    def copies(self, found: re.Match[str], mask: Mask) -> None:
+    def _end_copies(self, found: re.Match[str], mask: Mask) -> None:
         """Take note that threads end a group of asynchronous copies, or that copies are there."""
-        those = self._threads()[self._those(mask)]
+        those = self._threads()[self._warps.all_of(mask)]
         if found["ends"]:
             self._groups[those] += 1
             return
@@ -277,9 +283,17 @@ class Watch:
             done = shadow.copying[where] < there[shadow.written.low[where]]
             shadow.copying[where[done]] = 0
 
-    def saw(self, place: MemoryPlace, span: int, writes: bool) -> None:
+    def places(self, space: Space, address: Any, width: int, *more: Any) -> Any:
+        """Find the bytes that addresses stand for; traps at a race."""
+        found = super().places(space, address, width, *more)
+        for place in found[0]:
+            self._saw(place, width, writes=more[-1])
+        self.written = None
+        return found
+
+    def _saw(self, place: MemoryPlace, span: int, writes: bool) -> None:
         """Take note of accesses of `span` bytes, or refuse them."""
-        segment, text = place.segment, self.step.text
+        segment, text = place.segment, self._step.text
         if segment.read_only or (segment.owner is Owner.THREAD and not self._stores):
             return
         access = self._access(place, span, writes)
@@ -317,7 +331,7 @@ class Watch:
             self._refuse(access, empty, "nobody wrote", TrapKind.UNINITIALISED)
         self._check(shadow.written, access, "written")
         shadow.read.forget(where[shadow.read.before(access, self._per_block)])
-        shadow.read.add(access, self.step.line)
+        shadow.read.add(access, self._step.line)
 
     def touched(self, segment: Segment) -> int:
         """Return the bytes of a segment up to the last that was read or written."""
@@ -333,7 +347,7 @@ class Watch:
         return np.repeat(marks, self._granule)[: segment.size]
 
     def _write(self, shadow: _Shadow, access: _TracedAccess) -> None:
-        where, written, text = access.where, shadow.written, self.step.text
+        where, written, text = access.where, shadow.written, self._step.text
         self._check(shadow.read, access, "read")
         number = 0 if access.values is not None else _UNTOLD
         beside = np.zeros(where.shape, np.bool_)
@@ -347,7 +361,7 @@ class Watch:
         self._check(written, access, "written", but=beside)
         written.forget(where[~beside])
         shadow.read.forget(where)
-        written.add(access, self.step.line)
+        written.add(access, self._step.line)
         shadow.sums[where] = number
         alike = np.full(where.shape, number > 0)
         if access.values is not None and number == 0:
@@ -357,12 +371,12 @@ class Watch:
 
     def _threads(self) -> Ints:
         """Return (32, warps) numbers of threads."""
-        found: Ints = np.arange(LANES)[:, None] + _PLACES * self._warps.indices
+        found: Ints = LANE_NUMBERS + _PLACES * self._warps.indices
         return found
 
     def _access(self, place: MemoryPlace, span: int, writes: bool) -> _TracedAccess:
         threads, offsets = self._threads(), place.offsets
-        if self.step.waits is Waits.WARP:
+        if self._step.waits is Waits.WARP:
             threads = np.broadcast_to(threads[:1] + LANES, (offsets.shape[0], threads.shape[1]))
         count = -(-span // self._granule)
         shape = threads.shape
@@ -370,7 +384,7 @@ class Watch:
         first = np.broadcast_to(offsets // self._granule, shape)[chosen]
         thread = np.repeat(threads[chosen], count)
         # What is written, as far as a store says it.
-        values, written = None, self._warps.memory.written
+        values, written = None, self.written
         if writes and written is not None and count * self._granule == span:
             whole = np.broadcast_to(written, (shape[0], written.shape[1], shape[1]))
             parts = np.ascontiguousarray(whole.swapaxes(1, 2)).view(f"u{self._granule}")
@@ -411,57 +425,13 @@ class Watch:
         if segment.owner is Owner.BLOCK:
             where = f"byte {segment.base + byte % segment.pitch:#x} of shared memory"
         said = f"{self._name(thread)} {'writes' if access.writes else 'reads'} {where}, {said}"
-        refuse(kind, self.step.line, said, (thread // _PLACES,))
+        refuse(kind, self._step.line, said, (thread // _PLACES,))
 
     def _name(self, thread: int) -> str:
         warp, lane = divmod(thread, _PLACES)
         block, place = divmod(warp, self._warps.per_block)
-        said = f"thread {_along(LANES * place + lane % LANES, self._warps.block)}"
-        of_block = f"of block {_along(block, self._warps.grid)}"
-        if lane == LANES:
-            return f"the warp of {said} {of_block} as a whole"
-        return f"{said} {of_block}"
-
-
-def _along(number: int, shape: tuple[int, int, int]) -> str:
-    """Return a number as it is counted along the axes that there are."""
-    x, y, _ = shape
-    parts = [number % x, number // x % y, number // (x * y)]
-    while len(parts) > 1 and shape[len(parts) - 1] == 1:
-        parts.pop()
-    return str(parts[0]) if len(parts) == 1 else f"({', '.join(map(str, parts))})"
-
-
-class WatchedMemory(Memory):
-    """Memory that lets a `Watch` see every access."""
-
-    watch: Watch
-
-    def synchronised(self, mask: Mask, *, waited: bool) -> None:
-        """Take note that threads were at a barrier of their block, and whether they waited."""
-        self.watch.passed(mask, waited)
-
-    def places(self, space: Space, address: Any, width: int, *more: Any) -> Any:
-        """Find the bytes that addresses stand for; traps at a race."""
-        found = super().places(space, address, width, *more)
-        for place in found[0]:
-            self.watch.saw(place, width, writes=more[-1])
-        self.written = None
-        return found
-
-
-def watched(
-    kernel: DecodedKernel, warps: WarpState, *, lenient: bool = False
-) -> tuple[DecodedKernel, Watch]:
-    """Return a kernel that is watched, on warps whose memory is a `WatchedMemory`, and by whom.
-
-    A lenient watch refuses no race.
-    """
-    watch = Watch(warps, kernel.steps, kernel.inexact_loads)
-    watch.lenient = lenient
-    warps.memory.watch = watch  # type: ignore[attr-defined]
-    warps.registers = _Garbled(warps.registers, warps.garbage)
-    return replace(kernel, steps=tuple(_watched(step, watch) for step in kernel.steps)), watch
+        said = f"thread {LANES * place + lane % LANES} of block {block}"
+        return f"the warp of {said} as a whole" if lane == LANES else said
 
 
 def _unasked(texts: Sequence[str]) -> Iterator[str]:
@@ -469,38 +439,12 @@ def _unasked(texts: Sequence[str]) -> Iterator[str]:
 
     Of `atom`, the register that gets what was there before is read nowhere in the text.
     """
-    sums = {one: found for one in texts if (found := _SUM.match(one))}
-    rest = (one[sums[one].end() :] if one in sums else one for one in texts)
-    read = {name for one in rest for name in _NAME.findall(one)}
-    for one, found in sums.items():
-        if one.startswith("red") or found["held"] not in read:
-            yield one
-
-
-def _watched(step: Step, watch: Watch) -> Step:
-    operation = step.operation
-    if operation is None:
-        return step
-    members, copies = step.members, _COPIES.match(step.text)
-
-    def run(warps: WarpState, mask: Mask) -> None:
-        watch.step = step
-        if members is None:
-            operation(warps, mask)
-            if copies:
-                watch.copies(copies, mask)
-            return
-        _check_members(warps, members(warps), mask)
-        registers = warps.registers
-        assert isinstance(registers, _Garbled)
-        registers.seen = mask
-        operation(warps, mask)
-        registers.seen = None
-        if step.text.startswith("bar.warp.sync"):
-            watch.rejoined(mask)
-
-    found: Operation = run
-    return replace(step, operation=found)
+    sums = {text: found for text in texts if (found := _SUM.match(text))}
+    rest = (text[sums[text].end() :] if text in sums else text for text in texts)
+    read = {name for text in rest for name in _NAME.findall(text)}
+    for text, found in sums.items():
+        if text.startswith("red") or found["held"] not in read:
+            yield text
 
 
 def _check_members(warps: WarpState, members: Values, mask: Mask) -> None:
@@ -509,11 +453,9 @@ def _check_members(warps: WarpState, members: Values, mask: Mask) -> None:
     Source: PTX ISA 9.7.9.6 (shfl.sync): a lane that executes it is in its mask, all lanes of the
     mask execute it with the same mask, or have exited.
     """
-    shape = (LANES, warps.indices.size)
-    active = np.broadcast_to(np.True_ if mask is None else mask, shape)
-    exited = warps.exited()
-    alive = ~np.broadcast_to(np.False_ if exited is None else exited, shape)
-    named = np.broadcast_to(members, shape).astype(np.int64)
+    active, exited = warps.all_of(mask), warps.exited()
+    alive = ~warps.all_of(np.zeros((1, 1), np.bool_) if exited is None else exited)
+    named = np.broadcast_to(members, active.shape).astype(np.int64)
     # (lanes that execute, lanes that they name, warps)
     names = (named[:, None] >> np.arange(LANES)[None, :, None]) & 1 == 1
     fine = (active[None] & (named[:, None] == named[None])) | ~alive[None]

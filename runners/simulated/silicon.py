@@ -6,17 +6,9 @@ every row. Published: the parameters of MMA-Sim (Microsoft, "mmasim") for sm_70,
 and 120. Inferred: sm_72 is taken as sm_70, sm_86 and sm_87 as sm_80, sm_101, 103, 110 and 121 as
 sm_100; tf32's block follows from the disassembly (HMMA.1684).
 
-Silicon is made to order:
-
-    chip = chip_of("sm_90")                        # an architecture that is known
-    chip = chip.with_floats(fraction=19, block=5, rounding=Rounding.UP, zero_exponent=-40)
-    chip = chip.with_floats("f32.bf16.bf16.f32", descending=True, accumulator_last=True)
-    chip = chip.with_doubles(descending=True)
-    runner = SimulatedRunner("sm_90", chip=chip)   # or SimulatedDevice("sm_90", chip=chip)
-
-Every field of `FloatUnit` and `DoubleUnit` may be set, in any combination: the device computes from
-these in integers, and asks nobody. A unit holds the right behaviour by default; planted faults
-replace fields of it.
+A device may be given other units, as `SimulatedRunner("sm_90", chip=replace(chip_of("sm_90"),
+doubles=DoubleUnit(descending=True)))`: every field may be set, in any combination. A unit holds the
+right behaviour by default; planted faults replace fields of it.
 """
 
 from __future__ import annotations
@@ -62,26 +54,20 @@ class FloatUnit:
     """Neighbouring products that go to one block, where runs of them are dealt out to the blocks
     in turn; None puts the products of a block next to each other."""
     products: int | None = None  # how many products of each dot product are added; None is all
-    normalised_products: bool = False
-    """A product of 2 or more is brought below 2 before its exponent counts."""
+    normalised_products: bool = False  # below 2, before the exponent of one counts
     flushed: frozenset[UnitMatrix] = frozenset()  # matrices whose subnormal elements become zero
     zero_sign: bool = False  # a sum that is zero is negative
     saturating: bool = False  # a sum beyond the largest finite value becomes that value
     wide_products: bool = True  # a product too large for f32 is still finite inside a block
-    invalid_is_nan: bool = True
-    """Zero times infinity, and infinity minus infinity, are NaN; else they count as zero."""
-    accumulator_last: bool = False
-    """The accumulator is added to the rounded sum of the products, and rounded again."""
-    blocks_apart: bool = False
-    """Each block starts at zero, and the rounded sums of the blocks are added up."""
+    invalid_is_nan: bool = True  # zero times infinity, infinity minus infinity; else they are zero
+    accumulator_last: bool = False  # added to the rounded sum of the products, and rounded again
+    blocks_apart: bool = False  # each starts at zero, and their rounded sums are added up
     addition: Rounding | None = None  # rounding of those additions; None: `rounding`
     ignores_c: bool = False  # the accumulator starts as zero
-    rounded_multiplicands: bool = False
-    """tf32 multiplicands are rounded to nearest where they should be cut."""
+    rounded_multiplicands: bool = False  # tf32 is rounded to nearest where it should be cut
 
     # Units of 8-bit elements have these.
-    kept: int | None = None
-    """Bits of the fraction that each block's sum keeps; None is all of the accumulator's."""
+    kept: int | None = None  # bits of the fraction that each block's sum keeps; None is all
     bottoms: tuple[int, int] | None = None
     """Exponents below which elements of A and of B are subnormal, where those are their own
     formats'; None is that of the multiplicand, f16, to which they are unpacked."""
@@ -188,6 +174,19 @@ class FragmentUnit:
     reversed_parts: frozenset[UnitMatrix] = frozenset()  # elements stand from the high end
 
 
+@dataclass(frozen=True, kw_only=True)
+class SparseUnit(FragmentUnit):
+    """How mma.sp finds the elements of its matrices, and what its metadata choose."""
+
+    ignores_selector: bool = False  # the selector counts as 0
+    lane_offset: int = 0  # exclusive-ored to the number of the lane whose metadata count
+    lower_rows_only: bool = False  # rows 8 to 15 of A take the metadata of rows 0 to 7
+    swapped_pairs: bool = False  # each index of a pair chooses for the other
+    sorted_pairs: bool = False  # the lower index of a pair chooses for its first element
+    counted_place: bool = False
+    """The first element of a row adds the exponent of a product with a place it does not choose."""
+
+
 MultiplyUnit = FloatUnit | IntegerUnit | DoubleUnit | BitUnit | QuadUnit
 Unit = MultiplyUnit | RowUnit | FragmentUnit | TransferUnit
 AnyUnit = TypeVar("AnyUnit", bound=Unit)
@@ -280,25 +279,16 @@ class SiliconTarget:
         """The target's spelling."""
         return f"sm_{self.architecture}{self.suffix}"
 
-    @property
-    def _number(self) -> int:
-        return _RENAMED.get(self.architecture, self.architecture)
-
     def runs(self, module: SiliconTarget) -> bool:
         """Return whether a device of this target runs a module that was written for `module`.
 
         Plain targets run on every later device, family-specific ones on later devices of the
         family, architecture-specific ones on their own (PTX ISA 11.1.2, .target).
         """
+        own, other = (_RENAMED.get(each.architecture, each.architecture) for each in (self, module))
         if module.suffix == "a":
-            return self._number == module._number
-        other_family = self._number // 10 != module._number // 10
-        return self._number >= module._number and not (module.suffix == "f" and other_family)
-
-    @property
-    def has_narrow_rows(self) -> bool:
-        """Whether ldmatrix knows 8-, 6- and 4-bit elements (9.7.14.5.15, Target ISA Notes)."""
-        return bool(self.suffix) and self._number >= 100
+            return own == other
+        return own >= other and not (module.suffix == "f" and own // 10 != other // 10)
 
 
 TYPES = {
@@ -326,33 +316,6 @@ class Chip:
     quads: Mapping[str, FloatUnit] = field(default_factory=dict)
     """The units behind mma.sync.m8n8k4 of f16, by the same types; empty where there is none, and
     scalar arithmetic stands for it."""
-
-    def with_floats(self, types: str | None = None, **fields: Any) -> Chip:
-        """Return a chip with other fields of its units for these types, or of all of them.
-
-        Raises `UsageError` if there are no such types or fields, `ValueError` if there can be no
-        such unit.
-        """
-        if types not in (None, *self.floats):
-            known = ", ".join(self.floats)
-            raise UsageError(f"no unit is for {types!r}; there are units for {known}")
-        changed = {
-            name: _replaced(unit, fields) if types in (None, name) else unit
-            for name, unit in self.floats.items()
-        }
-        return replace(self, floats=changed)
-
-    def with_doubles(self, **fields: Any) -> Chip:
-        """Return a chip with other fields of its f64 unit."""
-        return replace(self, doubles=_replaced(self.doubles, fields))
-
-
-def _replaced(unit: Any, fields: Mapping[str, Any]) -> Any:
-    known = set(unit.__dataclass_fields__)
-    if unknown := sorted(fields.keys() - known):
-        said = f"a {type(unit).__name__} has no {unknown[0]}; it has {', '.join(sorted(known))}"
-        raise UsageError(said)
-    return replace(unit, **fields)
 
 
 def chip_of(target: str) -> Chip:
@@ -425,10 +388,7 @@ class Silicon:
                 sound = damage.change(sound)
         return sound
 
-    def corruption(self, opcode: str) -> Corruption | None:
-        """Return what changes an opcode's results; None if nothing does."""
-        found = [each for each in self.damages if each.opcodes.search(opcode)]
-        changes = [each.corrupt for each in found if each.corrupt]
-        if not changes:
-            return None
-        return lambda registers, site: reduce(lambda held, f: f(held, site), changes, registers)
+    def corrupted(self, opcode: str, registers: list[Values], site: Site) -> list[Values]:
+        """Return what becomes of the registers that an opcode is about to write."""
+        changes = [x.corrupt for x in self.damages if x.corrupt and x.opcodes.search(opcode)]
+        return reduce(lambda held, change: change(held, site), changes, registers)

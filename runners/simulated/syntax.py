@@ -3,25 +3,23 @@
 from collections import ChainMap
 from dataclasses import dataclass, field
 from functools import lru_cache
-from types import MappingProxyType
 from typing import NamedTuple
 
-# Widths in bits of the types that the simulated device knows (PTX ISA 5.2.1, 5.2.3, 5.2.4).
-# A predicate has no width of its own in the ISA; 1 marks it here.
-TYPE_BITS = MappingProxyType(
-    {
-        "pred": 1,
-        **dict.fromkeys(("b8", "u8", "s8"), 8),
-        **dict.fromkeys(("b16", "u16", "s16", "f16", "bf16", "e4m3x2", "e5m2x2"), 16),
-        **dict.fromkeys(("b32", "u32", "s32", "f32", "f16x2", "bf16x2", "tf32"), 32),
-        **dict.fromkeys(("b64", "u64", "s64", "f64", "f32x2"), 64),
-        "b128": 128,
-        # Opaque (5.3): handles, that are only named.
-        **dict.fromkeys(("texref", "samplerref", "surfref"), 64),
-    }
-)
+# Widths in bits of the types that the simulated device knows (PTX ISA 5.2.1, 5.2.3, 5.2.4; 5.3:
+# handles, that are only named). A predicate has no width of its own in the ISA; 1 marks it here.
+TYPE_BITS = {
+    kind: bits
+    for bits, kinds in {
+        1: "pred",
+        8: "b8 u8 s8",
+        16: "b16 u16 s16 f16 bf16 e4m3x2 e5m2x2",
+        32: "b32 u32 s32 f32 f16x2 bf16x2 tf32",
+        64: "b64 u64 s64 f64 f32x2 texref samplerref surfref",
+        128: "b128",
+    }.items()
+    for kind in kinds.split()
+}
 CALLS = ("call", "call.uni")
-"""Opcodes of calls."""
 WARP_SIZE = 32
 """What WARP_SZ stands for (PTX ISA 4.5.3)."""
 
@@ -85,13 +83,6 @@ class RegisterText(NamedTuple):
     parts: int = 1
 
 
-class Initial(NamedTuple):
-    """The initial value of an element: a number, or a variable whose (generic) address it is."""
-
-    value: Name | ImmediateText
-    generic: bool = False
-
-
 @dataclass(frozen=True, eq=False)
 class Variable:
     """A variable in memory, or a formal parameter."""
@@ -102,7 +93,9 @@ class Variable:
     type: str
     alignment: int  # bytes
     size: int  # bytes; 0 for an array whose size the launch decides
-    initial: tuple[Initial, ...] = ()  # of its first elements; the others are zero
+    initial: tuple[tuple[Name | ImmediateText, bool], ...] = ()
+    """Of its first elements, the others are zero: a number, or a variable whose address it is, and
+    whether that is generic."""
 
 
 @lru_cache(maxsize=1 << 14)
@@ -131,11 +124,8 @@ class TextScope:
     targets: ChainMap[str, tuple[str, ...]] = field(default_factory=ChainMap)
     _found: dict[str, RegisterText | Variable] = field(default_factory=dict)
 
-    def declares(self, name: str) -> bool:
-        """Return whether a name is a register or variable of this very scope."""
-        return name in self.variables or self._own(name) is not None
-
-    def _own(self, name: str) -> RegisterText | None:
+    def own(self, name: str) -> RegisterText | Variable | None:
+        """Return the register or variable of this very scope that has a name."""
         found = self.registers.get(name)
         if found is None and self.families:
             whole = name.partition(".")[0]
@@ -144,7 +134,7 @@ class TextScope:
             if number < count:
                 self.declare(whole, kind, parts)
                 found = self.registers.get(name)
-        return found
+        return found or self.variables.get(name)
 
     def declare(self, name: str, kind: str, parts: int = 1) -> None:
         """Declare a register, and the elements that it has if it is a vector (PTX ISA 5.4.2)."""
@@ -159,7 +149,7 @@ class TextScope:
         found = self._found.get(name)
         scope: TextScope | None = self
         while found is None and scope is not None:
-            found = scope._own(name) or scope.variables.get(name)
+            found = scope.own(name)
             scope = scope.parent
         if found is not None:
             self._found[name] = found

@@ -29,10 +29,7 @@ class TrapKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Trap:
-    """One refusal: what, in which line of the text (0 where none is to blame), and of which warps.
-
-    The warps are images of the launch that trapped; a module that is refused has none.
-    """
+    """One refusal: what, in which line (0: none is to blame), and of which images of a launch."""
 
     kind: TrapKind
     line: int

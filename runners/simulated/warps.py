@@ -1,13 +1,14 @@
-"""The state of the warps of one launch, and what goes between their registers and memory.
+"""The warps of one launch, special registers, and what goes between registers and memory.
 
 Arrays have two axes, (lanes, warps), lanes first so that the warp index runs fastest. An axis of
-length 1 stands for a value that is the same along it.
+length 1 stands for a value that is the same along it. Source: PTX ISA 10 (Special Registers).
 """
 
+import re
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,9 +27,15 @@ Mask = NDArray[np.bool_] | None
 """Threads for which an instruction takes effect, shaped like `Values`; None is all of them."""
 DTYPES = {1: np.dtype(np.bool_)} | {bits: np.dtype(f"u{bits // 8}") for bits in (8, 16, 32, 64)}
 """Storage of a value by its width in bits."""
+LANE_NUMBERS = np.arange(LANES)[:, None]
 GARBAGE = 0xDEADBEEFDEADBEEF
 """What a register holds in the threads that never wrote it, repeated to the register's width: a
 pattern that is neither zero nor a small number, so that its use shows."""
+MULTIPROCESSORS = 132
+"""SMs of a simulated device: those of an H200."""
+SLOTS = 64
+"""Warps that are resident on a multiprocessor (CUDA C++ Programming Guide, Technical
+Specifications, 9.0)."""
 
 
 def spread(values: Values, shape: tuple[int, ...]) -> Values:
@@ -85,15 +92,11 @@ class RegisterFile(dict[Key, Values]):
 
 
 class Site(NamedTuple):
-    """Where and when an instruction executes, for faults that depend on it.
+    """Where and when an instruction executes, for faults that depend on it."""
 
-    (warps,) index of each warp in the launch, and its multiprocessor; how many launches the device
-    made before this one; the line.
-    """
-
-    warps: NDArray[np.int64]
-    sms: NDArray[np.uint32]
-    launch: int
+    warps: NDArray[np.int64]  # (warps,) index of each warp in the launch
+    sms: NDArray[np.uint32]  # its multiprocessor
+    launch: int  # how many launches the device made before this one
     line: int
 
 
@@ -109,15 +112,10 @@ class WarpState:
     memory: Memory
     grid: tuple[int, int, int]  # blocks of the launch along x, y and z
     dynamic_bytes: int = 0  # dynamic shared memory of a block
-    passes: int = 1
-    """Most images that a warp takes, one after another: how often it goes through the kernel."""
-    most_steps: int | None = None
-    """Steps after which the launch counts as hung; None: as many as any launch may take."""
-    exited: Callable[[], Mask] = lambda: None
-    """Returns the threads that have exited, or never were; None is nobody."""
-    garbage: int = GARBAGE
-    """What a register holds in the threads that never wrote it; other than usual where all that
-    the ISA leaves open is."""
+    passes: int = 1  # most images that a warp takes, one after another
+    most_steps: int | None = None  # after which the launch counts as hung; None: a bound for any
+    exited: Callable[[], Mask] = lambda: None  # the threads that have, or never were; None: nobody
+    garbage: int = GARBAGE  # other than usual where all that the ISA leaves open is
     steps: int = 0  # instructions that were executed in this launch so far
     line: int = 0  # line of the instruction that executes
     registers: RegisterFile = field(default_factory=RegisterFile)
@@ -136,7 +134,7 @@ class WarpState:
     @property
     def places(self) -> NDArray[np.int64]:
         """(32, warps) index of each thread in its block; `threads` and more where there is none."""
-        return np.arange(LANES)[:, None] + self.indices % self.per_block * LANES
+        return LANE_NUMBERS + self.indices % self.per_block * LANES
 
     @property
     def time(self) -> int:
@@ -146,8 +144,7 @@ class WarpState:
     @cached_property
     def owners(self) -> Owners:
         """Blocks, (warps,), and threads, (32, warps), of the launch, which own memory."""
-        threads = np.arange(LANES)[:, None] + LANES * self.indices
-        return {Owner.BLOCK: self.blocks, Owner.THREAD: threads}
+        return {Owner.BLOCK: self.blocks, Owner.THREAD: LANE_NUMBERS + LANES * self.indices}
 
     def read_copied(self, register: str, bits: int) -> Values:
         """Return a register's bits, also of one that no thread has written."""
@@ -169,6 +166,10 @@ class WarpState:
         self.indices = self.indices[kept]
         self.sms, self.slots = self.sms[kept], self.slots[kept]
         self.registers = self.registers.kept(kept)
+
+    def all_of(self, mask: Mask) -> NDArray[np.bool_]:
+        """Return a mask as (32, warps)."""
+        return np.broadcast_to(np.True_ if mask is None else mask, (LANES, self.indices.size))
 
     def names(self, bad: Mask = None) -> tuple[int, ...]:
         """Return the indices of the warps with a thread for which `bad`, (lanes, warps), holds."""
@@ -193,15 +194,8 @@ class WarpState:
             return None
         return self.uniform(mask, "the guard of a warp-level instruction", None)
 
-    def site(self) -> Site:
-        """Return where the instruction executes."""
-        return Site(self.indices, self.sms, self.launch, self.line)
-
     def check_alignment(self, address: Addresses, alignment: int, mask: Mask) -> None:
-        """Trap unless every (rows, warps) address that the mask lets through is aligned.
-
-        `alignment` is in bytes, a power of two.
-        """
+        """Trap unless every (rows, warps) address of the mask is a multiple of a power of two."""
         if alignment == 1 or not int(np.bitwise_or.reduce(address, axis=None)) & (alignment - 1):
             return
         bad = (address & np.uint64(alignment - 1)) != 0
@@ -217,15 +211,82 @@ class WarpState:
 Operation = Callable[[WarpState, Mask], None]
 """What a decoded instruction does to the warps."""
 
-_WINDOW_BITS = 40
-"""Of an address in a space other than global memory (`runners.simulated.memory.WINDOWS`)."""
+_BIT = 1 << LANE_NUMBERS
+_WORDS: dict[str, Callable[[WarpState], Any]] = {
+    "tid.x": lambda w: w.places % w.block[0],
+    "tid.y": lambda w: w.places // w.block[0] % w.block[1],
+    "tid.z": lambda w: w.places // (w.block[0] * w.block[1]),
+    "ctaid.x": lambda w: w.blocks % w.grid[0],
+    "ctaid.y": lambda w: w.blocks // w.grid[0] % w.grid[1],
+    "ctaid.z": lambda w: w.blocks // (w.grid[0] * w.grid[1]),
+    "ntid.x": lambda w: w.block[0],
+    "ntid.y": lambda w: w.block[1],
+    "ntid.z": lambda w: w.block[2],
+    "nctaid.x": lambda w: w.grid[0],
+    "nctaid.y": lambda w: w.grid[1],
+    "nctaid.z": lambda w: w.grid[2],
+    "laneid": lambda _: LANE_NUMBERS,
+    "warpid": lambda w: w.slots + w.otherwise,
+    "nwarpid": lambda w: SLOTS + w.otherwise,
+    "smid": lambda w: w.sms + w.otherwise,
+    "nsmid": lambda w: MULTIPROCESSORS + w.otherwise,
+    "lanemask_eq": lambda _: _BIT,
+    "lanemask_le": lambda _: 2 * _BIT - 1,
+    "lanemask_lt": lambda _: _BIT - 1,
+    "lanemask_ge": lambda _: -_BIT,
+    "lanemask_gt": lambda _: -2 * _BIT,
+    # Warps are issued one after the other.
+    "clock": lambda w: w.time + w.indices,
+    "clock_hi": lambda w: (w.time >> 32) + w.otherwise,
+    "globaltimer_lo": lambda w: w.time,
+    "globaltimer_hi": lambda w: (w.time >> 32) + w.otherwise,
+    "dynamic_smem_size": lambda w: w.dynamic_bytes,
+    # A launch without clusters is one of clusters of one block; the fourth elements of vectors are
+    # 0 (10, %tid).
+    **dict.fromkeys([f"cluster_ctaid.{axis}" for axis in "xyz"], lambda _: 0),
+    **dict.fromkeys([f"cluster_nctaid.{axis}" for axis in "xyz"], lambda _: 1),
+    **dict.fromkeys(("cluster_ctarank", "tid.w", "ntid.w", "ctaid.w", "nctaid.w"), lambda _: 0),
+    "cluster_nctarank": lambda _: 1,
+    # What a driver puts there (10, %envreg).
+    **dict.fromkeys([f"envreg{number}" for number in range(32)], lambda w: 0 - w.otherwise),
+    # Shared memory of the system (10, %reserved_smem_offset): above all that a block may have.
+    **dict.fromkeys(
+        [f"reserved_smem_offset_{which}" for which in ("begin", "end", "cap", "0", "1")],
+        lambda w: (1 << 30) + w.otherwise,
+    ),
+}
+_WORDS |= {f"{n}clusterid.{axis}": _WORDS[f"{n}ctaid.{axis}"] for n in ("", "n") for axis in "xyz"}
+_LONG: dict[str, Callable[[WarpState], Any]] = {
+    "gridid": lambda w: w.launch + w.otherwise,
+    "clock64": lambda w: w.time,
+    "globaltimer": lambda w: w.time,
+}
+
+
+def _fetched(bits: int, number: Callable[[WarpState], Any], warps: WarpState) -> Values:
+    return np.atleast_2d(number(warps)).astype(DTYPES[bits])
+
+
+SPECIAL: dict[str, tuple[int, Callable[[WarpState], Values]]] = {
+    f"%{name}": (bits, partial(_fetched, bits, number))
+    for bits, numbers in (
+        (32, _WORDS), (64, _LONG), (1, {"is_explicit_cluster": lambda _: False})
+    )
+    for name, number in numbers.items()
+}  # fmt: skip
+"""Bits of each, and what fetches it: a number for each warp, or one for each lane."""
+UNKNOWN = re.compile(
+    r"%(?:pm[0-7](?:_64)?|(?:total|aggr)_smem_size"
+    r"|current_graph_exec|n?(?:tid|ctaid)|n?cluster_?\w+)(?:\.[xyzw])?"
+)
+"""Names of special registers that exist and are not simulated (PTX ISA 10)."""
+
 _LARGEST_CHUNK = 16
 """Bytes: what the longest per-thread access moves, and a row of ldmatrix."""
-_LONGEST_RUN = 256
-"""Elements: more than any matrix has in a row."""
 _SHIFTS = {1 << bits: np.array(bits, np.int64) for bits in range(5)}
 """By the bytes of a chunk."""
-_NUMBERS = {number: np.arange(number)[None, :, None] for number in range(1, _LONGEST_RUN)}
+_NUMBERS = {number: np.arange(number)[None, :, None] for number in range(1, 256)}
+"""By elements: more than any matrix has in a row."""
 
 
 def places(
@@ -242,12 +303,13 @@ def places(
     if missing is not None:
         bad = np.broadcast_to(missing, (max(starts.shape[0], missing.shape[0]), warps.indices.size))
         first = int(np.broadcast_to(starts, bad.shape)[bad][0])
-        verb, where = "written" if writes else "read", "outside every buffer"
-        if space not in (Space.GLOBAL, Space.GENERIC):
-            where = f"outside what the kernel has of {space} memory"
-            if first >> _WINDOW_BITS:
-                where += ": a generic address of other memory may have become one of it (cvta.to)"
-        said = f"{span} bytes at {space} address {first:#x} are {verb}, {where}"
+        said = f"{span} bytes at {space} address {first:#x} are {'written' if writes else 'read'}, "
+        if space in (Space.GLOBAL, Space.GENERIC):
+            said += "outside every buffer"
+        else:
+            said += f"outside what the kernel has of {space} memory"
+            if first >> 40:  # beyond a window
+                said += ": a generic address of other memory may have become one of it (cvta.to)"
         refuse(TrapKind.OUT_OF_BOUNDS, 0, said, warps.names(bad))
     return found
 

@@ -205,7 +205,7 @@ def _renamed(step: LaneCode) -> Iterator[Code]:
             for offer in offers:
                 fits = isinstance(offer, int) or class_of(offer) == class_of(name)
                 if fits and offer != name:
-                    yield with_another(step.code, name, offer, written=False)
+                    yield with_another(step.code, name, offer)
 
 
 def _narrower(example: Example, site: Site, step: LaneCode) -> Iterator[Mapping[Site, Step]]:

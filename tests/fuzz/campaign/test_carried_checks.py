@@ -14,7 +14,7 @@ from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
 from runners import compilers
 from runners.assemblers.assembler import Assembler
-from runners.front_ends.llvm import Llvmlite
+from runners.front_ends.languages import Llvmlite
 from runners.protocol import Runner
 from runners.simulated_runner import SimulatedRunner
 

@@ -30,7 +30,7 @@ def test_a_fault_that_applies_to_no_program_is_not_called_harmless(tmp_path: Pat
     assert said is not None
     assert said[1] == "--fault lanes-a-register-slip"
     status = warpfuzz(tmp_path, "status", "warpfuzz-corpus", COLUMNS="300")
-    assert "0 families of findings; applied to 0 of" in status.out
+    assert "applied to 0 of" in status.out
     page = (tmp_path / "page.html").read_text()
     assert "so not tested: --fault lanes-a-register-slip; every image" in page
     ran = warpfuzz(tmp_path, *command, "--fault", "trans-lost", "--json")

@@ -232,15 +232,6 @@ def test_a_fleet_is_joined_from_outside_with_its_token(tmp_path: Path) -> None:
     assert "RAY_AUTH_MODE=token and the RAY_AUTH_TOKEN" in ended[2].stderr
 
 
-@pytest.mark.slow
-def test_a_campaign_is_resumed_on_a_cluster_that_is_joined_anew(
-    nodes: Nodes, tmp_path: Path
-) -> None:
-    on_fleet(tmp_path / "fleet", nodes, 70, Nobody())  # ends in the middle of a round
-    resumed = on_fleet(tmp_path / "fleet", nodes, 150, Nobody())
-    assert resumed == alone(tmp_path / "alone", 150)
-
-
 class Changing:
     """Removes a node and adds another one, so many times, somewhere in a campaign's first half."""
 

@@ -23,7 +23,7 @@ from runners import simulated_runner
 from runners.cuda.libraries import DriverLibrary
 from runners.emission import emit
 from runners.faults import CATALOGUE
-from runners.simulated import device, special
+from runners.simulated import device, warps
 
 NEWEST = {"sm_75": "9.5", "sm_80": "9.5", "sm_89": "9.5", "sm_90": "9.5"}
 MOVES = {form.mnemonic for form in FORMS if form.is_main and not form.is_product}
@@ -39,7 +39,7 @@ def small() -> None:
     """Have a small device, and launches of one image (`prepare`)."""
     command._IMAGES_WITHOUT_SET = 1
     screen._SECONDS_OF_A_KIBIBYTE, screen._LAUNCH_SECONDS = 0, (0, 0)
-    for module in (simulated_runner, device, special):
+    for module in (simulated_runner, device, warps):
         module.MULTIPROCESSORS = MULTIPROCESSORS
 
 

@@ -89,21 +89,6 @@ def test_of_what_brings_a_runner_down_few_are_tried_at_once(wanted: Kind, subjec
     assert not got.subject.image.any()
 
 
-@settings(max_examples=4, phases=[Phase.generate])
-@given(subjects())
-def test_of_what_only_computes_wrongly_many_are_tried_at_once(subject: Subject) -> None:
-    sizes = []
-
-    def verdicts(candidates: Sequence[Subject]) -> list[Kind | None]:
-        sizes.append(len(candidates))
-        nonzero = [complexity(one.program, one.image) for one in candidates]
-        return [WANTED if count >= 40 else None for count in nonzero]
-
-    if complexity(subject.program, subject.image) >= 128:
-        shrink(subject, verdicts, wanted=WANTED, seconds=600)
-        assert 4 < max(sizes) <= 64
-
-
 @settings(max_examples=6, phases=[Phase.generate])
 @given(subjects())
 def test_shrinking_a_case_twice_gives_the_same(subject: Subject) -> None:

@@ -212,28 +212,6 @@ MERGED = (
     _assign("lop3.b32", "r8", "r0", "r0", "r7", 0x8),
     _assign("xor.b32", "r1", "r8", "r7"),
 )
-COPIED = (
-    _assign("setp.lt.f32", "p0", "r0", "r7"),
-    _assign("redux.sync.add.u32", "r9", "r3", 0xFFFF_FFFF),
-    _assign("or.pred", "p1", "p0", "p0"),
-    _assign("setp.ne.u32", "p0", "r5", "r5"),
-    If(predicate="p1", then=(_assign("add.s32", "r1", "r1", 1),)),
-)
-COMPARED_IN_A_LOOP = (
-    Repeat(
-        count=2, counter="r9",
-        body=(
-            _assign("setp.lt.f32", "p0", "r0", "r7"),
-            _assign("mov.b32", "r10", 0),
-            Assign(
-                opcode="setp.ge.and.ftz.f32", destinations=("p1", "p0"),
-                sources=("r10", "r10", "p0"),
-            ),
-            Leave(predicate="p1"),
-            _assign("add.s32", "r1", "r1", 1),
-        ),
-    ),
-)  # fmt: skip
 TOLD = (
     _assign("setp.ne.s32", "p0", 8, "r1"),
     If(predicate="!p0", then=(_assign("add.rn.f16x2", "r1", "r1", "r2"),)),
@@ -294,30 +272,6 @@ NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
             LEFT,
             "setp.*.f32 and not.pred/in a branch of lanes, in a loop of lanes that lanes leave "
             "entered within its body",
-        ),
-        # ptxas reads a predicate for its copy, though that has been set anew since.
-        (
-            r"(redux\.sync\.[^{}@]*or\.pred (%p\d+), (%p\d+), \3;[^{}@]*@!)\2( bra)",
-            r"\1\3\4",
-            COPIED,
-            "or.pred and redux.sync.add.u32/in a branch of lanes",
-        ),
-        # And so it does in a loop, of constants in registers.
-        (
-            r"(setp\.ge\.and\.ftz\.f32 (%p\d+)\|(%p\d+), [^{}@]*, \3;[^{}@]*@)\2( bra)",
-            r"\1\3\4",
-            COMPARED_IN_A_LOOP,
-            "setp.*.f32 and setp.*.ftz.f32/in a loop of lanes that lanes leave",
-        ),
-        # What the next turn reads has no other name.
-        (
-            r"(setp\.ge\.and\.ftz\.f32 (%p\d+)\|(%p\d+), [^{}@]*, \3;[^{}@]*@)\2( bra)",
-            r"\1\3\4",
-            (
-                COMPARED_IN_A_LOOP[0].body[0],
-                replace(COMPARED_IN_A_LOOP[0], body=COMPARED_IN_A_LOOP[0].body[1:]),
-            ),
-            "setp.*.ftz.f32/in a loop of lanes that lanes leave",
         ),
         # ptxas up to 13.3 takes the lower half of a constant that a branch tells for both.
         (

@@ -75,7 +75,7 @@ def test_a_full_disk_ends_a_campaign_with_a_sentence_and_a_resumption_finds_ever
 ) -> None:
     full = warpfuzz(tmp_path, *RUN, *FAULT, prepare=partial(fill_disk, room))
     assert full.code == 3
-    assert "disk is full" in " ".join(full.err.split())
+    assert "is full; free some space" in " ".join(full.err.split())
     resumed = warpfuzz(tmp_path, *RUN, *FAULT, "--resume", prepare=leave_as_found)
     assert resumed.code == 1, resumed.err
     assert resumed.summary["cases"] == 32

@@ -74,7 +74,8 @@ def test_a_corpus_that_is_removed_under_a_campaign_is_no_clean_end(
         ended = process.ended()
     assert ended.code == 3
     said = " ".join(ended.err.split())
-    assert f"{Path(CORPUS, part)} is not there" in said
+    assert CORPUS in said
+    assert "is not there" in said
     assert "is intact" not in said
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from runners.front_ends.llvmlite_compiler import compiled
+from runners.front_ends.compiler_process import llvm_to_ptx
 
 
 def _exchanged(ptx: str) -> str:
@@ -51,9 +51,10 @@ def main() -> None:
     binding.initialize_all_asmprinters()
     fault, level, target, feature = sys.argv[1:]
     request = {
-        "ir": sys.stdin.read(), "cpu": target, "features": f"+{feature}", "level": int(level),
+        "text": sys.stdin.read(), "target": target, "version": feature.removeprefix("ptx"),
+        "level": int(level),
     }  # fmt: skip
-    print(FAULTS[fault](compiled(binding, request)))
+    print(FAULTS[fault](llvm_to_ptx(binding, request)["ptx"]))
 
 
 if __name__ == "__main__":

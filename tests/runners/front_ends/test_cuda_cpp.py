@@ -17,9 +17,8 @@ from oracle.program.steps import Op, Step
 from runners.emission import emit_all
 from runners.front_ends import cuda_cpp_words as api
 from runners.front_ends.cuda_cpp import CudaCppWriter, cuda_cpp
-from runners.front_ends.cuda_cpp_compilers import Nvcc, Nvrtc
 from runners.front_ends.cuda_cpp_words import statement
-from runners.front_ends.llvm import Llvmlite
+from runners.front_ends.languages import Llvmlite, Nvcc, Nvrtc
 from runners.front_ends.protocol import is_named
 from runners.toolchains import DRIVER
 from strategies.draws import draw

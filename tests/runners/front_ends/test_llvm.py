@@ -20,7 +20,7 @@ from runners import compilers
 from runners.compilers import discover_front_ends, find_front_ends
 from runners.compilers import find_front_end as find
 from runners.emission import emit, emit_all
-from runners.front_ends.llvm import LlvmliteFrontEnd
+from runners.front_ends.languages import llvmlite_front_end
 from runners.front_ends.llvm_ir import llvm_ir
 from runners.front_ends.llvm_text import multiply_name
 from runners.front_ends.protocol import FrontEnd, is_named
@@ -128,9 +128,9 @@ def test_a_python_without_llvm_is_said(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\necho nothing here >&2\nexit 3\n")
     program.chmod(0o755)
     with pytest.raises(InfrastructureError, match="ended with status 3"):
-        LlvmliteFrontEnd(tmp_path, python=program)
+        llvmlite_front_end(tmp_path, 2, python=program)
     with pytest.raises(InfrastructureError, match="cannot be started"):
-        LlvmliteFrontEnd(tmp_path, python=tmp_path / "missing")
+        llvmlite_front_end(tmp_path, 2, python=tmp_path / "missing")
 
 
 def test_a_compiler_that_dies_costs_its_module_and_no_other(tmp_path: Path) -> None:
@@ -140,8 +140,8 @@ def test_a_compiler_that_dies_costs_its_module_and_no_other(tmp_path: Path) -> N
         "import os, signal, sys\n"
         "from multiprocessing.connection import Connection\n"
         "from pathlib import Path\n"
-        "line, died = Connection(int(sys.argv[3])), Path(sys.argv[4]) / 'died'\n"
-        "line.send({'llvm': '15.0.7'})\n"
+        "line, died = Connection(int(sys.argv[4])), Path(sys.argv[5]) / 'died'\n"
+        "line.send({'version': '15.0.7'})\n"
         "line.recv()\n"
         "if not died.exists():\n"
         "    died.touch()\n"
@@ -150,7 +150,7 @@ def test_a_compiler_that_dies_costs_its_module_and_no_other(tmp_path: Path) -> N
     )
     program.chmod(0o755)
     module = emit(_drawn(Focus(), MODULE, WRITTEN), module=MODULE)
-    with LlvmliteFrontEnd(tmp_path, python=program) as front_end:
+    with llvmlite_front_end(tmp_path, 2, python=program) as front_end:
         first = front_end(module)
         assert isinstance(first, Failure)
         assert first.trouble is Trouble.COMPILE_FAILURE

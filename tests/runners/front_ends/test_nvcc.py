@@ -21,8 +21,8 @@ from runners.compilers import find_front_end as find
 from runners.emission import emit, emit_all
 from runners.front_ends import cuda_cpp_words as api
 from runners.front_ends.cuda_cpp import HEAD, REGISTERS
-from runners.front_ends.cuda_cpp_compilers import Nvcc, NvrtcFrontEnd
 from runners.front_ends.cuda_cpp_words import statement
+from runners.front_ends.languages import Nvcc, Nvrtc
 from runners.front_ends.protocol import FrontEnd, is_named
 from runners.protocol import Failure, Ran, Trouble
 from runners.simulated_runner import SimulatedRunner
@@ -160,4 +160,4 @@ def test_releases_without_wheels_and_levels_without_a_meaning_are_said(tmp_path:
     with pytest.raises(UsageError, match="no libnvrtc"):
         find(f"nvrtc:{tmp_path}")
     with pytest.raises(UsageError, match="--opt 0"):
-        NvrtcFrontEnd(tmp_path, level=2)
+        Nvrtc(version="12.4", path=str(tmp_path)).opened(2)

@@ -13,7 +13,6 @@ from oracle.isa.lookup import mma_form
 from oracle.isa.targets import Module
 from runners.compilers import find_front_end as find
 from runners.emission import emit
-from runners.front_ends.cuda_cpp_compilers import NvrtcFrontEnd
 from runners.protocol import Failure, Trouble
 from strategies.draws import simplest
 from strategies.features import Focus
@@ -66,7 +65,7 @@ def test_a_library_is_asked_in_a_process_that_may_die(toolkit: Path) -> None:
     assert one.knows("sm_90", "8.4", "sm_90")
     assert not one.knows("sm_90", "8.5", "sm_90")  # it chooses, and writes no newer one
     assert not one.knows("sm_80", "8.0", "sm_80")
-    with NvrtcFrontEnd(toolkit, level=0) as front_end:
+    with find(f"nvrtc:{toolkit}").opened(0) as front_end:
         assert front_end.name == "NVRTC 99.1.7 at -O0"
         died = front_end.compiled("deadly", "sm_90", "8.4")
         assert isinstance(died, Failure)
@@ -79,7 +78,7 @@ def test_a_library_is_asked_in_a_process_that_may_die(toolkit: Path) -> None:
 
 def test_programs_of_a_target_that_it_does_not_know_are_unsupported(toolkit: Path) -> None:
     form = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32")
-    with NvrtcFrontEnd(toolkit, level=3) as front_end:
+    with find(f"nvrtc:{toolkit}").opened(3) as front_end:
         for target, said in (("sm_80", "does not know sm_80"), ("sm_90", "")):
             module = Module.named(target, "8.0")
             program = simplest(programs(Focus(form=form), module=module, forms=(form,)))
@@ -93,4 +92,4 @@ def test_a_library_that_is_none_is_said(tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "libnvrtc.so").write_text("nothing")
     with pytest.raises(InfrastructureError, match="cannot be run"):
-        NvrtcFrontEnd(tmp_path, level=3)
+        find(f"nvrtc:{tmp_path}").opened(3)

@@ -174,7 +174,7 @@ STOPPED = {
                   TrapKind.UNSUPPORTED, "tex.1d.v4.f32.f32 is not known"),
     "a pointer to nothing shared": (
         "sm_80", "cvta.to.shared.u64 %d1, %o; ld.shared.u32 %r1, [%d1];", TrapKind.OUT_OF_BOUNDS,
-        "a generic address of other memory may have become one of it",
+        "outside what the kernel has of shared memory",
     ),
 }  # fmt: skip
 

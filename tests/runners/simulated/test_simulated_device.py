@@ -17,7 +17,7 @@ from simulated_kernels import VARIANTS, kernel, multiplication, transfer
 from oracle.errors import UsageError
 from runners.simulated import SimulatedDevice, SimulatedTrap, Trap, TrapKind, interpreter
 from runners.simulated.memory import Memory
-from runners.simulated.special import MULTIPROCESSORS
+from runners.simulated.warps import MULTIPROCESSORS
 
 DEVICE = SimulatedDevice("sm_90")
 

@@ -82,7 +82,7 @@ def test_the_copy_that_counts_differs_between_layouts() -> None:
     first, second = (opaque_layout("a", "m16n16k16", "f16", "row", seed) for seed in (0, 1))
 
     def uses(layout: Layout) -> set[tuple[int, int]]:
-        return set(zip(*(part.tolist() for part in layout.homes), strict=True))
+        return set(zip(*(part.reshape(-1).tolist() for part in layout.homes), strict=True))
 
     assert len(uses(first)) == len(uses(second)) == 256
     assert uses(first) != uses(second)

@@ -273,7 +273,7 @@ def test_aligned_may_be_left_out_before_version_6_3_only(version: str) -> None:
         ("    " + "{" * 2000 + "}" * 2000, "braces are too deep"),
         ("    .reg .b32 %many<4000000000>;", "registers"),
         ("    .shared .b8 huge[10000000000];", ""),
-        ("    .shared .b8 huge[10000000000]; mov.u32 %r1, huge;", "static shared memory"),
+        ("    .shared .b8 huge[10000000000]; mov.u32 %r1, huge;", "bytes of shared memory"),
         ("    .local .b8 huge[10000000000];", "local memory"),
         ("    frobnicate.u32 %r1, %r2;", "frobnicate.u32 is not known to the simulated device"),
         ("    fma.rn.oob.f16x2 %r1, %r1, %r1, %r1;", "does not say which NaN"),

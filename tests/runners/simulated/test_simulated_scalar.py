@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from simulated_kernels import kernel
 
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
-from runners.simulated.opcodes import ScalarOp
-from runners.simulated.scalar import ROWS, rows_of
+from runners.simulated.scalar import ROWS, ScalarOp, rows_of
 
 DEVICE = SimulatedDevice("sm_100")
 
