@@ -85,7 +85,7 @@ class Measured:
 
     def contents_of(self, recipe: Recipe) -> Any:
         """Return contents in the device's memory."""
-        return self.reference.contents(device_contents(recipe, self._program).words)
+        return self.reference.contents(device_contents(recipe, self._program))
 
     def fill(self, first: int, contents: Any = None) -> None:
         """Make images."""

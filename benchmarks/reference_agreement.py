@@ -117,7 +117,7 @@ class Agreement:
         if part.name not in self._known:
             try:
                 encoded = encode(program, model_for(self.target))
-                self._known[part.name] = encoded, device_contents(RECIPE, program).words
+                self._known[part.name] = encoded, device_contents(RECIPE, program)
             except UsageError as error:
                 self.counts[f"refused: {error}"] += 1
                 self._known[part.name] = None

@@ -21,9 +21,16 @@ from oracle.isa.lookup import chunks_of, figures_of
 from oracle.isa.targets import Module, parse_release
 from oracle.layouts.lane_fragments import pack, rows_met, unpack
 from oracle.layouts.storage import Tile, read, write
-from oracle.measuring.inference import Contradiction, Fit, MeasuredFigure, ProbeEvidence, fit
+from oracle.measuring.inference import (
+    Contradiction,
+    Fit,
+    MeasuredFigure,
+    MeasuredUnit,
+    ProbeEvidence,
+    fit,
+    multiplied,
+)
 from oracle.measuring.probes import Dots, double_probes, float_probes
-from oracle.measuring.units import MeasuredUnit, exact_tiles, multiplied, random_tiles
 from oracle.models import (
     CompilerRange,
     Confidence,
@@ -40,16 +47,16 @@ from oracle.program.program import Program
 from oracle.program.steps import product_of
 from runners.emission import emit_all
 from runners.protocol import Compiled, Failure, Images, Runner
+from strategies.contents import Recipe, ValueClass, expand
+from strategies.draws import derived_seed
 from strategies.programs.single_instruction import buffers_of, single_instruction
 
 Array = NDArray[Any]
 AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot)
 
-_BATCH = 8192
-"""Images of one launch: enough to fill a GPU, and few enough to bound memory at 32 MiB."""
+_BATCH = 8192  # Images of one launch: they fill a GPU, and stay within 32 MiB
 CHUNK = 4096  # Images that are made, run and compared together
-_SHOWN, _KEPT = 32, 256
-"""Differing dot products of a chunk, and of a round, that are kept to be explained."""
+_SHOWN, _KEPT = 32, 256  # Differing dot products of a chunk, and of a round, that are explained
 _EXACT_IMAGES, _SCALAR_IMAGES = 64, 1024
 _ROUNDS = 3  # How often a unit is fitted again with random images that contradicted its figures
 
@@ -105,14 +112,14 @@ class ReadyProduct:
         np.put_along_axis(b, rows_met(form, metadata, 0)[:, 0, :, None], met, axis=1)
         return b
 
-    def result(self, images: Images) -> Array:
-        """Return D of some images, (form.groups * count, m, n)."""
-        form, offset = self.form, self.program.offset("d")
+    def matrices(self, images: Images, operand: str) -> Array:
+        """Return an operand of some images, (form.groups * count, rows, columns)."""
+        form, offset = self.form, self.program.offset(operand)
         if form.opaque:
-            return read(images, offset, self._tile("d"))
-        part = images[:, offset : offset + LANES * 4 * form.words("d")]
+            return read(images, offset, self._tile(operand))
+        part = images[:, offset : offset + LANES * 4 * form.words(operand)]
         words = np.ascontiguousarray(part).view(np.uint32)
-        return unpack(form, "d", words.reshape(len(images), LANES, -1))
+        return unpack(form, operand, words.reshape(len(images), LANES, -1))
 
 
 class ProbedDevice:
@@ -141,8 +148,17 @@ class ProbedDevice:
             ran = self.runner.run(self.compiled, images, entry=entry)
             if isinstance(ran, Failure):
                 raise InfrastructureError(f"{form.opcode}: {ran} {ran.detail}")
-            parts.append(np.array(product.result(ran.images)[: len(c[part])]))
+            parts.append(np.array(product.matrices(ran.images, "d")[: len(c[part])]))
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
+
+    def random(self, form: Form, count: int, seed: int) -> tuple[Array, Array, Array]:
+        """Return A, B and C of so many images of every class of values, (count, rows, columns)."""
+        _, product = self._products[form.opcode]
+        recipe = Recipe(classes=tuple(ValueClass), seed=derived_seed("measure", seed))
+        images = expand(recipe, product.program, -(-count // form.groups))
+        a, b, c = (np.array(product.matrices(images, name)[:count]) for name in "abc")
+        # Of a B of which metadata choose, so many rows as are met.
+        return a, b[:, : form.stored.shape.k], c
 
     def dots(self, form: Form, dots: Dots) -> Array:
         """Return what the device makes of dot products, patterns (count,)."""
@@ -177,7 +193,7 @@ class UnitOutcome(NamedTuple):
 
 def confirm(task: ProbeTask, device: ProbedDevice) -> UnitOutcome:
     """Compare the device with the model on random images."""
-    a, b, c = random_tiles(task.form, task.images, task.seed)
+    a, b, c = device.random(task.form, task.images, task.seed)
     d = device.multiply(task.form, a, b, c)
     different = multiplied(task.form, a, b, c, task.model) != d
     tile, row, column = (index[:_SHOWN] for index in np.nonzero(different))
@@ -228,11 +244,11 @@ class Measurer:
             if unit.kind == "scalar":
                 # In which order four products are added up in scalar arithmetic, if they are.
                 row = self.known.scalar_for(form)
-                tiles = random_tiles(form, _SCALAR_IMAGES, self.seed)
+                tiles = self.device.random(form, _SCALAR_IMAGES, self.seed)
                 values = allowed_of(ScalarDot)["order"].words
                 yield self._chosen(unit, "order", row and row.order.value, values, tiles)
             elif unit.kind == "exact":
-                name, tiles = exact_name(form), exact_tiles(form, _EXACT_IMAGES)
+                name, tiles = exact_name(form), self.device.random(form, _EXACT_IMAGES, self.seed)
                 values = allowed_of(ExactSum)[name].words
                 yield self._chosen(unit, name, self.known.exact.values.get(name), values, tiles)
 

@@ -57,10 +57,8 @@ _VALUE_CLASS = "value class"
 
 
 def epoch_known(number: int) -> int:
-    """Return how many rounds (0 to that, exclusive) a round takes into account.
-
-    Those of all epochs before the last: epochs grow, so that more rounds can be run at once.
-    """
+    """Return how many rounds (0 to that, exclusive) a round takes into account."""
+    # Those of all epochs before the last: epochs grow, so that more rounds can be run at once.
     quarter = (1 << number.bit_length()) // 4  # of the next power of two
     epoch = max(EPOCH, min(quarter, LONGEST_EPOCH))
     return max(0, number // epoch - 1) * epoch
@@ -86,8 +84,7 @@ class CoverageLine:
 class Coverage(ABC):
     """Counts of what was reached, by dimension and value; a check has a class of its own."""
 
-    NAMES: ClassVar[tuple[str, ...]]
-    """Dimensions that are counted; the first has the forms that cases were about."""
+    NAMES: ClassVar[tuple[str, ...]]  # The first has the forms that cases were about
 
     def __init__(self) -> None:
         self.programs = 0  # Programs, or other things that were looked at
@@ -152,10 +149,8 @@ class Reached:
         self._epochs.setdefault(part, self._kind()).merge(reached)
 
     def known_to(self, number: int) -> Coverage:
-        """Return what a round takes into account; every round before that is committed.
-
-        It is the same object for all rounds of an epoch, and to be read alone.
-        """
+        """Return what a round takes into account; every round before that is committed."""
+        # It is the same object for all rounds of an epoch, and to be read alone.
         if self._known[0] != epoch_known(number):
             self._known = epoch_known(number), self._kind()
             for part in (self._base, *(self._epochs[one] for one in self._before(number))):

@@ -117,11 +117,9 @@ those that are wanted."""
 
 
 def draw_one(strategy: SearchStrategy[T], key: int) -> T:
-    """Draw the example that `draw` makes second: its first is the simplest there is.
-
-    That one is not made here, nor anything of Hypothesis's engine: more than half of the time of
-    drawing a program (2026-11).
-    """
+    """Draw the example that `draw` makes second: its first is the simplest there is."""
+    # That one is not made here, nor anything of Hypothesis's engine: more than half of the time of
+    # drawing a program (2026-11).
     random = Random(key)
     for _ in range(_ATTEMPTS):
         data = _Data(random)

@@ -62,10 +62,8 @@ class Feature:
 
 @cache
 def of_form(form: Form, memory: str = "") -> tuple[Feature, ...]:
-    """Return the step that an instruction is and, if it has an address, how it names the memory.
-
-    Of a form of wmma, `memory` is the state space of the buffer that it accesses.
-    """
+    """Return the step that an instruction is and, if it has an address, how it names the memory."""
+    # Of a form of wmma, `memory` is the state space of the buffer that it accesses.
     step = verb = INSTRUCTIONS[form.mnemonic].name
     # Loads of rows stand in programs of both kinds.
     opaque = form.opaque or (None if form.is_load else False)
@@ -256,8 +254,7 @@ class Focus:
     """What a program should be about. Nothing that is asked for: anything goes."""
 
     form: Form | None = None  # An instruction that the program should have
-    features: frozenset[Feature] = frozenset()
-    """What else it should have, as far as that is possible together."""
+    features: frozenset[Feature] = frozenset()  # As far as that is possible together
     line_bytes: int = 1
     """Bytes of which the addresses and the strides beyond the default of wmma are multiples, where
     the ISA asks for fewer."""
@@ -267,10 +264,8 @@ class Focus:
 
 
 def stride_unit(matrix: Matrix, *, shared: bool, line_bytes: int = 1) -> int:
-    """Return of how many elements strides beyond the default are multiples (9.7.14.4.2).
-
-    Each line starts at a multiple of the fragment's size, in shared memory of 16 bytes at least.
-    """
+    """Return of how many elements strides beyond the default are multiples (9.7.14.4.2)."""
+    # Each line starts at a multiple of the fragment's size, in shared memory of 16 bytes at least.
     return unit_bytes(matrix, shared=shared, line_bytes=line_bytes) * 8 // matrix.type.bits
 
 
@@ -556,11 +551,9 @@ def _of_pair(
 
 
 def main_form(program: Program) -> Form | None:
-    """Return the form of the step that a program is about; None if it has no such step.
-
-    That is its first mma.sync, which other steps feed and store; without one, its first
-    instruction that is no load or store of wmma.
-    """
+    """Return the form of the step that a program is about; None if it has no such step."""
+    # That is its first mma.sync, which other steps feed and store; without one, its first
+    # instruction that is no load or store of wmma.
     found = [step.form for step in walk(program.steps) if ops.is_main(step)]
     products = (form for form in found if form.is_product and not form.opaque)
     return next(products, found[0] if found else None)

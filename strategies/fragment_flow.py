@@ -70,10 +70,8 @@ def chains(steps: tuple[Step, ...]) -> tuple[int, dict[str, int]]:
 
 
 def most_live(steps: tuple[Step, ...]) -> tuple[int, int]:
-    """Return how much some later step still needs at once where that is most.
-
-    Counted are fragments (and results of ldmatrix), and registers of 32 bits in each thread.
-    """
+    """Return how much some later step still needs at once where that is most."""
+    # Counted are fragments (and results of ldmatrix), and registers of 32 bits in each thread.
     peaks: list[frozenset[Vector]] = []
     _needed(steps, frozenset(), peaks)
     registers = (sum(one.bits // 32 for one in set[Register]().union(*peak)) for peak in peaks)

@@ -34,8 +34,7 @@ class Draft:
     """
 
     mnemonic: str
-    qualifiers: tuple[tuple[str, str], ...]
-    """(name of the slot, text) in the order of writing; an empty text is left out."""
+    qualifiers: tuple[tuple[str, str], ...]  # (slot, text) as written; "" is left out
     operands: tuple[str, ...]
     predicate: str = ""
 
@@ -90,10 +89,8 @@ def canonical(
 def as_operands(
     vectors: Mapping[str, Matrix | Vector], counts: Mapping[str, int] | None = None
 ) -> tuple[str, ...]:
-    """Return the vectors d, a, b, c of a product, each with registers of its own where it can.
-
-    `counts` overrides the number of registers of an operand.
-    """
+    """Return the vectors d, a, b, c of a product, each with registers of its own where it can."""
+    # `counts` overrides the number of registers of an operand.
     operands = []
     for name in "dabc":
         registers = (counts or {}).get(name, max(1, vectors[name].registers))
@@ -141,11 +138,9 @@ _ALLOWED = {"b32": "r", "s32": "r", "f32": "rf", "f64": "d"}
 
 
 def fits_declarations(draft: Draft, form: Form) -> bool:
-    """Tell whether the operands of a legal instruction are declared as the instruction needs.
-
-    The oracle judges text without declarations. An assembler sees them, and may well refuse
-    `%h0` (.b16) where 32 bits are loaded; that is no disagreement.
-    """
+    """Tell whether the operands of a legal instruction are declared as the instruction needs."""
+    # The oracle judges text without declarations. An assembler sees them, and may well refuse
+    # `%h0` (.b16) where 32 bits are loaded; that is no disagreement.
     for kind, operand in zip(form.operands, draft.operands, strict=False):
         match kind:
             case "p":
@@ -218,8 +213,7 @@ def tokens() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*heads, *words, "", "::", "v4", "x", "0")))
 
 
-GENERATOR_VERSION = 8
-"""Goes up when the same seed would draw other instructions; CHANGELOG.md says why."""
+GENERATOR_VERSION = 8  # Goes up when a seed would draw other instructions; CHANGELOG.md says why
 
 _LEGAL_FORMS = 40  # Forms of a round whose legal instructions are asked: 6 on average
 _LEGAL, _NEAR, _DAMAGED, _SOUP = 300, 7200, 60, 40
@@ -229,8 +223,7 @@ _NEIGHBOURHOODS = 48  # Neighbourhoods of a round: they list 160 instructions on
 ROUND_CASES = _LEGAL + _NEAR + _DAMAGED + _SOUP  # Most instructions of a round
 ADDRESSES: tuple[str, ...] = ("[%addr]", "[%addr+64]", "[tile]", "[tile+128]")
 """Addresses that every instruction takes; multiples of 64 bytes keep any fragment aligned."""
-_NEIGHBOURHOOD_LIMIT = 800
-"""Instructions that one neighbourhood lists at most, so that a round of 4,000 visits several."""
+_NEIGHBOURHOOD_LIMIT = 800  # Most instructions of one: a round of 4,000 visits several
 T = TypeVar("T")
 
 
@@ -264,8 +257,7 @@ class Neighbourhood:
     """A legal instruction and the directions in which to leave it."""
 
     origin: Draft
-    axes: tuple[tuple[str, ...], ...]
-    """Each axis names the slots that change together, to the same text."""
+    axes: tuple[tuple[str, ...], ...]  # Each has slots that change together, to the same text
     foreign: bool  # Whether qualifiers of other instructions are tried as well
     registers: str | int
     """Registers of the vectors: "table" (by the page's rule for the new shape and type), "once"
@@ -327,12 +319,10 @@ def _axes(mnemonic: str) -> tuple[tuple[str, ...], ...]:
 
 
 def neighbourhoods(forms: Sequence[Form]) -> st.SearchStrategy[Neighbourhood]:
-    """Draw a documented form and one to three axes along which to leave it.
-
-    The instruction and the block of its page are drawn before the form, so that the 20 forms of
-    double precision are left as often as the 96 with .f16 multiplicands. Shrinks towards one
-    axis of the first form.
-    """
+    """Draw a documented form and one to three axes along which to leave it."""
+    # The instruction and the block of its page are drawn before the form, so that the 20 forms of
+    # double precision are left as often as the 96 with .f16 multiplicands. Shrinks towards one
+    # axis of the first form.
     blocks: dict[str, dict[str, list[Form]]] = {}
     for form in forms:
         blocks.setdefault(form.mnemonic, {}).setdefault(form.page_family, []).append(form)
@@ -440,10 +430,8 @@ _DAMAGES: tuple[Callable[[st.DrawFn, Draft], Draft], ...] = (
 
 @st.composite
 def token_soup(draw: st.DrawFn) -> Draft:
-    """Draw words of the instructions' vocabulary in any order and number.
-
-    Shrinks towards few words.
-    """
+    """Draw words of the instructions' vocabulary in any order and number."""
+    # Shrinks towards few words.
     indices = draw(st.lists(st.integers(0, len(tokens()) - 1), min_size=1, max_size=14))
     return Draft(
         mnemonic=_one_of(draw, (*INSTRUCTIONS, "wmma", "wmma.load.a")),
@@ -465,13 +453,11 @@ _SOUP_OPERANDS = st.lists(
 def round_drafts(
     forms: Sequence[Form], target: Target, version: PtxVersion, *, seed: int, number: int
 ) -> tuple[Draft, ...]:
-    """Draw the different instructions of a round of a campaign, in an order that mixes them.
-
-    It is a pure function of the seed and the round's number, and has about 7,500 instructions for
-    one target and PTX ISA version: a few of the selected forms with all their legal spellings,
-    dealt out so that every form comes once before any comes again, and for the rest what is near
-    legal. Legal instructions cost an assembler most, for it assembles them to the end.
-    """
+    """Draw the different instructions of a round of a campaign, in an order that mixes them."""
+    # It is a pure function of the seed and the round's number, and has about 7,500 instructions for
+    # one target and PTX ISA version: a few of the selected forms with all their legal spellings,
+    # dealt out so that every form comes once before any comes again, and for the rest what is near
+    # legal. Legal instructions cost an assembler most, for it assembles them to the end.
     key = derived_seed(seed, GENERATOR_VERSION, number)
     available = [form for form in forms if is_available(form, Module(target, version))]
     dealt: list[Form] = []

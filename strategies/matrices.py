@@ -28,8 +28,7 @@ from oracle.program.steps import (
 
 Image = NDArray[np.uint8]  # uint8 (image_bytes,)
 Ids = NDArray[np.intp]  # Numbers of cells
-_RUNS = (16, 4, 2)
-"""Bytes that are zeroed together outside of matrices: rows of ldmatrix, words, elements."""
+_RUNS = (16, 4, 2)  # Bytes zeroed together outside of matrices: rows of ldmatrix, words, elements
 _AXES = {"a": ("row", "k"), "b": ("k", "column"), "c": ("row", "column")}
 """What rows and columns of a matrix stand for in the product that it takes part in."""
 
@@ -51,10 +50,8 @@ class Placed:
 
 
 def inputs(program: Program) -> tuple[Placed, ...]:
-    """Return the matrices that wmma.load reads, those in shared memory where they came from.
-
-    Copies are followed one after another, and only such as take the matrix whole.
-    """
+    """Return the matrices that wmma.load reads, those in shared memory where they came from."""
+    # Copies are followed one after another, and only such as take the matrix whole.
     return tuple(
         Placed(operand=step.form.matrix().operand, place=place, tile=step.tile)
         for step in walk(program.steps)
@@ -96,11 +93,9 @@ def _copied(program: Program, place: Place, size: int, *, stored: bool) -> Itera
 def places_of(
     program: Program, place: Place, *, size: int = 1, stored: bool = False
 ) -> Iterator[Place]:
-    """Find the places of the image from which bytes at a place come, or (`stored`) go to.
-
-    A place in global memory is its own; one in shared memory has those that copies give it which
-    take all `size` bytes together.
-    """
+    """Find the places of the image from which bytes at a place come, or (`stored`) go to."""
+    # A place in global memory is its own; one in shared memory has those that copies give it which
+    # take all `size` bytes together.
     if program.buffer(place.buffer).space == "global":
         yield place
         return
@@ -151,10 +146,8 @@ class Result:
 
 
 def results(program: Program) -> tuple[Result, ...]:
-    """Return the results in a program's image: matrices first, then registers, then rows.
-
-    Those in shared memory are found where they are copied to.
-    """
+    """Return the results in a program's image: matrices first, then registers, then rows."""
+    # Those in shared memory are found where they are copied to.
     matrices = [_matrix(program, placed) for placed in outputs(program)]
     registers = [
         Result(

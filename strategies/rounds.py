@@ -43,8 +43,7 @@ LANE_PROGRAMS = 8
 """Most programs of one round that are code of lanes alone. With 4, ten minutes of a GPU had 12,200
 of them, and some defects of the driver's compiler show in one of 10,000 (docs/findings.md,
 2026-11-27)."""
-_RANDOM_CLASSES = 4
-"""Classes of values at the start of a program's images that are drawn: half of the first images."""
+_RANDOM_CLASSES = 4  # Classes of half of a program's first images, which are drawn
 
 
 class Speed(StrEnum):
@@ -103,20 +102,16 @@ def programs_of_round(forms: Sequence[Form], number: int) -> int:
 
 
 def images_per_program(number: int, speed: Speed) -> int:
-    """Return how many images each program of a round, counted from 0, is run on.
-
-    8 in the first 48 rounds, and then twice as many every 8 rounds up to 256 on a simulated
-    device, every 2 rounds up to 4096 on a GPU; programs about forms have at most `MOST_OF_FORMS`.
-    """
+    """Return how many images each program of a round, counted from 0, is run on."""
+    # 8 in the first 48 rounds, and then twice as many every 8 rounds up to 256 on a simulated
+    # device, every 2 rounds up to 4096 on a GPU; programs about forms have at most `MOST_OF_FORMS`.
     doublings = max(0, number - _BROAD_ROUNDS) // _ROUNDS_OF_A_STEP[speed]
     return min(_MOST_IMAGES[speed], _FIRST_IMAGES << min(doublings, 16))
 
 
 def fresh_per_program(number: int, speed: Speed, forms: int) -> int:
-    """Return how many images of a program of a round a device makes where one takes 10 ns.
-
-    They grow as the others; of few selected forms, all rounds have the most.
-    """
+    """Return how many images of a program of a round a device makes where one takes 10 ns."""
+    # They grow as the others; of few selected forms, all rounds have the most.
     if forms <= _FEW_FORMS:
         return _FRESH_IMAGES[speed]
     growth = images_per_program(number, Speed.NATIVE) // _FIRST_IMAGES
@@ -127,8 +122,7 @@ def fresh_per_program(number: int, speed: Speed, forms: int) -> int:
 class PtxVersions:
     """PTX ISA versions of modules, of which every round draws one."""
 
-    every: tuple[str, ...]
-    """All versions, the oldest first; never empty. The newest has every form of the others."""
+    every: tuple[str, ...]  # The oldest first; the newest has every form of the others
     main: str  # The version of every second round, on average
 
     @classmethod
@@ -238,10 +232,8 @@ def round_key(seed: int, number: int) -> int:
 def round_focuses(
     forms: Sequence[Form], *, seed: int, number: int, reached: ProgramCoverage
 ) -> list[Focus]:
-    """Return what the programs of a round of a campaign should be about.
-
-    `reached` is what was reached in all epochs before the last; see `epoch_known`.
-    """
+    """Return what the programs of a round of a campaign should be about."""
+    # `reached` is what was reached in all epochs before the last; see `epoch_known`.
     return _focuses(forms, derived_seed(seed, "focuses", GENERATOR_VERSION), reached, number)
 
 
@@ -340,11 +332,9 @@ def filled_programs(only: str, module: Module) -> Strategy[tuple[Program, Recipe
 def up_to(
     cases: int | None, batches: Iterable[Batch], cases_of: Callable[[Batch], int]
 ) -> list[Batch]:
-    """Take the programs of a round that have its first cases, and one more if there is one.
-
-    Of the programs only those that are taken are drawn (`round_batches`); of `cases` None takes
-    all of them.
-    """
+    """Take the programs of a round that have its first cases, and one more if there is one."""
+    # Of the programs only those that are taken are drawn (`round_batches`); of `cases` None takes
+    # all of them.
     taken = []
     left = math.inf if cases is None else cases
     for batch in batches:
@@ -358,10 +348,8 @@ def up_to(
 def undefined_of_round(
     forms: Sequence[Form], module: Module, *, seed: int, number: int
 ) -> list[tuple[Program, Recipe]]:
-    """Draw the programs behind a round of a campaign that the ISA leaves undefined.
-
-    With each comes what fills its images; the module has all of the forms, which are selected.
-    """
+    """Draw the programs behind a round of a campaign that the ISA leaves undefined."""
+    # With each comes what fills its images; the module has all of the forms, which are selected.
     key = derived_seed(seed, "undefined", GENERATOR_VERSION, number)
     return [
         drawn

@@ -95,7 +95,7 @@ class FreshRounds(ProgramRounds):
             encoded = encode(batch.program, model_for(target))
         except UsageError:
             return []
-        contents = device_contents(batch.recipe, batch.program).words
+        contents = device_contents(batch.recipe, batch.program)
         most = self._job.plan.work.fresh
         total = images_of(most // LANES_TAKE if batch.form is None else most, encoded)
         end = batch.count + total

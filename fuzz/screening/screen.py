@@ -305,7 +305,7 @@ class ScreenRun:
             encoded = encode(source.program, model_for(self.oracle_target))
         except UsageError:
             return None  # the reference cannot go on: the images are repeated
-        contents = device_contents(source.recipe, source.program).words
+        contents = device_contents(source.recipe, source.program)
         count = len(source.references.images)
         item.plain = plain
         item.work = FreshWork(encoded=encoded, contents=contents, first=0, count=count)

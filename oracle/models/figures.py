@@ -28,10 +28,8 @@ class Confidence(StrEnum):
     """How sure a figure is, from surest to least sure."""
 
     MEASURED = "measured"  # Measured by this project on a GPU of that target
-    PUBLISHED = "published"
-    """Published by others who measured it on that target, or fixed by the page."""
-    INFERRED = "inferred"
-    """Concluded from a disassembly, from a related target, or from a like instruction."""
+    PUBLISHED = "published"  # Published by others who measured that target, or fixed by the page
+    INFERRED = "inferred"  # Concluded from a disassembly, a related target or a like instruction
     SIMULATED = "simulated"
     """Found by probes of what need not be a GPU: the simulated device, a runner of somebody's."""
 

@@ -121,7 +121,7 @@ class DeviceReference:
         return ready
 
     def contents(self, words: NDArray[np.uint64]) -> DeviceCode:
-        """Put contents (`DeviceContents.words`) into the device's memory."""
+        """Put contents (`device_contents`) into the device's memory."""
         return self._ready(words, fill_bytes(words), _MAKING, _PARTS)
 
     def _ready(self, words: NDArray[Any], size: int, most: int, parts: int) -> DeviceCode:

@@ -102,7 +102,7 @@ PendingFresh: TypeAlias = Later[FreshRan | Failure]
 def fill_bytes(contents: NDArray[np.uint64]) -> int:
     """Return bytes of the memory that images are made in: `wf_bytes` of contents.h.
 
-    `contents` are words of `strategies.contents.device.DeviceContents`.
+    `contents` are the words of `strategies.contents.device.device_contents`.
     """
     blocks, scalars, factors = int(contents[3]) & _LOW, int(contents[4]) >> 32, int(contents[5])
     batch = min(_BATCH, max(1, _BATCHED // max(1, scalars)))
@@ -129,7 +129,6 @@ class FreshRunner(Protocol):
         Comparisons and batches run in the order in which they were asked for. Raises
         InfrastructureError if there is no reference here.
         """
-        ...
 
 
 def fresh_runner(runner: Runner) -> FreshRunner:

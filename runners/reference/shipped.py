@@ -101,7 +101,7 @@ class HostReference:
     ) -> Images:
         """Return images, uint8 (count, image_bytes), as their contents have them, from a number on.
 
-        `contents` are words of `strategies.contents.device.DeviceContents`.
+        `contents` are the words of `strategies.contents.device.device_contents`.
         """
         images, copies = (_aligned(count * image_bytes) for _ in range(2))
         numbers = map(ctypes.c_uint64, (first, count))

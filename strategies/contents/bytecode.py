@@ -29,8 +29,7 @@ from oracle.isa.forms import FormatKind
 from strategies.contents.expressions import Code, Fill, Node, Sum
 
 LEAVE = 0xFFFF
-SUM, RIGHT_OF_NUMBERS = 8, 22
-"""Codes of a device that differ from `Code`'s: SUM is 8, RIGHT of a number 22."""
+SUM, RIGHT_OF_NUMBERS = 8, 22  # Codes of a device that differ from `Code`'s
 NOWHERE = 1023  # Slot of a result that is not kept
 CONSTANT = 0x8000  # Operands from here on are constants
 SLOTS = 16  # Values that a device keeps for an element
@@ -78,8 +77,7 @@ class FillCode:
 
 
 Symbol = Stored | FillScalar
-Value = int | Symbol | FillCode
-"""A number that stands in an instruction, a constant, a scalar, or what computes it."""
+Value = int | Symbol | FillCode  # A number in an instruction, a constant, a scalar, or code
 Bounds = tuple[int, int]
 _ANY = -(1 << 63), (1 << 63) - 1
 
@@ -332,8 +330,7 @@ _TABLES = (Code.PATTERN, Code.NUMBER, SUM)
 """Instructions whose second operand is where numbers start, and the third how many there are."""
 
 
-Name = tuple[int, int, Symbol]
-"""Where code names a constant or a scalar: the word, the lowest bit, and which."""
+Name = tuple[int, int, Symbol]  # Where code names a symbol: the word, the lowest bit, and which
 
 
 def packed(

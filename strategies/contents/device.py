@@ -20,7 +20,7 @@ is where the image's own code is, and that of each filling. `bytecode` says what
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,104 +52,74 @@ _READ_ONLY = 1 << 31
 _HEADER = 12  # Words of 64 bits in front of the arrays
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DeviceContents:
-    """What a device is given."""
+def device_contents(recipe: Recipe, program: Program) -> NDArray[np.uint64]:
+    """Return what a device needs to make the images of a recipe, as `wf_opened` reads it.
 
-    seed: int  # Key of Philox4x32-10
-    period: int
-    sharing: int  # Images n with the same n div (period x sharing) share words (`philox`)
-    image_bytes: int
-    drawn: NDArray[np.uint32]  # Numbers of the blocks of 16 bytes that anything reads
-    gaps: NDArray[np.uint32]  # Numbers of the blocks of 16 bytes that nothing reads
-    turns: int  # Turns after which each class is filled in the same way again
-    scalars: int  # How many of them an image has at most
-    factors: int  # Bytes of the memory that A and B of a sum are taken apart in
-    fillings: NDArray[np.int32]
-    """(fillings, 14): bits of an element; lines; elements that are filled; elements of a line in
-    memory; whether the matrix's lines lie across those in memory; where its `places` start; where
-    the numbers of the elements that are filled start among `places`, or -1: all; whether
-    `places` are those of all bytes, not of the first ones of elements; how many rows further the
-    fillings of A and of B are whose product a C belongs to, or 0; 2^40 over the elements of a line
-    in memory, rounded up, low half first; if elements are those of whole blocks of the row and have
-    no other's bytes, the first of these blocks, and how many there are, else 0. Of 4 bits two
-    elements share a byte, and a place; the first is the low one."""
-    starts: NDArray[np.int32]  # (turns, period, 1 + fillings)
-    code: NDArray[np.uint64]
-    constants: NDArray[np.uint64]
-    places: NDArray[np.uint32]
-    """Byte of the row for each element of a filling, line by line as they lie in memory; with bit
-    31 it is only read: another element of the filling that has the same byte writes it."""
+    Twelve words: the seed, then period and sharing, bytes of an image and number of fillings,
+    numbers of blocks that are read and of others, turns after which each class is filled in the
+    same way again and scalars that an image has at most (low half first), bytes of the memory that
+    A and B of a sum are taken apart in, then at which word each array starts:
 
-    @property
-    def words(self) -> NDArray[np.uint64]:
-        """All of it, as `wf_opened` in contents.h reads it.
-
-        Twelve words: the seed, then period and sharing, bytes of an image and number of fillings,
-        numbers of blocks that are read and of others, turns and scalars (low half first), factors,
-        then at which word each array starts, in the order that they have above.
-        """
-        blocks = np.concatenate([self.drawn, self.gaps])
-        arrays = (blocks, self.fillings, self.starts, self.code, self.constants, self.places)
-        parts = [array.tobytes() for array in arrays]
-        parts = [part + bytes(-len(part) % 8) for part in parts]
-        starts = _HEADER + np.cumsum([0, *(len(part) // 8 for part in parts[:-1])])
-        header = [self.seed]
-        for low, high in (
-            (self.period, self.sharing), (self.image_bytes, len(self.fillings)),
-            (len(self.drawn), len(self.gaps)), (self.turns, self.scalars), (self.factors, 0),
-        ):  # fmt: skip
-            header.append(low | high << 32)
-        header += starts.tolist()
-        return np.frombuffer(np.array(header, "<u8").tobytes() + b"".join(parts), "<u8")
-
-
-def device_contents(recipe: Recipe, program: Program) -> DeviceContents:
-    """Return what a device needs to make the images of a recipe."""
-    plan = plan_of(program)
+    blocks of 16 bytes
+        Numbers of those that anything reads, and of the others.
+    fillings, int32 (fillings, 14)
+        Bits of an element; lines; elements that are filled; elements of a line in memory; whether
+        the matrix's lines lie across those in memory; where its places start; where the numbers of
+        the elements that are filled start among places, or -1: all; whether places are those of all
+        bytes, not of the first ones of elements; how many rows further the fillings of A and of B
+        are whose product a C belongs to, or 0; 2^40 over the elements of a line in memory, rounded
+        up, low half first; if elements are those of whole blocks of the row and have no other's
+        bytes, the first of these blocks, and how many there are, else 0. Of 4 bits two elements
+        share a byte, and a place; the first is the low one.
+    starts, int32 (turns, period, 1 + fillings)
+        Where code starts.
+    code, uint64; constants, uint64
+    places, uint32
+        Byte of the row for each element of a filling, line by line as they lie in memory; with bit
+        31 it is only read: another element of the filling that has the same byte writes it.
+    """
+    plan, classes = plan_of(program), recipe.classes
     numbers: dict[Window, int] = {one.window: i for i, one in enumerate(plan.fillings)}
     live = _live(plan)
-    fillings, places, size = [], list[NDArray[np.uint32]](), 0
+    fillings, places, size = [], [np.zeros(0, np.uint32)], 0
     for one, some in zip(plan.fillings, live, strict=True):
         row, own = _row(one, numbers, some, size)
         fillings.append(row)
         places.append(own)
         size += own.size
     untouched = _untouched(plan, live)
-    turns = math.lcm(
-        *(len(one.fills[class_]) for one in plan.fillings for class_ in recipe.classes)
-    )
-    code = _Assembler()
-    starts = np.zeros((turns, len(recipe.classes), 1 + len(fillings)), np.int32)
-    scalars = 0
-    for slot, class_ in enumerate(recipe.classes):
-        made = _Class(code)
+    turns = math.lcm(*(len(one.fills[class_]) for one in plan.fillings for class_ in classes))
+    code, scalars = _Assembler(), 0
+    starts = np.zeros((turns, len(classes), 1 + len(fillings)), np.int32)
+    for slot, class_ in enumerate(classes):
+        code.begin()
         for turn in range(turns):
-            made.needed = {}
+            code.needed = {}
             for number, one in enumerate(plan.fillings):
                 fills = one.fills[class_]
                 fill = fills[turn % len(fills)]
                 is_done = fill.everywhere is NOISE and untouched[number]
-                starts[turn, slot, 1 + number] = made.start(fill, one.window, is_done=is_done)
-            starts[turn, slot, 0] = made.image()
-        scalars = max(scalars, len(made.scalars))
-    blocks = np.arange(program.image_bytes // BLOCK)
-    return DeviceContents(
-        seed=recipe.seed,
-        period=len(recipe.classes),
-        sharing=sharing(len(recipe.classes)),
-        image_bytes=program.image_bytes,
-        drawn=plan.blocks.astype(np.uint32),
-        gaps=np.setdiff1d(blocks, plan.blocks).astype(np.uint32),
-        turns=turns,
-        scalars=scalars,
-        factors=-(-code.factors // BLOCK) * BLOCK,
-        fillings=np.array(fillings, np.int32).reshape(-1, 14),
-        starts=starts,
-        code=np.array(code.words, np.uint64),
-        constants=np.array([one & (1 << 64) - 1 for one in code.constants], np.uint64),
-        places=np.concatenate([np.zeros(0, np.uint32), *places]),
-    )
+                starts[turn, slot, 1 + number] = code.start(fill, one.window, is_done=is_done)
+            starts[turn, slot, 0] = code.image()
+        scalars = max(scalars, len(code.scalars))
+    drawn = plan.blocks.astype(np.uint32)
+    gaps = np.setdiff1d(np.arange(program.image_bytes // BLOCK), plan.blocks).astype(np.uint32)
+    arrays: tuple[NDArray[Any], ...] = (
+        np.concatenate([drawn, gaps]), np.array(fillings, np.int32), starts,
+        np.array(code.words, np.uint64),
+        np.array([one & (1 << 64) - 1 for one in code.constants], np.uint64),
+        np.concatenate(places),
+    )  # fmt: skip
+    parts = [array.tobytes() for array in arrays]
+    parts = [part + bytes(-len(part) % 8) for part in parts]
+    header = [recipe.seed]
+    for low, high in (
+        (len(classes), sharing(len(classes))), (program.image_bytes, len(fillings)),
+        (len(drawn), len(gaps)), (turns, scalars), (-(-code.factors // BLOCK) * BLOCK, 0),
+    ):  # fmt: skip
+        header.append(low | high << 32)
+    header += (_HEADER + np.cumsum([0, *(len(part) // 8 for part in parts[:-1])])).tolist()
+    return np.frombuffer(np.array(header, "<u8").tobytes() + b"".join(parts), "<u8")
 
 
 def _live(plan: FillPlan) -> list[NDArray[np.intp] | None]:
@@ -218,27 +188,16 @@ def _row(
 
 
 class _Assembler:
-    """Collects code and constants."""
+    """Collects code and constants, and the scalars of one class of contents after the other."""
 
     def __init__(self) -> None:
         self.words: list[int] = []
         self.constants: list[int] = []
         self.factors = 0  # Most bytes that factors of a sum take
-        self._known: dict[Stored, int] = {}
+        self._stored: dict[Stored, int] = {}
 
-    def stored(self, one: Stored) -> int:
-        if one not in self._known:
-            self._known[one] = len(self.constants)
-            self.constants += one.values
-            assert len(self.constants) <= MOST_CONSTANTS, "more constants than operands can name"
-        return self._known[one]
-
-
-class _Class:
-    """Code of a class of contents, and its scalars."""
-
-    def __init__(self, assembler: _Assembler) -> None:
-        self._assembler = assembler
+    def begin(self) -> None:
+        """Begin with another class."""
         self.scalars: dict[FillScalar, int] = {}
         self.needed: dict[FillScalar, FillUnit] = {}  # Those of the present turn
         self._starts: dict[object, tuple[int, dict[FillScalar, FillUnit]]] = {}
@@ -256,7 +215,7 @@ class _Class:
                 first = self._moved(movable_everywhere(fill, unit))
             second = self._moved(movable_placed(fill, unit))
             (result, *words), (number, *others) = first[0], second[0]
-            code = self._assembler.words
+            code = self.words
             self._starts[key] = len(code), self.needed
             head = packed([len(words), result, first[1] | second[1], number], 0, [])
             code += [head, *words, *others]
@@ -266,7 +225,7 @@ class _Class:
         return start
 
     def _moved(self, made: Movable) -> tuple[list[int], Flag]:
-        self._assembler.factors = max(self._assembler.factors, made.factors)
+        self.factors = max(self.factors, made.factors)
         for one, unit in made.symbols.items():
             if isinstance(one, FillScalar):
                 self.needed.setdefault(one, unit)
@@ -278,13 +237,19 @@ class _Class:
 
     def _number(self, one: Stored | FillScalar) -> int:
         if isinstance(one, Stored):
-            return self._assembler.stored(one)
+            if one not in self._stored:
+                self._stored[one] = len(self.constants)
+                self.constants += one.values
+                assert len(self.constants) <= MOST_CONSTANTS, (
+                    "more constants than operands can name"
+                )
+            return self._stored[one]
         number = self.scalars.setdefault(one, len(self.scalars))
         assert number < NOWHERE, "an image of contents needs more scalars than there are"
         return number
 
     def image(self) -> int:
-        key, code = tuple(self.needed), self._assembler.words
+        key, code = tuple(self.needed), self.words
         if key not in self._images:
             block, names = CodeBlocks(FillUnit(64, 1, 1), has_scalars=False), list[Name]()
             for one, unit in self.needed.items():

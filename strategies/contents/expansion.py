@@ -28,8 +28,7 @@ from strategies.contents.recipes import Recipe, ValueClass, by_class
 Words = NDArray[np.uint32]
 
 NOISE_STREAM = 0  # Words of an image's bytes: block b fills bytes 16 b to 16 b + 15
-DRAWS_STREAM = 1
-"""What the matrices of one image have in common: blocks 0 to 7 are 64 numbers of 16 bits."""
+DRAWS_STREAM = 1  # What matrices of an image share: blocks 0 to 7 are 64 numbers of 16 bits
 GAPS_STREAM = 2  # Word 0 of block 0 is added to what fills blocks that nothing reads
 DRAWS = 64
 GOLDEN = 0x9E37_79B9

@@ -40,8 +40,7 @@ class FloatFields:
 
     def __init__(self, format: Format) -> None:  # noqa: A002
         self.format = format
-        self.shift = format.fraction_bits + format.ignored_bits
-        """Bits below the exponent field, ignored ones included."""
+        self.shift = format.fraction_bits + format.ignored_bits  # Bits below the exponent field
         self.top = (1 << format.exponent_bits) - 1  # Exponent field of infinities and NaN
         self.least, self.greatest = 1 - format.bias, format.bias
         """Exponents of the least normal and of the largest finite numbers."""
@@ -52,13 +51,11 @@ class FloatFields:
         self.unit = 1 << format.ignored_bits  # The least subnormal
         self.fraction = (1 << self.shift) - 1  # All ones below the exponent field
         self.signed_fraction = self.sign | self.fraction  # All ones outside of the exponent field
-        self.first_fraction_bit = 1 << (self.shift - 1)
-        """The highest bit of the fraction: that of quiet NaN."""
+        self.first_fraction_bit = 1 << (self.shift - 1)  # That of quiet NaN
         self.fields = tuple(field << self.shift for field in range(1, self.top))
         """Every exponent field of normal numbers, in its place."""
         subnormal = (self.unit << i for i in range(format.fraction_bits))
-        self.powers = (0, *subnormal, *self.fields)
-        """0, and powers of two from the least subnormal on."""
+        self.powers = (0, *subnormal, *self.fields)  # From the least subnormal on
         self.window_bits = _WINDOW_BITS.get(format.fraction_bits, 0)
         """How many exponents A and B of a cancelled product have, as a power of two."""
         self.window_least = -(1 << self.window_bits >> 1)  # The least exponent of these
@@ -141,8 +138,7 @@ class Sum:
     operation: str | None = None  # `.op` of single bits
     rounded: Format | None = None  # Format of C, if A and B are floats
     depth: int = 16  # K
-    run: int = 0
-    """Where metadata choose: the first of each two runs of so many elements of B are multiplied."""
+    run: int = 0  # Where metadata choose: of B the first of each two runs of so many counts
 
     @cached_property
     def fields(self) -> tuple[FloatFields, FloatFields]:
@@ -361,8 +357,7 @@ def constant(value: Value) -> Node:
 
 
 LINE, POSITION, NOISE = node(Code.LINE), node(Code.POSITION), node(Code.NOISE)
-below = partial(node, Code.DRAW)
-"""A number of the image below a bound, by the number of a draw; nothing is rejected."""
+below = partial(node, Code.DRAW)  # A number of the image below a bound, by that of a draw
 at = partial(node, Code.AT)
 wide, narrow = partial(node, Code.WIDE), partial(node, Code.NARROW)
 equal, less = partial(node, Code.EQUAL), partial(node, Code.LESS)
@@ -417,8 +412,7 @@ class Values:
     noise: Raw  # (images, lines, positions); may be what is filled
     draws: Draws  # (images, DRAWS)
     known: dict[Node, Any]  # Numbers of images: shared by the operands of the same images
-    multiplicands: tuple[Raw, Raw] | None
-    """A (images, lines, k) and B (images, columns, k) as they are in the end."""
+    multiplicands: tuple[Raw, Raw] | None  # A (images, lines, k), B (images, columns, k)
     _own: dict[Node, Any] = field(default_factory=dict)
 
     def fill(self, fill: Fill, view: Raw) -> None:
@@ -440,10 +434,8 @@ class Values:
             view[(*where, position)] = value[:, :, 0] if value.ndim else value
 
     def of(self, wanted: Node, out: Raw | None = None) -> Any:
-        """Return a value, (images or 1, lines or 1, positions or 1); of a constant a scalar.
-
-        `out` is where it may go: then nothing else of it is needed again.
-        """
+        """Return a value, (images or 1, lines or 1, positions or 1); of a constant a scalar."""
+        # `out` is where it may go: then nothing else of it is needed again.
         known = self.known if wanted.of_image else self._own
         value = known.get(wanted)
         if value is None:

@@ -49,8 +49,7 @@ from strategies.contents.recipes import ValueClass as V
 
 _HIGHEST = (1 << 31) - 1
 _LOWEST = -(1 << 31)
-_PATTERNS = (0xFF, 0x55, 0xAA, 0x0F, 0xF0, 0x33, 0xCC, 0x7F)
-"""All ones, alternating ones and the like."""
+_PATTERNS = (0xFF, 0x55, 0xAA, 0x0F, 0xF0, 0x33, 0xCC, 0x7F)  # All ones, alternating and the like
 _ONES = constant(0xFF)
 
 

@@ -67,8 +67,7 @@ class FillOperand:
     types: FillTypes
     lines: int
     positions: int
-    is_of_sum: bool
-    """Whether it is a C that belongs to just one product of an A and a B that are known."""
+    is_of_sum: bool  # Whether it is a C of just one product of an A and a B that are known
     run: int = 0
     """How many elements of B metadata choose together; 0 without metadata. B is filled as one of K
     positions, and each run of them twice, one behind the other."""

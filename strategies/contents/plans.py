@@ -36,8 +36,7 @@ from strategies.contents.fills import fills_of, of_registers, of_rows, word
 from strategies.contents.float_fills import FillOperand, FillTypes
 from strategies.contents.recipes import ValueClass
 
-Provenance = NDArray[np.int64]
-"""For each byte the byte of the image from which it comes; -1 where a step computed it."""
+Provenance = NDArray[np.int64]  # The byte of the image from which each comes; -1: computed
 BLOCK = 16  # Bytes of an image that one value of a counter fills
 _PLANS = 64  # Plans that are kept; one has a number for every byte that is loaded
 
@@ -72,8 +71,7 @@ class Readings:
         self.products: list[_Product] = []
         self.words: list[tuple[int, int]] = []  # First byte and mask of each control word
         self.rows: list[Provenance] = []  # Bytes that ldmatrix, and loads of registers, read
-        self.registers: list[tuple[int, Provenance]] = []
-        """Bits of the registers that scalar code reads, and their bytes."""
+        self.registers: list[tuple[int, Provenance]] = []  # Bits, and bytes, that scalar code reads
         self.metadata: list[tuple[tuple[int, ...], Provenance]] = []
         """What 4 bits of metadata may be, and their bytes."""
         self._program = program
@@ -243,8 +241,7 @@ class Window:
     """
 
     bits: int  # Bits of an element
-    places: Provenance
-    """Bytes in each row of the batch, those that are neighbours in memory next to each other."""
+    places: Provenance  # Bytes in each row of the batch, line by line
     is_turned: bool = False  # Whether the lines of elements lie across those of `places`
 
     @property
@@ -370,8 +367,7 @@ class FillPlan:
     """In the order in which they are filled: all C after all A and B, which they are made for.
     Each is made of the random bits of its bytes; where several meet, the last one stays."""
     overlap: bool  # Whether some of them meet
-    blocks: NDArray[np.uint64]
-    """Numbers of the blocks of an image that anything reads; the others are gaps."""
+    blocks: NDArray[np.uint64]  # Of blocks of an image that anything reads; the others are gaps
     read: tuple[slice, ...]  # Runs of bytes of these blocks
     gaps: tuple[slice, ...]  # Runs of the other bytes
 

@@ -77,8 +77,7 @@ class ValueClass(StrEnum):
 class Recipe:
     """What to fill images with; a UsageError says that there is no class, or a seed too large."""
 
-    classes: tuple[ValueClass, ...]
-    """Dealt out to the images in turn: image i is of class i modulo their number."""
+    classes: tuple[ValueClass, ...]  # In turn: image i is of class i modulo their number
     seed: int  # Key of the counter-based generator, 64 bits
 
     def __post_init__(self) -> None:
@@ -94,11 +93,9 @@ _SEEDS = st.integers(0, (1 << 64) - 1)
 
 @st.composite
 def recipes(draw: st.DrawFn, wanted: tuple[ValueClass, ...] = ()) -> Recipe:
-    """Draw a recipe; it shrinks towards all classes and a small seed.
-
-    Classes that are wanted come first, whatever is drawn; the others follow in the order of
-    `ValueClass`, which starts with those that reveal most.
-    """
+    """Draw a recipe; it shrinks towards all classes and a small seed."""
+    # Classes that are wanted come first, whatever is drawn; the others follow in the order of
+    # `ValueClass`, which starts with those that reveal most.
     omitted = draw(_OMITTED)
     others = (one for one in ValueClass if one not in wanted and one not in omitted)
     classes = (*dict.fromkeys(wanted), *others)

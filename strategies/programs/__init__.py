@@ -3,7 +3,6 @@
 from strategies.programs.builder import VALUED_FORMS, is_valued
 from strategies.programs.drawing import programs, undefined_programs
 
-GENERATOR_VERSION = 16
-"""Goes up when the same seed would give other programs or contents; CHANGELOG.md says why."""
+GENERATOR_VERSION = 16  # Goes up when a seed would give other programs or contents: CHANGELOG.md
 
 __all__ = ["GENERATOR_VERSION", "VALUED_FORMS", "is_valued", "programs", "undefined_programs"]

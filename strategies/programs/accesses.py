@@ -37,18 +37,15 @@ from strategies.programs.builder import (
 )
 from strategies.programs.lane_code import computed_rows
 
-MOST_SHARED = 12 << 10
-"""Bytes of shared memory from which matrices go to global memory: four warps share a block's."""
-_MOST_SHARED_ASKED = 40 << 10
-"""Most bytes of shared memory if shared memory is asked for; a block has 48 KiB."""
+MOST_SHARED = 12 << 10  # Bytes of shared memory of a program: four warps share a block's
+_MOST_SHARED_ASKED = 40 << 10  # The same if shared memory is asked for; a block has 48 KiB
 _SPACES = (("global", False), ("", False), ("shared", True), ("shared::cta", True), ("", True))
 """State spaces as an instruction spells them ("" is generic), and whether memory is shared."""
 _DRAWN_STRIDES = (
     Has.STRIDE_OMITTED, Has.STRIDE_DEFAULT, Has.STRIDE_LEAST, Has.STRIDE_OMITTED,
     Has.STRIDE_ODD, Has.STRIDE_LARGE,
 )  # fmt: skip
-TIGHT = 12 << 10
-"""Bytes of an image from which programs save memory: narrow strides, fragments used again."""
+TIGHT = 12 << 10  # Bytes of an image from which programs save memory
 _ALIGNMENTS = (Has.ALIGNED_128, Has.ALIGNED_LEAST, Has.ALIGNED_MORE)
 _FRESH, _SAME_BUFFER, _OVERLAPPING, _BESIDE = range(4)
 _PLACEMENTS = (_FRESH, _FRESH, _FRESH, _SAME_BUFFER, _OVERLAPPING, _BESIDE)
@@ -356,8 +353,7 @@ def _placed_over(access: _DrawnAccess, placement: int, pick: int) -> Region | No
 
 
 _ROWS = (32, 40, 64, 16)  # Rows of the memory from which ldmatrix reads
-_COMPUTED_IN = 3
-"""The addresses of one instruction in so many that accesses rows are computed by scalar code."""
+_COMPUTED_IN = 3  # Scalar code computes the addresses of one access of rows in so many
 _PITCHES = (ROW_BYTES, 2 * ROW_BYTES, 5 * ROW_BYTES)
 """Bytes from row to row that a store writes: side by side, apart, and as kernels pad them."""
 

@@ -65,8 +65,7 @@ class Palette:
     row_loads: tuple[Form, ...]
     row_stores: tuple[Form, ...]
     transpositions: tuple[Form, ...]
-    spaces: tuple[str, ...]
-    """Spellings of the state space of wmma.load and wmma.store that the version has."""
+    spaces: tuple[str, ...]  # State spaces of wmma.load and wmma.store that the version has
     packs: bool  # Whether pairs of f32 can be converted into one register
 
     @property
@@ -333,8 +332,7 @@ class Builder:
         self.form: Form | None = focus.form  # The form that is asked for, until it is there
         self.wanted = set(focus.features)  # Features that are asked for, until they are there
         self.asked = focus.features  # All features that were asked for
-        self.plain_spaces = True
-        """Whether matrices lie in global memory unless something else is asked for."""
+        self.plain_spaces = True  # Matrices lie in global memory unless it is asked otherwise
         self.lanes: int | None = None  # Lanes that store where not all do, once that is chosen
         self._names, self._arena_names = Counter[str](), Counter[str]()
 

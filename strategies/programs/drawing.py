@@ -65,8 +65,7 @@ _SIZES = (1, 1, 1, 2, 1, 1, 1, 3, 1, 2, 1, 4, 1, 2, 3, 8)
 _BETWEEN_IN = 8  # One program in so many has a warp-level step between two stores of the same lanes
 _MOST_ADDED = 12  # Parts that are appended at most until a program is as long as was asked
 _MOST_COPIED = 300  # Bytes of the longest copy that is a step of its own
-BALLAST = 32
-"""Accumulators of eight registers that leave none of the 255 registers of a thread free."""
+BALLAST = 32  # Accumulators of eight registers that leave none of a thread's 255 free
 
 _LOOPS = (Has.LOOP_CONSTANT, Has.LOOP_WORD)
 _BRANCHES = (Has.BRANCH_CONSTANT, Has.BRANCH_WORD)
@@ -102,14 +101,12 @@ _STEPS = ((Has.STEPS_12, 12), (Has.STEPS_24, 24))
 
 
 def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> SearchStrategy[Program]:
-    """Draw programs that a module can have and that the ISA defines.
-
-    They shrink towards one multiplication of matrices at the start of their buffers in global
-    memory, by rows, with the stride left out; about a form of ldmatrix, towards that alone. The
-    form of the focus is in every program, whether `forms` has it or not; its features are where
-    they are possible together. If `forms` has loads and stores of wmma only, every multiplication
-    may be used. UsageError says that the form of the focus, or every other one, does not exist.
-    """
+    """Draw programs that a module can have and that the ISA defines."""
+    # They shrink towards one multiplication of matrices at the start of their buffers in global
+    # memory, by rows, with the stride left out; about a form of ldmatrix, towards that alone. The
+    # form of the focus is in every program, whether `forms` has it or not; its features are where
+    # they are possible together. If `forms` has loads and stores of wmma only, every multiplication
+    # may be used. UsageError says that the form of the focus, or every other one, does not exist.
     known = palette(forms, module)
     if focus.form is not None and not is_available(focus.form, module):
         raise UsageError(

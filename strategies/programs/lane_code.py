@@ -45,8 +45,7 @@ from strategies.programs.scalar_rows import (
 )
 
 _MOST_DEPTH = 4  # Branches and loops around a statement
-_SIZES = (6, 10, 16, 24, 36)
-"""Statements of a piece of code around a multiplication, about; all equally likely."""
+_SIZES = (6, 10, 16, 24, 36)  # Statements around a multiplication, about; equally likely
 _BEHIND = 256  # Most statements behind these: a few for each register
 _SIZES_ALONE = (10, 16, 24, 36, 54)  # The same of a program that is nothing else
 _FEWEST_FAMILIES, _MOST_FAMILIES = 2, 9
@@ -60,8 +59,7 @@ and 14 an abs that it leaves out; with generator 13 it was 3 and 3 (both defects
 out, 64 images each, 2026-11-28)."""
 _LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 _OF_MASKS = ("min.s32", "max.s32", "neg.s32", "min.u32", "max.u32", "and.b32", "mul.lo.s32")
-_CONSTANT = 4
-"""One instruction in so many that takes no constant as an operand has one in a register."""
+_CONSTANT = 4  # One in so many instructions that take no constant has one in a register
 _USED = 4
 """One result in so many is used right behind as what it is. Of 16 bits, and of pairs of these,
 which compilers keep in wider registers, all are but one in so many. Of 2,500 programs (seed
@@ -75,8 +73,7 @@ _ROTATIONS = {
 _SELDOM = 8
 """One in so many pieces of code has what every compiler makes wrong: its line would come first in
 every campaign, and hide what one compiler does."""
-_AS_OFTEN = "f16", "u32"
-"""Results of `set` of which the same was found when generator 13 was out: drawn like others."""
+_AS_OFTEN = "f16", "u32"  # Results of `set` that are drawn like others all the same
 
 
 class Lanes:
@@ -98,8 +95,7 @@ class Lanes:
         self._families = self._rows.families
         """First words of the instructions that are drawn, those of everyday code several times."""
         self._before: list[Assign] = []  # Instructions so far, the latest last
-        self._open: dict[str, str] = {}
-        """Registers with NaNs whose bits PTX leaves open: what makes them canonical."""
+        self._open: dict[str, str] = {}  # Registers with open NaNs, and what settles them
 
     def new(self, kind: str) -> str:
         """Return a register that nothing has used."""

@@ -42,8 +42,7 @@ _SCALES = {
 }  # fmt: skip
 """1/16, 1, 1/4 and the number next to 0.1."""
 _LARGEST_OF_S8 = 0x42FE_0000  # 127, as f32
-_EIGHT_BITS = {"e4m3": 0x7777_7777, "e5m2": 0xBBBB_BBBB}
-"""Bits that NaN of these formats do not have all."""
+_EIGHT_BITS = {"e4m3": 0x7777_7777, "e5m2": 0xBBBB_BBBB}  # NaN do not have them all
 
 
 class _Chain:
@@ -249,8 +248,7 @@ def _pairs(items: Sequence[T]) -> list[tuple[T, T]]:
     return [(items[i], items[min(i + 1, len(items) - 1)]) for i in range(0, len(items), 2)]
 
 
-_COMPUTED_IN = 6
-"""For one in so many operands A or B of mma.sync, and one in so many D, scalar code works on it."""
+_COMPUTED_IN = 6  # Scalar code works on one A, B or D of mma.sync in so many
 _KEPT = frozenset(
     {Has.FED_BY_ROWS, Has.D_AS_MULTIPLICAND, Has.ROWS_OF_D, *ROW_LOADS, *ROW_STORES, *MOVES}
 )

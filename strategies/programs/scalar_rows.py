@@ -21,8 +21,7 @@ _OFTEN = 3  # Times that everyday instructions are drawn as often as others
 _TELLING, _TELLING_OFTEN = ("setp", "set", "cvt"), 12
 """Instructions whose results differ most between types of the same bits, and how often one is drawn
 of what uses a result: half of the time."""
-_TYPE = re.compile(r"(?:[usbf]|bf|tf)\d+(?:x\d)?|pred|e\dm\dx2")
-"""A word of an opcode that names a type."""
+_TYPE = re.compile(r"(?:[usbf]|bf|tf)\d+(?:x\d)?|pred|e\dm\dx2")  # A type in an opcode
 NTH_BIT = OF_SCALAR["fns"]
 OF_SCALARS = frozenset(OF_SCALAR.values())
 
@@ -59,8 +58,7 @@ class DrawnRows:
     """The same by the type that they read first, and by its class: groups as in `plain` of each
     first word, which is there the more often the more the type matters."""
     every: Mapping[Feature, _Rows]  # The same by their features
-    together: frozenset[Feature]
-    """Features of those that need others before them, or read what other lanes hold."""
+    together: frozenset[Feature]  # Of those that need others before, or read other lanes
     first: _Rows  # Instructions that compute a predicate from registers of 32 bits
     warp: _Rows  # Instructions that all lanes execute together
     carries: tuple[tuple[ScalarInstruction, ScalarInstruction], ...]

@@ -61,10 +61,8 @@ class Sharing:
     result: str = ""  # What the step writes, for the step itself and for later steps that read it
     own: Mapping[str, object] = field(default_factory=dict)  # Fields of the step alone
     before: tuple[Step, ...] = ()  # What comes before the step
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    """Operands wherever they stand, by what they are named."""
-    back: bool = False
-    """Whether the result is copied behind the step to where it was, and nobody else reads it."""
+    renamed: Mapping[str, str] = field(default_factory=dict)  # Operands, by what they are named
+    back: bool = False  # Whether the result is copied to where it was, and nobody else reads it
 
 
 def with_shared_registers(

@@ -34,8 +34,7 @@ from strategies.programs.builder import ACCESS_FORMS
 
 Values = NDArray[Any]  # Raw elements of a matrix, (rows, columns)
 
-_ALIGNMENT = 256
-"""Addresses are moved by multiples of this many bytes only, so that their alignment stays."""
+_ALIGNMENT = 256  # Bytes of whose multiples addresses are moved: their alignment stays
 _EXTENTS, _MARGIN = 5, 512
 """Bytes of a buffer: as many times the extent of its matrix, and these. What a wrong stride, layout
 or offset reaches of it is still in it: 32 lines for 8, as far apart, are 4.5 times as long."""
@@ -45,8 +44,7 @@ stay below 2^11, up to which f16 has every integer."""
 _SMALL_DOUBLE = 1 << 22
 """The same of f64, whose sums stay below 2^53: both words of one hold something, and none is zero,
 whose sign depends on the rounding mode (IEEE 754-2019, 6.3)."""
-_ADDEND = 1000
-"""Largest addend of a sum of integers; either sign, so that carries run through the whole word."""
+_ADDEND = 1000  # Largest addend of integers; either sign: carries run through the word
 
 
 Access = MatrixAccess | PlainAccess  # A plain load or store of the registers of an operand
@@ -225,8 +223,7 @@ def _program(steps: Sequence[Step]) -> Program:
     return Program(buffers=buffers_of(steps, size), steps=tuple(steps))
 
 
-Content = Values | int
-"""The elements of a matrix; or one raw element that stands everywhere in its buffer."""
+Content = Values | int  # Elements of a matrix, or one that stands everywhere
 
 
 def image_of(program: Program, contents: Mapping[str, Content], *, noise: int = 0) -> Image:

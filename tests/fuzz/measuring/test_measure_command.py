@@ -11,8 +11,8 @@ from fuzz.commands import measure
 from fuzz.measuring import MeasuredResult
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
+from oracle.measuring.inference import MeasuredUnit
 from oracle.measuring.probes import double_probes
-from oracle.measuring.units import MeasuredUnit
 from oracle.models import forget_models, model_for
 from oracle.models.files import EXPORTS, model_text, read_model
 

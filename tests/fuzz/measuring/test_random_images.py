@@ -11,8 +11,8 @@ from fuzz import measuring
 from fuzz.measuring import MeasuredResult, Measurer, ProbedDevice, confirm
 from fuzz.runner import RunnerChoice, opened
 from oracle.isa.targets import Module
+from oracle.measuring.inference import units_of
 from oracle.measuring.probes import Dots
-from oracle.measuring.units import units_of
 from oracle.models import model_for
 
 

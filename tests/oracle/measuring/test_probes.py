@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from oracle.isa.lookup import MMA_FORMS
 from oracle.isa.targets import Module
-from oracle.measuring.inference import ProbeEvidence, fit
+from oracle.measuring.inference import ProbeEvidence, fit, units_of
 from oracle.measuring.probes import Dots, float_probes
-from oracle.measuring.units import random_tiles, units_of
 
 DEPTH = 8
 
@@ -29,25 +26,6 @@ def family(types: str, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     dots = float_probes(types, DEPTH)
     part = dots.of(name)
     return values(dots.a[part], a), values(dots.b[part], b), values(dots.c[part], c)
-
-
-@pytest.mark.parametrize("form", ["f32.f16", "f32.bf16", "f32.tf32", "f16.f16"])
-def test_random_images_have_the_spread_of_exponents_of_their_kind(form) -> None:
-    found = next(
-        one for one in MMA_FORMS
-        if (one.d_type.name, one.a_type.name, one.c_type.name) == (*form.split("."), form[:3])
-    )  # fmt: skip
-    _, b, _ = random_tiles(found, 6 * 8, 0)
-    shift = found.b_type.bits - 1 - found.b_type.exponent_bits
-    fields = (b.astype(np.int64) >> shift & ((1 << found.b_type.exponent_bits) - 1)).reshape(48, -1)
-    anywhere = fields[8:16].min(axis=1)
-    assert anywhere.max() > found.b_type.bias > anywhere.min()
-    spread = fields.max(axis=1) - fields.min(axis=1) + 1
-    assert [set(spread[8 * kind : 8 * kind + 8].tolist()) for kind in (1, 2, 3, 4, 5)] == [
-        {12}, {3}, {2}, {3}, {4},
-    ]  # fmt: skip
-    negative = (b >> b.dtype.type(found.b_type.bits - 1)).reshape(6, -1).mean(axis=1)
-    assert ((negative > 0.4) & (negative < 0.6)).all()
 
 
 def test_a_figure_that_no_probe_refutes_is_refuted_by_none() -> None:

@@ -56,7 +56,7 @@ def work(said: Program, **others: Any) -> FreshWork:
     """Return images that are compared with what a program says."""
     return FreshWork(
         encoded=encode(said, model_for("sm_90")),
-        contents=device_contents(RECIPE, PROGRAM).words,
+        contents=device_contents(RECIPE, PROGRAM),
         first=FIRST,
         count=COUNT,
         **others,
@@ -203,7 +203,7 @@ def stopping(runner: CudaRunner, behaviour: int) -> tuple[Compiled, FreshWork]:
     kernel = Kernel(entry="increment", image_bytes=PROGRAM.image_bytes)
     stops = runner.compile(replace(module(), kernels=(kernel,)))
     assert isinstance(stops, Compiled)
-    contents = device_contents(anything, PROGRAM).words
+    contents = device_contents(anything, PROGRAM)
     return stops, replace(work(PROGRAM), contents=contents, first=first, count=1)
 
 

@@ -166,7 +166,7 @@ def planted(results, dice, share):
 def test_the_numbers_of_images_that_differ(reference, opcode, first, share):
     program, recipe = product_program(form_of(opcode)), Recipe(classes=CLASSES, seed=28)
     images = expand(recipe, program, 200, first=first)
-    made = reference.fill(device_contents(recipe, program).words, program.image_bytes, first, 200)
+    made = reference.fill(device_contents(recipe, program), program.image_bytes, first, 200)
     assert np.array_equal(made, images)
     expected = execute(program, images, model=MODEL).images
     results = expected.copy()
@@ -188,7 +188,7 @@ def test_a_device_makes_the_images_and_names_those_that_differ(session, opcode, 
     recipe, model = Recipe(classes=CLASSES, seed=28), MODEL
     images = expand(recipe, program, 200, first=first)
     device = DeviceReference(driver, session.modules)
-    contents = device.contents(device_contents(recipe, program).words)
+    contents = device.contents(device_contents(recipe, program))
     made, copies = (driver.mem_alloc(images.nbytes) for _ in range(2))
     device.fill(contents, first, 200, int(made), int(copies))
     for memory in (made, copies):

@@ -46,7 +46,7 @@ def assert_same(warp, program):
     recipe = Recipe(classes=CLASSES, seed=3)
     images = expand(recipe, program, count, first=1 << 40)
     made, copies = (np.zeros_like(images) for _ in range(2))
-    words = device_contents(recipe, program).words
+    words = device_contents(recipe, program)
     numbers = map(ctypes.c_uint64, (1 << 40, count))
     assert warp.fill_warp(at(words), *numbers, at(made), at(copies))
     assert np.array_equal(made, images)

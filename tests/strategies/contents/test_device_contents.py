@@ -73,7 +73,7 @@ def aligned(size: int) -> np.ndarray:
 
 @lru_cache(maxsize=2)
 def words_of(recipe: Recipe, program: Program) -> np.ndarray:
-    return device_contents(recipe, program).words
+    return device_contents(recipe, program)
 
 
 @pytest.fixture(scope="module")
