@@ -261,11 +261,9 @@ def _sentences(result: GateResult, seed: int, seconds: float) -> Iterator[str]:
     yield f"Seed {seed}, {duration(seconds)} ({took})."
 
 
-def _detail(one: GateItem) -> Section:
-    """Return the commands and the PTX of a regression, for a page."""
-    text = one.what
-    if one.entry is not None:
-        commands = "\n".join(f"{words}: {command}" for words, command in commands_of(one.entry))
-        ptx = one.entry.read(MODULE).decode(errors="replace")
-        text = f"{commands}\n\n{harmless(ptx)}"
-    return Section(heading=f"{one.standing}: {one.what}", printed=escape(text))
+def _detail(item: GateItem) -> Section:
+    text, entry = item.what, item.entry
+    if entry is not None:
+        commands = "\n".join(f"{words}: {command}" for words, command in commands_of(entry))
+        text = f"{commands}\n\n{harmless(entry.read(MODULE).decode(errors='replace'))}"
+    return Section(heading=f"{item.standing}: {item.what}", printed=escape(text))

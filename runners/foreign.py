@@ -196,14 +196,11 @@ class ForeignRunner(RunnerAtOnce):
             hidden = failure.trouble is not Trouble.UNSUPPORTED and is_full(folder)
             return full if hidden else failure
         size = made.stat().st_size if made.is_file() else 0
-        found = np.fromfile(made, np.uint8, images.size) if size == images.size else images[:0]
-        if found.size != images.size:
-            return self._way.failed(
-                Trouble.CORRUPTED_REPLY,
-                f"gave back {size} bytes, and {images.size} are due: {len(images)} "
-                f"image{'s' * (len(images) != 1)} of {kernel.image_bytes}",
-            )
-        return found.reshape(images.shape)
+        if size == images.size:
+            return np.fromfile(made, np.uint8).reshape(images.shape)
+        many = f"{len(images)} image{'s' * (len(images) != 1)} of {kernel.image_bytes}"
+        what = f"gave back {size} bytes, and {images.size} are due: {many}"
+        return self._way.failed(Trouble.CORRUPTED_REPLY, what)
 
     def close(self) -> None:
         """End the process."""

@@ -132,7 +132,6 @@ class Later(Protocol[T_co]):
 
     def collect(self) -> T_co:
         """Wait for it; a second call returns the same value."""
-        ...
 
 
 Pending: TypeAlias = Later[Ran | Failure]
@@ -257,7 +256,6 @@ class Lender(Protocol):
 
         Raises InfrastructureError if there is no memory.
         """
-        ...
 
 
 def check_images(kernel: Kernel, images: Images) -> None:

@@ -254,16 +254,11 @@ def _search_lines(options: Bench) -> bool:
         "most_lines": max((one["lines"] for one in seen), default=0),
         "median_seconds": round(statistics.median(seconds or [0.0]), 3),
     }
-    culprit = {True: "named", False: "another"}
     Report(
         columns=(
             ReportColumn("fault", "name", whole=True),
             ReportColumn("lines", number=True),
-            ReportColumn(
-                "culprit",
-                lambda row: culprit[row["named"]] if row["lines"] else "not found",
-                whole=True,
-            ),
+            ReportColumn("culprit named", "named"),
             ReportColumn("what a person reads", lambda row: "\n".join(row["titles"])),
         ),
         rows=[
@@ -286,12 +281,9 @@ def _search_lines(options: Bench) -> bool:
 def _coverage(options: Bench) -> bool:
     begun = time.perf_counter()
     target, version = _module(options)
+    forms = selected_forms(Selection(), target=target, version=version)
     whole = CountedCampaign(
-        forms=selected_forms(Selection(), target=target, version=version),
-        target=target,
-        version=version,
-        seed=options.seed,
-        programs=options.programs,
+        forms=forms, target=target, version=version, **options.picked("seed", "programs")
     )
     count = -(-options.programs // CAMPAIGN_PROGRAMS)
     with _watched("campaigns", count, json=options.json) as report:

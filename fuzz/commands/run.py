@@ -24,7 +24,7 @@ from fuzz.campaign.store import (
     holds_campaign,
     parse_duration,
 )
-from fuzz.checks.protocol import Check, Facts, Shard
+from fuzz.checks.protocol import Check, Shard
 from fuzz.compilers.members import Member, members_of
 from fuzz.console import ended_by_signals, watching
 from fuzz.console.metrics import campaign_figures, serving
@@ -119,7 +119,14 @@ def _run(options: Run, stack: ExitStack) -> bool:
             if lost:
                 say(f"{lost}; the state saved before it is used", stderr=True)
         elif not options.new:
-            raise UsageError(_held(options.corpus))
+            resume, new = (
+                typed(("warpfuzz", "run", word, "--corpus", options.corpus))
+                for word in ("--resume", "--new")
+            )
+            raise UsageError(
+                f"{options.corpus} holds a campaign: `{resume}` goes on with it, and `{new}` "
+                "begins another there (findings stay); or give another folder with --corpus"
+            )
     if state is not None:
         options = resumed(options, state)
     elif options.resume:
@@ -129,7 +136,12 @@ def _run(options: Run, stack: ExitStack) -> bool:
     budget, known = budget_of(options, state), known_with(options.known, nothing=options.no_known)
     check_kind(options.report, ".html", ".svg")
     check = _check(options, front_ends, _seed(options, state))
-    shard = None if options.shard is None else _shard(options, state)
+    shard = None if options.shard is None else Shard.parse(options.shard)
+    if shard is not None and options.seed is None and state is None:
+        raise UsageError(
+            f"--shard {shard} is one of {shard.count} campaigns that divide the rounds of one "
+            "seed; give all of them the same --seed"
+        )
     with starting(lines=options.fleet is not None) as tell:
         pool = _pool(check, options, tell)
         stack.enter_context(closing(pool))
@@ -143,12 +155,21 @@ def _run(options: Run, stack: ExitStack) -> bool:
                 "higher one continues it: --time, --cases",
                 stderr=True,
             )
-    if options.runner != "ptxas":
-        _say_how_sure(facts)
+    model = None if options.runner == "ptxas" else model_for(facts.target)
+    if model is not None and model.confidence is not Confidence.MEASURED:
+        say(
+            f"The model of {facts.target} is {model.confidence}, not measured: where it is wrong, "
+            "results are reported as deviations. `warpfuzz measure --output FILE` finds out how "
+            f"{facts.device} computes, and `--model FILE` judges by it.",
+            stderr=True,
+        )
     if corpus is None or store is None:
         corpus, store = _opened(options.corpus, stack)
     if state is None:
-        _make_room(store)
+        if store.abandon():
+            kept = store.folder / ABANDONED
+            say(f"the state of the campaign that was there is kept as {kept}", stderr=True)
+        store.forget()
     watcher = watching(budget, json=options.json)
     stack.enter_context(serving(options.metrics, lambda: campaign_figures(watcher.status)))
     with watcher:
@@ -169,12 +190,24 @@ def _run(options: Run, stack: ExitStack) -> bool:
             # No clock is needed: workers that do not come to an end in time are killed.
             with ended_by_signals(campaign.stop):
                 campaign.run()
-            _check_kept(corpus)
+            for path in (corpus.path / MANIFEST, corpus.findings):
+                if not path.exists():
+                    raise InfrastructureError(
+                        f"{path} is not there (any more), and what was stored may be "
+                        "lost; begin again with another folder (--corpus)"
+                    )
         except (WarpfuzzError, OSError) as error:
             # What was found until then is reported all the same.
             failure = error
     status = campaign.status()
-    _report(status, options, budget)
+    if options.json:
+        for note in status.notes:
+            emit(note)
+        emit({"summary": summary(status)})
+    else:
+        campaign_report(status, options.corpus).show(console())
+    if options.report is not None:
+        write_report(status, options.corpus, options.report, budget=budget)
     report_expired(known)
     if failure is not None:
         raise failure
@@ -289,16 +322,6 @@ def _compilers(
     return members_of(selected, parse_levels(options.levels)), disassembler
 
 
-def _shard(options: Run, state: State | None) -> Shard:
-    shard = Shard.parse(options.shard or "")
-    if options.seed is None and state is None:
-        raise UsageError(
-            f"--shard {shard} is one of {shard.count} campaigns that divide the rounds of one "
-            "seed; give all of them the same --seed"
-        )
-    return shard
-
-
 def resumed(options: Run, state: State) -> Run:
     """Return the options of `warpfuzz run`, those that were not given from the campaign's state.
 
@@ -323,11 +346,12 @@ def resumed(options: Run, state: State) -> Run:
         names += ["ptx_pass", "include_undefined", "device_reference"]
     kept = {name: before[options.spelled(name).partition("/")[0]] for name in names}
     if options.compilers is None:
+        given = state.options.get("--assembler") or []
         kept |= {
             "faults": tuple((before["--fault"] or "").split()),
             "levels": before["levels"] if before["--opt"] is None else str(before["--opt"]),
-            "front_ends": _several(before["--front-end"]),
-            "assemblers": _several(state.options.get("--assembler")),
+            "front_ends": tuple(filter(None, [before["--front-end"]])),
+            "assemblers": tuple(map(str, given if isinstance(given, list) else [given])),
         }
     taken = {
         name: value
@@ -351,12 +375,6 @@ def resumed(options: Run, state: State) -> Run:
                 command, option=option, named_by="the campaign's state", trust=options.trust
             )
     return options.but(**taken)
-
-
-def _several(value: object) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
 
 
 def _kept(state: State, name: str, kind: type) -> Any:
@@ -396,18 +414,6 @@ def budget_of(options: Run, state: State | None = None) -> Budget:
     return Budget(seconds=_DEFAULT_SECONDS) if budget == Budget() else budget
 
 
-def _say_how_sure(facts: Facts) -> None:
-    """Say on the error stream that nobody measured the device, and what to do about it."""
-    model = model_for(facts.target)
-    if model.confidence is not Confidence.MEASURED:
-        say(
-            f"The model of {facts.target} is {model.confidence}, not measured: where it is wrong, "
-            "results are reported as deviations. `warpfuzz measure --output FILE` finds out how "
-            f"{facts.device} computes, and `--model FILE` judges by it.",
-            stderr=True,
-        )
-
-
 def _pool(check: Check, options: Run, tell: Callable[[str], None]) -> ProcessPool | FleetPool:
     on_gpu = options.runner == "cuda"
     if options.fleet is None:
@@ -428,47 +434,6 @@ def _pool(check: Check, options: Run, tell: Callable[[str], None]) -> ProcessPoo
 def _opened(folder: Path, stack: ExitStack) -> tuple[Corpus, CampaignStore]:
     corpus = create_corpus(folder, generator=generator())
     return corpus, stack.enter_context(CampaignStore(corpus.path))
-
-
-def _held(folder: Path) -> str:
-    resume, new = (
-        typed(("warpfuzz", "run", option, "--corpus", folder)) for option in ("--resume", "--new")
-    )
-    return (
-        f"{folder} holds a campaign: `{resume}` goes on with it, and `{new}` begins another there "
-        "(findings stay, and its state is put aside); or give another folder with --corpus"
-    )
-
-
-def _make_room(store: CampaignStore) -> None:
-    if store.abandon():
-        say(
-            "a campaign was there, and a new one begins; the state of the earlier one is kept as "
-            f"{store.folder / ABANDONED}",
-            stderr=True,
-        )
-    store.forget()
-
-
-def _report(status: CampaignStatus, options: Run, budget: Budget) -> None:
-    if options.json:
-        for note in status.notes:
-            emit(note)
-        emit({"summary": summary(status)})
-    else:
-        campaign_report(status, options.corpus).show(console())
-    if options.report is not None:
-        write_report(status, options.corpus, options.report, budget=budget)
-
-
-def _check_kept(corpus: Corpus) -> None:
-    """Raise InfrastructureError if parts of a corpus went while the campaign wrote to it."""
-    for path in (corpus.path / MANIFEST, corpus.findings):
-        if not path.exists():
-            raise InfrastructureError(
-                f"{path} is not there: something has removed it while the campaign ran, and what "
-                "was stored may be lost; begin again with another folder (--corpus)"
-            )
 
 
 def _check_compared(status: CampaignStatus, least: int | None) -> None:

@@ -89,7 +89,13 @@ def state_words(status: CampaignStatus, budget: Budget | None = None) -> Iterato
         yield "no node is left, and the campaign waits for one"
     elif status.workers:
         yield limiting_words(stage_shares(status.workers), status.words)
-    yield _found_so_far(status)
+    unknown, known = group_counts((*status.families, *status.shrinking))
+    known += len(status.of_causes(known=True))
+    if found := unknown + known + len(status.of_causes(known=False)):
+        of_them = f", {known:,} of them known" * bool(known)
+        yield f"{counted(found, 'family', 'families')} found{of_them}"
+    else:
+        yield "nothing found yet" if status.waiting else "nothing found"
     quiet = f" (ends at {duration(budget.quiet)})" if budget is not None and budget.quiet else ""
     yield f"nothing new for {duration(status.seconds_since_new)}{quiet}"
     yield from filter(None, (_examined(status), held_words(status)))
@@ -112,16 +118,6 @@ def heartbeat(status: CampaignStatus) -> str:
         if count
     )
     return "; ".join([*state_words(status), *errors])
-
-
-def _found_so_far(status: CampaignStatus) -> str:
-    unknown, known = group_counts((*status.families, *status.shrinking))
-    unknown += len(status.of_causes(known=False))
-    known += len(status.of_causes(known=True))
-    if not unknown + known:
-        return "nothing found yet" if status.waiting else "nothing found"
-    words = f"{counted(unknown + known, 'family', 'families')} found"
-    return f"{words}, {known:,} of them known" if known else words
 
 
 def _examined(status: CampaignStatus) -> str:
@@ -233,6 +229,7 @@ _FOUND = (
     ReportColumn("instruction"),
     ReportColumn("smallest case", link="id"),
 )  # fmt: skip
+_NOTHING = "nothing is compared yet"
 _REACHED = (
     ReportColumn("reached", "name", whole=True),
     ReportColumn("", "reached", number=True),
@@ -257,7 +254,11 @@ def dashboard(status: CampaignStatus, budget: Budget | None = None) -> Renderabl
     heading = f"{words}, {known:,} known" if known else words
     heading += ", replayed and being made smaller" * (not status.families and bool(shown))
     if not shown:
-        lines.append(Text(_nothing_found(status), style="quiet"))
+        nothing = _examined(status) if status.waiting else "" if status.compared else _NOTHING
+        if not nothing and status.gone:
+            nothing = f"{counted(status.gone, 'case')} differed once, but not when replayed"
+        agree = "; ".join(filter(None, (status.untested, status.words.agreement)))
+        lines.append(plain(nothing or agree, style="quiet"))
     every = max((one.total or 0 for one in status.coverage if one.name == "forms"), default=0)
     # The lines are of all that there is; a campaign may be about a part of it.
     part = f"selected forms: {status.forms_reached:,} of {status.forms:,}"
@@ -295,16 +296,6 @@ def _workers(status: CampaignStatus) -> Iterator[Text]:
     for one in stalled:
         text = f"{one.number} ({one.stage.value}) silent for {duration(one.seconds)}"
         yield plain(f"{text}  {one.host} {one.device}", "worst")
-
-
-def _nothing_found(status: CampaignStatus) -> str:
-    if status.waiting:
-        return _examined(status)
-    if not status.compared:
-        return "nothing is compared yet"
-    if status.gone:
-        return f"{counted(status.gone, 'case')} differed once, but not when replayed"
-    return harmless("; ".join(filter(None, (status.untested, status.words.agreement))))
 
 
 def _found_rows(families: Iterable[FamilyState]) -> list[ReportRow]:
@@ -354,10 +345,14 @@ def campaign_report(status: CampaignStatus, corpus: Path) -> Report:
         for words, count in sorted(status.counts.items())
         if words[0] == "undefined"
     )
+    members = [
+        ReportRow(data={"compiler": name, **figures}, style="" if figures["compared"] else "odd")
+        for name, figures in _members(status.counts).items()
+    ]
     sections = [
         Section(columns=_FOUND, rows=_found_rows(status.families)),
         Section(columns=_UNDEFINED, rows=undefined),
-        Section(columns=_MEMBERS, rows=_member_rows(_members(status.counts))),
+        Section(columns=_MEMBERS, rows=members),
     ]
     return Report(title=_title(status), before=sections, sentences=[*_sentences(status, corpus)])
 
@@ -430,22 +425,6 @@ def _members(counts: Counts) -> dict[str, dict[str, int]]:
         if words[0] == BY_MEMBER:
             found.setdefault(words[1], dict.fromkeys(_MEMBER_COLUMNS, 0))[words[2]] = count
     return found
-
-
-def _member_rows(members: Mapping[str, Mapping[str, int]]) -> list[ReportRow]:
-    # Levels of one version mostly have the same figures.
-    levels: dict[tuple[str, tuple[int, ...]], list[str]] = {}
-    for name, one in members.items():
-        version, _, level = name.rpartition(" ")
-        levels.setdefault((version, tuple(one[key] for key in _MEMBER_COLUMNS)), []).append(level)
-    return [
-        ReportRow(
-            data={"compiler": " ".join((version, *own))}
-            | dict(zip(_MEMBER_COLUMNS, figures, strict=True)),
-            style="" if figures[0] else "odd",
-        )
-        for (version, figures), own in levels.items()
-    ]
 
 
 # The page

@@ -1,16 +1,16 @@
 """The result of a command, for people and for programs.
 
 A command makes a `Report`: rows with their columns, sentences, a summary and a verdict. One
-function writes it: to the terminal or as JSON objects, and into the files of --junit, --tap and
---report.
+function writes it: to the terminal or as JSON objects, and into the files of --junit and --report.
 """
 
 from __future__ import annotations
 
 import json as jsons
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from io import StringIO
@@ -72,7 +72,7 @@ class ReportRow:
 
 def rows_of(data: Iterable[Data]) -> list[ReportRow]:
     """Return JSON objects as rows."""
-    return [ReportRow(data=one) for one in data]
+    return [ReportRow(data=row) for row in data]
 
 
 @dataclass(frozen=True)
@@ -147,44 +147,26 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What came of a command.
+    """What came of a command."""
 
-    Parameters
-    ----------
-    title
-        What a page and a file of JUnit XML call it.
-    rows
-        A JSON object each, and a row of a table; those with a test are in JUnit XML and TAP.
-    verdict, reason
-        One word, and a sentence that says what it rests on.
-    before
-        Tables for people, which stand before the rows.
-    details
-        Sections that only a page has.
-    summary
-        The last JSON object, without the verdict; None: there is none.
-    tests
-        What is tested beside the rows.
-    """
-
-    title: str = ""
+    title: str = ""  # what a page and a file of JUnit XML call it
     columns: Sequence[ReportColumn] = ()
     rows: Sequence[ReportRow] = ()
+    """A JSON object each, and a row of a table; those with a test are in JUnit XML and TAP."""
     heading: str = ""
-    verdict: str = ""
-    reason: str = ""
+    verdict: str = ""  # one word
+    reason: str = ""  # a sentence that says what it rests on
     sentences: Sequence[str | Text] = ()
-    before: Sequence[Section] = ()
-    details: Sequence[Section] = ()
-    summary: Mapping[str, Any] | None = None
-    tests: Sequence[Test] = field(default=())
+    before: Sequence[Section] = ()  # tables for people, which stand before the rows
+    details: Sequence[Section] = ()  # that only a page has
+    summary: Mapping[str, Any] | None = None  # the last JSON object, without the verdict
+    tests: Sequence[Test] = ()  # beside those of the rows
 
     def write(
         self,
         *,
         json: bool,
         junit: Path | None = None,
-        tap: Path | None = None,
         report: Path | None = None,
     ) -> None:
         """Print it, and write the files that are asked for."""
@@ -199,8 +181,6 @@ class Report:
         tests = [row.test for row in self.rows if row.test is not None] + list(self.tests)
         if junit is not None:
             write_junit(junit, tests, suite=self.title)
-        if tap is not None:
-            durable.write_output(tap, "".join(f"{line}\n" for line in tap_lines(tests)).encode())
         if report is not None and report.suffix == ".svg":
             recorder = recording_console()
             self.show(recorder)
@@ -241,25 +221,16 @@ _FORBIDDEN = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0
 
 def write_junit(path: Path, tests: Sequence[Test], *, suite: str) -> None:
     """Write a file of JUnit XML."""
-    counts = {
-        "tests": str(len(tests)),
-        "failures": str(sum(test.result == "failure" for test in tests)),
-        "errors": str(sum(test.result == "error" for test in tests)),
-        "skipped": str(sum(test.result == "skipped" for test in tests)),
-        "time": f"{sum(test.seconds for test in tests):.3f}",
-    }
+    results = Counter(test.result for test in tests)
+    counts = {"tests": str(len(tests)), "time": f"{sum(test.seconds for test in tests):.3f}"}
+    counts |= {"failures": str(results["failure"]), "errors": str(results["error"])}
+    counts["skipped"] = str(results["skipped"])
     root = ElementTree.Element("testsuites", {"name": suite, **counts})
     inside = ElementTree.SubElement(root, "testsuite", {"name": suite, **counts})
     for test in tests:
-        case = ElementTree.SubElement(
-            inside,
-            "testcase",
-            {
-                "classname": _clean(test.group),
-                "name": _clean(test.name),
-                "time": f"{test.seconds:.3f}",
-            },
-        )
+        names = {"classname": _clean(test.group), "name": _clean(test.name)}
+        names["time"] = f"{test.seconds:.3f}"
+        case = ElementTree.SubElement(inside, "testcase", names)
         if test.result == "passed":
             continue
         result = ElementTree.SubElement(case, test.result, {"message": _clean(test.message)})
@@ -274,16 +245,8 @@ def _clean(text: str) -> str:
     return _FORBIDDEN.sub("�", text)
 
 
-def tap_lines(tests: Sequence[Test]) -> Iterator[str]:
-    """Return a file of TAP 14 (testanything.org, "TAP 14 specification")."""
-    yield "TAP version 14"
-    yield f"1..{len(tests)}"
-    for number, test in enumerate(tests, start=1):
-        yield from tap_test(number, test)
-
-
 def tap_test(number: int, test: Test, *, expected_to_fail: bool = False) -> Iterator[str]:
-    """Return the lines of a test, each result said once: the outcome, and what is more to it.
+    """Return a test in TAP 14 (testanything.org): the outcome, and what is more to it.
 
     A test that is expected to fail is "not ok", and TODO says that it does not count.
     """

@@ -37,11 +37,9 @@ class Compiler(Protocol):
 
     def compile(self, module: KernelModule, architecture: str) -> Compiled | Failure:
         """Return code for an architecture such as "sm_90", or why there is none."""
-        ...
 
     def close(self) -> None:
         """End what it has running."""
-        ...
 
 
 class CompilerLimits(TypedDict, total=False):

@@ -129,7 +129,6 @@ class FreshRunner(Protocol):
         Comparisons and batches run in the order in which they were asked for. Raises
         InfrastructureError if there is no reference here.
         """
-        ...
 
 
 def fresh_runner(runner: Runner) -> FreshRunner:
