@@ -167,21 +167,6 @@ def test_a_page_shows_how_the_campaign_went(tmp_path: Path) -> None:
     assert 'points="0.00,100.00 100.00,4.00"' in text
 
 
-@pytest.mark.parametrize("columns", [40, 80, 120, 200])
-def test_a_finding_takes_few_lines_of_the_table_at_every_width(columns: int) -> None:
-    """At 80 columns the instruction had eleven, and took eight lines of each finding."""
-    kind, what = Kind.ACCEPTED, "wmma.load, address (known: offset-beyond-32-bits)"
-    one = family(kind, what, 3, text=f"{HALF} {{%r0}}, [%rd0];")
-    recorder = recording_console(columns=columns)
-    recorder.print(campaign_report(on_a_gpu(families=[one]), Path("c")).sections[0].table())
-    lines = recorder.export_text().rstrip().splitlines()
-    assert len(lines) <= (4 if columns >= 80 else 7)
-    assert "".join(" ".join(lines).split()).count("wmma.load,address") == 1
-    # Wherever there is room for it, no opcode is broken.
-    assert any(HALF in line for line in lines) is (columns > len(HALF) + 2)
-    assert all(len(line) <= columns for line in lines)
-
-
 def test_what_is_written_of_a_campaign_is_read_again_as_its_status(tmp_path: Path) -> None:
     status = on_a_gpu(counts=Counts({(REFERENCE, "images"): 7}), skipped={3: "it died"})
     create_corpus(tmp_path, generator="a test")
