@@ -1,21 +1,16 @@
 """ldmatrix, stmatrix and movmatrix: rows of 8 x 8 matrices (PTX ISA 9.7.14.5.15 to .17).
 
-Layouts, with lane t, and how sure they are:
+Layouts, with lane t (the page's text and figures 104 to 106; CUTLASS's traits agree), of which only
+the first was measured (H200):
 
 - `.m8n8.b16`: register i holds row t / 4 of matrix i, elements 2 (t mod 4) and the next, the first
-  in the low half. With `.trans`, element (r, c) is found at row c of memory. The page's figure 104
-  and text; measured on an H200.
+  in the low half. With `.trans`, element (r, c) is found at row c of memory.
 - `.m8n16` with a source format: register i holds row t / 4 of matrix i, bytes 4 (t mod 4) to
-  4 (t mod 4) + 3, the first lowest. The page's text and figure 106; CUTLASS's traits of the same
-  instruction agree. Not measured.
-- `.m16n16.trans`: matrix i has 16 row addresses, from lanes 16 i on; registers 2 i and 2 i + 1
-  hold rows t / 4 and t / 4 + 8 of the transposed matrix ("4 consecutive columns across 2 rows"):
-  register 2 i + h, byte j is byte t / 4 + 8 h of memory row 4 (t mod 4) + j. The page's text and
-  figure 105; CUTLASS's traits agree. Not measured.
-- A row of 16 narrow elements occupies 16 bytes: for `.b4x16_p64` 8 bytes of data, for
-  `.b6x16_p32` 12, lowest element in the lowest bits, and padding behind. An element lands in the
-  low bits of its byte, with zeros above (CUTLASS shifts 4-bit values up by two afterwards, which
-  says where they were). Not measured.
+  4 (t mod 4) + 3, the first lowest.
+- `.m16n16.trans`: matrix i has 16 row addresses, from lanes 16 i on; register 2 i + h, byte j is
+  byte t / 4 + 8 h of memory row 4 (t mod 4) + j.
+- A row of 16 narrow elements occupies 16 bytes: of `.b4x16_p64` 8 are data, of `.b6x16_p32` 12, the
+  lowest element in the lowest bits. An element lands in the low bits of its byte, zeros above.
 """
 
 import re

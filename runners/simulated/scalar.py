@@ -28,12 +28,10 @@ from runners.simulated.warps import (
     DTYPES,
     LANE_NUMBERS,
     LANES,
-    Key,
     Mask,
     Operation,
     Values,
     WarpState,
-    constant,
 )
 
 Compute = Callable[..., Any]
@@ -234,8 +232,6 @@ def written(targets: Sequence[Target], compute: Compute, sources: Sequence[Sourc
     """Return the operation that writes to registers what is computed of the sources."""
     keys = [source.key for source in sources if isinstance(source, FromRegister)]
     held = len(keys) == len(sources)
-    if held and isinstance(compute, np.ufunc) and len(keys) == 2:
-        compute, keys = _beside_constant(compute, *keys)
     target, dtype = targets[0]
 
     def run(warps: WarpState, mask: Mask) -> None:
@@ -256,20 +252,6 @@ def written(targets: Sequence[Target], compute: Compute, sources: Sequence[Sourc
             warps.write(target, result, mask)
 
     return run
-
-
-def _beside_constant(compute: Compute, left: Key, right: Key) -> tuple[Compute, list[Key]]:
-    """Return what computes with one of two operands, if the other is a constant, and its keys.
-
-    A constant is an array of no axes then: beside others, NumPy is faster with it.
-    """
-    if isinstance(right, tuple) and isinstance(left, str):
-        second = constant(*right).reshape(())
-        return lambda value: compute(value, second), [left]
-    if isinstance(left, tuple) and isinstance(right, str):
-        first = constant(*left).reshape(())
-        return lambda value: compute(first, value), [right]
-    return compute, [left, right]
 
 
 def _among_lanes(
