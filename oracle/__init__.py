@@ -1,7 +1,4 @@
-"""Executable specification of the warp-level matrix instructions of PTX.
-
-`oracle.api` has every name that users import, and `docs/library.md` examples.
-"""
+"""Executable specification of PTX's matrix instructions; `oracle.api` has the names for users."""
 
 from __future__ import annotations
 

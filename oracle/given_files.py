@@ -27,15 +27,13 @@ def read_given(path: Path, *, most: int = GIVEN_BYTES) -> bytes:
     """Return a file that the user named; OSError: EFBIG, or ENXIO of a pipe that would wait."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         found = os.fstat(file.fileno())
-        if stat.S_ISDIR(found.st_mode):
-            raise _refused(errno.EISDIR, path)
         # One of a shell, such as /dev/stdin, leads to no name.
         if stat.S_ISFIFO(found.st_mode) and path.resolve().exists():
-            raise _refused(errno.ENXIO, path)
+            raise OSError(errno.ENXIO, "it is a pipe", str(path))
         os.set_blocking(file.fileno(), True)
         data = b"" if found.st_size > most else file.read(most + 1)
     if max(found.st_size, len(data)) > most:
-        raise _refused(errno.EFBIG, path)
+        raise OSError(errno.EFBIG, "it is larger than any file of this kind", str(path))
     return data
 
 
@@ -61,17 +59,7 @@ def parse_toml(data: bytes, name: str) -> dict[str, Any]:
         raise UsageError(f"{name} is not TOML: {error!s:.300}; correct the file") from None
 
 
-_REASONS = {
-    errno.EFBIG: "it is larger than any file of this kind",
-    errno.ENXIO: "it is a pipe",
-    errno.EISDIR: "it is a folder",
-}
-
-
 def reason_of(error: OSError) -> str:
     """Return why a file that a user named cannot be read, as a part of a sentence."""
-    return _REASONS.get(error.errno or 0) or error.strerror or str(error)
-
-
-def _refused(number: int, path: Path) -> OSError:
-    return OSError(number, os.strerror(number), str(path))
+    folder = isinstance(error, IsADirectoryError)
+    return "it is a folder" if folder else error.strerror or str(error)

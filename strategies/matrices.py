@@ -45,7 +45,9 @@ class Placed:
         """Return the first bit of each element, (rows, columns)."""
         tile = self.tile
         lines = 8 * (position(program, self.place) + tile.pitch * np.arange(tile.lines))
-        firsts = lines[:, None] + tile.matrix.type.bits * np.arange(tile.length)
+        firsts = lines[:, None] + tile.matrix.type.bits * np.arange(
+            tile.matrix.default_stride(tile.layout)
+        )
         return firsts if tile.layout == "row" else firsts.T
 
 

@@ -152,9 +152,8 @@ def _said(failure: Failure) -> str:
 
 def _files(kernel: KernelModule, *images: NDArray[np.uint8]) -> dict[str, bytes]:
     """Return a module, and an image before it, as it must be after it, and as it is after it."""
-    found = {MODULE: kernel.ptx.encode()}
-    names = (INPUT, EXPECTED, ACTUAL)
-    return found | {name: pack(one[None]) for name, one in zip(names, images, strict=False)}
+    named = zip((INPUT, EXPECTED, ACTUAL), images, strict=False)
+    return {MODULE: kernel.ptx.encode()} | {name: pack(image[None]) for name, image in named}
 
 
 def _ways(item: Item, wrong: Sequence[int]) -> str:

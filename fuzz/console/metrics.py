@@ -111,10 +111,8 @@ def _devices(devices: Sequence[DeviceStatus]) -> Iterator[Row]:
 
 def _screening(rows: Mapping[tuple[str, str], tuple[int, int]]) -> Iterator[Row]:
     """Iterate over what was screened: comparisons, and wrong ones, by UUID and name."""
-    for place, (name, words) in enumerate((
-        ("comparisons", "Images that the GPUs compared while screening."),
-        ("wrong", "Screened images that were wrong."),
-    )):  # fmt: skip
+    told = ("comparisons", "Images that the GPUs compared while screening.", 0)
+    for name, words, place in (told, ("wrong", "Screened images that were wrong.", 1)):
         counts = {at: row[place] for at, row in rows.items()}
         yield f"screening_{name}_total", words, "gpu device", counts
 

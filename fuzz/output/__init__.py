@@ -343,20 +343,6 @@ def plain(text: str, style: str = "") -> Text:
     return Text(harmless(text, one_line=True), style=style)
 
 
-_ASCII = str.maketrans(
-    {"█": "#", "─": "-", "·": ".", "…": "~", "→": ">", "−": "-", "°": "o", "×": "x"}
-)
-"""One sign for each, so that styles stay where they are."""
-
-
-def in_ascii(line: Text) -> Text:
-    """Return a line for a terminal that has no other signs."""
-    plain = line.plain.translate(_ASCII)
-    changed = line.copy()
-    changed.plain = "".join(sign if sign.isascii() else "?" * cell_len(sign) for sign in plain)
-    return changed
-
-
 def report_expired(known: Known) -> None:
     """Print which known discrepancies are over."""
     for entry in known.expired():

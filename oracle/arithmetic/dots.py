@@ -1,8 +1,4 @@
-"""Dot products of f16, bf16 and tf32 as a model's unit computes them, from operands to D.
-
-Usual figures go through `oracle.arithmetic.truncated`; others here, in double precision, as exact
-and several times slower. Where a target has no unit, it is scalar f32 that ptxas writes instead.
-"""
+"""Dot products as a model's unit computes them; figures that no GPU has had go a slow way here."""
 
 from __future__ import annotations
 

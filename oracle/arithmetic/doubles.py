@@ -1,7 +1,4 @@
-"""Matrix products of f64: chains of fused multiply-adds in four roundings, exact in NumPy.
-
-`docs/oracle.md`, "Chains of f64", says how and why it is right.
-"""
+"""Matrix products of f64, chains of multiply-adds: `docs/oracle.md`, "Chains of f64"."""
 
 from __future__ import annotations
 
@@ -44,19 +41,15 @@ _LARGEST_FINITE = np.uint64(0x7FEF_FFFF_FFFF_FFFF)
 _ABSENT = -10_000
 """Exponent of zero: below that of every product and addend."""
 _LEAST_FRAME = -1300
-"""Frames below this are raised to it, so that 2^-1074 is representable inside the frame. A term
-then lies at most at 2^-1300, far below half of the least subnormal, where only its sign counts."""
+"""Frames are raised to this, in which 2^-1074 is representable; below, only signs count."""
 _SPAN = 200
-"""A term whose exponent is this far from the other's only counts by its sign: 53-bit addend,
-106-bit product, one bit to tell a tie; 160 would do."""
+"""A term this far below only counts by its sign: addend 53, product 106, a tie 1 bit."""
 _ORDINARY = 480
-"""Exponents of ordinary multiplicands lie between -480 and 480: a product is then a multiple of
-2^-1064 or zero, so that its error is a double, and is below 2^960."""
+"""Ordinary exponents: products are below 2^960, and multiples of 2^-1064, or zero."""
 _ORDINARY_ADDEND = 900
 """Addends below 2^900 and a few such products are far from overflow."""
 _BLOCK = 1 << 16
-"""Elements of C that take a step together: five arrays of 512 KiB, and so long that NumPy's calls
-cost little. 2^14 took a fifth longer, 2^15 a tenth, 2^17 as long (2026-11-22)."""
+"""Elements of C that take a step together; 2^14 took a fifth longer, 2^17 as long (2026-11-22)."""
 _SLOW_BLOCK = 1 << 14
 """Elements of C that take a step together in a slow way, whose arrays are more."""
 _TINY = 2.0**-968
@@ -66,8 +59,7 @@ _LOWER = 0 if sys.byteorder == "little" else 1
 _BESIDE_TINY = 2.0**-900
 """Beside an addend of this, over 2^53 times as large, of a tiny product the sign counts."""
 _FEW = 1 << 13
-"""Unusual elements of C that are fewer go wholly the slow way: looking for what the quick one gets
-wrong takes as many calls again (2026-11-28)."""
+"""Fewer unusual elements of C go wholly the slow way: looking at them costs more (2026-11-28)."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +160,14 @@ def _finite(
     head, rest = two_sum(product, upper)
     tail = odd_sum(lower, rest)
     total = rounded_sum(head, tail, rounding)
-    result = _scaled_up(total, frame)
+    # Frames reach from -1300 to 2250; beyond 2000 anything but 0 overflows.
+    near = np.minimum(frame, 1000)
+    np.maximum(near, -1000, out=near)
+    result = _power(near)
+    result *= total
+    np.subtract(frame, near, out=near)
+    if near.any():
+        result *= _power(np.minimum(near, 1000, out=near))
     # Within one step of the least normal number, one rounding to 53 bits may be one too many.
     out: Bits = result.view(np.uint64)
     small = np.abs(result) <= 2.0**-1022
@@ -176,26 +175,15 @@ def _finite(
         at = np.nonzero(small)
         out[at] = _subnormal(head[at], tail[at], frame[at], rounding)
         at = np.nonzero((head == 0.0) & (tail == 0.0))
-        _sign_zeros(out, at, a.bits, b.bits, c, rounding)
+        x, y, z = (pattern[at] & _SIGN for pattern in np.broadcast_arrays(a.bits, b.bits, c))
+        # Exact zeros have the sign of IEEE 754-2019, 6.3.
+        out[at] = np.where(x ^ y == z, z, _SIGN if rounding == "rm" else np.uint64(0))
     if rounding != "rn":
         over = np.isinf(result)
         if over.any():
             kept = over & ~_away(np.signbit(total), rounding)
             out[kept] = (out[kept] & _SIGN) | _LARGEST_FINITE
     return out
-
-
-def _scaled_up(total: Floats, frame: Ints) -> Floats:
-    """Return total * 2^frame where that is normal; what is subnormal is computed again."""
-    near = np.minimum(frame, 1000)
-    np.maximum(near, -1000, out=near)
-    result = _power(near)
-    result *= total
-    np.subtract(frame, near, out=near)
-    if near.any():
-        # Frames reach from -1300 to 2250; beyond 2000 anything but 0 overflows.
-        result *= _power(np.minimum(near, 1000, out=near))
-    return result
 
 
 def _away(negative: NDArray[np.bool_], rounding: str) -> NDArray[np.bool_]:
@@ -222,15 +210,6 @@ def _subnormal(head: Floats, tail: Floats, frame: Ints, rounding: str) -> Bits:
     steps += away & (residue > 0.0)
     steps -= ~away & (residue < 0.0)
     return steps.view(np.uint64) | np.where(negative, _SIGN, np.uint64(0))
-
-
-def _sign_zeros(out: Bits, at: Index, a: Bits, b: Bits, c: Bits, rounding: str) -> None:
-    """Give exact zeros the sign of IEEE 754-2019, 6.3."""
-    a, b, c = (pattern[at] for pattern in np.broadcast_arrays(a, b, c))
-    product_sign = (a ^ b) & _SIGN
-    addend_sign = c & _SIGN
-    otherwise = _SIGN if rounding == "rm" else np.uint64(0)
-    out[at] = np.where(product_sign == addend_sign, addend_sign, otherwise)
 
 
 def _overwrite_special(out: Bits, at: Index, a: Bits, b: Bits, c: Bits, nan: NanRule) -> None:

@@ -1,8 +1,4 @@
-"""Arrays that are kept and used again, because fresh pages cost more than the arithmetic on them.
-
-Page faults took a third of the time of a matrix multiplication (2026-11, 4 KiB pages); with large
-pages the rest takes 5 % less time than with small ones (2026-11-21, three pairs of runs, f16).
-"""
+"""Arrays that are kept and used again: page faults took a third of a product's time (2026-11)."""
 
 from __future__ import annotations
 
@@ -75,11 +71,9 @@ _LARGE_PAGE = 2 << 20
 _TURNED = 512
 """Rows turned at once (of 32 to 2,048 the fastest for 8 to 64 bits, 2026-11-22)."""
 _SHIFT = 4096 + 256
-"""Granule of buffers: what lies at the same place of two of them is not a power of two bytes
-apart, and so not in the same set of the cache."""
+"""Granule of buffers, so that equal places do not fall into one set of the cache."""
 _BUFFER = 64
-"""Elements of NumPy's buffer. A factor that is repeated along an axis is copied through it where
-the axes within fit, which at the usual 8,192 doubles the time (NumPy 2.4, 2026-11-22)."""
+"""Elements of NumPy's buffer; at the usual 8,192 repeated factors cost double (2026-11-22)."""
 
 
 class Scratch:

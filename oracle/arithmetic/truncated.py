@@ -1,7 +1,4 @@
-"""Chains of truncated fused dot products: what tensor cores do with f16, bf16 and tf32.
-
-`docs/oracle.md`, "Truncated sums", has the rule. Arrays have k first and tiles last.
-"""
+"""Sums of tensor cores, k first and tiles last: `docs/oracle.md`, "Truncated sums"."""
 
 from __future__ import annotations
 
@@ -78,12 +75,7 @@ class DotOperand:
         cls, name: str, tiles: Array, axes: tuple[int, int, int], fmt: Format, scratch: Scratch,
         least: int | None = None,
     ) -> DotOperand:  # fmt: skip
-        """Decode patterns of tiles (tiles, rows, columns), an array that is lost.
-
-        `tiles`: Those of 16 bits also in the upper halves of uint32.
-        `axes`: The order in which its axes are wanted: k, lines, tiles, or k, tiles, lines.
-        `least`: The exponent with which elements that are not zero count at least.
-        """
+        """Decode patterns (tiles, rows, columns), which are lost; `least`: exponent, not zeros'."""
         working = _WORKING[fmt.name]
         bits = tiles.transpose(axes)
         if not bits.flags.c_contiguous:
@@ -221,10 +213,7 @@ def _scale_halves(
 
 
 _CHUNK_ELEMENTS = 1 << 17
-"""Outputs that are worked on together: 512 KiB for each float32 array, so that NumPy's calls cost
-little, and what one pass writes the next one finds in a cache. For f16 2^17 took 1 to 9 % less
-time than 2^16 with 512 KiB of second-level cache (2026-11-22), and 2^15 to 2^17 were alike with
-16 processes on a machine with 2 MiB of it a core (2026-11-21)."""
+"""Outputs worked on together: 2^16 took 1 to 9 % longer with 512 KiB of cache (2026-11-22)."""
 
 _LONG = 256
 """Tiles from which on NumPy's small buffer is quicker (of 128 to 512, 2026-11-27)."""

@@ -1,7 +1,4 @@
-"""What the ISA permits a floating-point multiplication to return on any target: an enclosure.
-
-`docs/oracle.md`, "The enclosure", has the assumptions and the proof; W, U, P and N are named there.
-"""
+"""What the ISA permits products of floats on any target: `docs/oracle.md`, "The enclosure"."""
 
 from __future__ import annotations
 
@@ -26,9 +23,7 @@ Ints = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 Bounds = tuple[Floats, Floats, Bools]
 Classes = NDArray[np.float32]
-"""What matters where operands are special: 0, 1, -1, infinities and NaN. The IEEE 754 sum of
-products of classes is infinite or NaN exactly where that of the operands is because of an operand
-(9.7.14.4.5 says nothing else of them)."""
+"""0, 1, -1, infinities and NaN: their IEEE sum is special exactly where the operands' is."""
 
 _LEAST_FRAME = -1300
 """Frames below this are raised to it, so that 2^-1074 is representable inside the frame."""
@@ -67,10 +62,6 @@ class _Doubles:
         scaled: Floats = np.ldexp(self.decoded.significand, exponent)
         return scaled
 
-    def grids_in(self, frame: Ints) -> Floats:
-        grids: Floats = np.ldexp(self.grids, np.maximum(self.decoded.exponent - frame, 2 * _FAR))
-        return grids
-
 
 def double_chunk(
     form: Form, a_bits: NDArray[Any], b_bits: NDArray[Any], c_low_bits: NDArray[Any],
@@ -89,7 +80,8 @@ def double_chunk(
     positive, negative = np.maximum(ends[1], 0.0), np.maximum(-ends[0], 0.0)
     positive[apart & np.isposinf(c_high.classes)] = np.inf
     negative[apart & np.isneginf(c_low.classes)] = np.inf
-    grids = [np.where(apart, 0.0, c_low.grids_in(frame))]
+    scaled = np.ldexp(c_low.grids, np.maximum(c_low.decoded.exponent - frame, 2 * _FAR))
+    grids = [np.where(apart, 0.0, scaled)]
     head, tail = np.zeros_like(positive), np.zeros_like(positive)
     for k in range(len(a_bits)):
         left, right = a.decoded.at(k), b.decoded.at(k)
@@ -167,8 +159,7 @@ def with_special(
 _CHUNK_TILES = 64
 """Tiles bounded together: 128 KiB for each float64 array of 16 x 16 matrices, 4 MiB in all."""
 _MARGIN = 2.0**-46
-"""Allowance for float64 sums of at most 33 terms, relative to the sum of magnitudes: such a sum is
-off by less than 33 * 2^-53 of it, and two of them and a few more operations are made."""
+"""Relative allowance for sums of at most 33 terms, each off by 33 * 2^-53, and a few more."""
 _FLOATS: dict[str, Any] = {"f16": np.float16, "f32": np.float32}
 
 

@@ -1,8 +1,4 @@
-"""What the ISA permits images to hold after a program, on any target: exact bytes, or bounds.
-
-Beside its bits, every byte and element has a tag and, if it is bounded, a low and a high bound,
-which move with every load and store (`docs/oracle.md`, "Bounds of programs").
-"""
+"""What the ISA permits images to hold after a program: `docs/oracle.md`, "Bounds of programs"."""
 
 from __future__ import annotations
 
@@ -411,16 +407,6 @@ class Permission:
     """What is known of each byte: see `oracle.bounds.permission`."""
     undefined: NDArray[np.bool_]
     """Images of which metadata have no meaning, or lanes take bits of NaNs that PTX leaves open."""
-
-    @property
-    def exact(self) -> NDArray[np.bool_]:
-        """Which bytes have one permitted value, bool (count, image_bytes)."""
-        return np.equal(self.tags, EXACT)
-
-    @property
-    def unknown(self) -> NDArray[np.bool_]:
-        """Which bytes may be anything, as far as is known here, bool (count, image_bytes)."""
-        return np.equal(self.tags, UNKNOWN)
 
     def allows(self, actual: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which bytes of images are permitted, bool (count, image_bytes), elements whole."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.scratch import in_order
 from oracle.execution.products import multiply, multiply_lanes
-from oracle.isa.forms import LANES, Matrix
+from oracle.isa.forms import LANES
 from oracle.isa.targets import DEFAULT_TARGET
 from oracle.layouts.storage import Tile, load_rows, moved, read, store_rows, write
 from oracle.models import NO_FIGURES, Confidence, Model, model_for, model_of, weakest
@@ -147,7 +147,10 @@ class Warps:
 
     def load(self, step: MatrixAccess) -> Planes:
         memory, offset = self.at(step.memory.place)
-        tile, order = step.tile, _arithmetic_order(step.form.matrix())
+        tile, matrix = step.tile, step.form.matrix()
+        # As the arithmetic wants them: floats with the warp last and, of multiplicands, k first.
+        order = (2, 1, 0) if matrix.operand == "a" else (1, 2, 0)
+        order = order if matrix.type.is_float else (0, 1, 2)
         return {plane: in_order(read(memory[plane], offset, tile), order) for plane in self.PLANES}
 
     def store(self, step: MatrixAccess, matrix: Planes) -> None:
@@ -252,11 +255,7 @@ class Warps:
         return warps
 
     def join(self, mask: NDArray[np.bool_], yes: Warps, no: Warps) -> None:
-        """Become the warps of `yes` where the mask is set, and those of `no` elsewhere, in place.
-
-        A register that one of the two lacks, or that is not the same part of values of one shape
-        in both, is dropped: nothing can use it before writing it again.
-        """
+        """Become the warps of `yes` where the mask is set, else of `no`; drop what differs."""
         for space, planes in self.memory.items():
             for plane, array in planes.items():
                 array[mask], array[~mask] = yes.memory[space][plane], no.memory[space][plane]
@@ -290,13 +289,6 @@ class Warps:
 
 def _part(planes: Planes, mask: NDArray[np.bool_]) -> Planes:
     return {plane: array[mask] for plane, array in planes.items()}
-
-
-def _arithmetic_order(matrix: Matrix) -> tuple[int, int, int]:
-    """Order of the axes in memory that the arithmetic wants: floats with the warp last."""
-    if not matrix.type.is_float:
-        return (0, 1, 2)
-    return (2, 1, 0) if matrix.operand == "a" else (1, 2, 0)
 
 
 CHUNK_IMAGES = 512
@@ -342,10 +334,7 @@ def execute(
 
 
 def expansions(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[str, ...]:
-    """Say by which figures each multiplication of a program is expected, in their order.
-
-    "12.4 to 12.6" of one compiler's code, "all", or NO_FIGURES: anything that the ISA permits.
-    """
+    """Say by whose figures each product is expected: "12.4 to 12.6", "all", or NO_FIGURES."""
     model = model_for(target)
     forms = [form for form in requirements(program) if form.is_product]
     return tuple(model.expansion_of(form) for form in forms)

@@ -48,37 +48,14 @@ def integer_products(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.int32]:
     return products.astype(np.int32)
 
 
-def bit_counts(a: NDArray[np.uint8], b: NDArray[np.uint8], op: str) -> NDArray[np.int32]:
-    """Return the set bits of `a op b` for each row of a and column of b; op is "xor" or "and"."""
-    if op == "and":
-        return integer_products(a, b)
-    signs = integer_products(1 - 2 * a.view(np.int8), 1 - 2 * b.view(np.int8))
-    different: NDArray[np.int32] = (a.shape[2] - signs) >> 1
-    return different
-
-
-def accumulate(
-    products: NDArray[np.int32], c: NDArray[np.int32], *, clamped: bool
-) -> NDArray[np.int32]:
-    """Return products + c: clamped once, or wrapped to 32 bits."""
-    if not clamped:
-        # NumPy's int32 addition wraps (two's complement) on arrays, as the page asks.
-        wrapped: NDArray[np.int32] = products + c
-        return wrapped
-    exact: NDArray[np.int64] = products.astype(np.int64) + c
-    return exact.clip(S32_LEAST, S32_GREATEST).astype(np.int32)
-
-
 _CHUNK_PRODUCTS = 512 * 16 * 16 * 16
-"""Products computed together: NumPy's calls cost little, and arrays stay below 16 MiB. Of mma.sync
-twice as many, for gathering takes calls of its own: 3 to 5 % less time (2026-11-22)."""
+"""Products computed together, below 16 MiB; of mma.sync twice as many (2026-11-22)."""
 _CHUNK_STEP = 64
 """Tiles of a chunk are a multiple of this, so that every row of elements starts at a cache line."""
 _CHUNK_BYTES = 4 << 20
 """Elements of all operands that are taken together."""
 _CHUNK_DOUBLES_BYTES = 8 << 20
-"""Elements of all f64 operands that are taken together, at most. Tiles are a power of two, so that
-rows start at cache lines: with 819 of them it took 1.2 times as long (2026-11-22)."""
+"""The same of f64, at most: a power of two of tiles, else 1.2 times as long (2026-11-22)."""
 
 
 def mma(
@@ -143,9 +120,16 @@ def product(
 ) -> NDArray[Any]:  # fmt: skip
     """Return A x B + C of a few tiles, (tiles, m, n), unchecked; parameters as of `dot_product`."""
     if not form.a_type.is_float:
-        clamped = model.exact_for(form).value == "clamp"
-        sums = integer_products(a, b) if form.op is None else bit_counts(a, b, form.op)
-        return accumulate(sums, c, clamped=clamped)
+        if form.op == "xor":
+            # With 1 and -1 in place of 0 and 1, each of the k bits that differ takes 1 from a sum.
+            signs = integer_products(1 - 2 * a.view(np.int8), 1 - 2 * b.view(np.int8))
+            sums = (a.shape[2] - signs) >> 1
+        else:
+            sums = integer_products(a, b)
+        if model.exact_for(form).value == "clamp":
+            exact = sums.astype(np.int64) + c
+            return np.asarray(exact.clip(S32_LEAST, S32_GREATEST).astype(np.int32))
+        return np.asarray(sums + c)  # NumPy's int32 wraps, as the page asks
     if form.a_type.name == "f64":
         rounding = form.rounding or "rn"  # "default is .rn" (9.7.14.4.5)
         rule = model.double_chain
@@ -160,8 +144,7 @@ def product(
 
 
 _CHUNKS_OF_ROWS = 4
-"""Of so many times fewer tiles, the B that each row of A meets is put together: 0.5 to 0.7 times as
-long as of all (2026-11-23)."""
+"""So many times fewer tiles have B put together by rows: 0.5 to 0.7 of the time (2026-11-23)."""
 Metadata = tuple[NDArray[np.uint32], int]
 """Metadata of each lane, (tiles, 32), and the sparsity selector."""
 Triple = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]

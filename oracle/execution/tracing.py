@@ -35,7 +35,6 @@ from oracle.program.lane_code import (
 from oracle.program.operands import Place, Register, Use
 from oracle.program.program import Program, check_images, position
 from oracle.program.steps import (
-    MatrixAccess,
     Straight,
     accesses_matrix,
     accesses_registers,
@@ -165,7 +164,12 @@ class _Recorder(Warps):
             written, start = self._bytes(step.destination)
             written[:, start : start + step.size] = part
         elif accesses_matrix(step) and step.stores:
-            self._note(step.memory.place, *_tile_cells(step), number)
+            tile = step.tile
+            line = np.arange(tile.lines)[:, None]
+            element = np.arange(tile.line_bytes)[None] * 8 // tile.matrix.type.bits
+            row, column = (line, element) if tile.layout == "row" else (element, line)
+            cells = row * tile.matrix.columns + column
+            self._note(step.memory.place, tile.byte_offsets, cells, number)
         elif accesses_registers(step) and step.stores:
             offsets = np.arange(step.size)
             self._note(step.place, offsets, offsets // (step.bits // 8), number)
@@ -190,15 +194,6 @@ def _columns(step: Straight) -> int:
         return step.form.matrix().columns
     (stored,) = step.reads
     return stored.holds.registers
-
-
-def _tile_cells(step: MatrixAccess) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the bytes of a stored tile, and the element to which each belongs."""
-    tile = step.tile
-    line = np.arange(tile.lines)[:, None]
-    element = np.arange(tile.line_bytes)[None] * 8 // tile.matrix.type.bits
-    row, column = (line, element) if tile.layout == "row" else (element, line)
-    return tile.byte_offsets, (row * tile.matrix.columns + column).astype(np.int32)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -369,11 +364,7 @@ class Link:
 
 
 def slice_of(trace: Trace, written: Written, *others: int) -> tuple[Link, ...]:
-    """Return what led to a stored element or register, in the order of execution, the store last.
-
-    Scalar code is told lane by lane; of a matrix instruction all lanes matter. `others` are lanes
-    whose register in the same place matters, too.
-    """
+    """Return what led to a stored value, in order; `others` are lanes that matter, too."""
     walk = _Walk()
     walk.store(written.event, (written.row, written.column), others)
     needed = set[int]()

@@ -168,12 +168,8 @@ class Matrix:
 
     @cached_property
     def registers(self) -> int:
-        """Registers of the fragment in each lane (tables of 9.7.14.4.1).
-
-        f16 multiplicands have eight in every shape: the fragment of an m16n16k16 matrix holds each
-        element twice. The f64 accumulator has two, as the page's examples have it (its table says
-        one; ptxas wants two).
-        """
+        """Registers of the fragment in each lane (9.7.14.4.1; f64 accumulators as in examples)."""
+        # The fragment of an m16n16k16 multiplicand holds each element of f16 twice.
         if self.type.name == "f16" and self.operand in "ab":
             return 8
         return self.rows * self.columns * self.type.bits // (LANES * self.register_bits)

@@ -23,7 +23,7 @@ from oracle.isa.lookup import (
     spellings,
     vocabulary,
 )
-from oracle.isa.tables import INSTRUCTIONS, STORAGE, Instruction
+from oracle.isa.tables import DIRECTIVES, INSTRUCTIONS, OTHERS, STORAGE, Instruction
 from oracle.isa.targets import DEFAULT_TARGET, DEFAULT_VERSION, Module, parse_target, parse_version
 
 
@@ -115,19 +115,7 @@ def _blank(match: re.Match[str]) -> str:
 _INSTRUCTIONS = "9.7.14"
 """Section of the PTX ISA on the warp-level matrix instructions."""
 
-_UNJUDGED = frozenset(
-    """abs activemask add addc alloca and applypriority atom bar barrier bfe bfi bfind bmsk bra
-    brev brkpt brx call clusterlaunchcontrol clz cnot copysign cos cp createpolicy cvt cvta discard
-    div dp2a dp4a elect ex2 exit fence fma fns getctarank griddepcontrol isspacep istypep ld ldu lg2
-    lop3 mad mad24 madc mapa match max mbarrier membar min mov mul mul24 multimem nanosleep neg not
-    or pmevent popc prefetch prefetchu prmt rcp red redux rem ret rsqrt sad selp set setmaxnreg setp
-    shf shfl shl shr sin slct sqrt st stackrestore stacksave sub subc suld suq sured sust szext tanh
-    tcgen05 tensormap testp tex tld4 trap txq vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2
-    vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vote vset vset2 vset4 vshl vshr vsub vsub2 vsub4
-    wgmma xor""".split()  # noqa: SIM905
-)
-"""Other instructions of the PTX ISA: opcodes up to the first dot (4.3.2; 9.0, chapter 9)."""
-_UNJUDGED_QUALIFIERS = re.compile(r"kind::\w+|block_scale|scale_vec::\w+", re.ASCII)
+_UNJUDGED = re.compile(r"\.(?:kind::\w+|block_scale|scale_vec::\w+)(?=\.|\Z)", re.ASCII)
 """Multiplications with scaled blocks and other narrow types (9.7.14.5.14, .6.3, PTX 8.7)."""
 
 
@@ -156,14 +144,6 @@ class Resolution:
     def section(self) -> str:
         """Section of the page of the instruction."""
         return INSTRUCTIONS[self.mnemonic].section if self.mnemonic else _INSTRUCTIONS
-
-
-def is_unjudged(opcode: str) -> bool:
-    """Whether an opcode is of an instruction of the PTX ISA of which the rows here say nothing."""
-    name, *qualifiers = opcode.split(".")
-    if name == "mma":
-        return any(map(_UNJUDGED_QUALIFIERS.fullmatch, qualifiers))
-    return name in _UNJUDGED
 
 
 def resolve(opcode: str) -> Resolution:
@@ -310,13 +290,7 @@ _COMMENT = re.compile(r"/\*(?:.*?\*/|(?P<endless>.*))|//[^\n]*", re.DOTALL)
 _HEAD = re.compile(
     rf"(?:@\s*(?:!\s*)?{_IDENTIFIER}\s+)?([A-Za-z_][\w.:]*)(?=[\s{{\[]|\Z)", re.ASCII
 )
-_DIRECTIVE = re.compile(
-    r"\.(?:abi_preserve(?:_control)?|address_size|alias|align|blocksareclusters|branchtargets"
-    r"|callprototype|calltargets|common|const|entry|explicitcluster|extern|file|func|global|loc"
-    r"|local|maxclusterrank|maxnctapersm|maxnreg|maxntid|minnctapersm|noreturn|param|pragma|reg"
-    r"|reqnctapercluster|reqntid|section|shared|target|tex|version|visible|weak)\b",
-    re.ASCII,
-)
+_DIRECTIVE = re.compile(rf"\.(?:{'|'.join(DIRECTIVES)})\b", re.ASCII)
 _LABELS = re.compile(rf"(?:{_IDENTIFIER}\s*:(?!:)\s*)+", re.ASCII)
 _OPERAND = re.compile(r"\{[^{}\[\]]*\}|\[[^{}\[\]]*\]|[^{}\[\],]+")
 _REGISTER = re.compile(_IDENTIFIER, re.ASCII)
@@ -387,7 +361,10 @@ def _beside(text: str, head: re.Match[str] | None) -> Reason | None:
         what, section = f"{text!r} is a brace", _SYNTAX
     elif _LABELS.fullmatch(text):
         what, section = f"{text[:80]!r} is a label", _SYNTAX
-    elif head is not None and is_unjudged(head[1]):
+    elif head is not None and (
+        head[1].split(".")[0] in OTHERS
+        or (head[1].startswith("mma.") and _UNJUDGED.search(head[1].removeprefix("mma")))
+    ):
         what, section = f"{head[1][:80]!r} is an instruction", "4.3.2"
     else:
         return None

@@ -21,11 +21,8 @@ FORMS: tuple[Form, ...] = tuple(form for row in INSTRUCTIONS.values() for form i
 
 
 def spellings(form: Form) -> tuple[tuple[Slot, ...], ...]:
-    """Return the orders in which the pages write the qualifiers of a form, the syntax's first.
-
-    The examples of the wmma page put the shape before the layout, and the state space between the
-    two (`.m16n16k16.global.row.f16`). ptxas takes more orders (`form_spelt`).
-    """
+    """Return the orders in which the pages write the qualifiers of a form, the syntax's first."""
+    # Examples of the wmma page have shape, space and layout in this order; ptxas takes more.
     slots = form.slots
     if not form.opaque:
         return (slots,)
@@ -95,9 +92,8 @@ def mnemonic_of(opcode: str) -> str | None:
 def form_spelt(opcode: str) -> Form | None:
     """Return the form that an opcode spells, its qualifiers in any order that ptxas takes.
 
-    17 versions of ptxas, 11.7 to 13.5, take any in which types, formats and layouts keep theirs,
-    `.popc` comes behind the operation, and the matrix of wmma.load and wmma.store right behind the
-    name (asked of 11.8, 12.4, 13.0 and 13.5 with 8,000 shuffled opcodes, 2026-11-28).
+    That is any in which types, formats and layouts keep theirs, `.popc` comes behind the operation,
+    and the matrix of wmma.load and wmma.store first (ptxas 11.8 to 13.5, 2026-11-28).
     """
     if (form := forms_by_opcode().get(opcode)) is not None:
         return form

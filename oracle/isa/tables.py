@@ -1,16 +1,4 @@
-"""The warp-level matrix instructions: a row of `instructions.toml` each, and what a row has.
-
-Forms, legality, availability, drafts and explanations are derived from these rows. A new
-instruction is
-
-- a row there, and in `sentences.toml` what the ISA says that it does;
-- what it does: its layout in registers (`oracle.layouts.lane_fragments`), where metadata lie
-  (`oracle.isa.lookup`), or what it moves (`oracle.layouts.storage`);
-- the same once more, independently, in a file of `runners.simulated` and a row of its decoder;
-- rows of planted faults (`runners.faults`);
-- the name of its intrinsic (`runners.front_ends.llvm_text`), where LLVM has one;
-- what it may follow in a program (`strategies.programs`).
-"""
+"""The warp-level matrix instructions: a row of `instructions.toml` each (CONTRIBUTING.md)."""
 
 from __future__ import annotations
 
@@ -233,6 +221,10 @@ def _instruction(row: dict[str, Any]) -> Instruction:
     return Instruction(**_typed(row) | nested)
 
 
-_ROWS = map(_instruction, _read("instructions.toml")["instructions"])
-INSTRUCTIONS: dict[str, Instruction] = {row.mnemonic: row for row in _ROWS}
+_DATA = _read("instructions.toml")
+OTHERS, DIRECTIVES = frozenset(_DATA["others"].split()), tuple(_DATA["directives"].split())
+"""First words of the other instructions of the PTX ISA, and its directives."""
+INSTRUCTIONS: dict[str, Instruction] = {
+    row.mnemonic: row for row in map(_instruction, _DATA["instructions"])
+}
 """Rows by mnemonic, in the order in which they are listed to a user."""

@@ -1,7 +1,4 @@
-"""Which lane of a product of registers holds which element (PTX ISA 9.7.14.5.1 to .13, .6.2).
-
-`docs/oracle.md`, "Fragments", has the tables; compared with an H200 (2026-11-22): tests/data.
-"""
+"""Which lane holds which element of a product: `docs/oracle.md`, "Fragments"."""
 
 from __future__ import annotations
 

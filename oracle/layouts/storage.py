@@ -1,8 +1,4 @@
-"""Matrices in memory: tiles with strides, and rows that ldmatrix and its like move.
-
-*Lines* are the rows of a row-major matrix, the columns of a column-major one (PTX ISA 9.7.14.4.2).
-The layouts of ldmatrix, stmatrix and movmatrix are in `docs/oracle.md`, "Moved matrices".
-"""
+"""Matrices in memory: tiles (9.7.14.4.2), and rows (`docs/oracle.md`, "Moved matrices")."""
 
 from __future__ import annotations
 
@@ -95,11 +91,12 @@ class Tile:
     def __post_init__(self) -> None:
         if self.layout not in LAYOUTS:
             raise UsageError(f"layout {self.layout!r} is none of {', '.join(LAYOUTS)}")
-        if self.elements * self.matrix.type.bits % 8:
-            raise UsageError(
-                f"a stride of {self.elements} elements of {self.matrix.type.bits} bits is no whole "
-                f"number of bytes; give a multiple of {8 // self.matrix.type.bits}"
+        bits = self.matrix.type.bits
+        if self.elements * bits % 8:
+            text = (
+                f"a stride of {self.elements} elements of {bits} bits is no whole number of bytes"
             )
+            raise UsageError(f"{text}; give a multiple of {8 // bits}")
 
     @cached_property
     def elements(self) -> int:
@@ -117,25 +114,14 @@ class Tile:
         return self.matrix.leading_instances(self.layout)
 
     @cached_property
-    def length(self) -> int:
-        """Elements in a line."""
-        return self.matrix.default_stride(self.layout)
-
-    @cached_property
     def line_bytes(self) -> int:
         """Bytes in a line. A whole number for every matrix of the pages."""
-        return self.length * self.matrix.type.bits // 8
+        return self.matrix.default_stride(self.layout) * self.matrix.type.bits // 8
 
     @cached_property
     def extent(self) -> int:
         """Bytes from the first of the tile to the last, both included."""
         return (self.lines - 1) * self.pitch + self.line_bytes
-
-    @cached_property
-    def unit(self) -> np.dtype[Any]:
-        """What a line is cut into: its elements, or bytes where those are smaller."""
-        type_ = self.matrix.type
-        return np.dtype(type_.raw if type_.bits >= 8 else "uint8").newbyteorder("<")
 
     @cached_property
     def byte_offsets(self) -> NDArray[np.int64]:
@@ -153,7 +139,7 @@ def read(memory: NDArray[np.uint8], offset: int, tile: Tile) -> NDArray[Any]:
     elif bits == 1:
         values = np.unpackbits(view, axis=-1, bitorder="little")
     else:
-        values = np.empty((*view.shape[:-1], tile.length), dtype=np.uint8)
+        values = np.empty((*view.shape[:-1], 2 * view.shape[-1]), dtype=np.uint8)
         values[..., 0::2] = view & 0xF
         values[..., 1::2] = view >> 4
         if tile.matrix.type.kind is FormatKind.SIGNED:
@@ -183,11 +169,14 @@ def _lines(memory: NDArray[np.uint8], offset: int, tile: Tile) -> NDArray[Any]:
             f"a tile of {tile.extent} bytes at byte {offset} does not lie inside a memory of "
             f"{size} bytes"
         )
-    first = memory[:, offset : offset + tile.line_bytes].view(tile.unit)
+    # Elements, or bytes where those are smaller.
+    raw = tile.matrix.type.raw if tile.matrix.type.bits >= 8 else "uint8"
+    unit_ = np.dtype(raw).newbyteorder("<")
+    first = memory[:, offset : offset + tile.line_bytes].view(unit_)
     return np.lib.stride_tricks.as_strided(
         first,
-        shape=(count, tile.lines, tile.line_bytes // tile.unit.itemsize),
-        strides=(memory.strides[0], tile.pitch, tile.unit.itemsize),
+        shape=(count, tile.lines, tile.line_bytes // unit_.itemsize),
+        strides=(memory.strides[0], tile.pitch, unit_.itemsize),
     )
 
 

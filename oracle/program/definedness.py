@@ -1,13 +1,4 @@
-"""What the ISA leaves undefined in a program, recognised before anything runs it.
-
-A program counts as undefined if some path through its branches and loops is, whatever the image
-holds; a constant condition or count leaves only the paths that it allows. Loop bodies are gone
-through twice: each step sets what it writes and keeps the rest, so a third time adds nothing.
-
-Two accesses by different lanes to one byte, of which one writes, race unless a barrier lies
-between them (PTX ISA, chapter 8). Which lane touches which byte is unspecified, of plain stores
-and copies the emitter's business, so every two such steps race without a Barrier between.
-"""
+"""What the ISA leaves undefined in a program: `docs/oracle.md`, "Undefined programs"."""
 
 from __future__ import annotations
 
@@ -170,22 +161,6 @@ class _State:
         )
 
 
-def _constant(step: Straight, state: _State) -> int | None:
-    """Return the number that all registers hold in every lane that a step sets or copies."""
-    if not step.copies:
-        return step.sets
-    cells = [state.registers.get(register) for register in step.reads[0].registers]
-    found = {None if cell is None else cell.constant for cell in cells}
-    return found.pop() if len(found) == 1 else None
-
-
-def _repeats(constant: int, holds: Fragment) -> bool:
-    """Tell whether every element of a register with this number is the same."""
-    bits = holds.matrix.type.bits
-    element = constant & ((1 << bits) - 1)
-    return constant == replicated(element, bits, holds.bits)
-
-
 class _Analysis:
     def __init__(self, program: Program, target: int) -> None:
         self.program = program
@@ -298,7 +273,11 @@ class _Analysis:
                 text = "the address stands in a register of 32 bits and the access is "
                 text += f"{f'.{space}' if space else 'generic'}; only .shared has such addresses"
                 self.report(Breach.SHORT_ADDRESS, ADDRESSES, text)
-        constant = _constant(step, state)
+        constant = step.sets
+        if step.copies:
+            cells = [state.registers.get(register) for register in step.reads[0].registers]
+            found = {None if cell is None else cell.constant for cell in cells}
+            constant = found.pop() if len(found) == 1 else None
         for index, register in enumerate(registers):
             state.registers[register] = _Cell(self.at, made.holds, index, constant)
 
@@ -316,7 +295,9 @@ class _Analysis:
         if isinstance(needed, Fragment) and all(
             cell.constant is not None and cell.constant == first.constant for cell in known
         ):
-            return needed if _repeats(first.constant or 0, needed) else _Mixed.PIECES
+            bits, number = needed.matrix.type.bits, first.constant or 0
+            alike = number == replicated(number & ((1 << bits) - 1), bits, needed.bits)
+            return needed if alike else _Mixed.PIECES
         if any(cell.holds is _Mixed.CONFLICTING for cell in known):
             return _Mixed.CONFLICTING
         whole = all(

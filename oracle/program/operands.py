@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
-from oracle.isa.forms import Form, Format, FormatKind, Matrix, Vector
+from oracle.isa.forms import Form, Format, Matrix, Vector
 
 IMAGE_ALIGNMENT = 256
-"""Alignment of every image and of a warp's shared memory, in bytes: what cuMemAlloc guarantees
-(CUDA C++ Programming Guide, "Device Memory Accesses"), and more than any fragment asks for."""
+"""Alignment of images, in bytes: what cuMemAlloc guarantees (CUDA C++ Programming Guide)."""
 
 SPACES = ("global", "shared")
 WORD_BYTES = 4
@@ -191,10 +190,8 @@ def vector(text: str, count: int, bits: int) -> tuple[Register, ...]:
     if not listed(text):
         return tuple(Register(text, bits, index) for index in range(count))
     named = _parsed(text)
-    if len(named) != count:
-        raise UsageError(
-            f"the vector {text!r:.300} lists {len(named)} registers; this operand has {count}"
-        )
+    wrong = f"the vector {text!r:.300} lists {len(named)} registers; this operand has {count}"
+    check(len(named) == count, wrong)
     return tuple(Register(bank, bits, index) for bank, index in named)
 
 
@@ -206,18 +203,14 @@ def text_of(registers: Iterable[Register]) -> str:
 @lru_cache(maxsize=1 << 12)
 def _parsed(text: str) -> tuple[tuple[str, int], ...]:
     parts = text.split(" ", MOST_LISTED)
-    if len(parts) > MOST_LISTED:
-        raise UsageError(
-            f"the vector {text!r:.80} lists more than {MOST_LISTED} registers; no operand has more"
-        )
+    most = f"the vector {text!r:.80} lists more than {MOST_LISTED} registers; no operand has more"
+    check(len(parts) <= MOST_LISTED, most)
     found = []
     for part in parts:
         match = _REGISTER.fullmatch(part)
         if match is None or int(match[2]) >= MOST_REGISTERS:
-            raise UsageError(
-                f"{part!r:.80} is no register of a vector; one is a name, a dot and a number "
-                f"below {MOST_REGISTERS}, as in 'd.3 d.2 d.1 d.0'"
-            )
+            text = f"{part!r:.80} is no register of a vector, such as 'd.3 d.2 d.1 d.0', of numbers"
+            raise UsageError(f"{text} below {MOST_REGISTERS}")
         found.append((match[1], int(match[2])))
     return tuple(found)
 
@@ -264,17 +257,11 @@ class Operation(StrEnum):
 
     def accepts(self, type_: Format) -> bool:
         """Whether it is defined on an element type; |-2^31| of s32 is not (PTX does not say)."""
-        match self:
-            case Operation.COPY:
-                return True
-            case Operation.NEGATE:
-                return type_.is_float or type_.name == "s32"
-            case Operation.ABSOLUTE:
-                return type_.is_float
-            case Operation.MULTIPLY | Operation.ADD:
-                return type_.name in ("f16", "f32", "f64", "s32")
-            case _:
-                return type_.kind is not FormatKind.FLOAT
+        if self in (Operation.MULTIPLY, Operation.ADD):
+            return type_.name in ("f16", "f32", "f64", "s32")
+        if self in (Operation.NEGATE, Operation.ABSOLUTE):
+            return type_.is_float or (self is Operation.NEGATE and type_.name == "s32")
+        return self is Operation.COPY or not type_.is_float
 
 
 def operations(type_: Format) -> tuple[Operation, ...]:

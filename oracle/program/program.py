@@ -26,6 +26,7 @@ from oracle.program.operands import (
     Use,
     Word,
     check,
+    check_range,
     listed,
 )
 from oracle.program.steps import Step
@@ -33,8 +34,7 @@ from oracle.program.steps import Step
 MAX_WORK = 2048
 """Most work of a program, see `work`; drawn programs have 350 at most (30,000 of them, 2026-11)."""
 MAX_BYTES = {"global": 1 << 21, "shared": 227 << 10}
-"""Most bytes of a space that a warp works on: drawn images have 1 MiB, a block 227 KiB of shared
-memory (CUDA C++ Programming Guide, "Compute Capabilities", 9.0 and 10.0)."""
+"""Most bytes of a space: drawn images have 1 MiB, a block 227 KiB of shared memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,10 +165,7 @@ def position(program: Program, place: Place) -> int:
 
 def locate(program: Program, byte: int) -> Place | None:
     """Return the place of a byte of the image, None for padding; UsageError beyond its end."""
-    if not 0 <= byte < program.image_bytes:
-        raise UsageError(
-            f"byte {byte} is not in the image; its bytes are 0 to {program.image_bytes - 1}"
-        )
+    check_range(byte, 0, program.image_bytes - 1, "byte of the image")
     for buffer in program.buffers:
         offset = byte - program.offset(buffer.name)
         if buffer.space == "global" and 0 <= offset < buffer.size:
@@ -188,14 +185,11 @@ def writable(program: Program) -> NDArray[np.bool_]:
 
 def check_images(program: Program, images: NDArray[Any]) -> None:
     """Raise UsageError unless an array is a batch of images of a program."""
-    if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
-        given = images.dtype if isinstance(images, np.ndarray) else type(images).__name__
-        raise UsageError(f"images are {given}; they must be an array of uint8, so convert them")
-    if images.ndim != 2 or images.shape[1] != program.image_bytes:
-        raise UsageError(
-            f"images have shape {images.shape}; it must be (count, {program.image_bytes}), one "
-            "row for each image of this program"
-        )
+    given = getattr(images, "dtype", type(images).__name__)
+    check(given == np.uint8, f"images are {given}; they must be an array of uint8, so convert them")
+    wanted = f"(count, {program.image_bytes}), a row for each image of this program"
+    fits = images.ndim == 2 and images.shape[1] == program.image_bytes
+    check(fits, f"images have shape {images.shape}; it must be {wanted}")
 
 
 def different(expected: NDArray[np.uint8], actual: NDArray[np.uint8]) -> NDArray[np.intp]:

@@ -1,8 +1,4 @@
-"""Steps: what one warp does, one after the other.
-
-A step names registers and buffers, and says what it reads and writes, the steps inside it, and
-itself in a line. Matrix instructions are one class, told apart by their forms.
-"""
+"""Steps: what one warp does, one after the other, and what each says of itself."""
 
 from __future__ import annotations
 

@@ -152,13 +152,6 @@ def _looked_up(a: Bits, b: Bits, c: Bits, table: Bits) -> Bits:
     return result
 
 
-def _looked_up_and_tested(
-    combine: Function, a: Bits, b: Bits, c: Bits, table: Bits, q: Bits
-) -> tuple[Bits, ...]:
-    result = _looked_up(a, b, c, table)
-    return result, combine(result != 0, q)
-
-
 def _permuted(a: Bits, b: Bits, selector: Bits) -> Bits:
     both = b.astype(np.uint64) << np.uint64(32) | a
     selector = selector.astype(np.uint64)
@@ -210,7 +203,10 @@ def _logic() -> Iterator[ScalarInstruction]:
     for name, combine in (("or", np.logical_or), ("and", np.logical_and)):
         yield row(
             f"lop3.{name}.b32", "9.7.8.6", "b32 pred", "b32 b32 b32 b32 pred",
-            partial(_looked_up_and_tested, combine), ((8, 2), 70), immediates=table,
+            lambda a, b, c, table, q, combine=combine: (
+                result := _looked_up(a, b, c, table), combine(result != 0, q),
+            ),
+            ((8, 2), 70), immediates=table,
         )  # fmt: skip
 
 

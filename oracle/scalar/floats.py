@@ -1,8 +1,4 @@
-"""Arithmetic of floats (9.7.3, 9.7.4), comparisons and selections (9.7.6, 9.7.7).
-
-Results are rounded once: of f32 and narrower, from sums in double precision rounded to odd.
-Operations without a rounding are left out: a compiler may fuse them (9.7.3.3).
-"""
+"""Floats (9.7.3, 9.7.4), but what a compiler may fuse (9.7.3.3); comparisons (9.7.6, 9.7.7)."""
 
 from __future__ import annotations
 
@@ -63,26 +59,17 @@ NEAREST: dict[str, Function] = {
 """What rounds patterns of f32 to nearest even."""
 
 
-def _odd_single(numbers: Floats) -> Floats:
-    """Round to the 24 bits of f32, to odd."""
-    pattern, low = numbers.view(np.uint64), np.uint64((1 << 29) - 1)
-    inexact = ((pattern & low) != 0).astype(np.uint64)
-    odd: Floats = (pattern & ~low | inexact << np.uint64(29)).view(np.float64)
-    return odd
-
-
-def _fits_single(numbers: Floats, fmt: Format) -> bool:
-    """Tell whether f32 in between does no harm: its subnormals have too few bits for bf16's."""
-    if fmt.name == "bf16":
-        return not ((np.abs(numbers) < 2.0**-126) & (numbers != 0.0)).any()
-    return fmt.name in NEAREST
-
-
 def patterns_of(numbers: Floats, fmt: Format, rounding: str, overflow: str = "IEEE") -> Bits:
     """Round doubles, exact or rounded to odd, to a format; parameters as of `rounded`."""
+    # f32 in between does no harm, but that its subnormals have too few bits for bf16's.
+    few = fmt.name == "bf16" and ((np.abs(numbers) < 2.0**-126) & (numbers != 0.0)).any()
     with np.errstate(all="ignore"):
-        if rounding == "rn" and overflow == "IEEE" and _fits_single(numbers, fmt):
-            single = numbers if fmt.name == "f32" else _odd_single(numbers)
+        if rounding == "rn" and overflow == "IEEE" and fmt.name in NEAREST and not few:
+            single = numbers
+            if fmt.name != "f32":  # rounded to f32's 24 bits, to odd
+                pattern, low = numbers.view(np.uint64), np.uint64((1 << 29) - 1)
+                inexact = ((pattern & low) != 0).astype(np.uint64)
+                single = (pattern & ~low | inexact << np.uint64(29)).view(np.float64)
             bits: Bits = NEAREST[fmt.name](single.astype(np.float32).view(np.uint32))
         else:
             finite = np.isfinite(numbers)
@@ -359,8 +346,7 @@ def _word(true: int, register: str, *given: Any) -> Bits:
 _TRUE = {
     "u16": 0xFFFF, "u32": 0xFFFF_FFFF, "f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F80_0000,
 }  # fmt: skip
-"""What `set` writes for true: all ones, or 1.0. As s16 and s32 it writes what it does as u16 and
-u32, and has no rows of its own."""
+"""What `set` writes for true: all ones, or 1.0; of s16 and s32 there are no rows."""
 
 
 def _destinations(type_: _Compared) -> dict[str, int]:

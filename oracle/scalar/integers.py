@@ -1,7 +1,4 @@
-"""Integer arithmetic: 9.7.1 (with packed halves), carries 9.7.2, SIMD video instructions 9.7.18.2.
-
-All of it is modulo 2^n; the pages give no other meaning to an overflow.
-"""
+"""Integers modulo 2^n: 9.7.1 (with packed halves), carries 9.7.2, SIMD video 9.7.18.2."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import html
 import re
 from pathlib import Path
@@ -15,7 +14,7 @@ from repro_cases import HALF, half, multiplication, stored
 from corpus import Kind, Saved, create_corpus
 from fuzz.campaign.status import read_figures, statistics, summary
 from fuzz.campaign.store import CampaignStore
-from fuzz.checks.protocol import REFERENCE, Counts, Stage
+from fuzz.checks.protocol import REFERENCE, Counts
 from fuzz.commands.run import _check_compared
 from fuzz.console.report import campaign_report, write_report
 from fuzz.findings.families import FamilyState
@@ -116,14 +115,6 @@ def test_a_finding_that_is_gone_does_not_cost_the_report(tmp_path: Path) -> None
 def test_a_campaign_that_ends_within_its_first_round_says_so() -> None:
     nothing = replace(on_a_gpu(), compared=0, cases=0, rounds=0, families=(), said="")
     assert "no round was finished in the time" in nothing.nothing_compared
-    stages = [(Stage.RUN, False), (Stage.RUN, True), (Stage.DRAW, False)]
-    workers = tuple(
-        dataclasses.replace(nothing.workers[0], stage=stage, examiner=examiner)
-        for stage, examiner in stages
-    )
-    stuck = replace(nothing, workers=workers).nothing_compared
-    assert "in the time, and 1 worker still waited for the runner; give it longer" in stuck
-    assert "waited" not in replace(nothing, workers=workers[2:]).nothing_compared
     early = replace(nothing, stopped="stopped on request")
     assert "it was stopped before a round was finished" in early.nothing_compared
     with pytest.raises(InfrastructureError, match="it was stopped before"):
@@ -165,21 +156,6 @@ def test_a_page_shows_how_the_campaign_went(tmp_path: Path) -> None:
     text = path.read_text()
     assert "cases: up to 500, over 10 s" in text
     assert 'points="0.00,100.00 100.00,4.00"' in text
-
-
-@pytest.mark.parametrize("columns", [40, 80, 120, 200])
-def test_a_finding_takes_few_lines_of_the_table_at_every_width(columns: int) -> None:
-    """At 80 columns the instruction had eleven, and took eight lines of each finding."""
-    kind, what = Kind.ACCEPTED, "wmma.load, address (known: offset-beyond-32-bits)"
-    one = family(kind, what, 3, text=f"{HALF} {{%r0}}, [%rd0];")
-    recorder = recording_console(columns=columns)
-    recorder.print(campaign_report(on_a_gpu(families=[one]), Path("c")).sections[0].table())
-    lines = recorder.export_text().rstrip().splitlines()
-    assert len(lines) <= (4 if columns >= 80 else 7)
-    assert "".join(" ".join(lines).split()).count("wmma.load,address") == 1
-    # Wherever there is room for it, no opcode is broken.
-    assert any(HALF in line for line in lines) is (columns > len(HALF) + 2)
-    assert all(len(line) <= columns for line in lines)
 
 
 def test_what_is_written_of_a_campaign_is_read_again_as_its_status(tmp_path: Path) -> None:

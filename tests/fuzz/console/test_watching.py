@@ -173,11 +173,3 @@ def test_a_dumb_terminal_gets_lines_without_escape_codes(tmp_path: Path) -> None
     text = _on_a_terminal(tmp_path, 0.1, TERM="dumb")
     assert "LineWatching" in text
     assert "\x1b" not in text
-
-
-def test_a_live_view_without_colour_has_none(tmp_path: Path) -> None:
-    text = _on_a_terminal(tmp_path, 0.1, NO_COLOR="1")
-    assert "LiveWatching" in text
-    assert "\x1b[31m" not in text
-    assert "\x1b[1;31m" not in text
-    assert ";36m" not in text

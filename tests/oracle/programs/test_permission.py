@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from oracle.bounds.enclosure import enclosure
-from oracle.bounds.permission import permitted
+from oracle.bounds.permission import EXACT, UNKNOWN, permitted
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution.execution import Planes, Warps, execute, run
 from oracle.execution.tracing import trace
@@ -151,7 +151,7 @@ def test_a_byte_changed_outside_of_the_stored_matrix_is_not_permitted(seed: int)
     result = execute(program, images).images
     permission = permitted(program, images)
     assert permission.allows(result).all()
-    byte = int(np.random.default_rng(seed).choice(np.flatnonzero(permission.exact[0])))
+    byte = int(np.random.default_rng(seed).choice(np.flatnonzero(permission.tags[0] == EXACT)))
     result[0, byte] ^= 1
     assert np.argwhere(~permission.allows(result)).tolist() == [[0, byte]]
 
@@ -191,7 +191,7 @@ def test_bounds_survive_copies_shared_memory_and_loads() -> None:
     permission = permitted(program, _images())
     for plane in (permission.tags, permission.low, permission.high):
         assert np.array_equal(plane[:, 4096:5120], plane[:, 4096 + 2048 : 5120 + 2048])
-    assert not permission.unknown.any()
+    assert not (permission.tags == UNKNOWN).any()
 
 
 def test_both_halves_of_packed_registers_are_bounded_by_what_was_packed() -> None:
@@ -231,7 +231,7 @@ def test_bounds_survive_ldmatrix_unless_it_tears_elements() -> None:
             assert np.array_equal(permission.tags[:, first], permission.tags[:, second])
             assert np.array_equal(permission.low[:, first], permission.low[:, second])
         else:
-            assert permission.unknown[:, second].any()
+            assert (permission.tags[:, second] == UNKNOWN).any()
             assert permission.allows(execute(program, _images()).images).all()
 
 
@@ -243,7 +243,7 @@ def test_elements_torn_by_a_copy_are_unknown(offset: int) -> None:
         Copy(source=source, destination=destination, size=8),
     )  # fmt: skip
     permission = permitted(program, _images())
-    torn = permission.unknown[0, 6144 : 6144 + 8].tolist()
+    torn = (permission.tags[0, 6144 : 6144 + 8] == UNKNOWN).tolist()
     assert torn == [True] * (4 - offset) + [False] * 4 + [True] * offset
 
 
@@ -260,7 +260,7 @@ def test_products_with_inexact_multiplicands_are_unknown_where_they_reach() -> N
         _store(half, Place(buffer="out", offset=2048), "e"),
     )  # fmt: skip
     permission = permitted(program, images)
-    assert permission.unknown[:, 6144 : 6144 + 32].all()
+    assert (permission.tags[:, 6144 : 6144 + 32] == UNKNOWN).all()
     assert permission.allows(execute(program, images).images).all()
 
 
@@ -330,10 +330,10 @@ def test_a_path_chosen_by_an_inexact_word_leaves_all_that_can_be_written_unknown
     unknown = np.zeros(8192, dtype=bool)
     for start, size in ((4096, 1024), (4096 + 2048, 16), (4096 + 3072, 16)):
         unknown[start : start + size] = True
-    assert np.array_equal(permission.unknown, np.broadcast_to(unknown, (2, 8192)))
+    assert np.array_equal(permission.tags == UNKNOWN, np.broadcast_to(unknown, (2, 8192)))
     exact = replace(branch, condition=Word(place=Place(buffer="data", offset=2048), mask=1))
     permission = permitted(_program(*_product(), _store(FORM, OUT), exact), _images())
-    assert not permission.unknown.any()
+    assert not (permission.tags == UNKNOWN).any()
 
 
 def _half_of(data: np.ndarray, start: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from oracle import UsageError, mma_sp
-from oracle.bounds.permission import permitted
+from oracle.bounds.permission import UNKNOWN, permitted
 from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.lookup import chunks_of, selectors_of
@@ -85,7 +85,8 @@ def test_the_model_is_permitted_and_metadata_without_a_meaning_leave_an_image_un
     images[1, program.offset("e")] = 0  # lane 0: of rows 0 and 8, or of one of them
     other = permitted(program, images, target="sm_90")
     assert other.undefined.tolist() == [number == 1 for number in range(len(images))]
-    result = other.unknown[1, d : d + 128 * form.words("d")].reshape(32, -1)
+    tags = other.tags[1, d : d + 128 * form.words("d")]
+    result = (tags == UNKNOWN).reshape(32, -1)
     assert result[:4].any()
     assert not result[4:].any()
 
