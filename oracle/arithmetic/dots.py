@@ -126,6 +126,7 @@ def _plain_sum(
 
 def dot_product(
     a: Array, b: Array, c: Array, *, rule: TruncatedDot, scratch: Scratch, keeps_c: bool = True,
+    rows: NDArray[np.intp] | None = None,
 ) -> Array:  # fmt: skip
     """Return a @ b + c, raw patterns (m, n, tiles): working memory, good until the next call.
 
@@ -137,10 +138,10 @@ def dot_product(
     start = np.zeros_like(c) if last else c
     members = rule.blocks(a.shape[2])
     chains = [members] if rule.sums is None else [(block,) for block in members]
-    d = _chain(a, b, start, multiplicand, rule, scratch, chains[0], keeps_c=keeps_c)
+    d = _chain(a, b, start, multiplicand, rule, scratch, chains[0], rows, keeps_c=keeps_c)
     for blocks in chains[1:]:
         so_far = d.copy()  # working memory that the next block takes
-        d = _chain(a, b, np.zeros_like(c), multiplicand, rule, scratch, blocks, keeps_c=False)
+        d = _chain(a, b, np.zeros_like(c), multiplicand, rule, scratch, blocks, rows, keeps_c=False)
         assert rule.addition is not None
         d = _sum(so_far, d, accumulator, rule.addition.value)
     if rule.addition is not None and last:
@@ -166,7 +167,7 @@ def block_sums(
     a, b, c = _operands(a[None, None, :], b[None, :, None], c[None, None, None], rule)
     total = np.zeros_like(c) if rule.addend.value == "last" else c
     for block in rule.blocks(a.shape[2]):
-        d = _chain(a, b, total, multiplicand, rule, own_scratch(), (block,), keeps_c=True)
+        d = _chain(a, b, total, multiplicand, rule, own_scratch(), (block,), None, keeps_c=True)
         after = d.transpose(2, 0, 1).copy()
         yield block, a[0, 0, block], b[0, block, 0], total[0, 0, 0], int(after[0, 0, 0])
         total = np.zeros_like(c) if rule.sums is not None else after
@@ -229,19 +230,22 @@ def _prepared(bits: Array, fmt: Format, rule: TruncatedDot, subnormals: str) -> 
 
 def _chain(
     a: Array, b: Array, c: Array, multiplicand: Format, rule: TruncatedDot, scratch: Scratch,
-    members: tuple[tuple[int, ...], ...], *, keeps_c: bool,
+    members: tuple[tuple[int, ...], ...], rows: NDArray[np.intp] | None, *, keeps_c: bool,
 ) -> Array:  # fmt: skip
     """Return the chain of blocks with these ks, patterns of the accumulator's format."""
     ks = tuple(chain.from_iterable(members))
     if ks != tuple(range(a.shape[2])):
         a = a.T.take(ks, axis=0).T
-        b = b.transpose(1, 2, 0).take(ks, axis=0).transpose(2, 0, 1)
+        if rows is None:
+            b = b.transpose(1, 2, 0).take(ks, axis=0).transpose(2, 0, 1)
+        else:
+            rows = rows.take(ks, axis=0)
     ends = accumulate(map(len, members), initial=0)
     blocks = [slice(start, end) for start, end in pairwise(ends)]
     if rule.is_usual:
         return truncated_dot(
             a, b, c, multiplicand=multiplicand, rule=rule, blocks=blocks, scratch=scratch,
-            keeps_c=keeps_c,
+            keeps_c=keeps_c, rows=rows,
         )  # fmt: skip
     return unusual_dot(a, b, c, multiplicand=multiplicand, rule=rule, blocks=blocks)
 

@@ -32,6 +32,7 @@ from oracle.layouts.lane_fragments import (
     pack,
     places,
     row_form,
+    rows_met,
     unpack,
 )
 from oracle.layouts.storage import Given, check_batch, check_operands, chunks
@@ -116,7 +117,7 @@ def takes_upper_halves(form: Form, model: Model) -> bool:
 
 def product(
     form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
-    *, keeps_c: bool = True,
+    *, keeps_c: bool = True, rows: NDArray[np.intp] | None = None,
 ) -> NDArray[Any]:  # fmt: skip
     """Return A x B + C of a few tiles, (tiles, m, n), unchecked; parameters as of `dot_product`."""
     if not form.a_type.is_float:
@@ -133,13 +134,15 @@ def product(
     if form.a_type.name == "f64":
         rounding = form.rounding or "rn"  # "default is .rn" (9.7.14.4.5)
         rule = model.double_chain
-        d = chain(a, b, c, rounding=rounding, rule=rule, scratch=scratch, keeps_c=keeps_c)
+        d = chain(
+            a, b, c, rounding=rounding, rule=rule, scratch=scratch, keeps_c=keeps_c, rows=rows
+        )
         return d.transpose(2, 0, 1)
     scalar = model.scalar_for(form)
     if scalar is not None:
         return scalar_dot(a, b, c, rule=scalar).transpose(2, 0, 1)
     dot = model.dot_for(form)
-    d = dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c)
+    d = dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c, rows=rows)
     return d.transpose(2, 0, 1)
 
 
@@ -247,7 +250,10 @@ def multiply_lanes(
     result = np.empty((len(a), LANES, form.words("d")), np.uint32)
     scratch = own_scratch()
     size, upper = chunk_tiles(form), takes_upper_halves(form, model)
-    if metadata is not None and form.a_type.is_float:
+    # Whether `dot_product` can be told which rows of B a sparse A of floats meets; not of tf32.
+    gathers = metadata is not None and form.a_type.is_float and form.a_type.bits < 32
+    gathers = gathers and model.dot_for(form).is_usual
+    if metadata is not None and form.a_type.is_float and not gathers:
         size = max(1, size // _CHUNKS_OF_ROWS)
     for start in range(0, len(a), size):
         part = slice(start, start + size)
@@ -256,17 +262,19 @@ def multiply_lanes(
             for name, words in (("a", a), ("b", b))
         )
         addend = unpack(form, "c", c[part], scratch)
-        by_rows = False
+        by_rows, rows = False, None
         if metadata is not None:
             chosen = metadata[0][part], metadata[1]
-            if form.a_type.is_float:
+            if gathers:
+                rows = rows_met(form, *chosen).T
+            elif form.a_type.is_float:
                 # Each row of A meets rows of B of its own. A place that is not chosen is no term of
                 # the sum: it has no exponent (measured on H200, 2026-11-23).
                 right, by_rows = met(form, right, *chosen), True
                 left, addend = by_row(left), by_row(addend)
             else:
                 left = expanded(form, left, *chosen)
-        d = product(form, left, right, addend, model, scratch, keeps_c=False)
+        d = product(form, left, right, addend, model, scratch, keeps_c=False, rows=rows)
         pack(form, of_rows(d, form.shape.m) if by_rows else d, result[part], scratch=scratch)
     return result
 
