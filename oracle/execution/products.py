@@ -134,9 +134,7 @@ def product(
     if form.a_type.name == "f64":
         rounding = form.rounding or "rn"  # "default is .rn" (9.7.14.4.5)
         rule = model.double_chain
-        d = chain(
-            a, b, c, rounding=rounding, rule=rule, scratch=scratch, keeps_c=keeps_c, rows=rows
-        )
+        d = chain(a, b, c, rounding=rounding, rule=rule, scratch=scratch, keeps_c=keeps_c)
         return d.transpose(2, 0, 1)
     scalar = model.scalar_for(form)
     if scalar is not None:
