@@ -82,7 +82,6 @@ class Warps:
 
     @property
     def count(self) -> int:
-        """Number of warps."""
         return len(self.memory["global"]["bits"])
 
     def take(self, step: Straight) -> None:
@@ -92,7 +91,6 @@ class Warps:
             self.write(step, made)
 
     def write(self, step: Straight, planes: Planes) -> None:
-        """Put what a step made into its destination."""
         assert step.writes is not None
         registers = step.writes.registers
         constant = self.constant(step)
@@ -130,7 +128,6 @@ class Warps:
         return first if all(one == first for one in rest) else None
 
     def uniform(self, use: Use, constant: int) -> Planes:
-        """Return the fragment of which every register holds one number in every lane."""
         assert isinstance(use.holds, Fragment)
         tile = Tile(matrix=use.holds.matrix, layout="row")
         number = constant.to_bytes(use.holds.bits // 8, "little")
@@ -139,7 +136,6 @@ class Warps:
         return {"bits": np.repeat(matrix, self.count, axis=0)}
 
     def set_registers(self, step: Scalar) -> Planes:
-        """Return registers that hold one number, uint32 (count, 32, words)."""
         low, high = step.constant & 0xFFFFFFFF, step.constant >> 32
         number = [low] if step.bits == 32 else [low, high]
         words = np.array(number * step.count, np.uint32)
@@ -175,7 +171,6 @@ class Warps:
         return {"bits": apply(step.operation, step.matrix.type, source["bits"], step.constant)}
 
     def rows(self, step: RowAccess) -> tuple[Planes, NDArray[np.int64]]:
-        """Return the memory of rows and every byte of them, (addresses, 16)."""
         memory, start = self.at(Place(buffer=step.memory.buffer))
         return memory, step.memory.offsets(step.form) + start
 
@@ -192,7 +187,6 @@ class Warps:
         return {plane: moved(step.form, registers[plane]) for plane in self.PLANES}
 
     def load_registers(self, step: PlainAccess) -> Planes:
-        """Return a copy of words of memory, lane after lane, uint32 (count, 32, words)."""
         memory, offset = self.at(step.place)
         (use,) = step.uses
         return {
@@ -241,7 +235,6 @@ class Warps:
         return self.memory[space], position(self.program, place)
 
     def part(self, mask: NDArray[np.bool_]) -> Warps:
-        """Return copies of some of the warps, in their order."""
         warps = object.__new__(type(self))
         warps.program, warps.model = self.program, self.model
         warps.memory = {space: _part(planes, mask) for space, planes in self.memory.items()}

@@ -341,7 +341,6 @@ class Registers:
 
     @property
     def words(self) -> int:
-        """Registers of 32 bits that it takes in each lane."""
         return self.registers * self.bits // 32
 
     def __str__(self) -> str:

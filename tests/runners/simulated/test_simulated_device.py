@@ -370,3 +370,21 @@ def test_an_accumulator_lies_at_any_multiple_of_its_alignment(kind: str, alignme
         size = 64 * 8 if kind == "f64" else 256 * (2 if kind == "f16" else 4)
         moved = after[:, 4096 + 5 * offset :][:, :size]
         assert np.array_equal(moved, images[:, offset : offset + size])
+
+
+@pytest.mark.parametrize("before", [0, 16, 4096, 1 << 31])
+def test_a_register_and_an_immediate_of_shared_memory_make_32_bits(before: int) -> None:
+    # They wrap (H200, ptxas 13.0 at -O0 and -O3, 2026-11-23).
+    immediate = before if before < 1 << 31 else -(1 << 31)
+    body = f"""
+    .reg .b32 %base, %low, %word;
+    .shared .align 4 .b8 cells[64];
+    mov.u32 %base, cells;
+    mov.b32 %word, 0x12345678;
+    st.shared.b32 [%base+8], %word;
+    sub.u32 %low, %base, {before};
+    ld.shared.b32 %word, [%low+{immediate + 8}];
+    st.global.b32 [%rd2], %word;
+"""
+    found = launch(body, np.zeros((1, 256), np.uint8))
+    assert found.view("<u4")[0, 0] == 0x12345678
