@@ -106,7 +106,7 @@ def draw_finding(output: Path) -> None:
     status = campaign("sim", FORMS, Photographer(), Budget(cases=256))
     for group in finding_groups(status.families):
         for one in group.members:
-            if one.saved is not None and one.shrink is ShrinkStatus.COMPLETE:
+            if one.saved is not None and one.case.shrink is ShrinkStatus.COMPLETE:
                 page = recording_console(COLUMNS, ROWS)
                 page.print(page_of(open_corpus(CORPUS).get(one.saved.id)))
                 save(page, output / "finding.svg", title=f"warpfuzz corpus show {one.saved.id}")

@@ -119,12 +119,13 @@ def _run(options: Run, stack: ExitStack) -> bool:
             if lost:
                 say(f"{lost}; the state saved before it is used", stderr=True)
         elif not options.new:
+            folder = options.corpus
             resume, new = (
-                typed(("warpfuzz", "run", word, "--corpus", options.corpus))
-                for word in ("--resume", "--new")
+                typed(("warpfuzz", "run", option, "--corpus", folder))
+                for option in ("--resume", "--new")
             )
             raise UsageError(
-                f"{options.corpus} holds a campaign: `{resume}` goes on with it, and `{new}` "
+                f"{folder} holds a campaign: `{resume}` goes on with it, and `{new}` "
                 "begins another there (findings stay); or give another folder with --corpus"
             )
     if state is not None:
