@@ -1,13 +1,9 @@
 """A corpus: a folder of findings that a person can read, git can diff and campaigns share.
 
-Every finding is a folder `findings/<id>/`, written elsewhere, flushed and renamed into place, so
-that it is there entirely or not at all; its name is a hash of what identifies it, so that two
-campaigns that find the same thing write the same folder, and need no lock. A raw finding whose
-smaller form is stored moves to `raw/<id>/`, and a broken one that is found again moves to
-`broken/` before it is replaced.
-
-What cannot be read or written raises an InfrastructureError, whatever is asked for; what was there
-stays, and of what was to be written nothing is visible.
+Every finding is a folder `findings/<id>/`, renamed into place whole; its name is a hash of what
+identifies it, so that campaigns need no lock. A raw finding whose smaller form is stored moves to
+`raw/<id>/`, and a broken one that is found again to `broken/`. What cannot be read or written
+raises an InfrastructureError; what was there stays, and nothing half written is visible.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ from strategies.simplification.examples import Example, shows_something, visit
 from strategies.simplification.lane_code import code_alone, smaller_code
 from strategies.simplification.steps import (
     drops,
+    isolated,
     less_shared,
     loaded,
     plain_matrices,
@@ -107,9 +108,10 @@ def shrink_program(trials: Trials) -> None:
     Every change takes away a step, something that is not the default, or bytes. OutOfTimeError
     may end it.
     """
+    alone: Reduction = partial(isolated, target=trials.target)
     given: Reduction = partial(loaded, target=trials.target)
     code: Reduction = partial(code_alone, target=trials.target)
-    for reduction in (code, given, plain_matrices):
+    for reduction in (code, alone, given, plain_matrices):
         _reduce(trials, reduction)
     size = sum(1 for _ in visit(trials.best.program.steps)) // 2
     while size > 1:
@@ -117,7 +119,7 @@ def shrink_program(trials: Trials) -> None:
         size //= 2
     while True:
         at = trials.best
-        for reduction in (given, *_SINGLE):
+        for reduction in (alone, given, *_SINGLE):
             _reduce(trials, reduction)
         if trials.best is at:
             return

@@ -1,15 +1,9 @@
 """Finds the wrong step on registers, or the wrong copy: each by itself on right inputs.
 
-What lies in registers between two such steps is known lane by lane. So a step can be given what it
-met, by plain loads, and what it makes be looked at by plain stores; nothing else runs. Registers
-in memory are tried first, in accesses of one register each: all other trials are made of those.
-Copies are made of a loop, and of vectors where bytes are aligned. A fault of loops or of vectors
-shows in other steps as well, and is named after those.
-
-PTX reads the operands of an instruction before it writes its result, so that they may share
-registers in any way. A compiler that makes several machine instructions of one has to keep what
-the later ones still read. Which operand is to blame is told by an experiment, not by how the
-program looks: the one that, in registers of its own, makes it right.
+What lies in registers between two such steps is known lane by lane, so a step is given by plain
+loads what it met, and plain stores show what it makes. Registers in memory are tried first: all
+other trials are made of those. Which operand that shares registers is to blame is told by an
+experiment: the one that, in registers of its own, makes the step right.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Finds the wrong step by experiment: runs each step by itself on right inputs.
 
-A program that came out wrong is taken apart on the device that ran it. Whatever may go is taken
-away, one kind of step at a time; what is left, three loads, a multiplication and a store, is run on
-contents that hide one step after the other. A step is to blame if every wrong result needed it, and
-no right result did. Where two steps can be told apart by nothing that a program can see, because
-the ISA leaves fragments open between them, both are named.
+What is left of a program, three loads, a multiplication and a store, is run on contents that hide
+one step after the other. A step is to blame if every wrong result needed it, and no right result
+did. Two steps that no program can tell apart, as fragments are open between them, are both named.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
 """Finds the wrong scalar instructions by experiment: each alone, or the code without it.
 
-Code of lanes that comes out wrong is taken apart. Each instruction is tried alone, given what it
-met; then each with its predicate, and each loop and branch with nothing but a count inside. What is
-wrong so gives the name, whatever else the code has.
-
-Where all of them are right alone, only some together are wrong. Of code that was made smaller, each
-instruction is tried away then: in its place stands what it gave, loaded from memory. Where code is
-as wrong with that, the instruction has no part in it. What code needs beside instructions is the
-condition: a predicate, branch or loop if code that takes everything in a row is right, and
-constants if it is right where a compiler does not know them.
+Each instruction is tried alone, given what it met; then each with its predicate, and each loop and
+branch with nothing but a count inside: what is wrong so gives the name. Where all are right alone,
+each is tried away from the smallest code: what it gave is loaded in its place. What code needs
+beside instructions (a predicate, branch, loop, constants) is the condition.
 """
 
 from __future__ import annotations
@@ -108,15 +103,22 @@ def refused_code(
 ) -> Culprit | None:
     """Find scalar code of a program that a compiler does not survive by itself.
 
-    It is named by what is left where nothing can be left out. None where no code is enough.
-    `refuses` tells of a program what the compiler does; after so many seconds what was reached is
-    returned.
+    It is named by an instruction that is refused with nothing around it, or by what is left where
+    nothing can be left out. None where no code is enough. `refuses` tells of a program what the
+    compiler does; after so many seconds what was reached is returned.
     """
     end = time.monotonic() + seconds
     for code in filter(None, map(_code_of, walk(program.steps))):
         smaller: Example | None = alone(code, _NOTHING)
         if not refuses(alone(code, _NOTHING).program):
             continue
+        rows = dict.fromkeys(one.row for one in every(code.code) if isinstance(one, Assign))
+        # What brings registers in and out of a trial may be what is refused.
+        for row in sorted(rows, key=lambda row: row.opcode not in _HELPERS):
+            bare = _drawn(row)[0].example()
+            if bare is not None and time.monotonic() < end and refuses(bare.program):
+                witness = Witness(program=bare.program, images=np.zeros_like(bare.image)[None])
+                return Culprit(instructions=(_ORDER.sub(r"\1.*", row.opcode),), witness=witness)
         while smaller is not None:
             example = smaller
             offers = (one for one in smaller_code(example) if time.monotonic() < end)

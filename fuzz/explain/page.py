@@ -378,8 +378,11 @@ def _compilers(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[
             devices = [f"on {one.device}" for one in runners if one.device][:1]
             texts.setdefault("wrong", []).append(", ".join([build, *devices]))
         elif len(runners) == 1 and runners[0].outcome not in RIGHT:
-            words = runners[0].runner, runners[0].version, runners[0].options
-            texts.setdefault("wrong", []).append(" ".join(words).strip())
+            (alone,) = runners
+            text = f"{alone.runner} {alone.version} {alone.options}".strip()
+            if alone.runner == "cuda":
+                text = f"the driver's compiler, on {alone.device}"
+            texts.setdefault("wrong", []).append(text)
     joined, at = (", ", " at the default level") if answers else ("; ", "")
     rows = [(word, joined.join(some) + at) for word, some in texts.items()]
     yield from sorted(rows, key=lambda row: (row[0] == _RIGHT, row))

@@ -1,12 +1,8 @@
 """Draws contents for a kernel, and runs it on the simulated device as the one that knows.
 
-Only what the ISA decides is a reference: no races, nothing that was never written, no clocks, no
-addresses as values. Each image runs twice, the second time at another address and with other
-garbage in what nobody wrote; what differs then is not the kernel's to say.
-
-Random contents rarely are a number that a branch asks for, or have a field of bits that is
-compared. So they are also what the kernel compares with, and what its shifts, sums, products and
-masks make such a number of.
+Only what the ISA decides is a reference: no races, nothing unwritten, no clocks, no addresses as
+values. Contents are also what the kernel compares with, and what its shifts, sums, products and
+masks make such a number of: random ones rarely are the number that a branch asks for.
 """
 
 from __future__ import annotations

@@ -46,11 +46,13 @@ from oracle.program.steps import (
     is_plain_load,
     memory_of,
     multiplies,
+    multiplies_fragments,
+    product_of,
     stores_rows,
 )
 from strategies.matrices import places_of
 from strategies.programs.builder import ACCESS_FORMS, GUARD_BYTES
-from strategies.programs.single_instruction import plain_access
+from strategies.programs.single_instruction import buffers_of, plain_access, single_instruction
 from strategies.simplification.examples import (
     Edits,
     Example,
@@ -382,6 +384,29 @@ plainer_metadata = partial(_each, _with_metadata)
 
 
 # Computed values that are loaded instead, so that the steps that computed them can go
+
+_STEPS = 5  # three loads, the multiplication, a store: nothing is around it
+_MULTIPLICATIONS = 32  # most that are tried, of a program with loops
+
+
+def isolated(example: Example, *, target: str) -> Iterator[Example]:
+    """Iterate over examples with one multiplication by itself, of the operands that it has there.
+
+    What came before it can go at once; and of a chain the link that fails is left.
+    """
+    if sum(1 for _ in visit(example.program.steps)) <= _STEPS:
+        return
+    events = trace(example.program, example.image, target=target).events
+    there = ((e.step.form, e.inputs) for e in events if multiplies_fragments(e.step))
+    for form, operands in islice(there, _MULTIPLICATIONS):
+        product = product_of(form)
+        steps = single_instruction(product)
+        buffers = buffers_of(steps, lambda access: room_for(access.tile))
+        program = Program(buffers=buffers, steps=steps)
+        image = np.zeros(program.image_bytes, np.uint8)
+        for use, load in zip(product.reads, steps, strict=False):
+            write(image[None], program.offset(use.field), load.tile, operands[use.field][None])
+        yield Example(program=program, image=image)
 
 
 def loaded(example: Example, *, target: str) -> Iterator[Example]:

@@ -151,7 +151,7 @@ def test_no_instruction_is_accused_of_what_comes_from_code_of_lanes(
     assert shown.actual is not None
     assert shown.expected is not None
     seen = WrongImages(
-        program=subject.program, images=subject.images, actual=shown.actual,
+        program=subject.program, images=subject.image[None], actual=shown.actual,
         expected=shown.expected[None], target="sm_90",
     )  # fmt: skip
     named = seen.bucket(Kind.VIOLATION, main_form(subject.program))

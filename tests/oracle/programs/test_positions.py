@@ -210,7 +210,7 @@ def test_every_byte_of_an_image_has_a_place_and_none_beyond_it() -> None:
     places = {locate(program, byte) for byte in range(program.image_bytes)} - {None}
     assert places == {Place(buffer=name, offset=at) for name in ("one", "two") for at in range(16)}
     for byte in (-1, program.image_bytes):
-        with pytest.raises(UsageError, match="is not in the image"):
+        with pytest.raises(UsageError, match="it must lie in 0 to 511"):
             locate(program, byte)
 
 
