@@ -2,12 +2,9 @@
 
 A row has an identity and the builds (compiler, version, level) that have it. A finding is known if
 each of its builds has it, by a row or because the record's finding of that identity fails with it
-too; with any other build the finding is new, and `Known.like` says which one it resembles. Rows of
-schema 1, which users have, match a family's key and instructions by patterns instead.
-
-`corpus/record` has findings of many campaigns and is a corpus like any other. `answers.json` in it
-holds, for every finding of an assembler, the answer of each version of ptxas that was asked, at -O3
-and as `ask` of `fuzz.findings.replay` puts it.
+too; else it is new, and `Known.like` says which one it resembles. Rows of schema 1, which users
+have, match a family's key and instructions by patterns. `answers.json` in `corpus/record` holds
+what each version of ptxas answered at -O3, as `ask` of `fuzz.findings.replay` puts it.
 """
 
 from __future__ import annotations

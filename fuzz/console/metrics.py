@@ -159,7 +159,7 @@ def serving(address: str | None, rows: Callable[[], Iterable[Row]]) -> Iterator[
             "'.[metrics]' in the clone of warpfuzz"
         ) from None
 
-    class Collected(Collector):
+    class StatusCollector(Collector):
         def collect(self) -> Iterator[Metric]:
             for name, words, labels, values in rows():
                 kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
@@ -171,7 +171,7 @@ def serving(address: str | None, rows: Callable[[], Iterable[Row]]) -> Iterator[
                 yield family
 
     registry = CollectorRegistry()
-    registry.register(Collected())
+    registry.register(StatusCollector())
     try:
         server, thread = start_http_server(port, host, registry)
     except OSError as error:
