@@ -109,8 +109,8 @@ def refused_code(
     """
     end = time.monotonic() + seconds
     for code in filter(None, map(_code_of, walk(program.steps))):
-        smaller: Example | None = alone(code, _NOTHING)
-        if not refuses(alone(code, _NOTHING).program):
+        smaller: Example | None = (whole := alone(code, _NOTHING))
+        if not refuses(whole.program):
             continue
         rows = dict.fromkeys(one.row for one in every(code.code) if isinstance(one, Assign))
         # What brings registers in and out of a trial may be what is refused.

@@ -247,9 +247,9 @@ def truncated_dot(
         if keeps_c or not total.flags.c_contiguous:
             total = scratch.tiles_last("c", c, (1, 2, 0))
         m, n, tiles = total.shape
-        rows = max(1, min(m, _CHUNK_ELEMENTS // (n * tiles)))
-        for row in range(0, m, rows):
-            part = slice(row, row + rows)
+        size = max(1, min(m, _CHUNK_ELEMENTS // (n * tiles)))
+        for row in range(0, m, size):
+            part = slice(row, row + size)
             lines = left.lines(part)
             for ks in blocks:
                 _add_block(lines.ks(ks), right.ks(ks), total[part], rule, scratch)
