@@ -27,7 +27,7 @@ from fuzz.runner import (
 from oracle.isa.forms import Form
 from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.program.definedness import undefined
+from oracle.program.program import undefined
 from runners.emission import emit
 from runners.protocol import Failure, Trouble
 from strategies.contents import expand
