@@ -23,8 +23,7 @@ from value_runs import FAMILIES, FakePool, found
 from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.heartbeat import Broken
-from fuzz.campaign.pool import Event, Lost, RoundEnd
+from fuzz.campaign.pool import Broken, Event, Lost, RoundEnd
 from fuzz.campaign.status import (
     CampaignStatus,
     Life,
