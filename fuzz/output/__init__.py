@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from corpus import Cause, Problem, durable
+from corpus import Problem, durable
 from corpus.known import Known
 from fuzz import warpfuzz_version
 from oracle.errors import InfrastructureError, UsageError
@@ -355,15 +355,13 @@ def report_expired(known: Known) -> None:
 def report_problems(problems: Iterable[Problem], *, fail: bool = True) -> None:
     """Print what is wrong with a corpus, behind all that is right.
 
-    Raises InfrastructureError if findings are broken, and `fail` is set. What a killed writer left
-    is no finding.
+    Raises InfrastructureError if findings are broken, and `fail` is set.
     """
     errors = console(stderr=True)
-    broken = 0
-    for problem in problems:
+    every = list(problems)
+    for problem in every:
         errors.print(f"warpfuzz: {problem.sentence}", style="odd", markup=False, soft_wrap=True)
-        broken += problem.cause is not Cause.LEFTOVER
-    if broken and fail:
+    if (broken := len(every)) and fail:
         entries = "entry of the corpus is" if broken == 1 else "entries of the corpus are"
         raise InfrastructureError(
             f"{broken} {entries} broken and left out; repair or remove what is named above"
