@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from corpus import Cause, Entry, Problem, open_corpus
+from corpus import Entry, Problem, open_corpus
 from corpus.finding import KERNEL, MODULE
 from corpus.known import Row, is_record, known_with, named_corpus, read_answers
 from corpus.store import DESCRIPTION, MANIFEST, read_entry
@@ -69,7 +69,7 @@ def replay_path(options: Replay) -> bool:
         raise UsageError(f"{path} holds no findings; `{command}` looks for some")
     _check(entries, options)
     # What a killed writer left is no finding.
-    broken = [problem for problem in problems if problem.cause is not Cause.LEFTOVER]
+    broken = problems
     known = known_with(options.known, nothing=options.no_known)
     out, rows, tests = console(stderr=options.json), _Rows(), list[Test]()
     answers = read_answers() if is_record(path) else None

@@ -34,7 +34,7 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 from rich.theme import Theme
 
-from corpus import Cause, Problem, durable
+from corpus import Problem, durable
 from corpus.known import Known
 from fuzz import warpfuzz_version
 from oracle.errors import InfrastructureError, UsageError
@@ -343,13 +343,12 @@ def report_expired(known: Known) -> None:
 def report_problems(problems: Iterable[Problem], *, fail: bool = True) -> None:
     """Print what is wrong with a corpus, behind all that is right.
 
-    Raises InfrastructureError if findings are broken, and `fail` is set. What a killed writer left
-    is no finding.
+    Raises InfrastructureError if findings are broken, and `fail` is set.
     """
     broken = 0
     for problem in problems:
         say(f"warpfuzz: {problem.sentence}", "odd", stderr=True)
-        broken += problem.cause is not Cause.LEFTOVER
+        broken += 1
     if broken and fail:
         raise InfrastructureError(
             f"{counted(broken, 'broken entry', 'broken entries')} of the corpus left out; repair "
