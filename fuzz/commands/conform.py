@@ -30,8 +30,7 @@ from fuzz.findings.case import ACTUAL
 from fuzz.findings.verdicts import differences, judge, worst_of
 from fuzz.kinds import BY_TROUBLE
 from fuzz.options.testing import Conform
-from fuzz.output import check_output, counted, emit, say
-from fuzz.output.report import Report, Test, tap_test
+from fuzz.output import Report, Test, check_output, counted, emit, say, tap_test
 from fuzz.runner import (
     OpenRunner,
     RunnerChoice,

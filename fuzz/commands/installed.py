@@ -16,8 +16,7 @@ from rich.text import Text
 
 from fuzz import warpfuzz_version
 from fuzz.options.operating import CompilersFetch, CompilersList, Doctor
-from fuzz.output import console, emit, fetcher, say
-from fuzz.output.report import Report, ReportColumn, rows_of
+from fuzz.output import Report, ReportColumn, console, emit, fetcher, rows_of, say
 from oracle.errors import InfrastructureError, UsageError
 from oracle.models import Confidence, model_for
 from runners.assemblers.assembler import Assembler

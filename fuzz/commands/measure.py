@@ -24,8 +24,17 @@ from fuzz.measuring import (
 )
 from fuzz.options.conflicts import check_conflicts
 from fuzz.options.testing import Measure
-from fuzz.output import check_output, counted, say, typed
-from fuzz.output.report import Report, ReportColumn, ReportRow, Section, rows_of
+from fuzz.output import (
+    Report,
+    ReportColumn,
+    ReportRow,
+    Section,
+    check_output,
+    counted,
+    rows_of,
+    say,
+    typed,
+)
 from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened, runner_pool
 from oracle.isa.forms import FORMATS
 from oracle.isa.lookup import FORMS
