@@ -81,7 +81,7 @@ CONTROL = Culprit(instructions=("branch or loop",))
 """What decides which steps are taken, and how often."""
 _WORD, _LARGEST_ACCESS, _PIECE = 4, 16, 256
 """Bytes of a register, those that one lane moves at most, and those that are moved without a loop,
-however they are aligned: 8 rounds of 32 lanes, a byte each (`runners.emission.steps`)."""
+however they are aligned: 8 rounds of 32 lanes, a byte each (`runners.emission.body`)."""
 C_ELSEWHERE = "c has d's registers in another order"
 """Also where C repeats one of them, or has only some of them."""
 OVER_METADATA = "d in the register of the metadata"

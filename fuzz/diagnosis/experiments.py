@@ -193,8 +193,12 @@ class ExperimentDevice:
 
     def right(self, program: Program, image: NDArray[np.uint8]) -> bool:
         """Whether a program comes out right on an image; False if it cannot be asked."""
-        results = self.results(program, image[None])
-        return results is not None and not results.wrong[0]
+        return self.all_right(program, image[None])
+
+    def all_right(self, program: Program, images: Images) -> bool:
+        """Whether a program comes out right on all images; False if it cannot be asked."""
+        results = self.results(program, images)
+        return results is not None and not results.wrong.any()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

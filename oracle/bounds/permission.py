@@ -476,28 +476,35 @@ def permitted(
     )
 
 
+def judged(
+    program: Program, images: NDArray[Any], actual: NDArray[Any], *, target: str,
+    expected: NDArray[Any], named: bool = True,
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:  # fmt: skip
+    """Return the numbers of the images that are wrong, and which of these the ISA forbids.
+
+    With figures of all its products every byte has to be what is `expected`, else what the ISA
+    permits. What the ISA leaves undefined, such as bits of a NaN that lanes take, is not wrong.
+    Unless `named`, what is forbidden is not asked for where bytes alone tell what is wrong.
+    """
+    differ = different(expected, actual)
+    known, forbidden = has_figures(program, target=target), np.zeros(len(differ), np.bool_)
+    codes = (step for step in walk(program.steps) if is_lane_code(step))
+    few = named or (len(differ) <= _LOOKED_AT and any(map(may_be_open, codes)))
+    if not len(differ) or (known and not few):
+        return differ, forbidden
+    permission = permitted(program, images[differ], target=target)
+    defined = ~permission.undefined
+    forbidden = defined & ~permission.allows(actual[differ]).all(axis=1)
+    wrong = defined if known else forbidden
+    return differ[wrong], forbidden[wrong]
+
+
 def contradicting(
     program: Program, images: NDArray[Any], actual: NDArray[Any], *, target: str,
     expected: NDArray[Any],
 ) -> NDArray[np.intp]:  # fmt: skip
-    """Return the numbers of the images that are not what is expected of a program.
-
-    With figures of all its products that is every byte, else what the ISA permits. Of a few images,
-    those in which lanes take open bits of a NaN are none of them.
-    """
-    differ = different(expected, actual)
-    known = has_figures(program, target=target)
-    if not len(differ):
-        return differ
-    if known:
-        codes = (step for step in walk(program.steps) if is_lane_code(step))
-        if len(differ) > _LOOKED_AT or not any(map(may_be_open, codes)):
-            return differ
-    permission = permitted(program, images[differ], target=target)
-    wrong = ~permission.undefined
-    if not known:
-        wrong &= ~permission.allows(actual[differ]).all(axis=1)
-    return differ[wrong]
+    """Return the numbers of the images that are wrong, as `judged` has it."""
+    return judged(program, images, actual, target=target, expected=expected, named=False)[0]
 
 
 _LOOKED_AT = 64

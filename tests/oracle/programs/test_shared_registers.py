@@ -240,6 +240,5 @@ def test_names_of_two_types_share_registers_where_another_step_lists_some() -> N
     program = replace(program, steps=(*program.steps, behind))
     said = [str(one) for one in overlaps(multiply, program.shared_banks)]
     assert said == ["D and B in the same registers"]
-    assert set(operand_registers(program).of(multiply.uses[0])) & set(
-        operand_registers(program).of(multiply.uses[2])
-    )
+    registers, _ = operand_registers(program)
+    assert {*registers(multiply.uses[0])} & {*registers(multiply.uses[2])}
