@@ -35,6 +35,7 @@ from runners.simulated.warps import (
     Memory,
     Segment,
     WarpState,
+    holding,
 )
 
 LARGEST_STEP_COUNT = 200_000
@@ -511,8 +512,7 @@ class LoadedModule:
         while seen < len(kernel.inexact_loads):
             seen = len(kernel.inexact_loads)
             buffers = tuple(
-                Segment.holding(base + start, image[start : start + size])
-                for start, size in launch.buffers
+                holding(base + start, image[start : start + size]) for start, size in launch.buffers
             )
             warps = self._warps(
                 kernel, buffers, launch.parameters_at(base), launch.grid, launch.block,
@@ -540,7 +540,7 @@ class LoadedModule:
         """Launch a kernel on copies of flat arrays; return what these hold afterwards."""
         if threads % LANES or not LANES <= threads <= _LARGEST_BLOCK:
             raise UsageError(f"{threads} threads in a block; give a multiple of 32 up to 1024")
-        segments = tuple(map(Segment.holding, BASES, arrays))
+        segments = tuple(map(holding, BASES, arrays))
         block = bytearray()
         values = (*(segment.base for segment in segments), *numbers)
         for (offset, bits), value in zip(kernel.parameters, values, strict=True):

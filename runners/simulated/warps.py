@@ -87,25 +87,6 @@ class Segment:
     pitch: int = 0
     read_only: bool = False
 
-    @classmethod
-    def holding(
-        cls, base: int, content: bytes | NDArray[np.uint8], *, read_only: bool = False
-    ) -> "Segment":
-        """Return a segment that the launch has once, with what it holds."""
-        data = np.zeros(_padded(len(content)), np.uint8)
-        data[: len(content)] = np.frombuffer(content, np.uint8)
-        return cls(base=base, size=len(content), data=data, read_only=read_only)
-
-    @classmethod
-    def shared_out(cls, base: int, size: int, owner: Owner, owners: int, garbage: int) -> "Segment":
-        """Return a segment of which so many have a share each, with garbage in it."""
-        pitch = _padded(size)
-        data = np.full(pitch * owners, garbage, np.uint8)
-        if garbage != MEMORY_GARBAGE:
-            # No two places hold the same by rule, so that none cancels another.
-            data += np.resize(_uneven(MEMORY_GARBAGE - garbage), data.size)
-        return cls(base=base, size=size, data=data, owner=owner, pitch=pitch)
-
     def view(self, width: int) -> NDArray[Any]:
         """Return all of `data` as elements of `width` bytes (1, 2, 4, 8 or 16)."""
         return self.data.view(ELEMENTS[width])
@@ -114,6 +95,23 @@ class Segment:
         """Return the indices into `data` of byte offsets into each owner's share."""
         index = offset.view(np.int64)
         return index if self.owner is Owner.LAUNCH else index + owners[self.owner] * self.pitch
+
+
+def holding(base: int, content: bytes | NDArray[np.uint8], *, read_only: bool = False) -> Segment:
+    """Return a segment that the launch has once, with what it holds."""
+    data = np.zeros(_padded(len(content)), np.uint8)
+    data[: len(content)] = np.frombuffer(content, np.uint8)
+    return Segment(base=base, size=len(content), data=data, read_only=read_only)
+
+
+def _shared_out(base: int, size: int, owner: Owner, owners: int, garbage: int) -> Segment:
+    """Return a segment of which so many have a share each, with garbage in it."""
+    pitch = _padded(size)
+    data = np.full(pitch * owners, garbage, np.uint8)
+    if garbage != MEMORY_GARBAGE:
+        # No two places hold the same by rule, so that none cancels another.
+        data += np.resize(_uneven(MEMORY_GARBAGE - garbage), data.size)
+    return Segment(base=base, size=size, data=data, owner=owner, pitch=pitch)
 
 
 @cache
@@ -161,7 +159,7 @@ class Memory:
         self, segments: tuple[Segment, ...], *, static: Static, parameters: bytes, blocks: int,
         warps: int, dynamic_bytes: int = 0, garbage: int = MEMORY_GARBAGE,
     ) -> None:  # fmt: skip
-        base, out, holding = static.base, Segment.shared_out, Segment.holding
+        base, out = static.base, _shared_out
         shared = [out(base, static.shared_bytes, Owner.BLOCK, blocks, garbage)]
         if dynamic_bytes:
             shared.append(out(LARGEST_SHARED, dynamic_bytes, Owner.BLOCK, blocks, garbage))
@@ -195,9 +193,7 @@ class Memory:
         Return where they are; those that happen and are outside every segment, None if none is;
         the bits that say how the addresses are aligned, as those of the places.
         """
-        found: list[MemoryPlace] = []
-        missing: Flags | None = mask
-        candidates = self._candidates[space]
+        found, missing, candidates = list[MemoryPlace](), mask, self._candidates[space]
         # Nearly always all addresses are in one segment: the one that was found last is the first.
         # An address below the base wraps to a huge offset, so one comparison bounds it on both
         # sides.
@@ -231,8 +227,7 @@ class Memory:
                 index = np.where(inside, segment.indices(offset, owners), 0)
                 found.append(MemoryPlace(segment, index, inside, union))
                 missing = ~inside if missing is None else missing & ~inside
-        if missing is None:
-            missing = np.ones(address.shape, np.bool_)
+        missing = np.ones(address.shape, np.bool_) if missing is None else missing
         return found, missing if missing.any() else None, union
 
 
@@ -521,13 +516,11 @@ def places(
     if missing is not None:
         bad = np.broadcast_to(missing, (max(starts.shape[0], missing.shape[0]), warps.indices.size))
         first = int(np.broadcast_to(starts, bad.shape)[bad][0])
-        said = f"{span} bytes at {space} address {first:#x} are {'written' if writes else 'read'}, "
+        where = f"what the kernel has of {space} memory"
         if space in (Space.GLOBAL, Space.GENERIC):
-            said += "outside every buffer"
-        else:
-            said += f"outside what the kernel has of {space} memory"
-            if first >> 40:  # beyond a window
-                said += ": a generic address of other memory may have become one of it (cvta.to)"
+            where = "every buffer"
+        done = "written" if writes else "read"
+        said = f"{span} bytes at {space} address {first:#x} are {done}, outside {where}"
         refuse(TrapKind.OUT_OF_BOUNDS, 0, said, warps.names(bad))
     return found
 
