@@ -248,7 +248,7 @@ def _stride(access: _DrawnAccess, class_: Feature, more: int) -> int:
     default = matrix.default_stride(layout)
     shared, line_bytes = access.shared, access.builder.focus.line_bytes
     unit = stride_unit(matrix, shared=shared, line_bytes=line_bytes)
-    least = least_padded(matrix, layout, shared=shared, line_bytes=line_bytes)
+    least = least_padded(default, unit)
     match class_:
         case Has.STRIDE_DEFAULT:
             return default
