@@ -48,7 +48,7 @@ from runners.processes import check_program, quoted
 from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner, is_for_a_shell
 from runners.toolchains import DRIVER, Toolchain
-from strategies.rounds import PtxVersions, versions_up_to
+from strategies.draws import PtxVersions, versions_up_to
 
 BUILT_IN = ("sim", "cuda")  # runners that warpfuzz has itself
 LAYOUTS = 2  # fragment layouts that the simulated device has

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from corpus import Case
 from fuzz.findings.families import Bucket
 from oracle.errors import UsageError
-from strategies.coverage import Coverage
-from strategies.rounds import PtxVersions
+from strategies.draws import PtxVersions
+from strategies.rounds import Coverage
 
 Options = Mapping[str, Any]
 """Options of a campaign, by the name that a person knows them by, as JSON can hold them."""
