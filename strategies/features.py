@@ -254,18 +254,9 @@ class Focus:
 
 
 def unit_bytes(matrix: Matrix, *, shared: bool, line_bytes: int = 1) -> int:
-    """Return of how many bytes the addresses of a matrix's lines are multiples (9.7.14.4.2)."""
+    """Return of how many bytes lines of a matrix, and strides beyond the default, are multiples."""
+    # 9.7.14.4.2: the size of a fragment, where that is less than what is asked for here.
     return max(matrix.fragment_bytes, SHARED_ROW_BYTES if shared else 1, line_bytes)
-
-
-def stride_unit(matrix: Matrix, *, shared: bool, line_bytes: int = 1) -> int:
-    """Return of how many elements strides beyond the default are multiples."""
-    return unit_bytes(matrix, shared=shared, line_bytes=line_bytes) * 8 // matrix.type.bits
-
-
-def least_padded(default: int, unit: int) -> int:
-    """Return the smallest stride above the default that keeps lines aligned, in elements."""
-    return (default // unit + 1) * unit
 
 
 def features_of(program: Program) -> frozenset[Feature]:
@@ -401,9 +392,9 @@ def _of_access(program: Program, step: ops.MatrixAccess) -> Iterator[Feature]:
         Has.STRIDE_OMITTED: stride is None,
     }
     if stride is not None:
-        default, elements = matrix.default_stride(layout), stride_unit(matrix, shared=shared)
+        default, elements = matrix.default_stride(layout), unit * 8 // matrix.type.bits
         padded = stride != default
-        least = padded and stride == least_padded(default, elements)
+        least = padded and stride == (default // elements + 1) * elements
         huge = padded and stride * matrix.type.bits // 8 >= HUGE_PITCH
         odd = stride // elements % 2 == 1
         found |= {
