@@ -28,25 +28,19 @@ JSON takes 40 times its size in memory."""
 LOCK_SECONDS = 60.0
 """How long to wait for a lock, in seconds: merging the largest corpus takes less."""
 
-_FULL = "the disk or its quota is full; free some space there and try again"
-_IN_THE_WAY = "a file is in the way; name a folder, or one that does not exist yet"
-_DENIED = "permission denied; change its permissions, or name another folder"
 _REASONS = {
     errno.EWOULDBLOCK: "another process keeps it locked; wait for it, or end it, and try again",
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: _FULL,
+    errno.ENOSPC: "the disk or its quota is full; free some space there and try again",
     errno.EROFS: "the file system is read-only; name a folder that can be written to",
-    errno.EACCES: _DENIED,
-    errno.EPERM: _DENIED,
-    errno.EEXIST: _IN_THE_WAY,
-    errno.ENOTDIR: _IN_THE_WAY,
-    errno.ENOENT: "it, or a folder on the way there, is not there (any more); put it back, or "
-    "name another one",
+    errno.EACCES: "permission denied; change its permissions, or name another folder",
+    errno.ENOTDIR: "a file is in the way; name a folder, or one that does not exist yet",
+    errno.ENOENT: "it, or a folder on the way there, is not there; put it back, or name another",
     errno.ELOOP: "a link is there, and links in a corpus are not followed; remove the link",
     errno.ENXIO: "it is no plain file; remove what is there",
-    errno.EFBIG: "it is larger than any file of warpfuzz, or than files may become (ulimit -f); "
-    "give another one, or raise the limit",
+    errno.EFBIG: "it is larger than any file of warpfuzz, or than `ulimit -f` allows; raise that, "
+    "or give another",
 }
+_ALIKE = {errno.EDQUOT: errno.ENOSPC, errno.EPERM: errno.EACCES, errno.EEXIST: errno.ENOTDIR}
 
 
 @contextmanager
@@ -55,11 +49,11 @@ def explained(doing: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        other = f"{error.strerror or error}; mend that and try again"
+        other, number = f"{error.strerror or error}; mend that and try again", error.errno or 0
         # Of what is gone nobody knows.
         kept = "" if error.errno == errno.ENOENT else " (what was reported as saved is intact)"
         raise InfrastructureError(
-            f"cannot {doing} {path}: {_REASONS.get(error.errno or 0, other)}{kept}"
+            f"cannot {doing} {path}: {_REASONS.get(_ALIKE.get(number, number), other)}{kept}"
         ) from error
 
 
@@ -200,20 +194,6 @@ def exclusive(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-@contextmanager
-def claimed(path: Path) -> Iterator[bool]:
-    """Lock a temporary folder if its writer is gone; whether it is (False if nobody can tell)."""
-    try:
-        descriptor = os.open(path, _FOLDER_ITSELF)
-    except OSError:
-        yield False
-        return
-    try:
-        yield _lock(descriptor) is True
-    finally:
-        os.close(descriptor)
-
-
 def replace_file(path: Path, data: bytes, parent: Path) -> None:
     """Replace a file as a whole, by a temporary folder in `parent`, on the same file system."""
     with workspace(parent) as folder:
@@ -262,7 +242,11 @@ def _remove_tree(path: Path) -> None:
 def sweep(parent: Path) -> None:
     """Remove the temporary folders of writers that were killed."""
     for path in sorted(parent.glob(f"{TEMPORARY}*")):
-        with claimed(path) as abandoned:
-            if abandoned:
-                # Under its lock: a writer that has just made it waits, and makes another.
-                _remove_tree(path)
+        with suppress(OSError):
+            descriptor = os.open(path, _FOLDER_ITSELF)
+            try:
+                if _lock(descriptor):
+                    # Under its lock: a writer that has just made it waits, and makes another.
+                    _remove_tree(path)
+            finally:
+                os.close(descriptor)

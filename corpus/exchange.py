@@ -113,7 +113,7 @@ def merge(destination: Corpus, sources: Iterable[Corpus]) -> tuple[list[str], li
         for source in sources:
             for found in scan_folders(source.findings, source.raw, checksums=True):
                 if isinstance(found, Problem):
-                    problems += [found] if found.cause is not Cause.LEFTOVER else []
+                    problems.append(found)
                 elif destination.sound(found.id) is None:
                     try:
                         new = destination.deposit(found.finding, found.files()).new

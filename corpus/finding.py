@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -31,7 +29,6 @@ about 3e-8 (birthday bound)."""
 class Cause(StrEnum):
     """Why a folder of a corpus is no sound finding."""
 
-    LEFTOVER = "leftover"  # a temporary folder whose writer was killed
     NO_DESCRIPTION = "no description"
     MALFORMED = "malformed"  # `finding.json` is no JSON, cut off say
     INVALID = "invalid"  # `finding.json` is JSON, but not what the schema asks for
@@ -242,8 +239,7 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     kind: Kind
     identity: Identity
     key: str = ""
-    """The family's key, of a finding that was stored before schema 3: lists of known findings
-    of schema 1 name it."""
+    """The family's key, of a finding that was stored before schema 3."""
     instructions: Annotated[tuple[NonEmpty, ...], Meta(min_length=1)]
     """The instruction, or those of the program in their order."""
     target: Annotated[str, Meta(pattern=r"^sm_[0-9]{1,4}[af]?\Z")]  # of `.target`: "sm_90a"
@@ -268,20 +264,6 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     created: Annotated[datetime, Meta(tz=True)] = field(
         default_factory=lambda: datetime.now(UTC).replace(microsecond=0)
     )  # when it was found, UTC
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """What a list of known findings of schema 1 may call it: keys without compilers.
-
-        Unless one is stored, the first is of what ran, and the second of an assembled instruction.
-        """
-        if self.key:
-            return (self.key,)
-        names = " and ".join(self.identity.instructions) or "a program"
-        condition, message = self.identity.condition, self.identity.message
-        ran = filter(None, (self.kind, names, condition, message))
-        assembled = filter(None, (self.kind, names, *condition.split(", ")))
-        return "/".join(ran), " | ".join(assembled)
 
     @property
     def text(self) -> str:
@@ -436,24 +418,12 @@ def migrated(document: Document, schema: int) -> Document:
         value = details.pop(name, None)
         if type(value) is (int if own in ("layout", "level") else str):
             made[own] = value
-    # Findings from before 2026-11-22 have these among the runner's options alone.
-    options = [_words(verdict["options"]) for verdict in document.get("runners", ())]
-    given = [pair for words in options for pair in pairwise(words)]
-    faults = details.pop("faults", None) or " ".join(v for name, v in given if name == "--fault")
-    made["faults"] = list(dict.fromkeys(str(faults).split()))
-    made.setdefault("ptx_pass", next((v for name, v in given if name == "--ptx-pass"), ""))
+    made["faults"] = str(details.pop("faults", "")).split()
     # Of what ran, it was written down how often; a hang is run again once.
     raw = document.get("shrink") == ShrinkStatus.RAW and document.get("origin") is not None
     if raw and details.get("runs") == 1 and document["kind"] != Kind.HANG:
         found["suspected"] = True
     return found
-
-
-def _words(options: str) -> list[str]:
-    try:
-        return shlex.split(options)
-    except ValueError:
-        return options.split()
 
 
 def _identity(kind: Kind, key: str) -> Identity:

@@ -154,8 +154,11 @@ def scan_folders(*folders: Path, checksums: bool) -> Iterator[Entry | Problem]:
     last = ""
     # Sorting is stable: among equal names, the earlier folder comes first.
     for path in sorted(paths, key=lambda path: path.name):
+        if path.name.startswith("."):  # being written, or left by a killed writer, say
+            continue
         if not IDS.fullmatch(path.name):
-            yield from _stranger(path)
+            said = "no finding has this name; move it out of the corpus, or import it if it is a "
+            yield Problem(path, Cause.STRANGE, f"{said}case written by hand")
         elif path.name != last:
             try:
                 entry = read_entry(path, checksums=checksums)
@@ -172,17 +175,6 @@ def children(folder: Path) -> list[Path]:
     """Return what is in a folder, which may be missing, and is no link."""
     with durable.explained("read", folder):
         return list(folder.iterdir()) if is_folder(folder) else []
-
-
-def _stranger(path: Path) -> Iterator[Problem]:
-    if path.name.startswith(durable.TEMPORARY):
-        with durable.claimed(path) as abandoned:
-            if abandoned:
-                said = "half written when its campaign was killed, and never reported as saved; "
-                yield Problem(path, Cause.LEFTOVER, f"{said}the next campaign here removes it")
-    elif not path.name.startswith("."):
-        said = "no finding has this name; move it out of the corpus, or import it if it is a case "
-        yield Problem(path, Cause.STRANGE, f"{said}written by hand")
 
 
 class Saved(NamedTuple):

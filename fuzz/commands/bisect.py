@@ -35,8 +35,7 @@ from fuzz.findings.replay import ModuleProbe, is_expansion, words_of
 from fuzz.findings.verdicts import Answer, Basis, CannotBeAskedError, Rerun, asked, by_way, probe
 from fuzz.kinds import compiler_words
 from fuzz.options.testing import Bisect
-from fuzz.output import counted, fetcher
-from fuzz.output.report import Report, ReportColumn, ReportRow, Section, rows_of
+from fuzz.output import Report, ReportColumn, ReportRow, Section, counted, fetcher, rows_of
 from fuzz.runner import OpenRunner, opened, rewriters
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.lookup import is_available
@@ -174,7 +173,7 @@ def _check(entry: Entry, selected: Selected, options: Bisect) -> None:
 
 
 def _row(entry: Entry, conclusion: Conclusion, modules: Mapping[int, str]) -> dict[str, object]:
-    names, first = conclusion.names, conclusion.first
+    names = conclusion.names
     ways = Counter(one.way for one in conclusion.answers)
     return {
         "id": entry.id,
@@ -182,7 +181,7 @@ def _row(entry: Entry, conclusion: Conclusion, modules: Mapping[int, str]) -> di
         "family": entry.finding.identity.text,
         "course": conclusion.progression.value,
         "flaky": conclusion.flaky,
-        "first": None if first is None else first._asdict(),
+        "first": conclusion.first,
         "driver": {f"-O{level}": _answer_row(cell) for level, cell in conclusion.driver.items()},
         "levels": [
             {

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -29,23 +29,28 @@ from fuzz.checks.compilers import Compilers
 from fuzz.checks.protocol import BY_MEMBER, Facts
 from fuzz.compilers.bisection import rate_of, repeats_for
 from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, placed, survey_programs
-from fuzz.console import ended_by_signals, watching
+from fuzz.console.report import ended_by_signals, watching
 from fuzz.findings.families import FamilyState, asked_of
 from fuzz.findings.making import ReplayOptions, commands_of, is_runnable
 from fuzz.findings.replay import Replayed, Replays, is_expansion
 from fuzz.kinds import KINDS, sentence
 from fuzz.options.testing import Gate
 from fuzz.output import (
+    Report,
+    ReportColumn,
+    ReportRow,
+    Section,
+    Test,
+    check_kind,
     console,
     counted,
-    duration,
     fetcher,
     generator,
     harmless,
     report_expired,
+    rows_of,
     tracked,
 )
-from fuzz.output.report import Report, ReportColumn, ReportRow, Section, Test, check_kind, rows_of
 from fuzz.runner import RunnerChoice, best_runner, cores, usual_workers
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import TARGETS, Module, parse_target
@@ -356,20 +361,19 @@ def _draw(result: GateResult, *, seconds: float, until: float) -> None:
     )
     name = re.sub(r"[^\w.-]+", "-", f"gate-{result.old.label}-{result.new.label}")
     corpus = create_corpus(options.corpus or Path(name), generator=generator())
-    with ExitStack() as stack:
-        store = stack.enter_context(CampaignStore(corpus.path))
+    workers = options.workers or usual_workers(result.runner)
+    with (
+        CampaignStore(corpus.path) as store,
+        closing(ProcessPool(check, workers=workers, devices=(options.device,))) as pool,
+    ):
         store.abandon()
         store.forget()
-        workers = options.workers or usual_workers(result.runner)
-        pool = stack.enter_context(
-            closing(ProcessPool(check, workers=workers, devices=(options.device,)))
-        )
         facts = pool.facts()
         result.skipped += facts.left_out
         result.items += _timed(result, facts, levels, options.slower)
         budget = Budget(seconds=max(_LEAST_SHARE * seconds, until - time.monotonic()))
         # Standard output is for the result, whose first word is the verdict.
-        with watching(budget, json=False, out=console(stderr=True)) as watcher:
+        with watching(json=False, out=console(stderr=True)) as watcher:
             campaign = Campaign(
                 pool, facts, check=check, budget=budget, corpus=corpus, known=result.known,
                 observer=watcher, store=store,
@@ -582,13 +586,12 @@ def _sentences(result: GateResult, seconds: float) -> Iterator[str]:
             f"{counted(status.counts['differences',], 'program')} with different results."
         )
     if result.variants and status is not None:
-        named, few = ", ".join(map(str, result.variants)), status.counts["unsupported",]
-        but = f"; {counted(few, 'build')} left out: too few registers" * bool(few)
-        yield f"New programs were compiled at all levels, and at the highest with {named}{but}."
+        named = ", ".join(map(str, result.variants))
+        yield f"New programs were compiled at all levels, and at the highest with {named}."
     yield "IDs refer to findings shipped with warpfuzz: `warpfuzz corpus show ID --corpus record`."
     if result.skipped:
         yield f"Skipped: {'; '.join(result.skipped)}."
-    yield f"Seed {result.seed}, {duration(seconds)}."
+    yield f"Seed {result.seed}, {seconds:.0f} s."
 
 
 def _detail(item: GateItem) -> Section:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from corpus import Cause, Entry, Problem, open_corpus
+from corpus import Entry, Problem, open_corpus
 from corpus.finding import KERNEL, MODULE
 from corpus.known import Row, is_record, known_with, named_corpus, read_answers
 from corpus.store import DESCRIPTION, MANIFEST, read_entry
@@ -20,10 +20,11 @@ from fuzz.kinds import sentence
 from fuzz.options.conflicts import check_conflicts
 from fuzz.options.testing import Replay
 from fuzz.output import (
+    Report,
+    Test,
     console,
     counted,
     emit,
-    emit_summary,
     harmless,
     report_expired,
     report_problems,
@@ -31,7 +32,6 @@ from fuzz.output import (
     tracked,
     typed,
 )
-from fuzz.output.report import Report, Test
 from fuzz.runner import has_device_fault
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import read_text
@@ -69,7 +69,7 @@ def replay_path(options: Replay) -> bool:
         raise UsageError(f"{path} holds no findings; `{command}` looks for some")
     _check(entries, options)
     # What a killed writer left is no finding.
-    broken = [problem for problem in problems if problem.cause is not Cause.LEFTOVER]
+    broken = problems
     known = known_with(options.known, nothing=options.no_known)
     out, rows, tests = console(stderr=options.json), _Rows(), list[Test]()
     answers = read_answers() if is_record(path) else None
@@ -257,5 +257,5 @@ def _replay_module(options: Replay) -> bool:
             say("\n".join((f"{outcome} by ptxas {assembler.version}", *said)))
     if options.json:
         seconds = round(time.monotonic() - started, 3)
-        emit_summary(cases=options.times, seconds=seconds, seed=None, findings=[])
+        emit(summary={"cases": options.times, "seconds": seconds, "seed": None, "findings": []})
     return bad

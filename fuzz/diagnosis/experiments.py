@@ -15,7 +15,7 @@ from oracle.bounds.permission import contradicting
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution.execution import execute
 from oracle.isa.forms import Form
-from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.lookup import INSTRUCTIONS
 from oracle.isa.targets import Module
 from oracle.program.program import Program
 from runners.emission import emit, emit_all
@@ -193,8 +193,12 @@ class ExperimentDevice:
 
     def right(self, program: Program, image: NDArray[np.uint8]) -> bool:
         """Whether a program comes out right on an image; False if it cannot be asked."""
-        results = self.results(program, image[None])
-        return results is not None and not results.wrong[0]
+        return self.all_right(program, image[None])
+
+    def all_right(self, program: Program, images: Images) -> bool:
+        """Whether a program comes out right on all images; False if it cannot be asked."""
+        results = self.results(program, images)
+        return results is not None and not results.wrong.any()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

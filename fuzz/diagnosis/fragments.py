@@ -2,22 +2,20 @@
 
 An operand that is the same in every element is right however it was loaded, one that is zero takes
 the other out of the product, and without a multiplication only a load and a store are left. So
-every run needs some of the steps; the one is to blame that every wrong run needed and no right run
-did.
+every run needs some of the steps; those are to blame that every wrong run needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
-from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Witness, arithmetic_of
-from oracle.isa.forms import Form
-from oracle.isa.lookup import MMA_FORMS, is_available
+from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Results, Witness, arithmetic_of
+from oracle.isa.lookup import is_available
 from oracle.program.program import Program
+from strategies.matrices import Image
 from strategies.programs.single_instruction import (
     Content,
     SingleProduct,
@@ -27,12 +25,8 @@ from strategies.programs.single_instruction import (
     single_product,
 )
 
-_SIBLINGS = 3
-"""Other multiplications of one fragment that are tried."""
-_MET = 4
-"""Contents that were met, of those that one multiplication met in a loop, of every run."""
-_DRAWN = 2
-"""Exact contents of every run."""
+_MET, _DRAWN = 4, 2
+"""Contents of every run: of those that one multiplication met in a loop, and exact ones."""
 _HIDDEN: Mapping[str, Mapping[str, int]] = {
     "all": {},
     "c0": {"c": 0},
@@ -42,21 +36,14 @@ _HIDDEN: Mapping[str, Mapping[str, int]] = {
     "a0b0": {"a": 0, "b": 0},
 }
 """Runs by the number that stands in place of operands; the rest is what it is."""
-_NEEDS = {
-    "wmma.load.a": {"all", "c0", "b1"},
-    "wmma.load.b": {"all", "c0", "a1"},
-    "wmma.load.c": {"all", "a0b0", "reload"},
-    "wmma.load": {"all", "c0", "a1", "b1", "a0b0", "reload"},
-    "wmma.mma": {"all", "c0", "a1", "b1", "a1b1", "a0b0"},
-}
-"""The runs that may come out wrong where a step is."""
-_Names = tuple[str, ...]
+_LOAD_A, _LOAD_B, _LOAD_C = {"all", "c0", "b1"}, {"all", "c0", "a1"}, {"all", "a0b0"}
+"""The runs that may come out wrong where one load is."""
 
 
 def wrong_alone(
     device: ExperimentDevice, base: SingleProduct, contents: Sequence[Mapping[str, Content]]
 ) -> Culprit | None:
-    """Find out which step of a bare multiplication is to blame.
+    """Find out which steps of a bare multiplication are to blame.
 
     `contents` are operands that it met; some that are exact in any arithmetic are tried beside
     them. None where it comes out right.
@@ -74,229 +61,132 @@ def wrong_alone(
         if (results := device.results(base.program, images)) is not None:
             # Those that come out wrong before the others.
             contents = [contents[index] for index in np.argsort(~results.wrong, kind="stable")]
-    return _Spectrum(device, base, contents[:_MET]).culprit()
+    given, met = [*contents[:_MET], *_exact(base, "abc")], len(contents[:_MET])
+    runs = [(number, run) for number in range(len(given)) for run in _HIDDEN]
+    held = [{**given[number], **_constants(base, run)} for number, run in runs]
 
+    def images_of(program: Program) -> Image:
+        tried = zip(runs, held, strict=True)
+        return np.stack([image_of(program, some, noise=at) for (at, _), some in tried])
 
-class _Spectrum:
-    def __init__(
-        self,
-        device: ExperimentDevice,
-        base: SingleProduct,
-        contents: Sequence[Mapping[str, Content]] = (),
-    ) -> None:
-        self._device, self._base, self._form = device, base, base.form
-        drawn = [
-            {operand: exact(base.form.matrix(operand), seed) for operand in "abc"}
-            for seed in range(_DRAWN)
-        ]
-        self._contents, self._met = [*contents, *drawn], len(contents)
-        """The first of them were met, the rest drawn."""
-        self._runs = [(number, run) for number in range(len(self._contents)) for run in _HIDDEN]
-        images = []
-        for number, run in self._runs:
-            constants: dict[str, Content] = {
-                operand: one(base.form.matrix(operand).type) if value else 0
-                for operand, value in _HIDDEN[run].items()
-            }
-            held = {**self._contents[number], **constants}
-            images.append(image_of(base.program, held, noise=number))
-        self._images = np.stack(images)
-        self._results = device.results(base.program, self._images)
-        self.wrong = self._results is not None and bool(self._results.wrong.any())
-
-    def _wrong_runs(self, *, drawn: bool = False) -> set[str]:
-        """Return what comes out wrong; of the contents that were drawn alone, on demand."""
-        assert self._results is not None
-        return {
-            run
-            for (number, run), wrong in zip(self._runs, self._results.wrong, strict=True)
-            if wrong and (number >= self._met or not drawn)
-        }
-
-    def culprit(self) -> Culprit | None:
-        if self._results is None or not (self.wrong or self._reloads):
-            return None
-        names, witness = self._names(), self._reloads
-        if witness is None or any("wmma.mma" in name for name in names):
-            witness = Witness(program=self._base.program, images=self._images[self._results.wrong])
-        return Culprit(instructions=names, witness=witness)
-
-    def _names(self) -> _Names:
-        assert self._results is not None
-        if not self._results.ran.any() and self._reloads is None:
-            return self._failing()
-        runs = self._wrong_runs() | ({"reload"} if self._reloads else set())
-        able = [name for name, needed in _NEEDS.items() if runs <= needed]
-        if "reload" in runs:
-            return self._access(able)
-        for operand in "ab":
-            if f"wmma.load.{operand}" in able:
-                return self._load_or_multiplication(operand)
-        for operand in "ab":
-            if f"{operand}1" in runs and self._wrong_if_loaded(operand):
-                return self._loaded(operand)
-        # C is right where it is loaded and stored: a sum of C alone is the multiplication's.
-        elsewhere = {"a1", "b1"} <= runs <= _NEEDS["wmma.load"] - {"a0b0"}
-        if elsewhere and any(map(self.reads_elsewhere, "ab")):
-            return ("wmma.load",)
-        return self._multiplication()
-
-    @cached_property
-    def _reloads(self) -> Witness | None:
-        """C, or D, if it is wrong when it is loaded and stored without a multiplication."""
-        form = self._form
-        for type_ in dict.fromkeys((form.d_type, form.c_type)):
-            program = self._base.reload(type_)
-            contents = self._exact("d")
-            if type_ == form.c_type:
-                contents = [operands["c"] for operands in self._contents]
-            images = [image_of(program, {"c": each}, noise=n) for n, each in enumerate(contents)]
-            if found := self._device.witness(program, np.stack(images)):
-                return found
+    images = images_of(base.program)
+    results = device.results(base.program, images)
+    if results is None:
         return None
+    bad = [run for run, is_wrong in zip(runs, results.wrong, strict=True) if is_wrong]
+    wrong, exact_wrong = {run for _, run in bad}, {run for at, run in bad if at >= met}
+    witness = _reloaded(device, base, given)
+    if not wrong and witness is None:
+        return None
+    alike = _stored_alike(device, base, [run for _, run in runs], images, results)
+    plain = replace(single_product(base.form), multiply=base.multiply, store=base.store).program
+    if witness is not None and alike:
+        names: tuple[str, ...] = ("wmma.store",)
+    elif plain != base.program and device.all_right(plain, images_of(plain)):
+        names = ("wmma.load",)  # strides, places and state spaces of any operand
+    elif witness is not None:
+        names = _access(device, base, wrong)
+    elif not results.ran.any():
+        names = ("wmma.mma", "wmma.load")
+    else:
+        names = _multiplication(device, base, wrong, exact_wrong)
+    if witness is None:
+        witness = Witness(program=base.program, images=images[results.wrong])
+    return Culprit(instructions=names, witness=witness)
 
-    def _exact(self, operand: str) -> list[Content]:
-        return [exact(self._form.matrix(operand), seed) for seed in range(_DRAWN)]
 
-    def _failing(self) -> _Names:
-        for operand in "ab":
-            program = self._base.reload(self._form.c_type, beside=operand)
-            if not self._device.right(program, image_of(program, self._contents[0])):
-                return (f"wmma.load.{operand}",)
-        return ("wmma.mma",)
+def _exact(base: SingleProduct, operands: str) -> list[dict[str, Content]]:
+    return [
+        {operand: exact(base.form.matrix(operand), seed) for operand in operands}
+        for seed in range(_DRAWN)
+    ]
 
-    def _access(self, able: Sequence[str]) -> _Names:
-        if self._stored_alike():
-            return ("wmma.store",)
-        if "wmma.load.c" not in able:
-            return ("wmma.load",) if "wmma.load" in able else ("wmma.store",)
-        # Right where small integers are loaded and stored: what is wrong are values that no
-        # multiplication returns, NaN with a payload say, so that D never shows which step it is.
-        program = self._base.reload(self._form.c_type)
-        small = (image_of(program, {"c": each}) for each in self._exact("c"))
-        if all(self._device.right(program, image) for image in small):
-            return ("wmma.load.c", "wmma.store")
-        return self._loads("c")
 
-    def _stored_alike(self) -> bool:
-        assert self._results is not None
-        base = self._base
-        chosen = [index for index, (_, run) in enumerate(self._runs) if run in ("c0", "a1", "b1")]
-        program = base.reload(self._form.d_type)
-        there, here = _of_operand(base.program, "d"), _of_operand(program, "d")
-        values = base.results(self._results.expected[chosen])
-        images = np.stack([image_of(program, {"c": value}) for value in values])
-        images[:, here] = self._images[chosen, there]
-        again = self._device.results(program, images)
-        if again is None or not again.wrong.any():
-            return False
-        return bool((self._results.actual[chosen, there] == again.actual[:, here]).all())
+def _constants(base: SingleProduct, run: str) -> dict[str, Content]:
+    return {
+        operand: one(base.form.matrix(operand).type) if value else 0
+        for operand, value in _HIDDEN[run].items()
+    }
 
-    def _load_or_multiplication(self, operand: str) -> _Names:
-        """Tell the load of a multiplicand from the multiplication that reads it."""
-        if "c0" not in self._wrong_runs(drawn=True):
-            # It takes special values: of one operand by chance, as likely as not.
-            return self._multiplication()
-        if self.reads_elsewhere(operand):
-            return self._loads(operand)
-        if self._wrong_if_loaded(operand):
-            return self._loaded(operand)
-        device, base = self._device, self._base
-        for form in (self._form, *self._siblings(operand, same=False)):
-            # Of lines without gaps, or as many as elements in one, another order is all the same.
-            other = _Spectrum(device, base.spread(form, operand))
-            if other.wrong and other.reads_elsewhere(operand):
-                return self._loads(operand)
-        for form in self._siblings(operand):
-            if not _Spectrum(device, base.with_form(form, operand)).wrong:
-                return self._multiplication()
-        return (f"wmma.load.{operand}", "wmma.mma")
 
-    def _loads(self, operand: str) -> _Names:
-        form = self._form
-        # Lines of A and B that are both along k may change places together, and nothing shows.
-        across = [each for each in MMA_FORMS if each == form.varied(alayout="row", blayout="col")]
-        for other in dict.fromkeys((form, *across)):
-            alike = _Spectrum(self._device, self._base.alike(operand, other))
-            if alike.wrong and {"a1", "b1"} <= alike._wrong_runs():
-                return ("wmma.load",)
-        return (f"wmma.load.{operand}",)
+def _reloaded(
+    device: ExperimentDevice, base: SingleProduct, given: Sequence[Mapping[str, Content]]
+) -> Witness | None:
+    """Return C, or D, if it is wrong when it is loaded and stored without a multiplication."""
+    for type_ in dict.fromkeys((base.form.d_type, base.form.c_type)):
+        program = base.reload(type_)
+        contents = [some["d"] for some in _exact(base, "d")]
+        if type_ == base.form.c_type:
+            contents = [some["c"] for some in given]
+        images = [image_of(program, {"c": each}, noise=n) for n, each in enumerate(contents)]
+        if found := device.witness(program, np.stack(images)):
+            return found
+    return None
 
-    def reads_elsewhere(self, operand: str) -> bool:
-        """Whether the result depends on bytes that the load of an operand should not read."""
-        program = self._base.program
-        images = np.stack(
-            [image_of(program, self._contents[-1], noise=noise) for noise in range(4)]
-        )
-        own = images[:, _of_operand(program, operand)].copy()
-        images[:] = images[0]
-        images[:, _of_operand(program, operand)] = own
-        results = self._device.results(program, images)
-        if results is None:
-            return False
-        found = results.actual[:, _of_operand(program, "d")]
-        return bool((found[1:] != found[:1]).any())
 
-    def _loaded(self, operand: str) -> _Names:
-        """Blame a load that gets one value wrong; or all of them, if the other does, too."""
-        (other,) = {"a", "b"} - {operand}
-        return ("wmma.load" if self._wrong_if_loaded(other) else f"wmma.load.{operand}",)
-
-    def _wrong_if_loaded(self, operand: str) -> bool:
-        """Whether an operand of one value comes out right if registers made it, and wrong loaded.
-
-        Of a type whose registers cannot be computed with, f16 is asked: lines as long are loaded
-        in one way.
-        """
-        base, form = self._base, self._form
-        if base.making(operand, 0) is None:
-            halves = (
-                other
-                for other in MMA_FORMS
-                if other.a_type.name == "f16"
-                and (other.shape.m, other.shape.n) == (form.shape.m, form.shape.n)
-                and (other.a_layout, other.b_layout) == (form.a_layout, form.b_layout)
-            )  # fmt: skip
-            base = single_product(next(halves))
-        drawn: list[Mapping[str, Content]] = [
-            {name: exact(base.form.matrix(name), seed) for name in "ab"} | {"c": 0}
-            for seed in range(_DRAWN)
-        ]
-        for raw in dict.fromkeys((0, one(base.form.matrix(operand).type))):
-            program = base.making(operand, raw)
-            assert program is not None
-
-            def images(there: int, program: Program = program) -> np.ndarray:
-                return np.stack([image_of(program, {**some, operand: there}) for some in drawn])
-
-            # Something else is loaded, and made into the same.
-            if self._device.witness(base.program, images(raw)):
-                made = self._device.results(program, images(0))
-                if made is not None and not made.wrong.any():
-                    return True
+def _stored_alike(
+    device: ExperimentDevice, base: SingleProduct, runs: Sequence[str], images: Image,
+    results: Results,
+) -> bool:  # fmt: skip
+    """Whether what the multiplication gives comes out wrong alike where it is loaded and stored."""
+    chosen = [index for index, run in enumerate(runs) if run in ("c0", "a1", "b1")]
+    program = base.reload(base.form.d_type)
+    there, here = _bytes_of(base.program, "d"), _bytes_of(program, "d")
+    values = base.results(results.expected[chosen])
+    again = np.stack([image_of(program, {"c": value}) for value in values])
+    again[:, here] = images[chosen, there]
+    came = device.results(program, again)
+    if came is None or not came.wrong.any():
         return False
-
-    def _siblings(self, operand: str, *, same: bool = True) -> list[Form]:
-        layout, mine = f"{operand}_layout", self._form.matrix(operand)
-        found: dict[object, Form] = {}
-        for other in MMA_FORMS:
-            its = other.matrix(operand)
-            if (
-                other != self._form
-                and its.type == mine.type
-                and (its == mine) == same
-                and getattr(other, layout) == getattr(self._form, layout)
-                and is_available(other, self._device.module)
-            ):
-                found.setdefault(other if same else its, other)
-        return list(found.values())[:_SIBLINGS]
-
-    def _multiplication(self) -> _Names:
-        """Blame the multiplication: its arithmetic, if it is right where sums are exact."""
-        exact_wrong = self._wrong_runs(drawn=True)
-        return ("wmma.mma" if exact_wrong else f"wmma.mma of {arithmetic_of(self._form)}",)
+    return bool((results.actual[chosen, there] == came.actual[:, here]).all())
 
 
-def _of_operand(program: Program, name: str) -> slice:
+def _access(device: ExperimentDevice, base: SingleProduct, wrong: set[str]) -> tuple[str, ...]:
+    """Tell the load of C from the store, where the two alone come out wrong."""
+    if not wrong <= _LOAD_C:
+        return ("wmma.store",) if "a1b1" in wrong else ("wmma.load",)
+    # Right where small integers are loaded and stored: what is wrong are values that no
+    # multiplication returns, NaN with a payload say, so that D never shows which step it is.
+    program = base.reload(base.form.c_type)
+    small = np.stack([image_of(program, {"c": some["c"]}) for some in _exact(base, "c")])
+    return ("wmma.load.c", "wmma.store") if device.all_right(program, small) else ("wmma.load.c",)
+
+
+def _multiplication(
+    device: ExperimentDevice, base: SingleProduct, wrong: set[str], exact_wrong: set[str]
+) -> tuple[str, ...]:
+    """Tell loads of A and B from the multiplication, by its arithmetic where exact sums are right.
+
+    No other instruction reads such a fragment: what is wrong with one operand alone is of both.
+    """
+    by_values = (f"wmma.mma of {arithmetic_of(base.form)}",)
+    for operand, needed in (("a", _LOAD_A), ("b", _LOAD_B)):
+        if wrong <= needed:
+            # It takes special values: of one operand by chance, as likely as not.
+            return (f"wmma.load.{operand}", "wmma.mma") if "c0" in exact_wrong else by_values
+    loaded = [each for each in "ab" if f"{each}1" in wrong and _wrong_if_loaded(device, base, each)]
+    if loaded:
+        return ("wmma.load" if len(loaded) == 2 else f"wmma.load.{loaded[0]}",)
+    return ("wmma.mma",) if exact_wrong else by_values
+
+
+def _wrong_if_loaded(device: ExperimentDevice, base: SingleProduct, operand: str) -> bool:
+    """Whether an operand of one value comes out right if registers made it, and wrong loaded."""
+    drawn = [{**some, "c": 0} for some in _exact(base, "ab")]
+    for raw in dict.fromkeys((0, one(base.form.matrix(operand).type))):
+        program = base.making(operand, raw)
+        if program is None:  # no element-wise operations of its type make it
+            return False
+        there, other = (
+            np.stack([image_of(made, {**some, operand: value}) for some in drawn])
+            for made, value in ((base.program, raw), (program, 0))
+        )
+        # Something else is loaded, and made into the same.
+        if device.witness(base.program, there) is not None and device.all_right(program, other):
+            return True
+    return False
+
+
+def _bytes_of(program: Program, name: str) -> slice:
     start = program.offset(name)
     return slice(start, start + program.buffer(name).size)

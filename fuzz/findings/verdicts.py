@@ -22,14 +22,14 @@ from corpus.finding import WRONG_RESULT
 from fuzz.kinds import BY_OUTCOME
 from fuzz.reducer import Reducer, indented
 from fuzz.runner import UnsupportedError, kind_of_failure
-from oracle.bounds.permission import contradicting, permitted
+from oracle.bounds.permission import contradicting, judged
 from oracle.errors import DeviceLostError, InfrastructureError
-from oracle.execution.execution import execute, has_figures
+from oracle.execution.execution import execute
 from oracle.isa.legality import Explanation
 from oracle.isa.legality import Verdict as Legality
 from oracle.isa.targets import Module
 from oracle.program.operands import Buffer
-from oracle.program.program import Program, different, locate
+from oracle.program.program import Program, locate
 from runners.assemblers.judgements import Response
 from runners.emission import emit_single
 from runners.kernels import KernelModule
@@ -97,23 +97,17 @@ def judge(
 ) -> tuple[Kind | None, ...]:
     """Return what is wrong with each image: a violation, or a deviation; None where it matches.
 
-    It matches if every byte is what the model of the target computes ("sm_90@12.4" for code of CUDA
-    12.4), or permitted, if the model has no figures of the compiler; what the ISA leaves undefined
-    is not judged. `images` and `actual`, uint8 (count, image_bytes), are before and after the
-    program, and `expected` what the model computes, from a caller who has asked it already.
+    `oracle.bounds.permission.judged` decides. `images` and `actual`, uint8 (count, image_bytes),
+    are before and after the program, `target` is "sm_90@12.4" for code of CUDA 12.4, and `expected`
+    what the model computes, from a caller who has asked it already.
     """
     if expected is None:
         expected = execute(program, images, target=target).images
-    differ = different(expected, actual)
-    verdicts: list[Kind | None] = [None] * len(images)
-    if len(differ):
-        permission = permitted(program, images[differ], target=target)
-        allowed = permission.allows(actual[differ])
-        within = Kind.DEVIATION if has_figures(program, target=target) else None
-        for number, index in enumerate(differ.tolist()):
-            if not permission.undefined[number]:
-                verdicts[index] = within if allowed[number].all() else Kind.VIOLATION
-    return tuple(verdicts)
+    kinds: list[Kind | None] = [None] * len(images)
+    wrong, forbidden = judged(program, images, actual, target=target, expected=expected)
+    for number, outside in zip(wrong.tolist(), forbidden.tolist(), strict=True):
+        kinds[number] = Kind.VIOLATION if outside else Kind.DEVIATION
+    return tuple(kinds)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,26 +11,37 @@ from numpy.typing import NDArray
 
 from oracle.bounds.enclosure import enclosure
 from oracle.errors import UsageError
-from oracle.execution.execution import Planes, Warps, chunks, has_figures, packed, run
+from oracle.execution.execution import Planes, Warps, has_figures, packed, run, slices_of
 from oracle.isa.forms import FORMATS, LANES, Form, Format
 from oracle.isa.targets import DEFAULT_TARGET
-from oracle.layouts.lane_fragments import (
+from oracle.layouts import (
     by_row,
+    bytes_of,
     defined_rows,
     holders,
+    is_packed,
     met,
+    moves,
     of_rows,
     pack,
     row_form,
+    unit,
     unpack,
+    words_of,
 )
-from oracle.layouts.storage import bytes_of, is_packed, moves, unit, words_of
 from oracle.models import Model, model_for
-from oracle.program.definedness import check_defined
 from oracle.program.lane_code import LaneCode, may_be_open, run_lanes
 from oracle.program.operands import Operation, Place, Use, Word
 from oracle.program.operations import CANONICAL_NAN, FLOATS, Elementwise, Scalar, apply
-from oracle.program.program import Program, check_images, different, locate, walk, writable
+from oracle.program.program import (
+    Program,
+    check_defined,
+    check_images,
+    different,
+    locate,
+    walk,
+    writable,
+)
 from oracle.program.steps import AnyOp, Copy, MatrixAccess, Product, RowAccess, is_lane_code
 
 EXACT = 0
@@ -452,7 +463,7 @@ def permitted(
     low, high, tags = (np.zeros_like(bits) for _ in range(3))
     undefined = np.zeros(len(bits), np.bool_)
     mask = writable(program)
-    for part in chunks(program, len(bits)):
+    for part in slices_of(program, len(bits)):
         warps = BoundedWarps(program, bits[part], model)
         run(program.steps, warps)
         memory = warps.memory["global"]
@@ -465,28 +476,35 @@ def permitted(
     )
 
 
+def judged(
+    program: Program, images: NDArray[Any], actual: NDArray[Any], *, target: str,
+    expected: NDArray[Any], named: bool = True,
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:  # fmt: skip
+    """Return the numbers of the images that are wrong, and which of these the ISA forbids.
+
+    With figures of all its products every byte has to be what is `expected`, else what the ISA
+    permits. What the ISA leaves undefined, such as bits of a NaN that lanes take, is not wrong.
+    Unless `named`, what is forbidden is not asked for where bytes alone tell what is wrong.
+    """
+    differ = different(expected, actual)
+    known, forbidden = has_figures(program, target=target), np.zeros(len(differ), np.bool_)
+    codes = (step for step in walk(program.steps) if is_lane_code(step))
+    few = named or (len(differ) <= _LOOKED_AT and any(map(may_be_open, codes)))
+    if not len(differ) or (known and not few):
+        return differ, forbidden
+    permission = permitted(program, images[differ], target=target)
+    defined = ~permission.undefined
+    forbidden = defined & ~permission.allows(actual[differ]).all(axis=1)
+    wrong = defined if known else forbidden
+    return differ[wrong], forbidden[wrong]
+
+
 def contradicting(
     program: Program, images: NDArray[Any], actual: NDArray[Any], *, target: str,
     expected: NDArray[Any],
 ) -> NDArray[np.intp]:  # fmt: skip
-    """Return the numbers of the images that are not what is expected of a program.
-
-    With figures of all its products that is every byte, else what the ISA permits. Of a few images,
-    those in which lanes take open bits of a NaN are none of them.
-    """
-    differ = different(expected, actual)
-    known = has_figures(program, target=target)
-    if not len(differ):
-        return differ
-    if known:
-        codes = (step for step in walk(program.steps) if is_lane_code(step))
-        if len(differ) > _LOOKED_AT or not any(map(may_be_open, codes)):
-            return differ
-    permission = permitted(program, images[differ], target=target)
-    wrong = ~permission.undefined
-    if not known:
-        wrong &= ~permission.allows(actual[differ]).all(axis=1)
-    return differ[wrong]
+    """Return the numbers of the images that are wrong, as `judged` has it."""
+    return judged(program, images, actual, target=target, expected=expected, named=False)[0]
 
 
 _LOOKED_AT = 64

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import FLOATS
 from oracle.isa.forms import Form, Format, FormatKind, Matrix
-from oracle.layouts.storage import read, write
+from oracle.layouts import read, write
 from oracle.program.operands import Buffer, Operation, Place, Registers, Span, Use
 from oracle.program.operations import Elementwise
 from oracle.program.program import Program, position
@@ -126,10 +126,10 @@ class SingleProduct:
         """Return D as it lies in images of the program, (count, rows, columns)."""
         return read(images, position(self.program, self.store.memory.place), self.store.tile)
 
-    def reload(self, type_: Format, *, beside: str = "") -> Program:
+    def reload(self, type_: Format) -> Program:
         """Return a program that loads an accumulator and stores it as D is: nothing is multiplied.
 
-        Its type is that of C, or of D. `beside` is another operand that is loaded to no purpose.
+        Its type is that of C, or of D.
         """
         load, store = self.c, self.store
         matrix = replace(load.form.matrix(), type=type_)
@@ -141,8 +141,7 @@ class SingleProduct:
             matrix = replace(matrix, operand="d")
             kept = ACCESS_FORMS[matrix, store.form.layout, store.form.space]
             store = Op.of(form=kept, fragment="c", place=Place(buffer="d"))
-        others = (self.loads[beside],) if beside else ()
-        return _program((*others, load, store.changed(fragment="c")))
+        return _program((load, store.changed(fragment="c")))
 
     def making(self, operand: str, raw: int) -> Program | None:
         """Return a program that makes one operand in registers: these bits in every element."""
@@ -162,36 +161,6 @@ class SingleProduct:
             for operation, bits in zip(by, (0, raw), strict=True)
         ]  # fmt: skip
         return _program((*self.loads.values(), *made, self.multiply, self.store))
-
-    def with_form(self, form: Form, operand: str) -> SingleProduct:
-        """Return another multiplication that takes the same A or B; the rest plainly."""
-        return single_product(form).loading({operand: self.loads[operand]})
-
-    def spread(self, form: Form, operand: str) -> SingleProduct:
-        """Return a multiplication that loads its A or B as this one, of lines that lie apart."""
-        plain = single_product(form)
-        load = plain.loads[operand]
-        # Twice the usual stride: lines stay aligned.
-        stride = 2 * load.form.matrix().default_stride(load.form.layout)
-        return plain.loading({operand: _like(load, self.loads[operand]).changed(stride=stride)})
-
-    def alike(self, operand: str, form: Form) -> SingleProduct:
-        """Return a multiplication with every load as unusual as that of one operand here."""
-        # That is its state space, a stride, and what stands in registers and in the instruction.
-        model, plain = self.loads[operand], single_product(form)
-        return plain.loading({name: _like(load, model) for name, load in plain.loads.items()})
-
-
-def _like(load: MatrixAccess, model: MatrixAccess) -> MatrixAccess:
-    usual = load.form.matrix().default_stride(load.form.layout)
-    memory = model.memory
-    return load.changed(
-        form=ACCESS_FORMS[load.form.matrix(), load.form.layout, model.form.space],
-        # Twice the usual one: lines stay aligned.
-        stride=None if memory.stride is None else 2 * usual,
-        stride_in_register=memory.stride_in_register,
-        immediate=memory.immediate,
-    )
 
 
 def single_product(form: Form) -> SingleProduct:

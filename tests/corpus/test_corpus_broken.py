@@ -146,7 +146,6 @@ HARMS: list[tuple[str, Callable[[Path], object], Cause]] = [
     ("brackets without end", described("[" * 100_000), Cause.MALFORMED),
     ("Latin-1", described('{"comment": "\xe9"}'), Cause.MALFORMED),
     ("a name that is no id", renamed("my-finding"), Cause.STRANGE),
-    ("half written", renamed(".tmp-0123456789abcdef"), Cause.LEFTOVER),
 ]
 
 

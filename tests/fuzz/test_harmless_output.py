@@ -144,8 +144,8 @@ def test_a_row_of_a_table_is_one_line_in_a_pipe(tmp_path: Path) -> None:
 
 def test_an_entry_that_holds_no_more_is_mentioned(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(
-        'schema = 1\n[[known]]\nid = "old"\nkind = "violation"\nmatch = { family = "*" }\n'
-        'reason = "was waited for"\nevidence = "none"\nexpires = 2020-01-01\n'
+        'schema = 2\n[[known]]\nid = "old"\nfailure = "crash"\ncompilers = [{ name = "ptxas" }]\n'
+        'cause = "was waited for"\nevidence = "none"\nexpires = 2020-01-01\n'
     )
     told = warpfuzz(tmp_path, "corpus", "list", "record", "--known", "mine.toml")
     assert "old expired on 2020-01-01" in " ".join(told.err.split())

@@ -88,7 +88,7 @@ def culprits(runner, name: str, count: int, seed: int = 7) -> set[str]:
 @pytest.mark.parametrize(
     ("fault", "key"),
     [
-        ("load-a-layout-flipped", "wmma.load.a"),
+        ("load-a-layout-flipped", "wmma.load.a and wmma.mma"),
         ("load-stride-ignored", "wmma.load"),
         ("load-c-stride-longer", "wmma.load.c"),
         ("mma-b-register-slip", "wmma.load.b and wmma.mma"),  # nobody else reads such a fragment

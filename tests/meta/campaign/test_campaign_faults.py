@@ -161,13 +161,15 @@ def test_two_assemblers_that_differ_are_told_apart(tmp_path):
 
 
 KNOWN = """
-schema = 1
+schema = 2
 
 [[known]]
 id = "stores-of-everything"
-kind = "accepted although undocumented"
-match = { instruction = "*" }
-reason = "this fake takes any store"
+failure = "accepted although undocumented"
+instructions = ["*"]
+condition = "*"
+compilers = [{ name = "ptxas" }]
+cause = "this fake takes any store"
 evidence = "tests"
 """
 
