@@ -248,8 +248,7 @@ def _toolchain(name: str, options: Gate) -> Toolchain:
     return found[0]
 
 
-def _asked_as(toolchain: Toolchain) -> str:
-    """Return what a replay calls a ptxas."""
+def _ptxas_name(toolchain: Toolchain) -> str:
     return toolchain.spelled or toolchain.version.removeprefix("V")
 
 
@@ -271,7 +270,7 @@ def _replay_record(result: GateResult) -> None:
     rows: list[Replayed] = []
     with (
         Replays(
-            ReplayOptions(assembler=_asked_as(result.new)), baseline=_asked_as(result.old)
+            ReplayOptions(assembler=_ptxas_name(result.new)), baseline=_ptxas_name(result.old)
         ) as replays,
         ThreadPoolExecutor(cores()) as pool,
     ):
@@ -452,7 +451,7 @@ def _sure(standing: Standing, family: FamilyState, result: GateResult) -> Standi
     rate = rate_of(entry.finding)
     if rate >= 1 or not is_runnable(entry):
         return standing
-    with Replays(ReplayOptions(assembler=_asked_as(other))) as replays:
+    with Replays(ReplayOptions(assembler=_ptxas_name(other))) as replays:
         again = replays.replay(entry, times=repeats_for(rate))
     return Standing.SAME if again.now.bad else standing
 
@@ -520,7 +519,6 @@ _COLUMNS = (
 
 
 def _write_report(result: GateResult, seconds: float) -> None:
-    """Write the report: to the terminal or as JSON, and into the files that are asked for."""
     options, status, (verdict, reason) = result.options, result.status, result.verdict
     items = sorted(result.items, key=lambda item: (not item.counts, not item.standing.is_news))
     regressions, evidence = [item for item in items if item.counts], _evidence(result)

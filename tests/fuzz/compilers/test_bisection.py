@@ -119,7 +119,7 @@ def test_the_first_is_the_lowest_level_of_the_oldest_version():
     conclusion = Conclusion(names=[f"V{number}" for number in range(6)], columns=columns)
     assert conclusion.first == {"version": "V3", "level": 2, "before": "V2"}
     assert conclusion.sentence == (
-        "-O0 and -O1: right from 0; -O2 and -O3: right from 0, wrong (violation 1) from 3"
+        "at -O0 and -O1: right from 0; at -O2 and -O3: right from 0, wrong (violation 1) from 3"
     )
 
 

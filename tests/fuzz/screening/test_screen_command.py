@@ -130,9 +130,9 @@ def test_what_one_multiprocessor_gets_wrong_in_several_instructions_is_one_findi
     device = ScreenedDevice(name="GPU 2", choice=ready.choice, screen=screen, kept=kept)
     assert device.is_wrong
     (tmp_path / "known.toml").write_text(
-        'schema = 2\n[[known]]\nid = "rma"\nfailure = "wrong result"\ninstructions = ["*"]\n'
-        'condition = "multiprocessor 1 of GPU 2"\ncause = "r"\nevidence = "e"\n'
-        'compilers = [{ name = "simulated" }]\n'
+        'schema = 2\n[[known]]\nid = "rma"\nfailure = "wrong result"\ncause = "r"\n'
+        'evidence = "e"\ninstructions = ["multiprocessor 1 of GPU 2"]\n'
+        'compilers = [{ name = "sim --fault stuck-bit-on-one-sm" }]\n'
     )
     one.known = known_with(tmp_path / "known.toml").match(one.case)
     assert not device.is_wrong
