@@ -55,7 +55,6 @@ from fuzz.runner import RunnerChoice, best_runner, cores, usual_workers
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import TARGETS, Module, parse_target
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.disassembly import find_disassembler
 from runners.compilers import (
     LANGUAGES,
     all_fetched,
@@ -282,7 +281,6 @@ def _draw(
         members=members,
         seed=seed,
         selection=Selection(pattern=options.only),
-        disassembler=find_disassembler(None),
         read_by_all=True,
     )
     folder = options.corpus or Path(

@@ -18,8 +18,6 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
     "run": (
         ("new", lambda o: o.resume,
          "begins a campaign, and --resume goes on with one; leave one of the two out"),
-        ("disassembler", lambda o: o.compilers is None,
-         "{value} shows which machine instructions compilers choose; say with --compilers which"),
         ("variants", lambda o: o.compilers is None,
          "{value} is of compilers that are compared; say with --compilers which, or name one with "
          "its options: --assembler 13.5+maxrregcount=32"),
