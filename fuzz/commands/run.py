@@ -29,7 +29,7 @@ from fuzz.compilers.members import Member, members_of
 from fuzz.console import ended_by_signals, watching
 from fuzz.console.metrics import campaign_figures, serving
 from fuzz.console.report import campaign_report, write_report
-from fuzz.findings.making import check_trusted
+from fuzz.findings.case import check_trusted
 from fuzz.fleet.pool import FleetPool, cluster_at
 from fuzz.options.conflicts import check_conflicts
 from fuzz.options.testing import Run

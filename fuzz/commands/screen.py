@@ -39,7 +39,7 @@ from fuzz.console.screening import (
     standing,
     stored_row,
 )
-from fuzz.findings.making import remember
+from fuzz.findings.case import remember
 from fuzz.fleet.pool import cluster_at
 from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
 from fuzz.options.conflicts import check_conflicts
