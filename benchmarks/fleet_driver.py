@@ -26,7 +26,7 @@ from typing import Any
 from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
+from fuzz.campaign.pool import Heartbeats, WorkerHeartbeat
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.programs import Programs

@@ -27,8 +27,7 @@ from fuzz.checks.programs import Programs
 from fuzz.console.report import dashboard
 from fuzz.explain.page import page_of
 from fuzz.findings.families import finding_groups
-from fuzz.output import generator
-from fuzz.output.report import recording_console, save
+from fuzz.output import generator, recording_console, save
 from fuzz.runner import RunnerChoice
 from fuzz.screening.examining import IdleScreening
 from strategies.draws import Selection
@@ -95,7 +94,7 @@ def draw_campaign(runner: str, output: Path) -> None:
     if photographer.status is None:
         raise SystemExit("the campaign found nothing; choose another SEED, or more SECONDS")
     live = recording_console(COLUMNS, ROWS)
-    live.print(dashboard(photographer.status, budget))
+    live.print(dashboard(photographer.status))
     planted = "" if runner == "cuda" else f" --fault {FAULT}"
     save(live, output / "campaign.svg", title=f"warpfuzz run --runner {runner}{planted}")
 

@@ -18,11 +18,16 @@ from fuzz.compilers.members import NOWHERE
 from fuzz.findings.case import commands_of, is_runnable
 from fuzz.options.testing import Gate
 from fuzz.output import (
+    Report,
+    ReportColumn,
+    ReportRow,
+    Section,
+    Test,
     counted,
     duration,
     harmless,
+    rows_of,
 )
-from fuzz.output.report import Report, ReportColumn, ReportRow, Section, Test, rows_of
 from runners.toolchains import Toolchain
 from runners.variants import Variant
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from oracle.isa.forms import LANES, ROW_BYTES, Form
 from oracle.isa.lookup import FORMS, is_available, selectors_of
 from oracle.isa.targets import Module
-from oracle.layouts.storage import Tile, write
+from oracle.layouts import Tile, write
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program, position
 from oracle.program.steps import Barrier, Copy, Op, Rows, Step, memory_of, operands_of

@@ -14,13 +14,22 @@ from functools import cache, partial
 from typing import assert_never
 
 from oracle.isa.forms import LANES, ROW_BYTES, Form, Matrix
-from oracle.isa.lookup import FORMS
-from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.lookup import FORMS, INSTRUCTIONS
 from oracle.program import steps as ops
 from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every, inside
-from oracle.program.operands import MOST_REGISTERS, Operation, Register, Span, Use, Word, listed
+from oracle.program.operands import (
+    MOST_REGISTERS,
+    Operation,
+    Register,
+    Span,
+    Use,
+    Way,
+    Word,
+    listed,
+    way_of,
+)
 from oracle.program.operations import Elementwise, Scalar
-from oracle.program.program import Program, Way, walk, way_of
+from oracle.program.program import Program, walk
 from oracle.program.steps import Barrier, Branch, Copy, Loop, PlainAccess, Step, is_lane_code
 from oracle.scalar import SCALARS
 from strategies.fragment_flow import chains, most_live

@@ -15,8 +15,7 @@ import msgspec
 
 from corpus import Corpus
 from corpus.known import Known
-from fuzz.campaign.heartbeat import Broken
-from fuzz.campaign.pool import Event, Lost, RoundEnd, WorkerPool
+from fuzz.campaign.pool import Broken, Event, Lost, RoundEnd, WorkerPool
 from fuzz.campaign.status import (
     CampaignStatus,
     Changed,

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from corpus import Kind, ShrinkStatus
 from corpus.finding import BESIDE, MODULE, PROGRAM
 from corpus.programs import encode_program
-from fuzz.campaign.heartbeat import health_of
 from fuzz.checks import protocol
 from fuzz.checks.compiler_suspects import (
     REFUSED_BY,
@@ -25,6 +24,7 @@ from fuzz.checks.compiler_suspects import (
     verdicts_on,
 )
 from fuzz.checks.examining import bucket_of_builds
+from fuzz.checks.protocol import health_of
 from fuzz.checks.rounds import Rounds, Work
 from fuzz.compilers.members import (
     NOWHERE,

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind, ShrinkStatus
-from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks import protocol
 from fuzz.checks.rounds import Rounds
 from fuzz.compilers.members import Built, BuiltVariant, Member
@@ -23,7 +22,7 @@ from fuzz.findings import families
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import Bucket, WrongImages
 from fuzz.findings.verdicts import Attempt, Subject, attempt, judge
-from fuzz.runner import OpenRunner, kind_of_failure
+from fuzz.runner import BeatingRunner, OpenRunner, kind_of_failure
 from oracle.execution.execution import CHUNK_IMAGES, execute
 from oracle.isa.targets import Module
 from oracle.program.operands import Buffer
@@ -93,7 +92,7 @@ class ProgramRounds(Rounds):
         # Behind a front end faults get text that is not seen here.
         named = () if choice.front_end is not None else choice.faults
         self._faults = [by_name(name) for name in named]
-        self._runner = BeatingRunner(ready.runner, heartbeat)
+        self._runner = BeatingRunner(ready.runner, heartbeat.beat)
         self._member = Member(toolchain=choice.toolchain, level=choice.toolchain.default_level)
         self._remembered = Remembered()
         self.verified: list[Batch] = []
@@ -263,7 +262,7 @@ class ProgramRounds(Rounds):
             self._report.counts["verdicts", kind.value] += count
             own = looks[kind] if culprit is None else families.bucket_of_culprit(kind, culprit)
             groups.append((protocol.Found(bucket=own, cases=count), chosen))
-        runner = BeatingRunner(self._ready.runner, self._heartbeat, keeps=True)
+        runner = BeatingRunner(self._ready.runner, self._heartbeat.beat, keeps=True)
 
         def fails(place: int) -> bool:
             subject = Subject(module=emitted(), program=program, image=images[place])

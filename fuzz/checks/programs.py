@@ -9,14 +9,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
-from fuzz.campaign.heartbeat import BeatingRunner, health_of
 from fuzz.checks import protocol
 from fuzz.checks.examining import Examiner
 from fuzz.checks.fresh_rounds import FreshRounds
 from fuzz.checks.program_rounds import ProgramRounds
+from fuzz.checks.protocol import health_of
 from fuzz.checks.rounds import Work
 from fuzz.kinds import KINDS
 from fuzz.runner import (
+    BeatingRunner,
     OpenRunner,
     RunnerChoice,
     drawn_versions,
@@ -27,7 +28,7 @@ from fuzz.runner import (
 from oracle.isa.forms import Form
 from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.program.definedness import undefined
+from oracle.program.program import undefined
 from runners.emission import emit
 from runners.protocol import Failure, Trouble
 from strategies.contents import expand
@@ -75,7 +76,7 @@ class UndefinedPrograms:
     @cached_property
     def _runner(self) -> BeatingRunner:
         choice = replace(self._ready.choice, deadline=_DEADLINE)
-        runner = BeatingRunner(open_runner(choice).runner, self._heartbeat)
+        runner = BeatingRunner(open_runner(choice).runner, self._heartbeat.beat)
         return self._stack.enter_context(runner)
 
     def counts(self, number: int) -> protocol.Counts | None:

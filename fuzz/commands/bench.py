@@ -30,8 +30,7 @@ from fuzz.bench import (
 )
 from fuzz.options.conflicts import check_conflicts
 from fuzz.options.testing import Bench, Faults
-from fuzz.output import bars, counted
-from fuzz.output.report import Data, Report, ReportColumn, ReportRow, Section, rows_of
+from fuzz.output import Data, Report, ReportColumn, ReportRow, Section, bars, counted, rows_of
 from fuzz.runner import RunnerChoice, cores, version_for
 from oracle.errors import UsageError
 from oracle.isa.forms import Form

@@ -34,8 +34,7 @@ from fuzz.findings.replay import ModuleProbe, is_expansion, words_of
 from fuzz.findings.verdicts import Answer, Basis, CannotBeAskedError, Rerun, asked, by_way, probe
 from fuzz.kinds import compiler_words
 from fuzz.options.testing import Bisect
-from fuzz.output import counted, fetcher
-from fuzz.output.report import Report, ReportColumn, ReportRow, Section, rows_of
+from fuzz.output import Report, ReportColumn, ReportRow, Section, counted, fetcher, rows_of
 from fuzz.runner import OpenRunner, opened, rewriters
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.lookup import is_available

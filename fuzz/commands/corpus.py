@@ -15,6 +15,8 @@ from fuzz.kinds import sentence
 from fuzz.options import operating as given
 from fuzz.options.testing import Repro
 from fuzz.output import (
+    Report,
+    ReportColumn,
     check_output,
     console,
     counted,
@@ -23,11 +25,11 @@ from fuzz.output import (
     plain,
     report_expired,
     report_problems,
+    rows_of,
     say,
     tracked,
     typed,
 )
-from fuzz.output.report import Report, ReportColumn, rows_of
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import find_disassembler
 

@@ -28,7 +28,7 @@ from fuzz.compilers.members import (
     placed,
     survey_programs,
 )
-from fuzz.console import ended_by_signals, watching
+from fuzz.console.report import ended_by_signals, watching
 from fuzz.findings.case import ReplayOptions, is_runnable
 from fuzz.findings.families import FamilyState, asked_of
 from fuzz.findings.replay import Replayed, Replays, is_expansion
@@ -42,6 +42,7 @@ from fuzz.gating import (
 from fuzz.kinds import KINDS, sentence
 from fuzz.options.testing import Gate
 from fuzz.output import (
+    check_kind,
     console,
     counted,
     fetcher,
@@ -50,7 +51,6 @@ from fuzz.output import (
     starting,
     tracked,
 )
-from fuzz.output.report import check_kind
 from fuzz.runner import RunnerChoice, best_runner, cores, usual_workers
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import TARGETS, Module, parse_target
@@ -307,7 +307,7 @@ def _draw(
             result.seconds["timing"] = time.monotonic() - begun
         budget = Budget(seconds=max(_LEAST_SHARE * seconds, until - time.monotonic()))
         # Standard output is for the result, whose first word is the verdict.
-        with watching(budget, json=False, out=console(stderr=True)) as watcher:
+        with watching(json=False, out=console(stderr=True)) as watcher:
             campaign = Campaign(
                 pool, facts, check=check, budget=budget, corpus=corpus, known=known,
                 observer=watcher, store=store,

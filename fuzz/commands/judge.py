@@ -23,8 +23,17 @@ from fuzz.judging.judging import (
     made_smaller,
 )
 from fuzz.options.testing import Judge
-from fuzz.output import counted, generator, plain, report_expired, starting
-from fuzz.output.report import Report, ReportColumn, ReportRow, Test
+from fuzz.output import (
+    Report,
+    ReportColumn,
+    ReportRow,
+    Test,
+    counted,
+    generator,
+    plain,
+    report_expired,
+    starting,
+)
 from oracle.errors import InfrastructureError
 
 _Found = Sequence[tuple[KernelDisagreement, Mapping[str, Any]]]

@@ -19,7 +19,7 @@ from fuzz.judging.bringing import brought
 from fuzz.judging.judging import KernelReducer, compare, reducer_of
 from fuzz.kinds import BY_OUTCOME
 from fuzz.options.testing import Judge, Reduce
-from fuzz.output import check_output, counted, emit_summary, say, starting, typed
+from fuzz.output import check_output, counted, emit, say, starting, typed
 from fuzz.reducer import Reducer
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import read_text
@@ -83,11 +83,11 @@ def reduce(options: Reduce) -> bool:
             before, after = (len(ptx.splitlines()) for ptx in (text, reducer.text))
             seconds, see = time.monotonic() - started, shown.see(output)
             if options.json:
-                emit_summary(
+                emit(summary=dict(
                     module=str(options.module), output=str(output), lines_before=before,
                     lines=after, cases=reducer.tries, seconds=round(seconds, 3),
                     shrink="stopped" if status is None else status.value, see=see, **shown.row,
-                )  # fmt: skip
+                ))  # fmt: skip
             else:
                 ended = "it was stopped" if status is None else _ENDS[status]
                 runs = f"{counted(reducer.tries, 'run')}, {seconds:.1f} s ({ended})"

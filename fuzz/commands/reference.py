@@ -20,8 +20,17 @@ from rich.text import Text
 from corpus import durable
 from fuzz.options.operating import ModelsExport, ModelsList, ModelsShow
 from fuzz.options.testing import Explain, Isa, Legal
-from fuzz.output import check_output, console, counted, emit, encoded, harmless
-from fuzz.output.report import Report, ReportColumn, rows_of
+from fuzz.output import (
+    Report,
+    ReportColumn,
+    check_output,
+    console,
+    counted,
+    emit,
+    encoded,
+    harmless,
+    rows_of,
+)
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import GIVEN_BYTES, read_given, reason_of
 from oracle.isa.forms import Form

@@ -20,10 +20,11 @@ from fuzz.kinds import sentence
 from fuzz.options.conflicts import check_conflicts
 from fuzz.options.testing import Replay
 from fuzz.output import (
+    Report,
+    Test,
     console,
     counted,
     emit,
-    emit_summary,
     harmless,
     report_expired,
     report_problems,
@@ -31,7 +32,6 @@ from fuzz.output import (
     tracked,
     typed,
 )
-from fuzz.output.report import Report, Test
 from fuzz.runner import has_device_fault
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import read_text
@@ -257,5 +257,5 @@ def _replay_module(options: Replay) -> bool:
             say("\n".join((f"{outcome} by ptxas {assembler.version}", *said)))
     if options.json:
         seconds = round(time.monotonic() - started, 3)
-        emit_summary(cases=options.times, seconds=seconds, seed=None, findings=[])
+        emit(summary={"cases": options.times, "seconds": seconds, "seed": None, "findings": []})
     return bad

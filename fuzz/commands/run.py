@@ -26,14 +26,14 @@ from fuzz.campaign.store import (
 )
 from fuzz.checks.protocol import Check, Shard
 from fuzz.compilers.members import Member, members_of
-from fuzz.console import ended_by_signals, watching
 from fuzz.console.metrics import campaign_figures, serving
-from fuzz.console.report import campaign_report, write_report
+from fuzz.console.report import campaign_report, ended_by_signals, watching, write_report
 from fuzz.findings.case import check_trusted
 from fuzz.fleet.pool import FleetPool, cluster_at
 from fuzz.options.conflicts import check_conflicts
 from fuzz.options.testing import Run
 from fuzz.output import (
+    check_kind,
     console,
     counted,
     emit,
@@ -44,7 +44,6 @@ from fuzz.output import (
     starting,
     typed,
 )
-from fuzz.output.report import check_kind
 from fuzz.runner import (
     BUILT_IN,
     LAYOUTS,
@@ -171,7 +170,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
             kept = store.folder / ABANDONED
             say(f"the state of the campaign that was there is kept as {kept}", stderr=True)
         store.forget()
-    watcher = watching(budget, json=options.json)
+    watcher = watching(json=options.json)
     stack.enter_context(serving(options.metrics, lambda: campaign_figures(watcher.status)))
     with watcher:
         campaign = Campaign(
@@ -208,7 +207,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
     else:
         campaign_report(status, options.corpus).show(console())
     if options.report is not None:
-        write_report(status, options.corpus, options.report, budget=budget)
+        write_report(status, options.corpus, options.report)
     report_expired(known)
     if failure is not None:
         raise failure

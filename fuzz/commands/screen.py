@@ -9,7 +9,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
@@ -24,8 +24,8 @@ from rich.live import Live
 from corpus import Corpus, create_corpus
 from corpus.known import Known, known_with
 from fuzz.campaign.store import parse_duration
-from fuzz.console import ended_by_signals
-from fuzz.console.metrics import screening_figures, serving
+from fuzz.console.metrics import Row, screening_figures, serving
+from fuzz.console.report import ended_by_signals
 from fuzz.console.screening import (
     NOTHING_COMPARED,
     STOPPED_BEFORE,
@@ -45,6 +45,8 @@ from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
 from fuzz.options.conflicts import check_conflicts
 from fuzz.options.operating import Distill, Screen
 from fuzz.output import (
+    Report,
+    check_kind,
     check_output,
     console,
     counted,
@@ -53,10 +55,10 @@ from fuzz.output import (
     is_watched,
     plain,
     report_expired,
+    rows_of,
     say,
     starting,
 )
-from fuzz.output.report import Report, check_kind, rows_of
 from fuzz.runner import (
     OpenRunner,
     RunnerChoice,
@@ -114,7 +116,15 @@ def screen(options: Screen) -> bool:
     corpus = create_corpus(options.corpus, generator=generator())
     job = _Job(made=made, options=options, corpus=corpus, known=known, seconds=seconds)
     begun = time.monotonic()
-    with ended_by_signals(job.end), serving(options.metrics, lambda: screening_figures(devices)):
+
+    def figures() -> Iterator[Row]:
+        return screening_figures(
+            (one.status, one.screen.tally.total.cases, one.screen.tally.total.wrong, one.per_second)
+            for one in devices
+            if one.screen is not None
+        )
+
+    with ended_by_signals(job.end), serving(options.metrics, figures):
         for device in devices:
             device.thread = threading.Thread(target=job.screen, args=(device,), daemon=True)
             device.thread.start()

@@ -19,7 +19,8 @@ from fuzz.campaign.status import (
     fleet_words,
     read_figures,
 )
-from fuzz.console.report import apart, device_text, outcome_words, state_words
+from fuzz.console.metrics import device_text
+from fuzz.console.report import apart, outcome_words, state_words
 from fuzz.options.declared import DEFAULT_CORPUS
 from fuzz.options.operating import Status
 from fuzz.output import console, counted, duration, emit, is_watched, plain

@@ -1,4 +1,4 @@
-"""Figures of a campaign or a screening in Prometheus' format, on a port.
+"""What devices tell, in words; figures of a campaign or a screening for Prometheus, on a port.
 
 Names and units follow "Metric and label naming" of Prometheus' documentation: base units, and
 `_total` behind what only grows. docs/fleet.json is a Grafana dashboard of them.
@@ -14,17 +14,60 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+from rich.text import Text
+
 from fuzz import warpfuzz_version
 from fuzz.campaign.status import TOLD_APART, CampaignStatus, figures, short, stage_shares
 from fuzz.checks.protocol import DeviceStatus
-from fuzz.console.report import THROTTLING
-from fuzz.console.screening import ScreenedDevice
 from fuzz.findings.families import finding_groups
+from fuzz.output import plain
 from oracle.errors import InfrastructureError, UsageError
 
 Row = tuple[str, str, str, Any]
 """Name, help, labels, and values by what the labels are, a text or a tuple of as many as there are;
 or one value without labels. A name that ends in `_total` is a counter's; None is not known."""
+
+# NVML's clocksEventReasons (nvml.h), but the ones that are no reason to worry: idle (1), clocks
+# that somebody has set (2), sync boost (0x10), display (0x100).
+THROTTLING = {
+    0x4: "power limit",
+    0x8: "hardware slowdown",
+    0x20: "temperature",
+    0x40: "temperature (hardware)",
+    0x80: "power brake",
+}
+
+
+def throttling(reasons: int | None) -> str:
+    """Say why the clocks are lower than they could be; empty if nothing says so."""
+    return ", ".join(name for bit, name in THROTTLING.items() if (reasons or 0) & bit)
+
+
+def device_text(device: DeviceStatus) -> Text:
+    """Return a device in one line: host, name, UUID, and what its management library tells."""
+    line = plain(f"{device.host} {device.name}" if device.host else device.name)
+    return line.append_text(plain(f" {device.uuid[:12]}", "quiet")).append_text(readings(device))
+
+
+def readings(device: DeviceStatus) -> Text:
+    """Return what the management library tells of a device, each reading behind two blanks."""
+    limit = f" of {device.power_limit}" if device.power_limit is not None else ""
+    held = throttling(device.throttle_reasons)
+    errors = ", ".join(f"{count:,} {name}" for name, count in device.errors.items() if count)
+    line = Text()
+    for said, text, style in (
+        (device.note, device.note, "quiet"),
+        (device.temperature is not None, f"{device.temperature} °C", ""),
+        (device.sm_clock is not None, f"{device.sm_clock or 0:,} MHz", ""),
+        (device.busy is not None, f"{device.busy} % busy", ""),
+        (device.power is not None, f"{device.power}{limit} W", ""),
+        (held, f"held back by {held}", "bad"),
+        (errors, errors, "worst"),
+        (device.errors and not errors, "no errors", "quiet"),
+    ):
+        if said:
+            line.append_text(plain(f"  {text}", style))
+    return line
 
 
 def campaign_figures(status: CampaignStatus | None) -> Iterator[Row]:
@@ -117,18 +160,16 @@ def _screening(rows: Mapping[tuple[str, str], tuple[int, int]]) -> Iterator[Row]
         yield f"screening_{name}_total", words, "gpu device", counts
 
 
-def screening_figures(devices: Sequence[ScreenedDevice]) -> Iterator[Row]:
-    """Yield what a screening is like."""
-    there = {
-        (one.status.uuid, one.status.name): (one, one.screen.tally.total)
-        for one in devices
-        if one.screen is not None
-    }
-    yield from _screening({at: (all_.cases, all_.wrong) for at, (_, all_) in there.items()})
-    rates = {at: one.per_second for at, (one, _) in there.items()}
+def screening_figures(
+    devices: Iterable[tuple[DeviceStatus, int, int, float]],
+) -> Iterator[Row]:
+    """Yield what a screening is like: of each GPU comparisons, wrong ones, and those a second."""
+    rows = {(row[0].uuid, row[0].name): row for row in devices}
+    yield from _screening({at: (cases, wrong) for at, (_, cases, wrong, _) in rows.items()})
+    rates = {at: rate for at, (*_, rate) in rows.items()}
     words = "Screened images per second, on average."
     yield "screening_comparisons_per_second", words, "gpu device", rates
-    yield from _devices([one.status for one, _ in there.values()])
+    yield from _devices([status for status, *_ in rows.values()])
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -1,21 +1,28 @@
-"""A campaign for people: the live view, a line now and then, the closing report, and its page."""
+"""A campaign for people: live, as lines or as JSON, its closing report, its page, and its end."""
 
 from __future__ import annotations
 
+import os
 import platform
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+import signal
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
+from typing import Self
 
 from markupsafe import Markup
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.text import Text
 
 from corpus import durable, open_corpus
 from fuzz import warpfuzz_version
 from fuzz.campaign.status import (
     CampaignStatus,
+    event_line,
     event_words,
     fleet_row,
     fleet_words,
@@ -23,58 +30,82 @@ from fuzz.campaign.status import (
     missing_words,
     read_statistics,
     stage_shares,
+    statistics,
 )
-from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import BY_MEMBER, REFERENCE, CheckWords, Counts, DeviceStatus, Stage
-from fuzz.findings.families import FamilyState, accused, finding_groups, group_counts
+from fuzz.console.metrics import device_text
+from fuzz.findings.families import (
+    FamilyState,
+    accused,
+    finding_groups,
+    finding_row,
+    group_counts,
+    group_name,
+)
 from fuzz.kinds import KINDS
-from fuzz.output import counted, duration, harmless, plain, typed
-from fuzz.output.report import (
+from fuzz.output import (
     Report,
     ReportColumn,
     ReportRow,
     Section,
+    console,
+    counted,
+    duration,
+    emit,
+    harmless,
+    is_watched,
     page,
+    plain,
     plot,
     printed,
     recording_console,
     rows_of,
     save,
+    shown_table,
+    typed,
 )
 from fuzz.reducer import opcodes_of
 from oracle.errors import WarpfuzzError
 from runners.ledger import Rate
 
-STAGES = {
-    Stage.DRAW: "drawing",
-    Stage.COMPILE: "compiling",
-    Stage.EXPAND: "filling images",
-    Stage.ORACLE: "the oracle",
-    Stage.RUN: "the runner",
-    Stage.COMPARE: "comparing",
-    Stage.WAIT: "handing out work",
-}
-"""What workers do, in words."""
-# NVML's clocksEventReasons (nvml.h), but the ones that are no reason to worry: idle (1), clocks
-# that somebody has set (2), sync boost (0x10), display (0x100).
-THROTTLING = {
-    0x4: "power limit",
-    0x8: "hardware slowdown",
-    0x20: "temperature",
-    0x40: "temperature (hardware)",
-    0x80: "power brake",
-}
-
-
-def throttling(reasons: int | None) -> str:
-    """Say why the clocks are lower than they could be; empty if nothing says so."""
-    return ", ".join(name for bit, name in THROTTLING.items() if (reasons or 0) & bit)
+HEARTBEAT_SECONDS = 30.0
+"""Between two lines that say how far a campaign is, in a pipe: 20,000 lines a week."""
+STATE_SECONDS = 10.0
+"""Between two lines of state with --json: as often as a campaign writes its statistics."""
+_ECHO_SECONDS = 0.5
+"""In which a signal that comes again is the same one: timeout(1) of GNU coreutils sends it to the
+process and, at once, to the group to which that belongs."""
+_FOUND = (
+    ReportColumn("kind", whole=True),
+    ReportColumn("cases", number=True),
+    ReportColumn("what"),
+    ReportColumn("instruction"),
+    ReportColumn("smallest case", link="id"),
+)  # fmt: skip
+_REACHED = (
+    ReportColumn("reached", "name", whole=True),
+    ReportColumn("", "reached", number=True),
+    ReportColumn("of", lambda line: "" if line["total"] is None else line["total"], number=True),
+    ReportColumn("not yet", lambda line: ", ".join(line["missing"][:1])),
+)
+_UNDEFINED = (
+    ReportColumn("undefined, not judged", "why"),
+    ReportColumn("outcome"),
+    ReportColumn("programs", number=True),
+)
+_MEMBER_COLUMNS = ("compared", "images", "compiled", "not compiled", "not readable")
+_MEMBERS = (
+    ReportColumn("compiler", whole=True),
+    ReportColumn("programs compared", "compared", number=True),
+    *(ReportColumn(name, number=True) for name in _MEMBER_COLUMNS[1:4]),
+    ReportColumn("PTX too new for it", "not readable", number=True),
+)
 
 
 # A campaign in sentences
 
 
-def state_words(status: CampaignStatus, budget: Budget | None = None) -> Iterator[str]:
+def state_words(status: CampaignStatus) -> Iterator[str]:
     """Yield what a campaign is doing: how far it is, what limits it, what it found."""
     cases = counted(status.cases, status.words.case)
     spent = duration(status.seconds)
@@ -85,7 +116,7 @@ def state_words(status: CampaignStatus, budget: Budget | None = None) -> Iterato
     now = "" if status.stopped else f", {status.recent_rate:,.0f} a second now"
     average = status.cases / status.seconds if status.seconds > 0 else 0.0
     yield f"{spent}: {cases} in {counted(status.rounds, 'round')}{now}, {average:,.0f} on average"
-    if status.hosts and not any(one.nodes for one in status.hosts):
+    if status.hosts and not any(host.nodes for host in status.hosts):
         yield "no node is left, and the campaign waits for one"
     elif status.workers:
         yield limiting_words(stage_shares(status.workers), status.words)
@@ -96,8 +127,7 @@ def state_words(status: CampaignStatus, budget: Budget | None = None) -> Iterato
         yield f"{counted(found, 'family', 'families')} found{of_them}"
     else:
         yield "nothing found yet" if status.waiting else "nothing found"
-    quiet = f" (ends at {duration(budget.quiet)})" if budget is not None and budget.quiet else ""
-    yield f"nothing new for {duration(status.seconds_since_new)}{quiet}"
+    yield f"nothing new for {duration(status.seconds_since_new)}"
     yield from filter(None, (_examined(status), held_words(status)))
     if status.stopped:
         yield f"ended: {harmless(status.stopped, one_line=True)}"
@@ -130,10 +160,10 @@ def _examined(status: CampaignStatus) -> str:
 
 def limiting_words(shares: Mapping[Stage, float], words: CheckWords) -> str:
     """Say in words which stage limits the campaign."""
-    stage = max(shares, key=lambda one: shares[one])
+    stage = max(shares, key=lambda of: shares[of])
     if not shares[stage] > 0:
         return "no worker has done anything yet"
-    what = words.runner if stage is Stage.RUN else STAGES[stage]
+    what = words.runner if stage is Stage.RUN else stage.value
     return f"slowest part: {what} ({100 * shares[stage]:.0f} % of the workers' time)"
 
 
@@ -149,9 +179,9 @@ def outcome_words(status: CampaignStatus) -> str:
     (first, count), *rest = [row for row in counts.items() if row[1]] or [("compared", 0)]
     said = [f"{counted(count, words.case)} {first}", *(f"{count:,} {name}" for name, count in rest)]
     shown = [
-        counted(count, one.one, one.many)
-        for one in words.counters
-        if (count := status.counts[one.words]) or not one.odd
+        counted(count, counter.one, counter.many)
+        for counter in words.counters
+        if (count := status.counts[counter.words]) or not counter.odd
     ]
     return f"{', '.join(said)} ({', '.join(shown)})" if shown else ", ".join(said)
 
@@ -177,101 +207,181 @@ def reference_lines(counts: Counts) -> Iterator[Text]:
         f"{counted(some['programs',], 'program')} ({some['programs left out',]:,} left out), "
         f"{some['differing',]:,} differed; the oracle judged {some['judged',]:,} of them"
     )
+    said = {
+        "reference wrong": "the reference is wrong, so that the program is left out, about {}: {}",
+        "once": "the reference was wrong once, and not again, about {}",
+        "failed": "comparisons did not come to an end of {}",
+    }
     for (first, *rest), count in some.items():
-        images = counted(count, "image")
-        if first == "reference wrong" and rest:
-            yield plain(
-                f"the reference is wrong about {images} of {rest[0]}, now left out", "worst"
-            )
-        elif first == "once":
-            yield plain(f"about {images} the reference was wrong once, and not again", "worst")
-        elif first == "failed":
-            yield plain(f"comparisons of {images} did not come to an end", "worst")
+        if first in said and (rest or first != "reference wrong"):
+            yield plain(said[first].format(counted(count, "image"), *rest), "worst")
     units = [": multiprocessor ".join(rest) for first, *rest in some if first == "wrong on"]
     if len(units) == 1:
-        said = "every image that the oracle calls wrong ran on one multiprocessor"
-        yield plain(f"{said}: {units[0]}", "worst")
+        text = "every image that the oracle calls wrong ran on one multiprocessor"
+        yield plain(f"{text}: {units[0]}", "worst")
 
 
-def device_text(device: DeviceStatus) -> Text:
-    """Return a device in one line: host, name, UUID, and what its management library tells."""
-    line = plain(f"{device.host} {device.name}" if device.host else device.name)
-    return line.append_text(plain(f" {device.uuid[:12]}", "quiet")).append_text(readings(device))
+# While it runs
 
 
-def readings(device: DeviceStatus) -> Text:
-    """Return what the management library tells of a device, each reading behind two blanks."""
-    limit = f" of {device.power_limit}" if device.power_limit is not None else ""
-    held = throttling(device.throttle_reasons)
-    errors = ", ".join(f"{count:,} {name}" for name, count in device.errors.items() if count)
-    line = Text()
-    for said, text, style in (
-        (device.note, device.note, "quiet"),
-        (device.temperature is not None, f"{device.temperature} °C", ""),
-        (device.sm_clock is not None, f"{device.sm_clock or 0:,} MHz", ""),
-        (device.busy is not None, f"{device.busy} % busy", ""),
-        (device.power is not None, f"{device.power}{limit} W", ""),
-        (held, f"held back by {held}", "bad"),
-        (errors, errors, "worst"),
-        (device.errors and not errors, "no errors", "quiet"),
-    ):
-        if said:
-            line.append_text(plain(f"  {text}", style))
-    return line
+class Watching:
+    """Somebody who is told of a campaign, within a `with` statement."""
+
+    status: CampaignStatus | None = None
+    """The newest."""
+    live: Live | None = None
+    """The view that redraws itself, on a terminal."""
+
+    def __init__(self, teller: Generator[None, CampaignStatus] | None = None) -> None:
+        self._teller = teller
+        if teller is not None:
+            next(teller)
+
+    def __enter__(self) -> Self:
+        if self.live is not None:
+            self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.live is not None:
+            self.live.stop()
+
+    def update(self, status: CampaignStatus) -> None:
+        """Take the campaign's present status; cheap enough to be called at any rate."""
+        self.status = status
+        if self._teller is not None:
+            self._teller.send(status)
 
 
-# The live view
+def watching(*, json: bool, out: Console | None = None) -> Watching:
+    """Return the one who watches as fits where the output goes: by itself to standard output."""
+    if json:
+        return Watching(_objects())
+    out = out or console()
+    if not is_watched(out):
+        return Watching(_lines(out))
+    watcher = Watching()
+    watcher.live = Live(
+        console=out,
+        get_renderable=lambda: (
+            Text("starting …", style="quiet")
+            if watcher.status is None
+            else dashboard(watcher.status)
+        ),
+        refresh_per_second=4,
+        transient=True,
+        vertical_overflow="crop",
+    )
+    return watcher
 
-_FOUND = (
-    ReportColumn("kind", whole=True),
-    ReportColumn("cases", number=True),
-    ReportColumn("what"),
-    ReportColumn("instruction"),
-    ReportColumn("smallest case", link="id"),
-)  # fmt: skip
-_NOTHING = "nothing is compared yet"
-_REACHED = (
-    ReportColumn("reached", "name", whole=True),
-    ReportColumn("", "reached", number=True),
-    ReportColumn("of", lambda line: "" if line["total"] is None else line["total"], number=True),
-    ReportColumn("not yet", lambda line: ", ".join(line["missing"][:1])),
-)
+
+def _lines(out: Console) -> Generator[None, CampaignStatus]:
+    """Print a line now and then, and one for each new family, for a pipe or a log."""
+
+    def tell(line: str) -> None:
+        out.print(harmless(line, one_line=True), soft_wrap=True)
+
+    last, told, was_finishing = time.monotonic(), set[object](), False
+    remarks, events, status = 0, 0, (yield)
+    tell("Ctrl-C ends the campaign with its report, a second one at once")
+    for left_out in status.left_out:
+        tell(f"left out: {left_out}")
+    while True:
+        for line in (*status.remarks[remarks:], *map(event_line, status.events_since(events))):
+            tell(line)
+        remarks, events = len(status.remarks), status.event_count
+        for group in finding_groups(status.families):
+            name, family = group_name(group.shown), group.shown
+            if name not in told:
+                told.add(name)
+                stored = f" ({family.saved.id})" if family.saved is not None else ""
+                shown = f"{accused(family.case)} (PTX ISA {family.case.ptx_version})"
+                tell(f"{group.title}{group.remark}; smallest case{stored}: {shown}")
+        finishing = status.finishing and bool(status.waiting)
+        if time.monotonic() - last >= HEARTBEAT_SECONDS or (finishing and not was_finishing):
+            last = time.monotonic()
+            tell(heartbeat(status))
+        was_finishing = finishing
+        status = yield
 
 
-def dashboard(status: CampaignStatus, budget: Budget | None = None) -> RenderableType:
+def _objects() -> Generator[None, CampaignStatus]:
+    """Write a JSON object for each new family, each change of a fleet, and the state at times."""
+    last, told, events, status = time.monotonic(), set[str](), 0, (yield)
+    while True:
+        for family in status.families:
+            if family.bucket.key not in told:
+                told.add(family.bucket.key)
+                emit({"finding": finding_row(family)})
+        for event in status.events_since(events):
+            emit({"event": event})
+        events = status.event_count
+        if time.monotonic() - last >= STATE_SECONDS:
+            last = time.monotonic()
+            emit({"state": statistics(status)})
+        status = yield
+
+
+@contextmanager
+def ended_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` at SIGINT, SIGTERM or SIGHUP; another one of them ends the program at once.
+
+    A signal that is ignored, as SIGHUP under nohup, stays so. Works in the main thread alone.
+    `stop` has what is in the `with` statement end soon. It is called between two steps of Python
+    code of the main thread, whatever that does, so it may not wait for it.
+    """
+    first: list[float] = []
+
+    def end(number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if not first:
+            first.append(now)
+            stop()
+        elif now - first[0] > _ECHO_SECONDS:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heard = [number for number in ending if signal.getsignal(number) is not signal.SIG_IGN]
+    before = [(number, signal.signal(number, end)) for number in heard]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
+def dashboard(status: CampaignStatus) -> RenderableType:
     """Return the live view of a campaign: a terminal cuts off what stands last."""
     lines = [plain(f"{_title(status)} ({status.words.where})", "bold")]
-    lines += [Text("; ".join(state_words(status, budget))), plain(outcome_words(status))]
+    lines += [Text("; ".join(state_words(status))), plain(outcome_words(status))]
     lines += [*apart(status), *_workers(status)]
     # What has nothing more to say of itself than its name was named in the title.
     devices = [one for one in status.devices if one != DeviceStatus(name=status.words.subject)]
     # What has errors has to be seen, however many there are.
     lines += map(device_text, sorted(devices, key=lambda one: not any(one.errors.values())))
     unknown, known = group_counts(status.families)
-    words = f"findings: {counted(unknown, 'family', 'families')}"
+    heading = f"findings: {counted(unknown, 'family', 'families')}"
+    heading += f", {known:,} known" * bool(known)
     # What was replayed of causes that have no line yet is shown where nothing else is.
     shown = status.families or status.shrinking
-    heading = f"{words}, {known:,} known" if known else words
-    heading += ", replayed and being made smaller" * (not status.families and bool(shown))
     if not shown:
-        nothing = _examined(status) if status.waiting else "" if status.compared else _NOTHING
+        nothing = _examined(status) if status.waiting else ""
+        if not (nothing or status.compared):
+            nothing = "nothing is compared yet"
         if not nothing and status.gone:
             nothing = f"{counted(status.gone, 'case')} differed once, but not when replayed"
         agree = "; ".join(filter(None, (status.untested, status.words.agreement)))
         lines.append(plain(nothing or agree, style="quiet"))
     every = max((one.total or 0 for one in status.coverage if one.name == "forms"), default=0)
     # The lines are of all that there is; a campaign may be about a part of it.
-    part = f"selected forms: {status.forms_reached:,} of {status.forms:,}"
+    part = f"selected forms: {status.forms_reached:,} of {status.forms:,}" * (status.forms < every)
     sections = (
         Section(heading=heading, columns=_FOUND[:3], rows=_found_rows(shown)),
-        Section(
-            heading=part if status.forms < every else "",
-            columns=_REACHED,
-            rows=rows_of(map(vars, status.coverage)),
-        ),
+        Section(heading=part, columns=_REACHED, rows=rows_of(map(vars, status.coverage))),
     )
     end = [] if status.stopped else [Text("Ctrl-C ends it", style="quiet")]
-    return Group(*lines, *end, *(one.table() for one in sections if one.rows))
+    return Group(*lines, *end, *(shown_table(section) for section in sections if section.rows))
 
 
 def _workers(status: CampaignStatus) -> Iterator[Text]:
@@ -281,18 +391,13 @@ def _workers(status: CampaignStatus) -> Iterator[Text]:
             yield Text("no worker has done anything yet")
         return
     shares = stage_shares(workers)
-    yield Text(
-        ", ".join(f"{stage.value} {100 * one:.0f} %" for stage, one in shares.items() if one)
-    )
-    stalled = [one for one in workers if one.stalled]
-    doing = Counter("triage" if one.examiner else one.stage.value
-                    for one in workers if not one.stalled)  # fmt: skip
+    took = (f"{stage.value} {100 * share:.0f} %" for stage, share in shares.items() if share)
+    yield Text(", ".join(took))
     hosts = {one.host for one in workers if one.host}
     what = counted(len(workers), "actor" if hosts else "process", "" if hosts else "processes")
-    where = f" on {counted(len(hosts), 'host')}" * bool(hosts)
-    parts = [f"{count:,} {stage}" for stage, count in doing.most_common()]
-    parts += [f"{len(stalled)} stalled"] * bool(stalled)
-    yield Text(f"{what}{where}: {', '.join(parts)}")
+    stalled = [one for one in workers if one.stalled]
+    what += f" on {counted(len(hosts), 'host')}" * bool(hosts)
+    yield Text(what + f", {len(stalled)} stalled" * bool(stalled))
     for one in stalled:
         text = f"{one.number} ({one.stage.value}) silent for {duration(one.seconds)}"
         yield plain(f"{text}  {one.host} {one.device}", "worst")
@@ -324,20 +429,6 @@ def _found_rows(families: Iterable[FamilyState]) -> list[ReportRow]:
 # The closing report
 
 
-_UNDEFINED = (
-    ReportColumn("undefined, not judged", "why"),
-    ReportColumn("outcome"),
-    ReportColumn("programs", number=True),
-)
-_MEMBER_COLUMNS = ("compared", "images", "compiled", "not compiled", "not readable")
-_MEMBERS = (
-    ReportColumn("compiler", whole=True),
-    ReportColumn("programs compared", "compared", number=True),
-    *(ReportColumn(name, number=True) for name in _MEMBER_COLUMNS[1:4]),
-    ReportColumn("PTX too new for it", "not readable", number=True),
-)
-
-
 def campaign_report(status: CampaignStatus, corpus: Path) -> Report:
     """Return what was compared, what was found, and the command that replays it."""
     undefined = rows_of(
@@ -362,15 +453,18 @@ def _title(status: CampaignStatus) -> str:
 
 
 def _sentences(status: CampaignStatus, corpus: Path) -> Iterator[str | Text]:
+    def sentence(text: str) -> str:
+        return f"{text[0].upper()}{text[1:]}."
+
     for said in (*(f"left out: {one}" for one in status.left_out), *status.remarks):
-        yield plain(_sentence(said), style="odd")
+        yield plain(sentence(said), style="odd")
     if lost := fleet_words(fleet_row(status.hosts)):
         missing = missing_words(status.hosts) or "none is missing now"
         yield plain(f"Of the fleet: {lost}; {missing}.", style="odd")
     took = f"in {duration(status.seconds)}, seed {status.seed}"
     yield f"{outcome_words(status)} {took}: {_found(status)}."
-    yield _sentence(status.nothing_compared or _conclusion(status))
-    yield from (Text(_sentence(said.plain), style=said.style) for said in apart(status))
+    yield sentence(status.nothing_compared or _conclusion(status))
+    yield from (Text(sentence(said.plain), style=said.style) for said in apart(status))
     for note in status.notes:
         yield Text(f"note: {note['note']}", style="odd")
     if status.families:
@@ -387,10 +481,6 @@ def _sentences(status: CampaignStatus, corpus: Path) -> Iterator[str | Text]:
         if family.saved is None:
             text = f"Not stored ({status.words.where}), keep it: {accused(family.case)}"
             yield Text(text, style="worst")
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
 
 
 def _found(status: CampaignStatus) -> str:
@@ -411,11 +501,8 @@ def _conclusion(status: CampaignStatus) -> str:
     agrees = status.compared or status.answered
     found = status.families or status.suspects or status.gone or not agrees
     text = "the campaign ran against" if found else f"{status.words.agreement}:"
-    if status.untested:
-        text = f"{status.untested}; {text}"
-    text += f" {status.words.subject} ({status.words.where})"
-    silent = [name for name, one in _members(status.counts).items() if not one["images"]]
-    return f"{text}; nothing was compared of {', '.join(silent)}" if silent and agrees else text
+    text = f"{'; '.join(filter(None, (status.untested, text)))} {status.words.subject}"
+    return f"{text} ({status.words.where})"
 
 
 def _members(counts: Counts) -> dict[str, dict[str, int]]:
@@ -430,9 +517,7 @@ def _members(counts: Counts) -> dict[str, dict[str, int]]:
 # The page
 
 
-def write_report(
-    status: CampaignStatus, corpus: Path, path: Path, *, budget: Budget | None = None
-) -> None:
+def write_report(status: CampaignStatus, corpus: Path, path: Path) -> None:
     """Write the final report as an HTML page, or as an SVG picture of the terminal.
 
     The page has a table of the findings, worst first, with links to what is known of each, plots of
@@ -440,7 +525,7 @@ def write_report(
     the report and the first of the findings.
     """
     report = campaign_report(status, corpus)
-    shown, findings = dashboard(status, budget), _findings(status.families, corpus)
+    shown, findings = dashboard(status), _findings(status.families, corpus)
     if path.suffix == ".svg":
         recorder = recording_console()
         recorder.print(shown, "")
@@ -451,33 +536,27 @@ def write_report(
         return
     found, *others = report.before
     lines = read_statistics(corpus)
+    seconds = [line.seconds for line in lines]
     figures = {"cases a second": "rate", "cases": "cases", "families of findings": "families"}
-    plots = [
-        plot(name, [line.seconds for line in lines], [getattr(line, of) for line in lines])
-        for name, of in figures.items()
-        if len(lines) > 1
-    ]
+    plots = [plot(name, seconds, [getattr(line, of) for line in lines])
+             for name, of in figures.items() if len(lines) > 1]  # fmt: skip
     events = rows_of(
-        dict(zip(("utc", "what"), event_words(event), strict=True)) for event in status.events
+        dict(zip(("UTC", "what"), event_words(event), strict=True)) for event in status.events
     )
+    columns = (ReportColumn("UTC", whole=True), ReportColumn("what"))
     sections = [
-        *([replace(found, heading="Findings")] if found.rows else []),
+        replace(found, heading="Findings"),
         Section(heading="Over time", plots=plots),
-        *([Section(
-            heading="Nodes and actors that went and came",
-            columns=(ReportColumn("UTC", "utc", whole=True), ReportColumn("what")), rows=events,
-        )] if events else []),
+        Section(heading="Nodes and actors that went and came", columns=columns, rows=events),
         Section(heading="Campaign", printed=_printed(shown)),
-        *(one for one in others if one.rows),
+        *others,
         *(Section(heading=f"Finding {identity}", anchor=identity, printed=_printed(finding))
           for identity, finding in findings),
     ]  # fmt: skip
-    machine = (
-        f"On {platform.platform()}, with Python {platform.python_version()} and warpfuzz "
-        f"{warpfuzz_version()}."
-    )
-    sentences = [*map(str, report.sentences), machine]
-    durable.write_output(path, page(report.title, sentences, sections))
+    machine = f"On {platform.platform()}, with Python {platform.python_version()} and warpfuzz "
+    sentences = [*map(str, report.sentences), f"{machine}{warpfuzz_version()}."]
+    told = [one for one in sections if one.rows or not one.columns]
+    durable.write_output(path, page(report.title, sentences, told))
 
 
 def _printed(shown: RenderableType) -> Markup:

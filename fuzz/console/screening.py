@@ -14,14 +14,12 @@ from rich.text import Text
 
 from corpus import Case, Saved
 from corpus.known import Row
-from fuzz.campaign.heartbeat import device_status
 from fuzz.campaign.status import untested_words
-from fuzz.checks.protocol import DeviceStatus
-from fuzz.console.report import device_text, throttling
+from fuzz.checks.protocol import DeviceStatus, device_status
+from fuzz.console.metrics import device_text, throttling
 from fuzz.kinds import sentence
 from fuzz.options.operating import Screen as Screening
-from fuzz.output import counted, typed
-from fuzz.output.report import Report, ReportColumn, ReportRow, Section, Test
+from fuzz.output import Report, ReportColumn, ReportRow, Section, Test, counted, typed
 from fuzz.runner import RunnerChoice
 from fuzz.screening.distilling import SetScope, coverage
 from fuzz.screening.examining import ScreenFinding

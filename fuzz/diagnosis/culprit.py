@@ -48,9 +48,10 @@ from oracle.program.operands import (
     Use,
     listed,
     text_of,
+    way_of,
 )
 from oracle.program.operations import copied
-from oracle.program.program import Program, fresh_bank, position, walk, way_of
+from oracle.program.program import Program, fresh_bank, position, walk
 from oracle.program.steps import (
     Barrier,
     Copy,

@@ -23,8 +23,7 @@ from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution.execution import execute
 from oracle.execution.tracing import Event, Trace
 from oracle.isa.forms import Form, Matrix
-from oracle.isa.lookup import MMA_FORMS, is_available
-from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.lookup import INSTRUCTIONS, MMA_FORMS, is_available
 from oracle.isa.targets import Module
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program, walk
@@ -507,7 +506,7 @@ CONTROL = Culprit(instructions=("branch or loop",))
 COPY = Culprit(instructions=("copy",))
 _WORD, _LARGEST_ACCESS, _PIECE = 4, 16, 256
 """Bytes of a register, those that one lane moves at most, and those that are moved without a loop,
-however they are aligned: 8 rounds of 32 lanes, a byte each (`runners.emission.steps`)."""
+however they are aligned: 8 rounds of 32 lanes, a byte each (`runners.emission.body`)."""
 
 
 def wrong_copy(device: ExperimentDevice, program: Program) -> Culprit | None:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TypeGuard
 
 from oracle.isa.forms import LANES, ROW_BYTES, Form, Matrix
-from oracle.layouts.storage import Tile
+from oracle.layouts import Tile
 from oracle.program.lane_code import Statement
 from oracle.program.operands import Fragment, Held, Place, Registers, Span
 from oracle.program.operations import pack_registers

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuzz.campaign.store import Budget
-from fuzz.console import LineWatching, watching
+from fuzz.console.report import watching
 from fuzz.output import console, fetcher, say, starting, tracked
 
 
@@ -54,8 +53,8 @@ def test_a_file_in_colour_is_no_terminal(
     with fetcher(lambda name, progress: progress(1, 2), json=True) as fetch_one:
         fetch_one("llvm:15")
     assert capsys.readouterr() == ("", "beginning\n")
-    with watching(Budget(), json=False) as watcher:
-        assert isinstance(watcher, LineWatching)
+    with watching(json=False) as watcher:
+        assert watcher.live is None
     say("red", "bad")
     assert capsys.readouterr().out.endswith("\x1b[31mred\x1b[0m\n")
     assert console().width == 160

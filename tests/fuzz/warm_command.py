@@ -13,7 +13,7 @@ from value_runs import run
 import fuzz.checks.compilers
 import fuzz.checks.programs
 import fuzz.commands.run
-import fuzz.console  # noqa: F401
+import fuzz.console.report  # noqa: F401
 from oracle.isa.legality import verdict_of
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import parse_target, parse_version

@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 from test_dashboard import shown
 
 from corpus import Case, Identity, Kind, RunnerVerdict, Versions, create_corpus
-from fuzz.campaign.store import Budget
 from fuzz.commands.corpus import list_findings
-from fuzz.console import watching
-from fuzz.console.report import campaign_report, heartbeat
+from fuzz.console.report import campaign_report, heartbeat, watching
 from fuzz.findings.families import (
     FamilyState,
     accused,
@@ -26,7 +24,7 @@ from fuzz.findings.families import (
     group_counts,
 )
 from fuzz.options.operating import CorpusList
-from fuzz.output.report import recording_console
+from fuzz.output import recording_console
 
 ONE_CAUSE = {Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY}
 BOTH = (Kind.DEVIATION, Kind.VIOLATION)
@@ -72,7 +70,7 @@ def test_a_deviation_and_a_violation_of_one_cause_are_one_line(
     words = "1 family" if causes == 1 else f"{causes} families"
     status = on_a_gpu(families=found)
     live = shown(status, 120)
-    with watching(Budget(), json=False) as watcher:
+    with watching(json=False) as watcher:
         # Each is told at a time of its own.
         for count in range(1, len(found) + 1):
             watcher.update(on_a_gpu(families=found[:count]))
@@ -201,7 +199,7 @@ def test_what_no_experiment_has_attributed_is_shown_as_provisional(
 ) -> None:
     found = family(Kind.VIOLATION, "wmma.mma of f16", 3, provisional=provisional)
     status = on_a_gpu(families=[found], stopped="budget spent")
-    with watching(Budget(), json=False) as watcher:
+    with watching(json=False) as watcher:
         watcher.update(status)
     out = recording_console(columns=200)
     campaign_report(status, Path("corpus")).show(out)

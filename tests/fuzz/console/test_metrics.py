@@ -9,8 +9,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 from urllib.request import urlopen
 
 import pytest
@@ -19,21 +17,16 @@ from msgspec.structs import replace as changed
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from fuzz.campaign.heartbeat import device_status
 from fuzz.campaign.status import HostStatus
-from fuzz.checks.protocol import DeviceStatus, ScreeningReport
+from fuzz.checks.protocol import DeviceStatus, ScreeningReport, device_status
 from fuzz.console.metrics import (
     Row,
     campaign_figures,
     parse_address,
+    readings,
     screening_figures,
     serving,
 )
-from fuzz.console.report import readings
-from fuzz.console.screening import ScreenedDevice
-from fuzz.runner import RunnerChoice
-from fuzz.screening.screen import ScreenRun
-from fuzz.screening.sets import Tally
 from oracle.errors import InfrastructureError, UsageError
 from runners.cuda.messages import DeviceHealth
 
@@ -98,13 +91,7 @@ def test_a_client_of_prometheus_reads_what_the_campaign_says() -> None:
 
 
 def screening() -> Iterator[Row]:
-    health = DeviceHealth(temperature_c=70, power_mw=500_000, sm_clock_mhz=1500, ecc_corrected=0)
-    ready = SimpleNamespace(device="NVIDIA H200", uuid="GPU-1")
-    screen = SimpleNamespace(tally=Tally(), health=health, ready=ready)
-    choice = RunnerChoice(name="cuda")
-    return screening_figures(
-        [ScreenedDevice(name="GPU 0", choice=choice, screen=cast(ScreenRun, screen), seconds=1.0)]
-    )
+    return screening_figures([(GPU, 7, 0, 1.5)])
 
 
 def test_without_a_fleet_everything_is_on_this_host() -> None:

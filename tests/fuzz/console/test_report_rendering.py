@@ -8,8 +8,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fuzz.output.report import Report, ReportColumn, ReportRow, recording_console, tap_test
-from fuzz.output.report import Test as JUnitTest
+from fuzz.output import (
+    Report,
+    ReportColumn,
+    ReportRow,
+    recording_console,
+    shown_table,
+    tap_test,
+)
+from fuzz.output import Test as JUnitTest
 
 PLACE = "gate-12.8-13.5/findings/0123"
 OPCODE = "ldmatrix.sync.aligned.m8n16.x1.pred.b8x16.b6x16_p32"
@@ -37,7 +44,7 @@ REPORT = Report(
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_no_word_is_broken_at_any_width(width: int) -> None:
     out = recording_console(columns=width)
-    out.print(REPORT.sections[0].table())
+    out.print(shown_table(REPORT.sections[0]))
     lines = out.export_text().splitlines()
     assert all(len(line) <= width for line in lines)
     words = " ".join(lines).split()

@@ -18,7 +18,7 @@ from fuzz.checks.protocol import REFERENCE, Counts
 from fuzz.commands.run import _check_compared
 from fuzz.console.report import campaign_report, write_report
 from fuzz.findings.families import FamilyState
-from fuzz.output.report import recording_console
+from fuzz.output import recording_console
 from oracle.errors import InfrastructureError
 
 

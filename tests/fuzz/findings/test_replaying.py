@@ -18,8 +18,8 @@ from repro_cases import contents, half, multiplication, stored
 from corpus import create_corpus
 from corpus.exchange import read_case
 from corpus.programs import pack
-from fuzz.output.report import Test as JUnitTest
-from fuzz.output.report import write_junit
+from fuzz.output import Test as JUnitTest
+from fuzz.output import write_junit
 from oracle.execution.execution import execute
 from oracle.isa.lookup import mma_form
 from runners.emission import emit

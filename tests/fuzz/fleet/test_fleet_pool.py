@@ -23,8 +23,7 @@ from value_runs import FAMILIES, FakePool, found
 from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.heartbeat import Broken
-from fuzz.campaign.pool import Event, Lost, RoundEnd
+from fuzz.campaign.pool import Broken, Event, Lost, RoundEnd
 from fuzz.campaign.status import (
     CampaignStatus,
     Life,
@@ -45,7 +44,7 @@ from fuzz.checks.protocol import (
     RoundReport,
     Stage,
 )
-from fuzz.console import LineWatching
+from fuzz.console.report import watching
 from fuzz.fleet import pool as fleet_pool
 from fuzz.fleet.host import Begun, Host
 from fuzz.fleet.pool import FleetPool
@@ -228,7 +227,7 @@ class Recording:
     def __init__(self, folder: Path, cluster: FakeCluster) -> None:
         self.folder, self.cluster = folder, cluster
         self.out = StringIO()
-        self.lines = LineWatching(Console(file=self.out, width=200))
+        self.lines = watching(json=False, out=Console(file=self.out, width=200))
         self.step = 0
         self.gone: list[dict[str, Any]] = []
 
