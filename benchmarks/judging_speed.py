@@ -19,10 +19,9 @@ from collections import Counter
 
 from oracle.isa.forms import Form, Matrix
 from oracle.isa.lookup import FORMS
-from runners.assemblers.judgements import Judgement, Response
+from runners.assemblers.judgements import Judgement, Response, minimal_module
 from runners.assemblers.judging import ToolJudge, judge_module
 from runners.compilers import find_assembler
-from runners.instruction_modules import canonical, minimal_module
 
 TARGET, VERSION = "sm_90", "8.0"
 PREFIXES = {"b32": "r", "s32": "r", "f32": "f", "f64": "d"}
@@ -89,7 +88,7 @@ def report(name: str, judge: ToolJudge, texts: list[str], alone: float) -> list[
     """Judge, and print what it took."""
     processes = judge.processes
     start = time.perf_counter()
-    judged = judge.judge([canonical(text) for text in texts])
+    judged = judge.judge(texts)
     rate = len(texts) / (time.perf_counter() - start)
     kinds = Counter(one.outcome.name.lower() for one in judged)
     print(
@@ -114,7 +113,7 @@ def main() -> None:
     print(f"{assembler}, {TARGET}, .version {VERSION}\none by one    {alone:8.0f}/s")
 
     near = [near_legal(rng) for _ in range(60_000)]
-    judged = judge().judge([canonical(text) for text in near])
+    judged = judge().judge(near)
     pairs = zip(near, judged, strict=True)
     rejected = [text for text, one in pairs if one.outcome is Response.REJECTED]
     report("rejected", judge(), rejected, alone)

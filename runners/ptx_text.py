@@ -68,6 +68,11 @@ def is_ptx(code: bytes) -> bool:
     return code.lstrip().startswith((b"//", b".version"))
 
 
+def opening(target: str, version: str) -> str:
+    """Return the three directives that open a module."""
+    return f".version {version}\n.target {target}\n.address_size 64\n"
+
+
 def header(ptx: str) -> tuple[str, str]:
     """Return the values of `.target` and `.version` of a module; "" where it has none."""
     target, version = directives(without_comments(ptx))

@@ -31,9 +31,9 @@ from fuzz.diagnosis.fragments import wrong_alone
 from oracle.execution.tracing import Event, Trace
 from oracle.isa.forms import LANES, Form, Format
 from oracle.isa.lookup import chunks_of
-from oracle.program.operands import Buffer, Place, Registers, Use, listed, text_of
+from oracle.program.operands import Buffer, Place, Registers, Use, listed, text_of, way_of
 from oracle.program.operations import copied
-from oracle.program.program import Program, fresh_bank, position, walk, way_of
+from oracle.program.program import Program, fresh_bank, position, walk
 from oracle.program.steps import (
     Barrier,
     Copy,
@@ -81,7 +81,7 @@ CONTROL = Culprit(instructions=("branch or loop",))
 """What decides which steps are taken, and how often."""
 _WORD, _LARGEST_ACCESS, _PIECE = 4, 16, 256
 """Bytes of a register, those that one lane moves at most, and those that are moved without a loop,
-however they are aligned: 8 rounds of 32 lanes, a byte each (`runners.emission.steps`)."""
+however they are aligned: 8 rounds of 32 lanes, a byte each (`runners.emission.body`)."""
 C_ELSEWHERE = "c has d's registers in another order"
 """Also where C repeats one of them, or has only some of them."""
 OVER_METADATA = "d in the register of the metadata"

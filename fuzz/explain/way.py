@@ -33,9 +33,8 @@ from oracle.program.lane_code import (
     class_of,
     read_by,
 )
-from oracle.program.operands import Register, Use
+from oracle.program.operands import Register, Use, overlaps
 from oracle.program.operations import Scalar
-from oracle.program.program import overlaps
 from oracle.program.steps import (
     PlainAccess,
     accesses_registers,
@@ -73,7 +72,7 @@ class ValueWay:
             at for at, link in enumerate(links) if any(_named(word, link) for word in self.words)
         )
         """Places of the links that the finding's identity names."""
-        self._registers = operand_registers(facts.program)
+        self._registers, _ = operand_registers(facts.program)
         self._types: dict[tuple[int, str], str] = {}
         """Notation of a register of scalar code, by event and name, as lines come to it."""
         self._held: dict[Register, tuple[str, str]] = {}
@@ -313,7 +312,7 @@ class ValueWay:
 
     def _names(self, use: Use) -> Sequence[str]:
         """Return the registers of an operand; what was named before keeps its name."""
-        names = self._registers.of(use)
+        names = self._registers(use)
         if use.written:
             return names
         return [
@@ -401,7 +400,7 @@ class ValueWay:
             offset, alone = step.place.offset + size * index, len(self.lanes) == 1
             place = _at(step.place.buffer, offset + alone * size * step.count * self.lanes[0])
             where, register = f"[{place}]" if alone else f"[{place}{by_lane}]", use.registers[index]
-            plain = self._registers.of(use)[index]
+            plain = self._registers(use)[index]
             if step.loads:
                 assert result is not None
                 name, type_ = self._held[register] = self._loaded_as(at, register, plain)

@@ -23,8 +23,8 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import TARGETS, VERSIONS, PtxVersion, parse_target
 from runners.cuda.compilation import CompilerLimits, PtxasCompiler, digest_of, version_told
 from runners.folders import cache_folder, disk_full, temporary_folder, writing
-from runners.instruction_modules import header
 from runners.processes import Finished, run_tool
+from runners.ptx_text import opening
 from runners.toolchains import Toolchain, ToolOrigin
 from runners.variants import PLAIN, Variant, split_variant
 
@@ -226,7 +226,7 @@ class Assembler(Toolchain):
 
     def _told_of(self, version: str, target: str, architecture: str, variant: Variant) -> Finished:
         # Without an entry, ptxas does not look whether the version knows the target (2026-11).
-        text = header(target, version) + ".visible .entry k()\n{\nret;\n}\n"
+        text = opening(target, version) + ".visible .entry k()\n{\nret;\n}\n"
         with temporary_folder() as folder:
             files = variant.files("a.ptx", text)
             with writing(folder):

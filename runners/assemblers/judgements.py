@@ -1,19 +1,49 @@
-"""What an assembler prints and how it ends, and what that says: from accepting to hanging."""
+"""Instructions in modules of PTX, and what an assembler says of them: from accepting to hanging.
+
+Registers have conventional names, and a module declares those that its instructions name:
+`%r<N>` (.b32), `%f<N>` (.f32), `%d<N>` (.f64), `%h<N>` (.b16), `%p<N>` (.pred), `%addr` (.b64, an
+address), `%stride` (.b32) and the shared buffer `tile`. Any other name stays undeclared, which is
+an ordinary error of whoever wrote the instruction.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property, lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
-from runners.instruction_modules import ABOVE_THE_INSTRUCTION, is_contained, minimal_module
+from oracle.errors import UsageError
 from runners.processes import Finished
-from runners.ptx_text import CUBIN_HEADER_BYTES, is_cubin
+from runners.ptx_text import CUBIN_HEADER_BYTES, is_cubin, opening
 
+_TYPES = {"r": "b32", "f": "f32", "d": "f64", "h": "b16", "p": "pred"}
+"""PTX type of the registers with each prefix."""
+_SINGLE = {"addr": "b64", "stride": "b32"}
+"""PTX type of the registers that have no number."""
+_TILE = ".shared .align 128 .b8 tile[4096];"
+"""The shared buffer: aligned for the largest fragment (PTX ISA 9.7.14.4.2), 16 x 16 of 16 bytes."""
+_ABOVE = "// the instruction:"
+"""Comment on the line above the instruction of a minimal module."""
+MARKER = "warpfuzz_marker;"
+"""A line that every assembler rejects: the sign in its output that it read a file to the end."""
+_PARAMETERS = ".param .u64 results"
+_SETUP = (".reg .b64 %results;", "ld.param.u64 %results, [results];")
+# Four digits are more registers than any instruction has; a longer number stays undeclared rather
+# than make the assembler allocate.
+_REGISTER = re.compile(r"%(?:([rfdhp])(0|[1-9]\d{0,3})|(addr|stride))(?![\w$])")
+_NAMES_TILE = re.compile(r"(?<![\w$%.])tile(?![\w$])")
+_FIRST_VECTOR = re.compile(r"\{([^{}]*)\}")
+# One semicolon, at the end; braces in pairs, one deep; of colons only the pair of `shared::cta`.
+_CONTAINED = re.compile(r"""(?![.{])(?:[^{};:"'\\#/]++|::|\{[^{};:"'\\#/]*+\})+;""")
+_CONTROL = re.compile(r"(?:@!?\s*\S+\s+)?(?:bra|brx|call|exit|ret|trap)\b")
+# Bytes that one vector store writes at most (PTX ISA 9.7.9.12, st: .v4 of .b32, .v2 of .b64).
+_STORE_BYTES = 16
+_BYTES = {"b32": 4, "f32": 4, "f64": 8, "b16": 2}
 # "ptxas a.ptx, line 6; error   : ...", "ptxas <builtin>, line 22; error   : ...",
 # "ptxas fatal   : ..." (ptxas 11.7 to 13.5, 2026-11).
 _MESSAGE = re.compile(
@@ -44,41 +74,156 @@ _STRANGE_LINES = 20
 """Lines of no known kind that a verdict keeps."""
 
 
+# Modules
+
+
+def declarations(instructions: Iterable[str]) -> tuple[str, ...]:
+    """Return the declarations that the instructions need, one line each."""
+    text = "\n".join(instructions)
+    counts: dict[str, int] = {}
+    for prefix, number, single in set(_REGISTER.findall(text)):
+        name = prefix or single
+        counts[name] = max(counts.get(name, 0), int(number or 0) + 1)
+    return (
+        *(f".reg .{type_} %{name}<{counts[name]}>;" for name, type_ in _TYPES.items()
+          if name in counts),
+        *(f".reg .{type_} %{name};" for name, type_ in _SINGLE.items() if name in counts),
+        *((_TILE,) if "tile" in text and _NAMES_TILE.search(text) else ()),
+    )  # fmt: skip
+
+
+def is_contained(instruction: str) -> bool:
+    """Whether the text is one statement that cannot change the meaning of its neighbours.
+
+    A missing or second semicolon, an open brace, a quote, a comment, a label, a directive or a
+    line marker could; such a text is given a file of its own.
+    """
+    return _CONTAINED.fullmatch(instruction) is not None
+
+
+def checked(instruction: str) -> str:
+    """Return the instruction if it can stand on a line of a module; else raise UsageError."""
+    text = instruction.strip()
+    lines = text.encode(errors="replace").decode().splitlines()
+    if lines != [text] or "\0" in text:
+        raise UsageError(
+            f"{instruction!r} is not one line of text; pass one instruction at a time, without "
+            "line breaks"
+        )
+    return text
+
+
+def minimal_module(
+    instruction: str, *, target: str, version: str, results_stored: bool = False
+) -> str:
+    """Return a smallest module that holds the instruction, one line of text.
+
+    `target`, `version`: values of the directives, such as "sm_90" and "8.0". `results_stored`:
+    whether the first vector of registers is stored to memory afterwards, so that no optimiser may
+    drop the instruction. Raises UsageError if the text is not one line.
+    """
+    text = checked(instruction)
+    stores = _stores(text) if results_stored else ()
+    parameters, setup = (_PARAMETERS, _SETUP) if stores else ("", ())
+    lines = [
+        f".visible .entry k({parameters})", "{", *setup, *declarations([text]), _ABOVE, text,
+        *stores, "ret;", "}",
+    ]  # fmt: skip
+    return opening(target, version) + "\n".join(lines) + "\n"
+
+
+def _stores(instruction: str) -> tuple[str, ...]:
+    """Store the registers of the first vector: of every instruction but wmma.store, its result."""
+    vector = _FIRST_VECTOR.search(instruction)
+    if vector is None:
+        return ()
+    registers: dict[str, list[str]] = {}
+    for prefix, number, _ in _REGISTER.findall(vector[1]):
+        if prefix not in ("", "p"):
+            registers.setdefault(_TYPES[prefix], []).append(f"%{prefix}{number}")
+    lines: list[str] = []
+    for type_, left in registers.items():
+        while left:
+            width = min(4, _STORE_BYTES // _BYTES[type_])
+            while width > len(left):
+                width //= 2
+            part, left = left[:width], left[width:]
+            operand = f"{{{', '.join(part)}}}" if width > 1 else part[0]
+            kind = f"v{width}.{type_}" if width > 1 else type_
+            lines.append(f"st.global.{kind} [%results+{_STORE_BYTES * len(lines)}], {operand};")
+    return tuple(lines)
+
+
+def rejection_module(
+    instructions: Sequence[str], *, entry: str, target: str, version: str
+) -> tuple[str, tuple[int, ...]]:
+    """Return a module to find lines that are rejected, and the line of each, from 1.
+
+    The marker, two lines behind the last instruction, makes the module an error whatever the
+    instructions are, so no later phase runs. The line between is that of a minimal module, so that
+    an instruction which is not one whole statement has the same error in both. The line before the
+    first is a harmless instruction: modifiers that a syntax error of another file left unused are
+    counted for it (ptxas 11.7 to 13.5, 2026-11), so its errors mean nothing.
+    """
+    before = [f".visible .entry {entry}()", "{", *declarations(instructions), "ret;"]
+    text = opening(target, version) + "\n".join([*before, *instructions, "ret;", MARKER, "}", ""])
+    first = 3 + len(before) + 1  # behind the three lines of the header
+    return text, tuple(range(first, first + len(instructions)))
+
+
+def assembly_module(
+    instructions: Sequence[str], *, per_entry: int, target: str, version: str
+) -> tuple[str, tuple[int, ...]]:
+    """Return a module that takes instructions through every phase, and the line of each, from 1.
+
+    Several share an entry, which costs less than an entry each; each one's results are stored. An
+    instruction that transfers control, or is not contained, has an entry of its own.
+    """
+    lines = opening(target, version).splitlines()
+    at: list[int] = []
+    while (index := len(at)) < len(instructions):
+        shared = takewhile(_shares_an_entry, instructions[index : index + per_entry])
+        group = [*shared] or [instructions[index]]
+        lines += [f".visible .entry k{index}({_PARAMETERS})", "{", *_SETUP, *declarations(group)]
+        for text in group:
+            lines.append(text)
+            at.append(len(lines))
+            lines += _stores(text)
+        lines += ["ret;", "}"]
+    return "\n".join(lines) + "\n", tuple(at)
+
+
+def _shares_an_entry(instruction: str) -> bool:
+    return is_contained(instruction) and _CONTROL.match(instruction) is None
+
+
+# What is said of them
+
+
 class Message(NamedTuple):
     """One line of an assembler's output; a tuple, because tens of thousands a second are made."""
 
-    severity: str
-    """"info", "advisory", "warning", "error" or "fatal"."""
+    severity: str  # "info", "advisory", "warning", "error" or "fatal"
     text: str
-    file: str | None = None
-    """File that the message names; "<builtin>" and the like where it is none of ours."""
-    line: int | None = None
-    """Line in that file, counted from 1."""
+    file: str | None = None  # that it names; "<builtin>" and the like where it is none of ours
+    line: int | None = None  # in that file, counted from 1
 
     @property
     def is_foreign(self) -> bool:
         """Whether the message is about text that the assembler brought along."""
         return self.file is not None and self.file.startswith("<")
 
+    @property
+    def is_error(self) -> bool:
+        """Whether it rejects a module."""
+        return self.severity in ("error", "fatal")
+
     def __str__(self) -> str:
         return f"{self.file}, line {self.line}: {self.text}" if self.is_foreign else self.text
 
 
-class Output(NamedTuple):
-    """What one process printed, sorted."""
-
-    messages: tuple[Message, ...]
-    strange: tuple[str, ...]
-    """Lines of no known kind."""
-
-    @property
-    def errors(self) -> tuple[Message, ...]:
-        """The messages that reject a module, each alone."""
-        return tuple(one for one in self.messages if one.severity in ("error", "fatal"))
-
-
-def parse(output: str) -> Output:
-    """Sort the lines of an assembler's output."""
+def parse(output: str) -> tuple[list[Message], list[str]]:
+    """Sort an assembler's output; return messages, and lines of no known kind."""
     messages, strange = [], []
     for line in output.splitlines():
         match = _MESSAGE.fullmatch(line)
@@ -89,7 +234,7 @@ def parse(output: str) -> Output:
         file, number, severity, text = match.groups()
         if text != _TRAILER:
             messages.append(Message(severity, text.rstrip(), file, int(number) if number else None))
-    return Output(tuple(messages), tuple(strange))
+    return messages, strange
 
 
 def comes_from_inside(
@@ -120,32 +265,25 @@ def text_comes_from_inside(text: str, *, instruction: str, contained: bool) -> b
     return (
         admitted
         or any(name not in instruction for name in names)
-        or (named is not None and not _begins_with(instruction, named))
+        or (named is not None and named.search(instruction) is None)
         or (contained and near is not None and near not in instruction)
     )
 
 
 @lru_cache(maxsize=4096)
-def _claims(text: str) -> tuple[bool, tuple[str, ...], str | None, str | None]:
+def _claims(text: str) -> tuple[bool, tuple[str, ...], re.Pattern[str] | None, str | None]:
     """Return what the text of an error says about the input.
 
     Whether it calls itself internal, or is about a function; names that only the assembler gives;
-    the first word of the instruction that it is about; the token at which parsing ended.
+    the instruction that it is about, by its first word; the token at which parsing ended.
     """
     named, near = _NAMED_INSTRUCTION.search(text), _NEAR.match(text)
     return (
         _FROM_INSIDE.search(text) is not None,
         tuple(_INTERNAL_NAME.findall(text)),
-        named and named[1],
+        named and re.compile(rf"(?<![\w.%$]){re.escape(named[1])}(?![\w$])"),
         near and near[1],
     )
-
-
-def _begins_with(instruction: str, name: str) -> bool:
-    """Whether a word of the text begins with the name, such as wmma.mma with wmma."""
-    if instruction.startswith(f"{name}."):
-        return True
-    return re.search(rf"(?<![\w.%$]){re.escape(name)}(?![\w$])", instruction) is not None
 
 
 def normalised(messages: Iterable[str]) -> str:
@@ -210,32 +348,28 @@ class Judgement(ToolVerdict):
 def instruction_line(module: str) -> int | None:
     """Return the line of the instruction of a minimal module, from 1; None of any other module."""
     lines = module.splitlines()
-    if ABOVE_THE_INSTRUCTION not in lines[:-1]:
-        return None
-    return lines.index(ABOVE_THE_INSTRUCTION) + 2
-
-
-def ending_of(finished: Finished) -> str:
-    """Return how an assembler ended: "exit code 255", "killed by SIGSEGV"."""
-    if finished.status is None:
-        return "did not end in time"
-    if finished.overflowed or finished.status < 0:
-        return finished.ending.removeprefix("was ")
-    return f"exit code {finished.status}"
+    return lines.index(_ABOVE) + 2 if _ABOVE in lines[:-1] else None
 
 
 def verdict_of(finished: Finished, cubin: Path, module: str) -> ToolVerdict:
     """Return the verdict of a process that read a module, and should have written a cubin."""
-    output = parse(finished.text)
-    outcome = _outcome(finished, output, cubin, module)
-    messages = output.messages if outcome is Response.ACCEPTED else output.errors
-    texts = tuple(map(str, messages))
+    messages, strange = parse(finished.text)
+    errors = [message for message in messages if message.is_error]
+    outcome = _outcome(finished, errors, strange, cubin, module)
+    texts = [*map(str, messages if outcome is Response.ACCEPTED else errors)]
     if outcome in (Response.CRASHED, Response.UNREADABLE):
-        texts += output.strange[:_STRANGE_LINES]
-    return ToolVerdict(outcome=outcome, messages=texts, ending=ending_of(finished))
+        texts += strange[:_STRANGE_LINES]
+    ending = f"exit code {finished.status}"
+    if finished.status is None:
+        ending = "did not end in time"
+    elif finished.overflowed or finished.status < 0:
+        ending = finished.ending.removeprefix("was ")
+    return ToolVerdict(outcome=outcome, messages=tuple(texts), ending=ending)
 
 
-def _outcome(finished: Finished, output: Output, cubin: Path, module: str) -> Response:
+def _outcome(
+    finished: Finished, errors: Sequence[Message], strange: Sequence[str], cubin: Path, module: str
+) -> Response:
     status = finished.status
     if status is None:
         return Response.HUNG
@@ -248,12 +382,11 @@ def _outcome(finished: Finished, output: Output, cubin: Path, module: str) -> Re
         if cubin.is_file():
             with cubin.open("rb") as file:
                 start = file.read(CUBIN_HEADER_BYTES)
-        good = is_cubin(start) and not output.errors
-        return Response.ACCEPTED if good else Response.UNREADABLE
+        return Response.ACCEPTED if is_cubin(start) and not errors else Response.UNREADABLE
     # A shell, a run-time library or a handler reports a crash.
-    if any(map(_CORE.search, output.strange)):
+    if any(map(_CORE.search, strange)):
         return Response.CRASHED
-    if not output.errors:
+    if not errors:
         return Response.UNREADABLE
     lines, at = module.splitlines(), instruction_line(module)
     # Without a known line, anything in the module counts as the input.
@@ -261,6 +394,6 @@ def _outcome(finished: Finished, output: Output, cubin: Path, module: str) -> Re
     contained = at is not None and is_contained(text)
     inside = any(
         comes_from_inside(error, instruction=text, contained=contained, at=at, lines=len(lines))
-        for error in output.errors
+        for error in errors
     )
     return Response.INTERNAL if inside else Response.REJECTED

@@ -32,20 +32,17 @@ from runners.assemblers.judgements import (
     Message,
     Response,
     ToolVerdict,
+    assembly_module,
+    checked,
     comes_from_inside,
+    is_contained,
+    minimal_module,
     parse,
+    rejection_module,
     text_comes_from_inside,
     verdict_of,
 )
 from runners.folders import check_space, temporary_folder, writing
-from runners.instruction_modules import (
-    assembly_module,
-    checked,
-    is_contained,
-    minimal_module,
-    rejection_module,
-)
-from runners.processes import Finished
 from runners.ptx_text import header
 
 DEADLINE_SECONDS = 5.0
@@ -68,9 +65,9 @@ _SECONDS_FOR_EACH, _LEAST_SECONDS = 0.02, 1.0
 """An instruction takes below 2 ms; a group that is stopped early is halved."""
 _TARGET = re.compile(r"sm_\d{2,4}[a-z]?")
 _VERSION = re.compile(r"\d+\.\d+")
-_ACCEPTED_SAMPLES = ("mov.b32 %r0, %r1;", "add.s32 %r0, %r1, %r2;")
+_GOOD = ("mov.b32 %r0, %r1;", "add.s32 %r0, %r1, %r2;")
 """Of no matrix instruction, so that every target and version has them."""
-_REJECTED_SAMPLES = ("warpfuzz_bad_1 %r0;", "warpfuzz_bad_2 %r0;")
+_BAD = ("warpfuzz_bad_1 %r0;", "warpfuzz_bad_2 %r0;")
 
 
 class Doubt(IntEnum):
@@ -94,9 +91,12 @@ class _File:
 
     instructions: Sequence[str]
     lines: tuple[int, ...]
-    marker: int
-    errors: dict[int, list[Message]] = field(default_factory=dict)
-    """Errors by line."""
+    errors: dict[int, list[Message]] = field(default_factory=dict)  # by line
+
+    @property
+    def marker(self) -> int:
+        """Line of the marker."""
+        return self.lines[-1] + 2
 
     @property
     def parsed_to(self) -> int | None:
@@ -118,90 +118,181 @@ class _File:
         ]
 
 
-class _ToolSession:
-    """Work with one assembler, for one target and version; of one thread."""
+def _assembled(
+    assembler: Assembler, module: str, folder: Path, *, target: str, deadline: float,
+    options: tuple[str, ...] = (), memory_bytes: int = MEMORY_BYTES,
+) -> tuple[ToolVerdict, str]:  # fmt: skip
+    """Assemble one module in a folder; return what became of it, and all that was printed."""
+    cubin = folder / "a.cubin"
+    cubin.unlink(missing_ok=True)
+    files = assembler.variant.files("a.ptx", module)
+    with writing(folder):
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    command = *options, *assembler.variant.command(target), *files, "-o", "a.cubin"
+    finished = asked(
+        assembler.path, *command, folder=folder, deadline=deadline, memory_bytes=memory_bytes
+    )
+    verdict = verdict_of(finished, cubin, module)
+    if verdict.outcome not in (Response.ACCEPTED, Response.REJECTED):
+        check_space(folder)
+    return verdict, finished.text
+
+
+def judge_module(
+    assembler: Assembler,
+    module: str,
+    *,
+    target: str | None = None,
+    level: int | None = None,
+    deadline: float = DEADLINE_SECONDS,
+    memory_bytes: int = MEMORY_BYTES,
+) -> ToolVerdict:
+    """Judge a whole module, such as the stored file of a finding.
+
+    `target`: value of -arch; that of the module's own `.target` where it is not given. `level`: -O
+    level; the assembler's default where it is not given. `deadline`: seconds after which it counts
+    as hung. `memory_bytes`: most bytes of address space of the assembler. Raises UsageError if no
+    target is given, and none is in the module; InfrastructureError if the assembler cannot be
+    started, or the disk is full.
+    """
+    target = target or header(module)[0]
+    if not target:
+        raise UsageError("the module has no .target directive; name the target to assemble it for")
+    options = () if level is None else (f"-O{level}",)
+    with temporary_folder() as folder:
+        return _assembled(
+            assembler, module, folder, target=target, deadline=deadline, options=options,
+            memory_bytes=memory_bytes,
+        )[0]  # fmt: skip
+
+
+class ToolJudge:
+    """Says what an assembler does with instructions, for one target and PTX ISA version.
+
+    Every verdict but accepted and ordinarily rejected is that of the instruction alone, in a
+    minimal module. Identical texts are judged once, as long as they are remembered. Of one thread.
+
+    `target`, `version`: values of `.target` and `.version`, such as "sm_90" and "8.0". `deadline`:
+    seconds that one instruction may take on its own before it counts as hung. Raises UsageError if
+    the assembler does not take this target or version; InfrastructureError if it does not work as
+    an assembler does: a good instruction must give a cubin, and a bad one a message with its line.
+    """
 
     def __init__(
-        self, assembler: Assembler, target: str, version: str, *, deadline: float,
-        options: tuple[str, ...] = (), memory_bytes: int = MEMORY_BYTES,
-    ) -> None:  # fmt: skip
-        self.assembler, self.target, self.version = assembler, target, version
-        self._deadline, self._options, self._memory_bytes = deadline, options, memory_bytes
-        self._folder = Path()
+        self,
+        assembler: Assembler,
+        *,
+        target: str,
+        version: str,
+        deadline: float = DEADLINE_SECONDS,
+    ) -> None:
+        if not _TARGET.fullmatch(target) or not _VERSION.fullmatch(version):
+            raise UsageError(
+                f".target {target!r} with .version {version!r} cannot be asked for; they are "
+                'written like "sm_90" and "8.0"'
+            )
+        if not deadline > 0:
+            raise UsageError(f"a deadline of {deadline} s was given; give one above 0")
+        self.assembler, self._deadline = assembler, deadline
+        self._place = {"target": target, "version": version}
         self.processes = 0
         """Processes run so far."""
+        self._folder = Path()
         self._files_at_once, self._per_file = _FILES_AT_ONCE, _PER_FILE
         """Modules that one process is given to reject, and instructions in each of them: adapted to
         how often one ends its module's parsing."""
-        self._rejected: dict[str, ToolVerdict] = {}
-        """Sifted instructions with ordinary error messages."""
-        self._survivors: list[str] = []
-        """Those that the parser does not reject."""
-        self._suspects: list[str] = []
-        """Those to be assembled alone: they stopped the process, or had an internal error."""
+        self._known: dict[str, Judgement] = {}
+        self._check_itself()
+
+    def judge(
+        self,
+        instructions: Sequence[str],
+        doubt: Callable[[str], Doubt] = lambda instruction: Doubt.NONE,
+    ) -> list[Judgement]:
+        """Judge instructions, one line of text each; the result has the order of the input.
+
+        `doubt` says how likely each of them fails after it was parsed: it costs less to find what
+        fails where that is told right, and changes no verdict. Raises UsageError if a text is not
+        one line, InfrastructureError if the assembler cannot be started or the disk is full.
+        """
+        texts = [checked(text) for text in instructions]
+        judgements = {text: self._known[text] for text in texts if text in self._known}
+        fresh = [text for text in dict.fromkeys(texts) if text not in judgements]
+        for start in range(0, len(fresh), _BATCH):
+            with self._within():
+                self._sift(fresh[start : start + _BATCH])
+                judged = (
+                    *(self._judgement(*pair) for pair in self._rejected.items()),
+                    *map(self._judge_alone, self._suspects),
+                    *self._assemble(doubt),
+                )
+            judgements.update((judgement.instruction, judgement) for judgement in judged)
+        self._known.update((text, judgements[text]) for text in fresh)
+        while len(self._known) > _REMEMBERED:
+            del self._known[next(iter(self._known))]
+        return [judgements[text] for text in texts]
 
     @contextmanager
-    def within(self) -> Iterator[None]:
+    def _within(self) -> Iterator[None]:
         """Work in a private folder, with nothing sifted yet."""
         with temporary_folder() as self._folder:
-            self._rejected, self._survivors, self._suspects = {}, [], []
+            self._rejected: dict[str, ToolVerdict] = {}
+            """Sifted instructions with ordinary error messages."""
+            self._survivors: list[str] = []
+            """Those that the parser does not reject."""
+            self._suspects: list[str] = []
+            """Those to be assembled alone: they stopped the process, or had an internal error."""
             yield
 
-    def _run(
-        self, arguments: Sequence[str], deadline: float, stall: float | None = None
-    ) -> Finished:
-        self.processes += 1
-        options = *self._options, *self.assembler.variant.command(self.target)
-        return asked(
-            self.assembler.path, *options, *arguments, folder=self._folder, deadline=deadline,
-            stall=stall, memory_bytes=self._memory_bytes,
-        )  # fmt: skip
+    def _check_itself(self) -> None:
+        # A program around an assembler may take one file only.
+        for self._files_at_once in (_FILES_AT_ONCE, 1):
+            with self._within():
+                first = self._judge_alone(_GOOD[0])
+                if first.outcome in (Response.REJECTED, Response.INTERNAL):
+                    raise UsageError(
+                        f"{self.assembler} does not take .target {first.target} with .version "
+                        f"{first.version}: {first.messages[0]}"
+                    )
+                if first.outcome is not Response.ACCEPTED:
+                    break
+                self._per_file = 2
+                self._sift([_GOOD[0], _BAD[0], _GOOD[1], _BAD[1]])
+                self._per_file = _PER_FILE
+                if {*self._survivors} == {*_GOOD} and {*self._rejected} == {*_BAD}:
+                    return
+        raise InfrastructureError(
+            f"{self.assembler.path} does not work as an assembler does: {_GOOD[0]!r} was "
+            f"{first.outcome.name.lower()} ({first.ending}), and lines that it must reject were "
+            "not all named; give the path of a ptxas"
+        )
 
-    def _write(self, name: str, module: str) -> None:
-        with writing(self._folder):
-            (self._folder / name).write_text(module, encoding="utf-8")
-
-    def assembled(self, module: str, deadline: float) -> tuple[ToolVerdict, str]:
-        """Assemble one module; return what became of it, and all that was printed."""
-        cubin = self._folder / "a.cubin"
-        cubin.unlink(missing_ok=True)
-        files = self.assembler.variant.files("a.ptx", module)
-        for name, text in files.items():
-            self._write(name, text)
-        finished = self._run([*files, "-o", "a.cubin"], deadline)
-        verdict = verdict_of(finished, cubin, module)
-        if verdict.outcome not in (Response.ACCEPTED, Response.REJECTED):
-            check_space(self._folder)
-        return verdict, finished.text
-
-    def judge_alone(self, instruction: str) -> Judgement:
-        """Judge an instruction in a minimal module; where that is accepted, with results stored."""
-        for stored in (False, True):
-            module = minimal_module(
-                instruction, target=self.target, version=self.version, results_stored=stored
-            )
-            verdict, _ = self.assembled(module, self._deadline)
-            if verdict.outcome is not Response.ACCEPTED:
-                return self.judgement(instruction, verdict, results_stored=stored)
-        return self.judgement(instruction, verdict)
-
-    def judgement(
+    def _judgement(
         self, instruction: str, verdict: ToolVerdict, *, results_stored: bool = False
     ) -> Judgement:
-        """Return a judgement of this session's target and version."""
         return Judgement(
-            instruction=instruction,
-            target=self.target,
-            version=self.version,
-            outcome=verdict.outcome,
-            messages=verdict.messages,
-            ending=verdict.ending,
-            results_stored=results_stored,
-        )
+            instruction=instruction, outcome=verdict.outcome, messages=verdict.messages,
+            ending=verdict.ending, results_stored=results_stored, **self._place,
+        )  # fmt: skip
 
     # Assembling
 
-    def assemble(self, doubt: Callable[[str], Doubt]) -> Iterator[Judgement]:
+    def _try(self, module: str, deadline: float) -> tuple[ToolVerdict, str]:
+        self.processes += 1
+        target = self._place["target"]
+        return _assembled(self.assembler, module, self._folder, target=target, deadline=deadline)
+
+    def _judge_alone(self, instruction: str) -> Judgement:
+        """Judge an instruction in a minimal module; where that is accepted, with results stored."""
+        for stored in (False, True):
+            module = minimal_module(instruction, results_stored=stored, **self._place)
+            verdict, _ = self._try(module, self._deadline)
+            if verdict.outcome is not Response.ACCEPTED:
+                return self._judgement(instruction, verdict, results_stored=stored)
+        return self._judgement(instruction, verdict)
+
+    def _assemble(self, doubt: Callable[[str], Doubt]) -> Iterator[Judgement]:
         """Judge instructions that sifting did not reject; they come in no particular order."""
         doubted = {text: doubt(text) for text in self._survivors}
         for level, size in _GROUPS.items():
@@ -213,39 +304,37 @@ class _ToolSession:
     def _settle(self, group: Sequence[str], *, fails: bool = False) -> Iterator[Judgement]:
         """Judge a group; `fails`: it is known to, and need not be tried as a whole."""
         if len(group) == 1:
-            yield self.judge_alone(group[0])
+            yield self._judge_alone(group[0])
             return
         named: list[str] = []
         if not fails:
-            listing = assembly_module(
-                group, per_entry=_PER_ENTRY, target=self.target, version=self.version
-            )
+            module, lines = assembly_module(group, per_entry=_PER_ENTRY, **self._place)
             seconds = min(self._deadline, _LEAST_SECONDS + _SECONDS_FOR_EACH * len(group))
-            verdict, output = self.assembled(listing.text, seconds)
+            verdict, output = self._try(module, seconds)
             told: dict[int, list[str]] = {}
-            for message in parse(output).messages:
+            for message in parse(output)[0]:
                 if message.line is not None and not message.is_foreign:
                     told.setdefault(message.line, []).append(str(message))
             if verdict.outcome is Response.ACCEPTED:
-                for text, line in zip(group, listing.lines, strict=True):
+                for text, line in zip(group, lines, strict=True):
                     warnings = tuple(told.get(line, ()))
                     accepted = ToolVerdict(outcome=Response.ACCEPTED, messages=warnings)
-                    yield self.judgement(text, accepted)
+                    yield self._judgement(text, accepted)
                 return
-            named = [text for text, line in zip(group, listing.lines, strict=True) if line in told]
+            named = [text for text, line in zip(group, lines, strict=True) if line in told]
         if 0 < len(named) < len(group):
-            yield from map(self.judge_alone, named)
+            yield from map(self._judge_alone, named)
             yield from self._settle([text for text in group if text not in named])
             return
         middle = len(group) // 2
         first = list(self._settle(group[:middle]))
         yield from first
-        at_fault = all(one.outcome is Response.ACCEPTED for one in first)
+        at_fault = all(judgement.outcome is Response.ACCEPTED for judgement in first)
         yield from self._settle(group[middle:], fails=at_fault)
 
     # Sifting
 
-    def sift(self, instructions: Sequence[str]) -> None:
+    def _sift(self, instructions: Sequence[str]) -> None:
         """Sort different instructions into rejected ones, survivors and suspects."""
         contained = [text for text in instructions if is_contained(text)]
         others = [text for text in instructions if not is_contained(text)]
@@ -272,12 +361,11 @@ class _ToolSession:
             files: list[_File] = []
             for first in range(0, len(part), per_file):
                 some = part[first : first + per_file]
-                entry = f"k{len(files)}"
-                listing, marker = rejection_module(
-                    some, entry=entry, target=self.target, version=self.version
-                )
-                self._write(f"{len(files)}.ptx", listing.text)
-                files.append(_File(instructions=some, lines=listing.lines, marker=marker))
+                module, lines = rejection_module(some, entry=f"k{len(files)}", **self._place)
+                with writing(self._folder):
+                    path = self._folder / f"{len(files)}.ptx"
+                    path.write_text(module, encoding="utf-8")
+                files.append(_File(instructions=some, lines=lines))
             first = 0
             while first < len(files):
                 after = self._given(files, first)
@@ -289,11 +377,17 @@ class _ToolSession:
     def _given(self, files: Sequence[_File], first: int) -> int:
         """Give files, from one on, to one process; return the index behind those it got to."""
         names = {f"{index}.ptx": index for index in range(first, len(files))}
-        stall = min(_STALL_SECONDS, self._deadline)
-        finished = self._run([*names], self._deadline + 0.01 * len(names), stall)
+        self.processes += 1
+        finished = asked(
+            self.assembler.path, *self.assembler.variant.command(self._place["target"]), *names,
+            folder=self._folder, deadline=self._deadline + 0.01 * len(names),
+            stall=min(_STALL_SECONDS, self._deadline),
+        )  # fmt: skip
         read = first - 1  # the last file that was read to its end, or to its syntax error
         last = first - 1  # the last file that anything was printed about
-        for error in parse(finished.text).errors:
+        for error in parse(finished.text)[0]:
+            if not error.is_error:
+                continue
             if error.is_foreign:
                 # The text that it brought along is broken, and so are its checks from here on:
                 # ptxas 11.8 to 12.9 no longer looks at versions and targets then (2026-11).
@@ -345,119 +439,3 @@ class _ToolSession:
                 self._rejected[text] = ToolVerdict(
                     outcome=Response.REJECTED, messages=tuple(map(str, errors)), ending=_ENDING
                 )
-
-
-class ToolJudge(_ToolSession):
-    """Says what an assembler does with instructions, for one target and PTX ISA version.
-
-    Every verdict but accepted and ordinarily rejected is that of the instruction alone, in a
-    minimal module. Identical texts are judged once, as long as they are remembered; so texts
-    should be made canonical first (`runners.instruction_modules.canonical`).
-
-    `target`, `version`: values of `.target` and `.version`, such as "sm_90" and "8.0". `deadline`:
-    seconds that one instruction may take on its own before it counts as hung. Raises UsageError if
-    the assembler does not take this target or version; InfrastructureError if it does not work as
-    an assembler does: a good instruction must give a cubin, and a bad one a message with its line.
-    """
-
-    def __init__(
-        self,
-        assembler: Assembler,
-        *,
-        target: str,
-        version: str,
-        deadline: float = DEADLINE_SECONDS,
-    ) -> None:
-        if not _TARGET.fullmatch(target) or not _VERSION.fullmatch(version):
-            raise UsageError(
-                f".target {target!r} with .version {version!r} cannot be asked for; they are "
-                'written like "sm_90" and "8.0"'
-            )
-        if not deadline > 0:
-            raise UsageError(f"a deadline of {deadline} s was given; give one above 0")
-        super().__init__(assembler, target, version, deadline=deadline)
-        self._known: dict[str, Judgement] = {}
-        self._check_itself()
-
-    def judge(
-        self,
-        instructions: Sequence[str],
-        doubt: Callable[[str], Doubt] = lambda instruction: Doubt.NONE,
-    ) -> list[Judgement]:
-        """Judge instructions, one line of text each; the result has the order of the input.
-
-        `doubt` says how likely each of them fails after it was parsed: it costs less to find what
-        fails where that is told right, and changes no verdict. Raises UsageError if a text is not
-        one line, InfrastructureError if the assembler cannot be started or the disk is full.
-        """
-        texts = [checked(text) for text in instructions]
-        judgements = {text: self._known[text] for text in texts if text in self._known}
-        fresh = [text for text in dict.fromkeys(texts) if text not in judgements]
-        for start in range(0, len(fresh), _BATCH):
-            judged = self._work(fresh[start : start + _BATCH], doubt)
-            judgements.update((one.instruction, one) for one in judged)
-        self._known.update((text, judgements[text]) for text in fresh)
-        while len(self._known) > _REMEMBERED:
-            del self._known[next(iter(self._known))]
-        return [judgements[text] for text in texts]
-
-    def _work(self, texts: Sequence[str], doubt: Callable[[str], Doubt]) -> list[Judgement]:
-        with self.within():
-            self.sift(texts)
-            return [
-                *(self.judgement(*pair) for pair in self._rejected.items()),
-                *map(self.judge_alone, self._suspects),
-                *self.assemble(doubt),
-            ]
-
-    def _check_itself(self) -> None:
-        good, bad = _ACCEPTED_SAMPLES, _REJECTED_SAMPLES
-        # A program around an assembler may take one file only.
-        for self._files_at_once in (_FILES_AT_ONCE, 1):
-            with self.within():
-                first = self.judge_alone(good[0])
-                if first.outcome in (Response.REJECTED, Response.INTERNAL):
-                    raise UsageError(
-                        f"{self.assembler} does not take .target {self.target} with .version "
-                        f"{self.version}: {first.messages[0]}"
-                    )
-                if first.outcome is not Response.ACCEPTED:
-                    break
-                self._per_file = 2
-                self.sift([good[0], bad[0], good[1], bad[1]])
-                self._per_file = _PER_FILE
-                if {*self._survivors} == {*good} and {*self._rejected} == {*bad}:
-                    return
-        raise InfrastructureError(
-            f"{self.assembler.path} does not work as an assembler does: {good[0]!r} was "
-            f"{first.outcome.name.lower()} ({first.ending}), and lines that it must reject were "
-            "not all named; give the path of a ptxas"
-        )
-
-
-def judge_module(
-    assembler: Assembler,
-    module: str,
-    *,
-    target: str | None = None,
-    level: int | None = None,
-    deadline: float = DEADLINE_SECONDS,
-    memory_bytes: int = MEMORY_BYTES,
-) -> ToolVerdict:
-    """Judge a whole module, such as the stored file of a finding.
-
-    `target`: value of -arch; that of the module's own `.target` where it is not given. `level`: -O
-    level; the assembler's default where it is not given. `deadline`: seconds after which it counts
-    as hung. `memory_bytes`: most bytes of address space of the assembler. Raises UsageError if no
-    target is given, and none is in the module; InfrastructureError if the assembler cannot be
-    started, or the disk is full.
-    """
-    target = target or header(module)[0]
-    if not target:
-        raise UsageError("the module has no .target directive; name the target to assemble it for")
-    session = _ToolSession(
-        assembler, target, "", deadline=deadline, memory_bytes=memory_bytes,
-        options=() if level is None else (f"-O{level}",),
-    )  # fmt: skip
-    with session.within():
-        return session.assembled(module, deadline)[0]

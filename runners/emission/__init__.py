@@ -5,8 +5,7 @@
 `emit_single` one of the smallest kernel, which one warp runs on one image.
 """
 
-from runners.emission.modules import emit, emit_all
+from runners.emission.modules import emit, emit_all, emit_single
 from runners.emission.screening import emit_screening
-from runners.emission.single import emit_single
 
 __all__ = ["emit", "emit_all", "emit_screening", "emit_single"]

@@ -1,39 +1,90 @@
-"""The text of one kernel's body while it grows: lines, registers, labels, addresses."""
+"""The text of one kernel's body: steps to instructions, each under a comment that says what it is.
+
+Registers of the prologue are `%image` and `%shared` (and these with `_generic`), `%lane`, `%zero`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from oracle.errors import UsageError
-from oracle.program.operands import Place, Use
+from oracle.isa.forms import LANES, Format, replicated
+from oracle.program.lane_code import (
+    LANE,
+    ZERO,
+    Assign,
+    If,
+    LaneCode,
+    Leave,
+    Repeat,
+    Statement,
+    class_of,
+)
+from oracle.program.operands import IMAGE_ALIGNMENT, Operation, Place, Uniform, Use, Word
+from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program, walk
+from oracle.program.steps import (
+    AnyOp,
+    Barrier,
+    Branch,
+    Copy,
+    Loop,
+    Op,
+    PlainAccess,
+    RowAccess,
+    Step,
+    accesses_matrix,
+    accesses_rows,
+    multiplies,
+)
+from runners.kernels import Kernel
 
 _PREFIXES = {"b16": "%h", "b32": "%r", "b64": "%rd", "pred": "%p"}
-# Base registers of the prologue, by the space of the buffer and the spelling of the state space.
 _BASES = {
-    ("global", "global"): "%image",
-    ("global", ""): "%image_generic",
-    ("shared", "shared"): "%shared",
-    ("shared", "shared::cta"): "%shared",
+    ("global", "global"): "%image", ("global", ""): "%image_generic",
+    ("shared", "shared"): "%shared", ("shared", "shared::cta"): "%shared",
     ("shared", ""): "%shared_generic",
+}  # fmt: skip
+"""Base registers, by the space of the buffer and the spelling of the state space."""
+_WIDEST = 16
+"""Bytes that one lane can load or store at a time: `.v4.b32` or `.v2.b64`."""
+_UNROLLED = 8
+"""Most rounds of one copy that are written out; more become a loop."""
+_VECTORS = {16: "v4.b32", 8: "v2.b32", 4: "b32", 2: "b16", 1: "b8"}
+"""Types of what one lane can move at a time, by their bytes."""
+# `.rn` is written out: without it a compiler may contract mul and add into fma (PTX ISA, Floating
+# Point Instructions: add, mul).
+_ARITHMETIC = {
+    **{
+        (name, operation): f"{word}.rn.{type_}"
+        for name, type_ in (("f16", "f16x2"), ("f32", "f32"), ("f64", "f64"))
+        for operation, word in ((Operation.MULTIPLY, "mul"), (Operation.ADD, "add"))
+    },
+    ("s32", Operation.MULTIPLY): "mul.lo.s32",
+    ("s32", Operation.ADD): "add.s32",
+    ("s32", Operation.NEGATE): "neg.s32",
 }
 
 
 class Body:
-    """Instructions in order, and what they make the kernel declare.
+    """Instructions in order, and what they make a kernel declare; `write` appends steps.
 
-    The image lies in "global", or in "shared" where it was copied there; `used` are registers of
-    the prologue that the body reads.
+    wmma is spelled with `.aligned`, or not. The image lies in "global", or in "shared" where it was
+    copied there. `used` are registers of the prologue that the body reads.
     """
 
-    def __init__(self, image_space: str = "global") -> None:
-        self.image_space = image_space
+    def __init__(self, program: Program, aligned: bool, image_space: str = "global") -> None:
+        self.program, self.image_space = program, image_space
         self.lines: list[str] = []
         self.used: set[str] = set()
+        self._aligned, self._labels = aligned, 0
         self._scratch: dict[str, int] = {}
-        self._labels = 0
+        self._registers, self._declared = operand_registers(program)
+        self._names: dict[str, str] = {}  # registers of the scalar code that is being written
+
+    # Lines, registers and labels
 
     def add(self, *instructions: str, guard: str = "") -> None:
         """Append instructions, with their guard predicate (such as "@%p0") if they have one."""
@@ -70,51 +121,393 @@ class Body:
         self.add(f"sub.u32 {count}, {count}, 1", f"setp.ne.u32 {predicate}, {count}, 0")
         self.add(f"bra {again}", guard=f"@{predicate}")
 
-    def use(self, register: str) -> str:
-        """Return a register of the prologue, noting that it is needed."""
+    def _use(self, register: str) -> str:
         self.used.add(register)
         return register
 
-    def spelled(self, space: str) -> str:
+    def _spelled(self, space: str) -> str:
         """Return how a state space, or an opcode that names one, is spelled for this image."""
         return space if self.image_space == "global" else space.replace("global", self.image_space)
 
-    def declarations(self) -> list[str]:
-        """Return the declarations of the scratch registers."""
+    def declarations(self, kernel: Kernel, of_shared: str) -> list[str]:
+        """Declare a block's shared memory, its registers `of_shared`, and those of the steps."""
+        lines = []
+        if kernel.shared_bytes:
+            size = kernel.shared_bytes * kernel.warps_per_block
+            lines = [
+                f"    .reg .b64 {of_shared};",
+                f"    .shared .align {IMAGE_ALIGNMENT} .b8 shared_memory[{size}];",
+            ]
+        if "%zero" in self.used:
+            lines.append("    .reg .b32 %zero; .reg .b64 %high;")
+        scratch = self._scratch.items()
+        return lines + self._declared + [f"    .reg .{t} {_PREFIXES[t]}<{n}>;" for t, n in scratch]
+
+    def zero(self) -> list[str]:
+        """Return what computes a zero that no compiler can fold, if it is used."""
+        if "%zero" not in self.used:
+            return []
         return [
-            f"    .reg .{type_} {_PREFIXES[type_]}<{count}>;"
-            for type_, count in self._scratch.items()
+            "    // a zero that no compiler can fold: no address reaches 2^60",
+            "    shr.u64 %high, %image_generic, 60;",
+            "    cvt.u32.u64 %zero, %high;",
         ]
 
-    def base(self, program: Program, buffer: str, space: str) -> str:
-        """Return the register with the start of the image, or of the warp's shared memory.
+    # Addresses
 
-        The space is spelled as `{.ss}`: "" (generic), "global", "shared" or "shared::cta". Raises
-        UsageError if the buffer does not lie in it.
-        """
-        lies_in = program.buffer(buffer).space
+    def _base(self, buffer: str, space: str) -> str:
+        """Return the register with the start of the image, or of the warp's shared memory."""
+        lies_in = self.program.buffer(buffer).space
         if (lies_in, space) not in _BASES:
             raise UsageError(
                 f"buffer {buffer!r} lies in {lies_in} memory and is accessed through .{space}; use "
                 f".{lies_in} or generic addressing"
             )
-        return self.use(_BASES[lies_in, space])
+        return self._use(_BASES[lies_in, space])
 
-    def address(
-        self, program: Program, place: Place, space: str, *, immediate: int = 0, lane: str = ""
-    ) -> str:
-        """Return the operand, such as "[%rd0+16]", that addresses a place.
-
-        So many bytes stand in the instruction, a register holds the rest; a 64-bit register that
-        differs from lane to lane is added.
-        """
-        register = self.base(program, place.buffer, space)
-        rest = program.offset(place.buffer) + place.offset - immediate
+    def _address(self, place: Place, space: str, *, immediate: int = 0, lane: str = "") -> str:
+        """Return the operand, such as "[%rd0+16]"; each lane's own offset may be added."""
+        register = self._base(place.buffer, space)
+        rest = self.program.offset(place.buffer) + place.offset - immediate
         for addend in filter(None, (rest, lane)):
             total = self.scratch("b64")
             self.add(f"add.s64 {total}, {register}, {addend}")
             register = total
         return displaced(register, immediate)
+
+    def _own_address(self, step: Step, operand: str) -> str:
+        """Return an address as the register of the destination holds it that is to have it."""
+        if step.address is None:
+            return operand
+        (use,) = step.uses
+        register = self._registers(use)[step.address]
+        base, plus, rest = operand[1:-1].partition("+")
+        convert = "cvt.u32.u64" if use.holds.bits == 32 else "mov.b64"
+        self.add(f"{convert} {register}, {base}")
+        return f"[{register}{plus}{rest}]"
+
+    def _lane_offsets(self, offsets: list[int]) -> str:
+        """Return a 64-bit register that holds, in each lane, its own offset of the 32."""
+        lane, distance = self._use("%lane"), self.scratch("b64")
+        if regular := progression(offsets):
+            first, pitch = regular
+            self.add(f"mul.wide.s32 {distance}, {lane}, {pitch}")
+            if first:
+                self.add(f"add.s64 {distance}, {distance}, {first}")
+            return distance
+        self.add(f"mov.b64 {distance}, {offsets[0]}")
+        predicate = self.scratch("pred")
+        for index, offset in enumerate(offsets):
+            if offset != offsets[0]:
+                self.add(
+                    f"setp.eq.u32 {predicate}, {lane}, {index}",
+                    f"selp.b64 {distance}, {offset}, {distance}, {predicate}",
+                )
+        return distance
+
+    def _first_lanes(self, count: int) -> str:
+        predicate = self.scratch("pred")
+        self.add(f"setp.lt.u32 {predicate}, {self._use('%lane')}, {count}")
+        return f"@{predicate}"
+
+    # Steps
+
+    def write(self, steps: tuple[Step, ...], number: str = "") -> None:
+        """Append the instructions of steps; `number` is that of the step that holds them."""
+        for index, step in enumerate(steps):
+            self._step(step, f"{number}{index}")
+
+    def _step(self, step: Step, number: str) -> None:
+        self.comment(f"{number}: {step}")
+        match step:
+            case Op():
+                self._op(step)
+            case Elementwise():
+                self._each(step, step.matrix.register_bits, self._elementwise(step))
+            case PlainAccess():
+                self._plain_access(step)
+            case Scalar():
+                # Of two sources that go into one register, the first operand is the upper half.
+                places = [f"{{{place}}}" for place in (0, *range(step.row.sources, 0, -1))]
+                constant = [] if step.sets is None else [f"{step.sets:#x}"]
+                self._each(step, step.bits, f"{step.opcode} {', '.join(places + constant)}")
+            case LaneCode():
+                *source, destination = map(self._registers, step.uses)
+                self._lane_code(step, source[0] if source else (), destination)
+            case Copy():
+                for piece in pieces(self.program, step):
+                    self._copy(piece)
+            case Barrier():
+                self.add("bar.warp.sync 0xffffffff")
+            case Branch():
+                otherwise, end = self.labels("ELSE", "DONE")
+                predicate, condition = self.scratch("pred"), self._uniform(step.condition)
+                self.add(f"setp.eq.u32 {predicate}, {condition}, 0")
+                self.add(f"bra {otherwise if step.otherwise else end}", guard=f"@{predicate}")
+                self.write(step.then, f"{number}.then.")
+                if step.otherwise:
+                    self.add(f"bra {end}")
+                    self.label(otherwise)
+                    self.write(step.otherwise, f"{number}.else.")
+                self.label(end)
+            case Loop():
+                again, end = self.labels("LOOP", "DONE")
+                predicate, count = self.scratch("pred"), self._uniform(step.count)
+                self.label(again)
+                self.add(f"setp.eq.u32 {predicate}, {count}, 0")
+                self.add(f"bra {end}", guard=f"@{predicate}")
+                self.add(f"sub.u32 {count}, {count}, 1")
+                self.write(step.body, f"{number}.body.")
+                self.add(f"bra {again}")
+                self.label(end)
+            case _:
+                assert_never(step)
+
+    def _op(self, step: AnyOp) -> None:
+        """Append a matrix instruction: its vectors, and its address before or behind them."""
+        opcode, stride = step.form.opcode, ""
+        if not self._aligned and opcode.startswith("wmma"):
+            opcode = opcode.replace(".aligned", "")
+        opcode = self._spelled(opcode)
+        vectors = [braced(self._registers(use)) for use in step.uses]
+        if accesses_matrix(step):
+            memory = step.memory
+            where = self._address(memory.place, step.form.space, immediate=memory.immediate)
+            if memory.stride is not None:
+                stride = f", {memory.stride}"
+                if memory.stride_in_register:
+                    register = self.scratch("b32")
+                    self.add(f"add.u32 {register}, {self._use('%zero')}{stride}")
+                    stride = f", {register}"
+        elif accesses_rows(step):
+            where = self._row_address(step)
+        elif multiplies(step):
+            if step.selector is not None:
+                vectors[-1:] = [vectors[-1].strip("{}"), f"{step.selector}"]
+            self.add(f"{opcode} {', '.join(vectors)}")
+            return
+        else:
+            self._each(step, 32, f"{opcode} {{}}, {{}}")
+            return
+        where = self._own_address(step, where)
+        first, second = (where, *vectors) if step.stores else (*vectors, where)
+        self.add(f"{opcode} {first}, {second}{stride}")
+
+    def _row_address(self, step: RowAccess) -> str:
+        memory = step.memory
+        offset = self.program.offset(memory.buffer) - memory.immediate
+        register = self._base(memory.buffer, step.form.space)
+        if memory.computed:
+            made, distance = self.scratch("b32"), self.scratch("b64")
+            self._lane_code(memory.code, (), (made,))
+            self.add(f"cvt.u64.u32 {distance}, {made}", f"add.s64 {distance}, {distance}, {offset}")
+        else:
+            distance = self._lane_offsets([address + offset for address in memory.addresses])
+        total = self.scratch("b64")
+        self.add(f"add.s64 {total}, {register}, {distance}")
+        return displaced(total, memory.immediate)
+
+    def _plain_access(self, step: PlainAccess) -> None:
+        """Append accesses that are as wide as the alignment allows."""
+        width, lane = step.bits // 8, self.scratch("b64")
+        self.add(f"mul.wide.u32 {lane}, {self._use('%lane')}, {width * step.count}")
+        (registers,) = map(self._registers, step.uses)
+        lies_in = self.program.buffer(step.place.buffer).space
+        operand = self._address(step.place, lies_in, lane=lane)
+        space = self._spelled(lies_in)
+        offset = self.program.offset(step.place.buffer) + step.place.offset
+        guard = "" if step.lanes == LANES else self._first_lanes(step.lanes)
+        together = min(step.count, _WIDEST // width)
+        if offset % (width * together):
+            together = 1
+        indices = [*range(0, step.count, together)]
+        if step.address is not None:
+            operand = self._own_address(step, operand)
+            # The load that overwrites the address comes last.
+            last = step.address - step.address % together
+            indices = [*(index for index in indices if index != last), last]
+        for index in indices:
+            part = registers[index : index + together]
+            value = braced(part) if together > 1 else part[0]
+            kind = f"v{together}.b{step.bits}" if together > 1 else f"b{step.bits}"
+            where = displaced(operand[1:-1], width * index)
+            if step.stores:
+                self.add(f"st.{space}.{kind} {where}, {value}", guard=guard)
+            else:
+                self.add(f"ld.{space}.{kind} {value}, {where}")
+
+    def _each(self, step: Step, bits: int, template: str) -> None:
+        """Append an instruction for each register of the destination, with its share of sources."""
+        *read, destination = map(self._registers, step.uses)
+        source = read[0] if read else ()
+        each = len(source) // len(destination)
+        late: list[str] = []
+        for index, register in enumerate(destination):
+            result = register
+            if register in source[each * (index + 1) :]:  # which a later instruction reads
+                result = self.scratch(f"b{bits}")
+                late.append(f"mov.b{bits} {register}, {result}")
+            self.add(template.format(result, *source[each * index : each * (index + 1)]))
+        self.add(*late)
+
+    def _elementwise(self, step: Elementwise) -> str:
+        """Return the instruction of an element-wise operation, for one register (9.7.14.4.1)."""
+        type_, operation, bits = step.matrix.type, step.operation, step.matrix.register_bits
+        opcode, constant = f"{operation}.b{bits}", None
+        if operation.takes_constant:
+            constant = replicated(step.constant, type_.bits, bits)
+        if (type_.name, operation) in _ARITHMETIC:
+            opcode = _ARITHMETIC[type_.name, operation]
+        elif operation is Operation.COPY:
+            opcode, constant = f"mov.b{bits}", None
+        elif operation is Operation.NEGATE:
+            opcode, constant = f"xor.b{bits}", signs(type_, bits)
+        elif operation is Operation.ABSOLUTE:
+            opcode, constant = f"and.b{bits}", signs(type_, bits) ^ ((1 << bits) - 1)
+        if constant is None:
+            return f"{opcode} {{}}, {{}}"
+        # A register takes any bit pattern, NaN with its payload too.
+        register = self.scratch(f"b{bits}")
+        self.add(f"mov.b{bits} {register}, {constant:#x}")
+        return f"{opcode} {{}}, {{}}, {register}"
+
+    def _uniform(self, value: Uniform) -> str:
+        register = self.scratch("b32")
+        if isinstance(value, Word):
+            operand = self._address(value.place, "global")
+            self.add(
+                f"ld.{self.image_space}.b32 {register}, {operand}",
+                f"and.b32 {register}, {register}, {value.mask:#x}",
+            )
+        else:
+            self.add(f"mov.b32 {register}, {value}")
+        return register
+
+    def _copy(self, piece: Piece) -> None:
+        """Copy the units of a piece; lane l takes every 32nd from the l-th on."""
+        width, lane = piece.width, self.scratch("b64")
+        self.add(f"mul.wide.u32 {lane}, {self._use('%lane')}, {width}")
+        ends = (piece.source, piece.destination)
+        spaces = [self.program.buffer(place.buffer).space for place in ends]
+        # The operands come as "[register]": rounds are told apart by the immediate.
+        pointers = [
+            self._address(place, space, lane=lane)[1:-1]
+            for place, space in zip(ends, spaces, strict=True)
+        ]
+        reading, writing = map(self._spelled, spaces)
+        # A byte travels in a 16-bit register, as in what nvcc emits.
+        size = "b32" if width >= 4 else "b16"
+        registers = tuple(self.scratch(size) for _ in range(max(1, width // 4)))
+        vector = braced(registers) if len(registers) > 1 else registers[0]
+
+        def move(distance: int, guard: str = "") -> None:
+            load, store = (displaced(pointer, distance) for pointer in pointers)
+            self.add(f"ld.{reading}.{_VECTORS[width]} {vector}, {load}", guard=guard)
+            self.add(f"st.{writing}.{_VECTORS[width]} {store}, {vector}", guard=guard)
+
+        rounds, rest = divmod(piece.units, LANES)
+        if rounds > _UNROLLED:
+            with self.repeated("COPY", rounds):
+                move(0)
+                self.add(*(f"add.s64 {end}, {end}, {LANES * width}" for end in pointers))
+            rounds = 0
+        for index in range(rounds):
+            move(index * LANES * width)
+        if rest:
+            guard = self._first_lanes(rest)
+            move(rounds * LANES * width, guard)
+
+    # Scalar code
+
+    def _lane_code(self, step: LaneCode, source: Sequence[str], destination: Sequence[str]) -> None:
+        """Append the code of a step whose operands have these registers."""
+        self._names = {LANE: self._use("%lane")}
+        for name, given in zip(step.inputs, source, strict=True):
+            self.add(f"mov.{class_of(name)} {self._named(name)}, {given}")
+        self._statements(step.code, ())
+        for name, wanted in zip(step.results, destination, strict=True):
+            self.add(f"mov.{class_of(name)} {wanted}, {self._named(name)}")
+
+    def _named(self, name: str) -> str:
+        if name == ZERO:
+            return self._use("%zero")
+        if name not in self._names:
+            self._names[name] = self.scratch(class_of(name))
+        return self._names[name]
+
+    def _guard(self, predicate: str, *, negated: bool = False) -> str:
+        """Return what stands before an instruction that a predicate guards; "" for none."""
+        if not predicate:
+            return ""
+        sign = "!" if negated != predicate.startswith("!") else ""
+        return f"@{sign}{self._named(predicate.removeprefix('!'))}"
+
+    def _statements(self, statements: Sequence[Statement], loop: tuple[str, ...]) -> None:
+        """Append statements; `loop` has the labels behind the loop around and of its next turn."""
+        for statement in statements:
+            match statement:
+                case Assign():
+                    self._assign(statement)
+                case If():
+                    self._if(statement, loop)
+                case Repeat():
+                    self._repeat(statement)
+                case Leave():
+                    guard = self._guard(statement.predicate)
+                    self.add(f"bra {loop[statement.turn]}", guard=guard)
+
+    def _assign(self, statement: Assign) -> None:
+        row, sources = statement.row, []
+        for index, source in enumerate(statement.sources):
+            if isinstance(source, str):
+                sources.append(self._named(source))
+            elif index in row.immediates:
+                sources.append(f"{source:#x}")
+            else:  # a constant stands in a register
+                sources.append(self.scratch(row.sources[index]))
+                self.add(f"mov.{row.sources[index]} {sources[-1]}, {source:#x}")
+        written = [self._named(name) for name in statement.destinations]
+        text = row.text(written, sources).removesuffix(";")
+        self.add(text, guard=self._guard(statement.guard))
+
+    def _if(self, branch: If, loop: tuple[str, ...]) -> None:
+        otherwise, end = self.labels("NO", "JOIN")
+        target = otherwise if branch.otherwise else end
+        self.add(f"bra {target}", guard=self._guard(branch.predicate, negated=True))
+        self._statements(branch.then, loop)
+        if branch.otherwise:
+            self.add(f"bra {end}")
+            self.label(otherwise)
+            self._statements(branch.otherwise, loop)
+        self.label(end)
+
+    def _repeat(self, loop: Repeat) -> None:
+        count = f"{loop.count:#x}" if isinstance(loop.count, int) else ""
+        again, middle, following, end = self.labels("TURN", "ENTRY", "NEXT", "LEFT")
+        counter, done = self._named(loop.counter), self.scratch("pred")
+        if not isinstance(loop.count, int):
+            count = self.scratch("b32")
+            self.add(f"and.b32 {count}, {self._named(loop.count)}, {loop.mask:#x}")
+        self.add(f"mov.b32 {counter}, {count if loop.down else 0}")
+        asks = f"setp.ge.u32 {done}, {counter}, {count}"
+        if loop.down:
+            asks = f"setp.le.s32 {done}, {counter}, 0"
+        if loop.entry:
+            self.add(f"bra {middle}", guard=self._guard(loop.entry))
+        self.label(again)
+        if not loop.late:
+            self.add(asks)
+            self.add(f"bra {end}", guard=f"@{done}")
+        self._statements(loop.body[: loop.skipped], (end, following))
+        if loop.entry:
+            self.label(middle)
+        self._statements(loop.body[loop.skipped :], (end, following))
+        self.label(following)
+        self.add(f"add.s32 {counter}, {counter}, {-1 if loop.down else 1}")
+        if loop.late:
+            self.add(asks)
+        self.add(f"bra {again}", guard=f"@!{done}" if loop.late else "")
+        self.label(end)
 
 
 def displaced(register: str, immediate: int) -> str:
@@ -127,41 +520,51 @@ def braced(registers: Sequence[str]) -> str:
     return "{" + ", ".join(registers) + "}"
 
 
-class OperandRegisters(NamedTuple):
-    """The PTX registers of every bank of a program.
+class Piece(NamedTuple):
+    """A part of a copy, in units of so many bytes (16, 8, 4, 2 or 1), to which both ends align."""
+
+    source: Place
+    destination: Place
+    width: int
+    units: int
+
+
+def pieces(program: Program, step: Copy) -> Iterator[Piece]:
+    """Iterate over the parts of a copy: each as wide as its ends allow, then what is left."""
+    done = 0
+    while (left := step.size - done) > 0:
+        source, destination = (
+            Place(buffer=place.buffer, offset=place.offset + done)
+            for place in (step.source, step.destination)
+        )
+        offsets = [program.offset(at.buffer) + at.offset for at in (source, destination)]
+        width = next(
+            width for width in _VECTORS if width <= left and not any(at % width for at in offsets)
+        )
+        yield Piece(source, destination, width, left // width)
+        done += left // width * width
+
+
+def signs(type_: Format, bits: int) -> int:
+    """Return the sign bits of a float's elements in a register."""
+    return replicated(1 << (type_.bits - 1), type_.bits, bits)
+
+
+def progression(offsets: Sequence[int]) -> tuple[int, int] | None:
+    """Return the first of the lanes' offsets and their pitch; None where there is no one pitch."""
+    first, pitch = offsets[0], offsets[1] - offsets[0]
+    regular = [first + lane * pitch for lane in range(len(offsets))] == [*offsets]
+    return (first, pitch) if regular else None
+
+
+def operand_registers(program: Program) -> tuple[Callable[[Use], tuple[str, ...]], list[str]]:
+    """Allot PTX registers to a program; return what gives those of an operand, and declarations.
 
     A name that only ever holds registers of one type is `%name_0`, `%name_1`, …; one that holds
     several gets a bank per type, told apart by capital letters, which no name has. If a step lists
     registers of a bank, all operands that name it share them: they are declared untyped then where
     they have several types ("untyped bits" go with any type of their size, PTX ISA 5.2.1).
     """
-
-    counts: Mapping[tuple[str, str], int]
-    """How many registers a name has in a type."""
-    shared: Mapping[tuple[str, int], str]
-    """Type of the banks of which a step lists registers, by name and size of one, in bits."""
-
-    def of(self, use: Use) -> tuple[str, ...]:
-        """Return the registers of an operand."""
-        return tuple(
-            f"{self._prefix(bank, self.shared.get((bank, bits), use.holds.register_type))}{number}"
-            for bank, bits, number in use.registers
-        )
-
-    def declarations(self) -> list[str]:
-        """Return the declarations, in the order in which the program first names them."""
-        return [
-            f"    .reg .{type_} {self._prefix(name, type_)}<{count}>;"
-            for (name, type_), count in self.counts.items()
-        ]
-
-    def _prefix(self, name: str, type_: str) -> str:
-        types = sum(1 for other, _ in self.counts if other == name)
-        return f"%{name}_" if types == 1 else f"%{name}_{type_.upper()}_"
-
-
-def operand_registers(program: Program) -> OperandRegisters:
-    """Allot registers to the operands of a program."""
     uses = [(step, use) for step in walk(program.steps) for use in step.uses]
     types: dict[tuple[str, int], set[str]] = {bank: set() for bank in program.shared_banks}
     for step, use in uses if types else ():
@@ -179,4 +582,19 @@ def operand_registers(program: Program) -> OperandRegisters:
         for bank, bits, number in use.registers:
             key = bank, shared.get((bank, bits), use.holds.register_type)
             counts[key] = max(number + 1, counts.get(key, 0))
-    return OperandRegisters(counts, shared)
+
+    def prefix(name: str, type_: str) -> str:
+        types = sum(1 for other, _ in counts if other == name)
+        return f"%{name}_" if types == 1 else f"%{name}_{type_.upper()}_"
+
+    def registers_of(use: Use) -> tuple[str, ...]:
+        return tuple(
+            f"{prefix(bank, shared.get((bank, bits), use.holds.register_type))}{number}"
+            for bank, bits, number in use.registers
+        )
+
+    declared = [
+        f"    .reg .{type_} {prefix(name, type_)}<{count}>;"
+        for (name, type_), count in counts.items()
+    ]
+    return registers_of, declared

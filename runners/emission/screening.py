@@ -10,14 +10,7 @@ from oracle.program.program import Program, walk
 from oracle.program.steps import accesses_matrix
 from runners import ledger
 from runners.emission.body import Body, braced, displaced
-from runners.emission.modules import (
-    STATIC_SHARED_BYTES,
-    declarations,
-    module_of,
-    warps_of_block,
-    zero,
-)
-from runners.emission.steps import StepWriter
+from runners.emission.modules import STATIC_SHARED_BYTES, module_of, warps_of_block
 from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, KernelModule, ScreeningKernel
 
 _SHARED_LINE = 16
@@ -68,9 +61,9 @@ def _fits_shared(program: Program) -> bool:
 
 
 def _text(program: Program, kernel: ScreeningKernel, aligned: bool) -> str:
-    body = Body(image_space=kernel.scratch)
+    body = Body(program, aligned, image_space=kernel.scratch)
     _start(kernel, body)
-    StepWriter(program, body, aligned).write(program.steps)
+    body.write(program.steps)
     _comparison(kernel, body)
     lines = [
         f"// {kernel.entry}: every multiprocessor runs every image of {kernel.image_bytes} bytes",
@@ -90,14 +83,14 @@ def _text(program: Program, kernel: ScreeningKernel, aligned: bool) -> str:
         "    .reg .pred %done, %first, %differs;",
         f"    .reg .b32 %part<{4 * _UNROLLED}>, %other<4>;",
     ]
-    lines += declarations(program, body, kernel, "%shared, %shared_generic")
+    lines += body.declarations(kernel, "%shared, %shared_generic")
     end = [  # a warp adds what it counted to its multiprocessor's row
         "END:",
         f"    @%first atom.global.add.u32 %old, [%row+{_at('finished')}], %finished;",
         f"    @%first atom.global.add.u32 %old, [%row+{_at('wrong')}], %wrong;",
         "    ret;",
     ]
-    lines += ["", *_prologue(kernel), *zero(body), "", *body.lines, *end, "}", ""]
+    lines += ["", *_prologue(kernel), *body.zero(), "", *body.lines, *end, "}", ""]
     return "\n".join(lines)
 
 

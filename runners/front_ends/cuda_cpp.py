@@ -28,7 +28,7 @@ from oracle.program.steps import (
     RowAccess,
     Step,
 )
-from runners.emission.steps import pieces, progression
+from runners.emission.body import pieces, progression
 from runners.front_ends import cuda_cpp_words as words
 from runners.front_ends.protocol import NamedStepWriter, check_named
 from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, KernelModule

@@ -17,7 +17,7 @@ from oracle.program.operands import Fragment, Operation
 from oracle.program.operations import Elementwise
 from oracle.program.program import Program, walk
 from oracle.program.steps import accesses_matrix, multiplies_fragments
-from runners.emission.steps import signs
+from runners.emission.body import signs
 
 POINTER_BYTES = 32
 """"mptr must be a 256-bit aligned pointer" (load_matrix_sync, store_matrix_sync)."""

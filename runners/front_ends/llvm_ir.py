@@ -27,7 +27,7 @@ from oracle.program.steps import (
     Product,
     RowAccess,
 )
-from runners.emission.steps import Piece, pieces, progression, signs
+from runners.emission.body import Piece, pieces, progression, signs
 from runners.front_ends.llvm_text import (
     SCALED,
     SCALED_TEXT,

@@ -30,10 +30,9 @@ from oracle.isa.legality import Verdict, explain
 from oracle.isa.lookup import FORMS, is_available, needs_aligned, spellings
 from oracle.isa.targets import TARGETS, VERSIONS, Module, PtxVersion, Target
 from runners.assemblers.assembler import Assembler, identify
-from runners.assemblers.judgements import Judgement, Response
+from runners.assemblers.judgements import Judgement, Response, assembly_module
 from runners.assemblers.judging import ToolJudge, judge_module
 from runners.compilers import discover_assemblers
-from runners.instruction_modules import assembly_module
 from strategies.instructions import Draft, canonical
 
 pytestmark = pytest.mark.slow
@@ -120,8 +119,10 @@ def pairs(assembler: Assembler) -> list[tuple[PtxVersion, Target]]:
 def rejected(assembler: Assembler, version: PtxVersion, target: Target) -> list[Judgement]:
     """Return what became of the documented instructions that the assembler does not accept."""
     texts = list(drafts(version, target))
-    listing = assembly_module(texts, per_entry=_PER_ENTRY, target=target.name, version=str(version))
-    verdict = judge_module(assembler, listing.text, target=target.name, deadline=_SECONDS)
+    module, _ = assembly_module(
+        texts, per_entry=_PER_ENTRY, target=target.name, version=str(version)
+    )
+    verdict = judge_module(assembler, module, target=target.name, deadline=_SECONDS)
     if verdict.outcome is Response.ACCEPTED:
         return []
     judged = ToolJudge(assembler, target=target.name, version=str(version)).judge(texts)

@@ -2,8 +2,14 @@
 
 import pytest
 
-from runners.assemblers.judgements import Message, Response, normalised, parse, verdict_of
-from runners.instruction_modules import minimal_module
+from runners.assemblers.judgements import (
+    Message,
+    Response,
+    minimal_module,
+    normalised,
+    parse,
+    verdict_of,
+)
 from runners.processes import Finished
 
 LOAD = "wmma.load.c.sync.aligned.row.m16n16k8.f16 {%r0, %r1, %r2, %r3}, [%addr];"
@@ -23,11 +29,13 @@ def verdict(tmp_path, instruction, *lines, **fields):
 
 
 def test_messages_are_read_with_their_place():
-    output = parse(f"ptxas a b.ptx, line 6; error   : Unknown modifier '.x'\n{TRAILER}\n\nwhat?\n")
-    assert output.messages == (
-        Message(severity="error", file="a b.ptx", line=6, text="Unknown modifier '.x'"),
+    messages, strange = parse(
+        f"ptxas a b.ptx, line 6; error   : Unknown modifier '.x'\n{TRAILER}\n\nwhat?\n"
     )
-    assert output.strange == ("what?",)
+    assert messages == [
+        Message(severity="error", file="a b.ptx", line=6, text="Unknown modifier '.x'"),
+    ]
+    assert strange == ["what?"]
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from oracle.errors import UsageError
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import parse_target
-from runners.assemblers.judgements import Response
+from runners.assemblers.judgements import Response, minimal_module
 from runners.assemblers.judging import ToolJudge, judge_module
 from runners.compilers import find_assembler
-from runners.instruction_modules import minimal_module
 
 PREFIXES = {"b32": "r", "s32": "r", "f32": "f", "f64": "d"}
 QUALIFIERS = [

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from runners.protocol import Failure, Runner
-from runners.simulated import interpreter
+from runners.simulated import device
 
 _TESTS = Path(__file__).parents[2]
 for folder in ("fuzz", "oracle/programs", "oracle/scalar", "runners/cuda"):
     sys.path.insert(0, str(_TESTS / folder))
 
-from command_line import CudaChild  # noqa: E402
+from command_line import fast_tool  # noqa: E402
 from runners_under_test import (  # noqa: E402
     OVER_STAND_IN,
     RUNNERS,
@@ -47,7 +47,7 @@ def runner(request: pytest.FixtureRequest) -> Iterator[Runner]:
     """The runner that the test's parameter names."""
     with pytest.MonkeyPatch.context() as patch, make_runner(request.param) as made:
         if request.param == OVER_STAND_IN:
-            patch.setattr("runners.children.Tool", CudaChild)
+            patch.setattr("runners.processes.Tool", fast_tool)
         can = made.capabilities()
         if isinstance(can, Failure):
             pytest.fail(f"{request.param}: {can}; {can.detail}")
@@ -71,4 +71,4 @@ def layout(request: pytest.FixtureRequest) -> int:
 @pytest.fixture(autouse=True)
 def _short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the simulated device call a kernel endless after a tenth of the steps it gives others."""
-    monkeypatch.setattr(interpreter, "LARGEST_STEP_COUNT", interpreter.LARGEST_STEP_COUNT // 10)
+    monkeypatch.setattr(device, "LARGEST_STEP_COUNT", device.LARGEST_STEP_COUNT // 10)

@@ -13,9 +13,9 @@ from scalar_operands import operands
 from oracle.arithmetic.conversions import is_nan
 from oracle.isa.forms import FORMATS
 from oracle.scalar import CLASSES, ScalarInstruction
-from runners.instruction_modules import header
 from runners.kernels import Kernel, KernelModule
 from runners.protocol import Compiled, Failure, Runner
+from runners.ptx_text import opening
 
 LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 OLD = 0x5A
@@ -172,7 +172,7 @@ def cases(
 
 
 def module_of(some: Sequence[Case], version: str = "9.0", target: str = "sm_90") -> KernelModule:
-    text = "\n".join([header(target, version), *(case.text() for case in some)])
+    text = "\n".join([opening(target, version), *(case.text() for case in some)])
     return KernelModule(
         ptx=text, target=target, version=version, kernels=tuple(case.kernel for case in some)
     )

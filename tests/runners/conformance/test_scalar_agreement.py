@@ -13,9 +13,9 @@ from scalar_kernels import LETTERS, OLD, Answer, answers, cases, compared
 from oracle.scalar import SCALARS, ScalarInstruction
 from runners.compilers import discover_assemblers
 from runners.cuda.compilation import PtxasCompiler
-from runners.instruction_modules import header
 from runners.kernels import Kernel, KernelModule
 from runners.protocol import Compiled, Runner
+from runners.ptx_text import opening
 from runners.simulated_runner import SimulatedRunner
 from strategies.programs.scalar_rows import always_wrong
 
@@ -112,7 +112,7 @@ def test_an_assembler_takes_every_row_and_every_end_of_its_constants() -> None:
         pytest.skip("no ptxas is here; `pip install nvidia-cuda-nvcc` brings one")
     registers = [f".reg .{name} %{letter}<12>;" for name, letter in LETTERS.items()]
     lines = [line for row in ROWS for line in statements(row)]
-    text = [header("sm_90", "9.0"), ".visible .entry kernel() {", *registers, *lines, "ret; }"]
+    text = [opening("sm_90", "9.0"), ".visible .entry kernel() {", *registers, *lines, "ret; }"]
     kernel = Kernel(entry="kernel", image_bytes=0)
     module = KernelModule(ptx="\n".join(text), target="sm_90", version="9.0", kernels=(kernel,))
     outcome = PtxasCompiler(assemblers[0].path, level=0).compile(module, "sm_90")
