@@ -17,7 +17,7 @@ from fuzz.findings.case import NOTHING, UntrustedError, is_runnable, replay_opti
 from fuzz.findings.replay import Replayed, Replays, ReplayStatus, is_expansion
 from fuzz.findings.verdicts import Basis, by_way
 from fuzz.kinds import sentence
-from fuzz.options.conflicts import check_conflicts
+from fuzz.options.declared import check_conflicts
 from fuzz.options.testing import Replay
 from fuzz.output import (
     Report,
