@@ -26,9 +26,8 @@ from fuzz.checks.examining import Examiner, Parties, who_alone
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
 from fuzz.compilers.failures import CompilerFailure
 from fuzz.compilers.members import COMPILE_SECONDS, BuildMatrix, Member, RunPlace
-from fuzz.findings.case import TEXT_CHARACTERS, made_by
+from fuzz.findings.case import TEXT_CHARACTERS, is_value_finding, made_by
 from fuzz.findings.families import Bucket, form_name
-from fuzz.findings.making import is_value_finding
 from fuzz.kinds import BY_OUTCOME, described
 from fuzz.reducer import has_loop, instructions_in, opcodes_of, telling
 from oracle.isa.lookup import forms_by_opcode

@@ -49,10 +49,9 @@ from runners.cuda.compilation import release_of
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Trouble
 from runners.toolchains import DRIVER
-from strategies.coverage import Batch, ProgramCoverage
-from strategies.draws import Selection
+from strategies.draws import PtxVersions, Selection
 from strategies.programs import GENERATOR_VERSION
-from strategies.rounds import PtxVersions, programs_of_round, selected_forms
+from strategies.rounds import Batch, ProgramCoverage, programs_of_round, selected_forms
 
 ROUNDS_OF_A_MODULE = {"cuda": 4, "sim": 1, NOWHERE: 4}
 """Draws whose programs share a module, by the runner: 32 programs take ptxas below a second."""

@@ -21,8 +21,8 @@ from oracle.errors import UsageError
 from runners.cuda.messages import DeviceHealth
 from runners.cuda.runner import CudaRunner
 from runners.protocol import Failure
-from strategies.coverage import Coverage
-from strategies.rounds import PtxVersions
+from strategies.draws import PtxVersions
+from strategies.rounds import Coverage
 
 Options = Mapping[str, Any]
 """Options of a campaign, by the name that a person knows them by, as JSON can hold them."""

@@ -29,8 +29,8 @@ from fuzz.compilers.members import (
     survey_programs,
 )
 from fuzz.console.report import ended_by_signals, watching
+from fuzz.findings.case import ReplayOptions, is_runnable
 from fuzz.findings.families import FamilyState, asked_of
-from fuzz.findings.making import ReplayOptions, is_runnable
 from fuzz.findings.replay import Replayed, Replays, is_expansion
 from fuzz.gating import (
     SOURCES,

@@ -28,9 +28,9 @@ from fuzz.checks.protocol import Check, Shard
 from fuzz.compilers.members import Member, members_of
 from fuzz.console.metrics import campaign_figures, serving
 from fuzz.console.report import campaign_report, ended_by_signals, watching, write_report
-from fuzz.findings.making import check_trusted
+from fuzz.findings.case import check_trusted
 from fuzz.fleet.pool import FleetPool, cluster_at
-from fuzz.options.conflicts import check_conflicts
+from fuzz.options.declared import check_conflicts
 from fuzz.options.testing import Run
 from fuzz.output import (
     check_kind,

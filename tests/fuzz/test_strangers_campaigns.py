@@ -15,11 +15,11 @@ from corpus import Case, Corpus, Entry, Identity, Kind, Making, create_corpus
 from fuzz.campaign.store import SCHEMA, CampaignStore, State, decode
 from fuzz.commands.replay import replay_path
 from fuzz.commands.run import _seed, resumed
-from fuzz.findings.making import ReplayOptions, check_trusted, remember
+from fuzz.findings.case import ReplayOptions, check_trusted, remember
 from fuzz.findings.replay import Replayed, Replays
 from fuzz.options.testing import Replay, Run
 from oracle.errors import InfrastructureError, UsageError
-from strategies.coverage import ProgramCoverage, Reached
+from strategies.rounds import ProgramCoverage, Reached
 
 
 @pytest.fixture(autouse=True)
