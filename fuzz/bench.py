@@ -40,10 +40,9 @@ from runners.processes import process_pool
 from runners.protocol import Images
 from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, TrapKind
 from strategies.contents import ValueClass, expand
-from strategies.coverage import Batch, ProgramCoverage
 from strategies.features import FEATURES
 from strategies.programs import is_valued
-from strategies.rounds import Speed, campaign_rounds
+from strategies.rounds import Batch, ProgramCoverage, Speed, campaign_rounds
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

@@ -57,7 +57,7 @@ from runners.protocol import (
 )
 from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner, is_for_a_shell
 from runners.toolchains import DRIVER, Toolchain
-from strategies.rounds import PtxVersions, versions_up_to
+from strategies.draws import PtxVersions, versions_up_to
 
 BUILT_IN = ("sim", "cuda")  # runners that warpfuzz has itself
 LAYOUTS = 2  # fragment layouts that the simulated device has

@@ -30,8 +30,8 @@ from fuzz.checks.protocol import BY_MEMBER, Facts
 from fuzz.compilers.bisection import rate_of, repeats_for
 from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, placed, survey_programs
 from fuzz.console.report import ended_by_signals, watching
+from fuzz.findings.case import ReplayOptions, commands_of, is_runnable
 from fuzz.findings.families import FamilyState, asked_of
-from fuzz.findings.making import ReplayOptions, commands_of, is_runnable
 from fuzz.findings.replay import Replayed, Replays, is_expansion
 from fuzz.kinds import KINDS, sentence
 from fuzz.options.testing import Gate
@@ -55,7 +55,6 @@ from fuzz.runner import RunnerChoice, best_runner, cores, usual_workers
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import TARGETS, Module, parse_target
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.disassembly import find_disassembler
 from runners.compilers import (
     LANGUAGES,
     all_fetched,
@@ -355,7 +354,6 @@ def _draw(result: GateResult, *, seconds: float, until: float) -> None:
         members=tuple(member for member in members if member.has_level),
         seed=result.seed,
         selection=Selection(pattern=options.only),
-        disassembler=find_disassembler(None),
         read_by_all=True,
     )
     name = re.sub(r"[^\w.-]+", "-", f"gate-{result.old.label}-{result.new.label}")

@@ -35,8 +35,8 @@ from oracle.isa.targets import Module
 from runners.emission import emit
 from runners.ledger import Differing, Rate
 from runners.protocol import Failure
-from strategies.coverage import Batch
 from strategies.features import main_form
+from strategies.rounds import Batch
 
 _AGAIN_SECONDS = 0.5  # time of the replay right after the launch
 _MOST_EXAMINED = 8  # programs of which an image is replayed; the rest is only counted
