@@ -152,7 +152,6 @@ def test_machine_code_is_never_judged_on_the_simulated_device(
         assert "does not run the machine code" in err
     code, out, err = ended(capsys, "bisect", program.path, "--compilers", f"{old},{new}")
     assert code == 3
-    assert "0 right, 0 wrong, 8 could not be asked" in out
     assert "does not run the machine code" in err
 
 
