@@ -16,7 +16,7 @@ import numpy as np
 
 from oracle.isa import lookup as isa
 from oracle.isa.forms import Form
-from oracle.layouts.storage import Tile
+from oracle.layouts import Tile
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
 from oracle.program.steps import Op

@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.execution.products import mma, mma_sync, permitted
+from oracle.bounds.enclosure import permitted
+from oracle.execution.execution import mma, mma_sync
 from oracle.isa.lookup import mma_form, mma_sync_form
 
 PREFIX = "wmma.mma.sync.aligned.row.col."

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from corpus.store import Entry
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.forms import Form, Matrix, format_named
-from oracle.isa.lookup import SHAPES, form_of
-from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.lookup import INSTRUCTIONS, SHAPES, form_of
 from oracle.program.lane_code import MAX_DEPTH, Assign, If, LaneCode, Leave, Repeat, Statement
 from oracle.program.operands import Buffer, Place, StepBase, Word
 from oracle.program.operations import SCALARS, Elementwise, Scalar

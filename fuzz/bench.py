@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import multiprocessing
-import os
 import re
-import signal
 import statistics
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -41,13 +36,13 @@ from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, FaultPlace, by_name
 from runners.faults.rewriters import statements
 from runners.kernels import LANES, KernelModule
+from runners.processes import process_pool
 from runners.protocol import Images
 from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, TrapKind
 from strategies.contents import ValueClass, expand
-from strategies.coverage import Batch, ProgramCoverage
 from strategies.features import FEATURES
 from strategies.programs import is_valued
-from strategies.rounds import Speed, campaign_rounds
+from strategies.rounds import Batch, ProgramCoverage, Speed, campaign_rounds
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -55,22 +50,6 @@ Advance = Callable[[int], None]
 """Is told that so many more tasks are done."""
 Row = dict[str, Any]
 """What is said of one thing, as JSON has it."""
-
-
-def _begin() -> None:
-    # The terminal interrupts all processes at once; the parent alone says what becomes of it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def end_with_the_parent() -> None:
-        # Whoever waits for its next task waits for ever: all processes of a pool hold both ends of
-        # its queues.
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=end_with_the_parent, daemon=True).start()
 
 
 def run_all(
@@ -86,24 +65,12 @@ def run_all(
             results.append(work(task))
             report(1)
         return results
-    # Not forked: NumPy's and Rich's threads would be cut off in the middle.
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=context, initializer=_begin)
-    try:
+    with process_pool(min(jobs, len(tasks))) as pool:
         futures = [pool.submit(work, task) for task in tasks]
         for future in as_completed(futures):
             future.result()
             report(1)
         return [future.result() for future in futures]
-    except BrokenProcessPool as error:
-        raise InfrastructureError(
-            f"a process of the bench died ({error}); perhaps memory ran out: try fewer --jobs"
-        ) from None
-    finally:
-        # What is being done is not waited for.
-        for child in multiprocessing.active_children():
-            child.terminate()
-        pool.shutdown(cancel_futures=True)
 
 
 # How soon a fault is found

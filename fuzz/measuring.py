@@ -19,8 +19,7 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.forms import LANES, Form, FormatKind
 from oracle.isa.lookup import chunks_of, figures_of
 from oracle.isa.targets import Module, parse_release
-from oracle.layouts.lane_fragments import pack, rows_met, unpack
-from oracle.layouts.storage import Tile, read, write
+from oracle.layouts import Tile, pack, read, rows_met, unpack, write
 from oracle.measuring.inference import (
     Contradiction,
     Fit,

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import ctypes.util
-import multiprocessing
 import os
 import platform
 import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.util import find_spec
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 
 from corpus import Kind
@@ -54,10 +52,21 @@ from runners.foreign import (
     is_for_a_shell,
 )
 from runners.front_ends.protocol import FrontEndRunner, FrontEndToolchain
+from runners.kernels import KernelModule
 from runners.processes import check_program, quoted
-from runners.protocol import Failure, Runner, Trouble
+from runners.protocol import (
+    Compiled,
+    Failure,
+    ForwardingRunner,
+    Images,
+    Lender,
+    Pending,
+    Ran,
+    Runner,
+    Trouble,
+)
 from runners.toolchains import DRIVER, Toolchain
-from strategies.rounds import PtxVersions, versions_up_to
+from strategies.draws import PtxVersions, versions_up_to
 
 BUILT_IN = ("sim", "cuda")  # runners that warpfuzz has itself
 LAYOUTS = 2  # fragment layouts that the simulated device has
@@ -255,6 +264,50 @@ def usual_workers(runner: str, *, compares: bool = False, devices: int = 1) -> i
         and psutil.virtual_memory().available >= more * _HOST_BYTES
     )
     return more if room else max(1, cores() - 1)
+
+
+_MODULES_KEPT = 64  # of those that are not compiled again
+
+
+class BeatingRunner(ForwardingRunner):
+    """A runner as it is, which calls `beat` as a sign of life.
+
+    One that `keeps` compiles a module once: experiments and shrinking come back to the same, in 182
+    of 778 compilations (2026-11).
+    """
+
+    def __init__(self, runner: Runner, beat: Callable[[], None], *, keeps: bool = False) -> None:
+        super().__init__(runner)
+        self._beat, self._keeps = beat, keeps
+        self.kept: dict[KernelModule, Compiled] = {}
+
+    def compile(self, module: KernelModule) -> Compiled | Failure:
+        """Translate a module, as the runner does."""
+        self._beat()
+        compiled = (self._keeps and self.kept.get(module)) or self._runner.compile(module)
+        if self._keeps and module not in self.kept and isinstance(compiled, Compiled):
+            if len(self.kept) >= _MODULES_KEPT:
+                del self.kept[next(iter(self.kept))]
+            self.kept[module] = compiled
+        self._beat()
+        return compiled
+
+    def lease(self, count: int, image_bytes: int) -> Images:
+        """Return memory to fill, uint8 (count, image_bytes), of the runner if it has any."""
+        if isinstance(self._runner, Lender):
+            return self._runner.lease(count, image_bytes)
+        return np.empty((count, image_bytes), np.uint8)
+
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
+        """Start a batch, as the runner does."""
+        self._beat()
+        return self._runner.submit(compiled, images, entry=entry)
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
+        """Run a batch and wait for it, as the runner does."""
+        ran = self.submit(compiled, images, entry=entry).collect()
+        self._beat()
+        return ran
 
 
 class TargetError(UsageError):
@@ -511,20 +564,11 @@ def kind_of_failure(failure: Failure) -> Kind:
     return BY_TROUBLE[failure.trouble]
 
 
-_MADE: list[Any] = []  # what a process of a pool has made of its runner; set once by `_make`
+_MADE: list[Any] = []  # what a process of a pool has made of its runner
 
 
-def runner_pool(
-    workers: int, choice: RunnerChoice, make: Callable[..., Any], *given: object
-) -> Executor:
-    """Return processes that each have a runner, and what is made of it and of what is given."""
-    # Not forked: NumPy's threads would be cut off in the middle.
-    context = multiprocessing.get_context("spawn")
-    begin = partial(_make, choice, make, *given)
-    return ProcessPoolExecutor(workers, mp_context=context, initializer=begin)
-
-
-def _make(choice: RunnerChoice, make: Callable[..., Any], *given: object) -> None:
+def make_here(choice: RunnerChoice, make: Callable[..., Any], *given: object) -> None:
+    """Make something of a runner, and of what is given, for `made_here` in this process."""
     runner = open_runner(choice).runner
     # A process of a pool ends without `atexit`; this is what it does run.
     Finalize(None, runner.close, exitpriority=10)

@@ -23,8 +23,7 @@ from fuzz.reducer import OutOfTimeError
 from fuzz.runner import OpenRunner
 from oracle.errors import UsageError
 from oracle.isa.targets import Module
-from oracle.program.definedness import undefined
-from oracle.program.program import Program
+from oracle.program.program import Program, undefined
 from runners.emission import emit
 from runners.kernels import KernelModule
 from runners.protocol import Runner

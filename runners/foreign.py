@@ -32,11 +32,12 @@ import numpy as np
 
 from oracle.errors import UsageError
 from oracle.isa.targets import DEFAULT_TARGET
-from runners.children import NoAnswerError, SupervisedChild
 from runners.folders import disk_full, is_full, temporary_folder
 from runners.kernels import Kernel, KernelModule
 from runners.processes import (
     OUTPUT_LIMIT,
+    NoAnswerError,
+    SupervisedChild,
     check_program,
     describe_status,
     helper,

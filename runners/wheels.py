@@ -18,11 +18,12 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 
 from oracle.errors import InfrastructureError, UsageError
 from runners.folders import cache_folder, disk_full, temporary_folder, writing
-from runners.processes import helper
+from runners.processes import Tool, helper, run_tool
 
 RELEASES = (
     "11.7", "11.8", "12.0", "12.1", "12.2", "12.3", "12.4", "12.5", "12.6", "12.8", "12.9", "13.0",
@@ -52,6 +53,7 @@ _TOP = r"nvidia/(?:cu\d+|cuda_\w+|nvvm)/"
 _PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
 # The first pip that prints progress for programs to read (pip changelog, 24.1).
 _RAW_PROGRESS = (24, 1)
+_VERSION_SECONDS = 60.0  # for pip to say its version, from a disk that is far away
 _PIP_VERSION = re.compile(r"pip (\d+)\.(\d+)")
 _OFFERED = re.compile(r"\(from versions: ([^)]*)\)")
 _COMPLAINT = re.compile(r"^(?:ERROR|WARNING).*", re.MULTILINE)
@@ -287,23 +289,20 @@ def _downloaded(
     # pip keeps what it has not finished in its own temporary folder, which goes with ours.
     environment = {**os.environ, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"}
     told = []
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-        env=environment,
-    ) as pip:  # fmt: skip
-        if pip.stdout is None:
-            raise InfrastructureError("the output of pip could not be read")
-        try:
-            for line in pip.stdout:
+    pip = Tool(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, environment=environment)
+    assert pip.process.stdout is not None
+    try:
+        with TextIOWrapper(pip.process.stdout, errors="replace") as said:
+            for line in said:
                 counted = _PROGRESS.search(line)
                 if counted is None:
                     told.append(line.strip())
                 elif progress is not None:
                     progress(int(counted[1]), int(counted[2]))
-        except BaseException:
-            pip.kill()
-            raise
-    if pip.returncode != 0:
+        status = pip.process.wait()
+    finally:
+        pip.kill()
+    if status != 0:
         raise _pip_error("\n".join(told), wanted, what, folder)
     wheels = sorted(folder.glob("*.whl"))
     if not wheels:
@@ -335,8 +334,6 @@ def _pip_error(told: str, wanted: str, what: str, folder: Path) -> Exception:
 
 
 def _pip_version() -> tuple[int, int]:
-    told = subprocess.run(
-        helper("pip", "--version"), capture_output=True, text=True, check=False
-    ).stdout
-    match = _PIP_VERSION.search(told)
+    told = run_tool(helper("pip", "--version"), deadline=_VERSION_SECONDS)
+    match = _PIP_VERSION.search(told.text)
     return (int(match[1]), int(match[2])) if match else (0, 0)

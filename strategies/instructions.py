@@ -19,8 +19,7 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from oracle.isa.forms import FORMATS, LANES, Form, Matrix, Vector, kind_of
-from oracle.isa.lookup import FORMS, SHAPES, is_available, selectors_of, spellings
-from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.lookup import FORMS, INSTRUCTIONS, SHAPES, is_available, selectors_of, spellings
 from oracle.isa.targets import Module, PtxVersion, Target
 from strategies.draws import derived_seed, draw, draw_several
 

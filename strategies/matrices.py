@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.isa.forms import ROW_BYTES, Format, format_named
-from oracle.layouts.storage import Tile
+from oracle.layouts import Tile
 from oracle.program.operands import Place
 from oracle.program.program import Program, position, walk
 from oracle.program.steps import (

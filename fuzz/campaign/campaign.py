@@ -15,8 +15,7 @@ import msgspec
 
 from corpus import Corpus
 from corpus.known import Known
-from fuzz.campaign.heartbeat import Broken
-from fuzz.campaign.pool import Event, Lost, RoundEnd, WorkerPool
+from fuzz.campaign.pool import Broken, Event, Lost, RoundEnd, WorkerPool
 from fuzz.campaign.status import (
     CampaignStatus,
     Changed,
@@ -30,7 +29,7 @@ from fuzz.campaign.triage import Triage
 from fuzz.checks import protocol
 from fuzz.findings.families import finding_groups, group_counts
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
-from strategies.coverage import LONGEST_EPOCH, Reached, epoch_known
+from strategies.rounds import LONGEST_EPOCH, Reached, epoch_known
 
 SHRINK_SECONDS = 20.0  # for making one finding smaller
 _TICK = 0.2  # longest wait for news, in seconds: a signal is heard after it at the latest

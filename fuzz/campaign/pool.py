@@ -1,50 +1,46 @@
 """Worker processes of a campaign: started, given jobs, listened to, replaced, ended.
 
-A worker is `python -m fuzz.campaign.pool SOCKET BEATS ROWS ROW PARENT`: it opens a runner, says
-what that is, and carries out one job after the other until the coordinator hangs up or is gone.
+A worker is `python -m fuzz.campaign.pool SOCKET ROWS ROW`: it opens a runner, says what that is,
+and carries out jobs until the coordinator hangs up. What it does meanwhile it writes into its row
+of shared memory, a file without a name.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import mmap
 import os
 import pickle
 import signal
-import socket
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 import traceback
-import weakref
 import zlib
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing import reduction
 from multiprocessing.connection import Connection, wait
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
-from fuzz.campaign.heartbeat import (
-    SHOWN_STALLED_SECONDS,
-    STAGES,
-    Broken,
-    Heartbeats,
-    WorkerHeartbeat,
-)
+import numpy as np
+
 from fuzz.campaign.status import Changed, WorkerStatus
 from fuzz.checks import protocol
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
-from runners.processes import describe_status, helper, helper_environment, tail
-from runners.protocol import ClosedAtTheEnd
+from runners.processes import NoAnswerError, SupervisedChild, helper, helper_environment
+from runners.protocol import ClosedAtTheEnd, Trouble
 
 _END_SECONDS = 8.0  # before workers that were told to end are killed: they give themselves less
 _START_SECONDS = 120.0  # until a worker is ready: a device may take 60 s for its self-check
 _DEATHS_AT_START = 3  # in a row, before it is ready; then a worker is not started again
 _KILLS_AT_START = 20  # of these from outside, by a person or for want of memory
+SHOWN_STALLED_SECONDS = 30.0
+"""Silence after which a worker is shown as stalled: longer than a batch takes that goes well."""
 _WORKERS_OF_AN_EXAMINER = 4
 """Of 15 on an H200 one took 3 s for each, and twenty waited (2026-11-23)."""
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -97,6 +93,25 @@ class Lost:
     job: protocol.Job
     how: str  # it ended, as the end of a sentence
     guilty: bool  # whether the job may have to do with it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broken:
+    """A worker cannot go on; it ends after this."""
+
+    cause: type[WarpfuzzError]  # DeviceLostError, UsageError or InfrastructureError
+    message: str
+
+    @classmethod
+    def of(cls, error: WarpfuzzError) -> Broken:
+        """Return what an exception ends a worker with."""
+        kinds = (DeviceLostError, UsageError)
+        cause = next((one for one in kinds if isinstance(error, one)), InfrastructureError)
+        return cls(cause=cause, message=str(error))
+
+    def error(self) -> WarpfuzzError:
+        """Return the exception that it met."""
+        return self.cause(self.message)
 
 
 Event = protocol.Facts | RoundEnd | Lost | Broken | protocol.Found | Changed
@@ -162,45 +177,91 @@ class WorkerPool(ClosedAtTheEnd):
         """Describe everybody."""
 
 
-class _Member:
+STAGES = tuple(protocol.Stage)
+_ROW = np.dtype(
+    [("written", "f8"), ("stage", "i8"), ("round", "i8"), ("cases", "i8"), ("spent", "f8", 7)]
+)
+"""When it was written, in seconds of time.monotonic (which on Linux is one clock for all processes;
+0 before the first sign of life), number of the stage, round, cases, and the seconds that each of
+the stages took so far."""
+_FLAG_BYTES = 8
+
+
+class Heartbeats:
+    """The rows of all workers, and a flag that asks them to come to an end."""
+
+    def __init__(self, count: int, descriptor: int | None = None) -> None:
+        size = _FLAG_BYTES + count * _ROW.itemsize
+        if descriptor is None:
+            with tempfile.TemporaryFile() as file:
+                file.truncate(size)
+                descriptor = os.dup(file.fileno())
+        self.descriptor = descriptor
+        memory = np.frombuffer(mmap.mmap(descriptor, size), np.uint8)
+        self._flag, self.rows = memory[:_FLAG_BYTES], memory[_FLAG_BYTES:].view(_ROW)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether workers are to come to an end with what they do."""
+        return bool(self._flag[0])
+
+    def interrupt(self) -> None:
+        """Ask them to."""
+        self._flag[0] = 1
+
+    def close(self) -> None:
+        """Give the descriptor up."""
+        os.close(self.descriptor)
+
+
+class WorkerHeartbeat:
+    """A worker's side of its row."""
+
+    def __init__(self, heartbeats: Heartbeats, row: int) -> None:
+        self._heartbeats = heartbeats
+        # A worker that takes the place of one that was killed goes on with its figures.
+        self._row = heartbeats.rows[row : row + 1]
+        self._stage, self._at = STAGES.index(protocol.Stage.WAIT), time.monotonic()
+        self._row["round"] = -1
+        self.beat()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether to come to an end with what is being done."""
+        return self._heartbeats.interrupted
+
+    def enter(self, stage: protocol.Stage, *, round: int | None = None) -> None:  # noqa: A002
+        """Say that a stage begins; the one before it has ended."""
+        self.beat()
+        self._stage = STAGES.index(stage)
+        if round is not None:
+            self._row["round"] = round
+        self.beat()
+
+    def count(self, cases: int) -> None:
+        """Add cases that were compared."""
+        self._row["cases"] += cases
+
+    def beat(self) -> None:
+        """Give a sign of life."""
+        now = time.monotonic()
+        self._row["spent"][0, self._stage] += now - self._at
+        self._row["stage"], self._row["written"], self._at = self._stage, now, now
+
+
+class _Member(SupervisedChild):
+    """A worker process, and what it does."""
+
     def __init__(self, row: int, check: bytes, device: int, heartbeats: Heartbeats) -> None:
         self.row, self.device = row, device
         self.job: protocol.Job | None = None
         self.facts: protocol.Facts | None = None
         self.given = time.monotonic()  # when it was started, or given its job
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the member)
-        ours, theirs = socket.socketpair()
-        shared = heartbeats.descriptor, len(heartbeats.rows)
-        with theirs:
-            self.process = subprocess.Popen(
-                helper(
-                    "fuzz.campaign.pool", *map(str, (theirs.fileno(), *shared, row, os.getpid()))
-                ),
-                stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=subprocess.STDOUT,
-                env={**helper_environment(), **_ONE_THREAD},
-                pass_fds=[theirs.fileno(), heartbeats.descriptor],
-            )
-        self._kill = weakref.finalize(self, self.process.kill)
-        self.line: Connection[Any, Any] = Connection(ours.detach())
-        # One that is dead already is found, and replaced, as any other.
-        with suppress(OSError):
-            self.line.send((check, device))
-
-    def end(self, deadline: float) -> str:
-        """Wait for the process until the deadline, kill it then; return how it ended."""
-        self.line.close()
-        try:
-            self.process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self._kill.detach()
-        said = tail(self._log.fileno()).strip()
-        self._log.close()
-        ending = describe_status(self.process.returncode)
-        return f"{ending} ({said.splitlines()[-1][:400]})" if said else ending
+        super().__init__(
+            helper("fuzz.campaign.pool"), str(len(heartbeats.rows)), str(row),
+            environment={**helper_environment(), **_ONE_THREAD},
+        )  # fmt: skip
+        self.send((check, device), descriptor=heartbeats.descriptor)
 
 
 class ProcessPool(WorkerPool):
@@ -245,7 +306,7 @@ class ProcessPool(WorkerPool):
 
     def _free(self, rows: Sequence[int]) -> list[_Member]:
         members = (self._members.get(row) for row in rows)
-        return [one for one in members if one is not None and one.facts and one.job is None]
+        return [member for member in members if member and member.facts and member.job is None]
 
     def places_for_rounds(self) -> int:
         return len(self._free(self._rounds))
@@ -256,7 +317,7 @@ class ProcessPool(WorkerPool):
             return len(self._free(range(self._examiners.stop)))
         free = len(self._free(self._examiners))
         there = [self._members[row] for row in self._examiners if row in self._members]
-        if not free and all(one.facts for one in there):
+        if not free and all(member.facts for member in there):
             absent = (row for row in self._examiners if row not in self._members)
             for row in [row for row in absent if self._deaths[row] == 0][:1]:
                 self._start(row)
@@ -267,26 +328,26 @@ class ProcessPool(WorkerPool):
         everybody = range(self._examiners.stop - 1, -1, -1)
         member = self._free(self._rounds if isinstance(job, protocol.RoundJob) else everybody)[0]
         member.job, member.given = job, time.monotonic()
-        try:
-            member.line.send(job)
-        except OSError:
-            self._bury(member)
+        member.send(job)
 
     def poll(self, seconds: float) -> list[Event]:
         """Listen to the workers; replace those that are gone or silent for too long."""
         if not self._events:
-            lines = {member.line: member for member in self._members.values()}
-            for line in wait(list(lines), seconds):
-                self._hear(lines[line])  # type: ignore[index]
+            members: list[Any] = list(self._members.values())
+            for member in wait(members, seconds):
+                self._hear(cast(_Member, member))
             self._end_stalled()
         events, self._events = self._events, []
         return events
 
     def _hear(self, member: _Member) -> None:
         try:
-            message = member.line.recv()
-        except (EOFError, OSError):
-            self._bury(member)
+            message = member.receive(deadline=time.monotonic())
+        except NoAnswerError as error:
+            said = error.log.strip().splitlines()
+            killed = error.how.endswith("SIGKILL") and error.trouble is Trouble.CRASH
+            how = f"{error.how} ({said[-1][:400]})" if said else error.how
+            self._bury(member, how, killed=killed)
             return
         if isinstance(message, protocol.Facts):
             member.facts = message
@@ -302,19 +363,17 @@ class ProcessPool(WorkerPool):
             self._events.append(RoundEnd(job=member.job, report=message))
             member.job = None
 
-    def _end(self, member: _Member, why: str = "", *, guilty: bool) -> str:
-        """End a worker; return how it ended, where nobody knows better."""
+    def _end(self, member: _Member, how: str, *, guilty: bool) -> None:
         del self._members[member.row]
-        ending = member.end(time.monotonic() + _END_SECONDS)
+        member.end(_END_SECONDS)
         if member.job is not None:
-            self._events.append(Lost(job=member.job, how=why or ending, guilty=guilty))
-        return why or ending
+            self._events.append(Lost(job=member.job, how=how, guilty=guilty))
 
-    def _bury(self, member: _Member, why: str = "") -> None:
-        """Put another worker in the place of one that is gone."""
-        row, how = member.row, self._end(member, why, guilty=True)
+    def _bury(self, member: _Member, how: str, *, killed: bool = False) -> None:
+        """Put another worker in the place of one that is gone; `killed` from outside."""
+        row = member.row
+        self._end(member, how, guilty=True)
         self._deaths[row] += member.facts is None
-        killed = not why and member.process.returncode == -signal.SIGKILL
         if self._deaths[row] < (_KILLS_AT_START if killed else _DEATHS_AT_START):
             self._start(row)
             return
@@ -333,8 +392,6 @@ class ProcessPool(WorkerPool):
             silence, patience = self._silence(member), self._check.patience
             if silence > (patience if member.facts else max(patience, _START_SECONDS)):
                 stage = STAGES[self._heartbeats.rows["stage"][member.row]]
-                # Asked first: it may have a tool running that it then takes along.
-                member.process.terminate()
                 self._bury(member, f"gave no sign of life for {silence:.0f} s, at {stage}")
 
     def interrupt(self) -> None:
@@ -371,7 +428,7 @@ class ProcessPool(WorkerPool):
         for member in self._members.values():
             member.process.terminate()
         for member in self._members.values():
-            member.end(deadline)
+            member.end(max(0.01, deadline - time.monotonic()))
         self._members.clear()
         self._heartbeats.close()
 
@@ -380,8 +437,6 @@ _GARBAGE = 100_000
 """New objects after which a worker looks for cycles: with Python's own 700 that is an eighth of the
 time of drawing programs (2026-11). They take some 20 MB."""
 _HEALTH_SECONDS = 10.0  # between two looks at the device's temperature, clock and error counters
-_PARENT_CHECK = 0.2  # seconds between looks at whether the coordinator still lives
-_GRACE = 5.0  # seconds that a worker takes to end its runner and its tools before it ends at once
 _EXAMINER_NICENESS = 5  # of the examiner: a third of a core beside a worker (sched(7): 1.25 a step)
 _MALLOPT = {-3: 32 << 20, -1: 128 << 20}
 """M_MMAP_THRESHOLD and M_TRIM_THRESHOLD (malloc.h), in bytes: by default glibc gets every array of
@@ -403,11 +458,12 @@ def carry_out(check: protocol.OpenCheck, job: protocol.Job) -> protocol.Report:
         return protocol.Found(bucket=job.bucket, state=protocol.FoundState.LEFT)
 
 
-def serve(line: Connection[Any, Any], heartbeat: WorkerHeartbeat) -> None:
+def serve(line: Connection[Any, Any], rows: int, row: int) -> None:
     """Carry out jobs until the coordinator hangs up, or something ends this worker's work."""
     # The coordinator is gone: there is nobody to tell.
     with suppress(EOFError, ConnectionError):
         data, device = line.recv()
+        heartbeat = WorkerHeartbeat(Heartbeats(rows, reduction.recv_handle(line)), row)
         asked = -_HEALTH_SECONDS
         try:
             with unpickled(data).on(device).opened(heartbeat) as check:
@@ -435,15 +491,6 @@ def _keep_memory() -> None:
             mallopt(parameter, value)
 
 
-def _watch(parent: int) -> None:
-    """End this process when the coordinator is gone, whatever it does."""
-    while os.getppid() == parent:
-        time.sleep(_PARENT_CHECK)
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(_GRACE)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def _end(number: int, frame: FrameType | None) -> None:
     """End in order: what is open is closed on the way out."""
     signal.signal(number, signal.SIG_IGN)
@@ -452,16 +499,15 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 def main(arguments: list[str]) -> None:
     """Serve the coordinator on a socket."""
-    descriptor, memory, rows, row, parent = map(int, arguments)
+    descriptor, rows, row = map(int, arguments)
     # An interrupt from the terminal goes to every process; the coordinator says what is to be done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
     _keep_memory()
-    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     if row == rows - 1:
         # The examiner: where all cores are taken, rounds go on.
         os.nice(_EXAMINER_NICENESS)
-    serve(Connection(descriptor), WorkerHeartbeat(Heartbeats(rows, memory), row))
+    serve(Connection(descriptor), rows, row)
 
 
 if __name__ == "__main__":

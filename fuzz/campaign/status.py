@@ -24,7 +24,7 @@ from fuzz.findings.families import FamilyState, FindingGroup, finding_groups, fi
 from fuzz.findings.verdicts import Basis
 from fuzz.output import counted, duration, harmless
 from oracle.errors import InfrastructureError, UsageError
-from strategies.coverage import CoverageLine
+from strategies.rounds import CoverageLine
 
 _ID = 8  # digits of a node's id that are shown; two of 1,000 share them once in 9,000 clusters
 _MOST_NAMED = 8  # nodes of a host that are missing and named in a sentence; the rest is counted

@@ -26,7 +26,7 @@ from corpus.durable import open_plain, read_plain
 from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
 from runners.protocol import ClosedAtTheEnd
-from strategies.coverage import LONGEST_EPOCH
+from strategies.rounds import LONGEST_EPOCH
 
 SCHEMA = 3  # version of `state.json` that this module writes
 MOST = 2**63 - 1  # the largest number that a state has

@@ -33,8 +33,7 @@ from fuzz.findings.making import is_value_finding
 from fuzz.findings.replay import EXPANSION
 from fuzz.kinds import BY_OUTCOME, described
 from fuzz.reducer import has_loop, instructions_in, opcodes_of, telling
-from oracle.isa.lookup import forms_by_opcode
-from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.lookup import INSTRUCTIONS, forms_by_opcode
 from oracle.isa.targets import Module
 from runners.assemblers.judgements import Response, ToolVerdict
 from runners.assemblers.judging import judge_module

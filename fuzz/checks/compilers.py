@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from corpus import Kind, ShrinkStatus
 from corpus.finding import BESIDE, MODULE, PROGRAM
 from corpus.programs import encode_program
-from fuzz.campaign.heartbeat import health_of
 from fuzz.checks import protocol
 from fuzz.checks.compiler_suspects import (
     REFUSED_BY,
@@ -25,6 +24,7 @@ from fuzz.checks.compiler_suspects import (
     verdicts_on,
 )
 from fuzz.checks.examining import bucket_of_builds
+from fuzz.checks.protocol import health_of
 from fuzz.checks.rounds import Rounds, Work
 from fuzz.compilers.members import (
     NOWHERE,
@@ -57,10 +57,9 @@ from runners.cuda.compilation import release_of
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Trouble
 from runners.toolchains import DRIVER
-from strategies.coverage import Batch, ProgramCoverage
-from strategies.draws import Selection
+from strategies.draws import PtxVersions, Selection
 from strategies.programs import GENERATOR_VERSION
-from strategies.rounds import PtxVersions, programs_of_round, selected_forms
+from strategies.rounds import Batch, ProgramCoverage, programs_of_round, selected_forms
 
 ROUNDS_OF_A_MODULE = {"cuda": 4, "sim": 1, NOWHERE: 4}
 """Draws whose programs share a module, by the runner: 32 programs take ptxas below a second."""

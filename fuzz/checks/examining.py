@@ -14,7 +14,6 @@ import numpy as np
 from corpus import Case, Entry, Kind, ShrinkStatus, open_corpus
 from corpus.finding import BESIDE, DIVERGED, EXPECTED, KERNEL
 from corpus.programs import unpack
-from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_rounds import nothing_compiles
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
 from fuzz.compilers.members import BuildMatrix, Member, MemberRunner, with_outcomes
@@ -36,7 +35,7 @@ from fuzz.findings.verdicts import (
     smallest_kernel,
 )
 from fuzz.kinds import KINDS, Named, described
-from fuzz.runner import OpenRunner, RunnerChoice, open_runner
+from fuzz.runner import BeatingRunner, OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import RunnerVerdicts, Verdicts, shrink
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from oracle.isa.targets import Module
@@ -112,8 +111,8 @@ class Examiner:
         self, ready: OpenRunner, heartbeat: Heartbeat, parties: Parties | None = None
     ) -> None:
         self._heartbeat, self._parties = heartbeat, parties
-        self._ready = replace(ready, runner=BeatingRunner(ready.runner, heartbeat))
-        self._once = BeatingRunner(ready.runner, heartbeat, keeps=True)
+        self._ready = replace(ready, runner=BeatingRunner(ready.runner, heartbeat.beat))
+        self._once = BeatingRunner(ready.runner, heartbeat.beat, keeps=True)
         self._alike: dict[tuple[str, str, Module], tuple[str, ...]] = {}
         self._others: dict[RunnerChoice, Runner | None] = {}
         """Other runners than the one that found something, opened when they are needed."""
@@ -240,7 +239,7 @@ class Examiner:
         found = dict.fromkeys(built.failed, Kind.COMPILE_FAILURE.value)
         for variant in matrix.variants(built, subject.module.kernels[0].entry):
             runner = MemberRunner(matrix.device, variant.members[0])
-            one = attempt(BeatingRunner(runner, self._heartbeat), subject)
+            one = attempt(BeatingRunner(runner, self._heartbeat.beat), subject)
             said = "match" if one.kind is None else one.kind.value
             found.update(dict.fromkeys(variant.members, said))
         matrix.forget()
@@ -472,7 +471,7 @@ class Examiner:
         if not self._parties.right:
             return bad
         right = MemberRunner(self._parties.matrix.device, self._parties.right[0])
-        good = RunnerVerdicts(BeatingRunner(right, self._heartbeat))
+        good = RunnerVerdicts(BeatingRunner(right, self._heartbeat.beat))
         return lambda subjects: [
             None if there is not None else here
             for here, there in zip(bad(subjects), good(subjects), strict=True)

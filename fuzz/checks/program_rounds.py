@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind, ShrinkStatus
-from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks import protocol
 from fuzz.checks.rounds import Rounds
 from fuzz.compilers.members import Built, BuiltVariant, Member
@@ -23,7 +22,7 @@ from fuzz.findings import families
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import Bucket, WrongImages
 from fuzz.findings.verdicts import Attempt, Subject, attempt, judge
-from fuzz.runner import OpenRunner, kind_of_failure
+from fuzz.runner import BeatingRunner, OpenRunner, kind_of_failure
 from oracle.execution.execution import CHUNK_IMAGES, execute
 from oracle.isa.targets import Module
 from oracle.program.operands import Buffer
@@ -36,9 +35,8 @@ from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
 from runners.ptx_text import entry_text
 from strategies.contents import expand_by_class
-from strategies.coverage import Batch
-from strategies.draws import Selection
-from strategies.rounds import PtxVersions, selected_forms
+from strategies.draws import PtxVersions, Selection
+from strategies.rounds import Batch, selected_forms
 
 _BYTES_AT_ONCE = 64 << 20
 """Of images that are filled, run and compared together: a worker holds them twice."""
@@ -93,7 +91,7 @@ class ProgramRounds(Rounds):
         # Behind a front end faults get text that is not seen here.
         named = () if choice.front_end is not None else choice.faults
         self._faults = [by_name(name) for name in named]
-        self._runner = BeatingRunner(ready.runner, heartbeat)
+        self._runner = BeatingRunner(ready.runner, heartbeat.beat)
         self._member = Member(toolchain=choice.toolchain, level=choice.toolchain.default_level)
         self._remembered = Remembered()
         self.verified: list[Batch] = []
@@ -263,7 +261,7 @@ class ProgramRounds(Rounds):
             self._report.counts["verdicts", kind.value] += count
             own = looks[kind] if culprit is None else families.bucket_of_culprit(kind, culprit)
             groups.append((protocol.Found(bucket=own, cases=count), chosen))
-        runner = BeatingRunner(self._ready.runner, self._heartbeat, keeps=True)
+        runner = BeatingRunner(self._ready.runner, self._heartbeat.beat, keeps=True)
 
         def fails(place: int) -> bool:
             subject = Subject(module=emitted(), program=program, image=images[place])

@@ -9,14 +9,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
-from fuzz.campaign.heartbeat import BeatingRunner, health_of
 from fuzz.checks import protocol
 from fuzz.checks.examining import Examiner
 from fuzz.checks.fresh_rounds import FreshRounds
 from fuzz.checks.program_rounds import ProgramRounds
+from fuzz.checks.protocol import health_of
 from fuzz.checks.rounds import Work
 from fuzz.kinds import KINDS
 from fuzz.runner import (
+    BeatingRunner,
     OpenRunner,
     RunnerChoice,
     drawn_versions,
@@ -27,15 +28,17 @@ from fuzz.runner import (
 from oracle.isa.forms import Form
 from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.program.definedness import undefined
+from oracle.program.program import undefined
 from runners.emission import emit
 from runners.protocol import Failure, Trouble
 from strategies.contents import expand
-from strategies.coverage import EPOCH, Coverage, ProgramCoverage
 from strategies.draws import Selection
 from strategies.programs import GENERATOR_VERSION
 from strategies.rounds import (
+    EPOCH,
     MOST_OF_FORMS,
+    Coverage,
+    ProgramCoverage,
     Speed,
     fresh_per_program,
     images_per_program,
@@ -75,7 +78,7 @@ class UndefinedPrograms:
     @cached_property
     def _runner(self) -> BeatingRunner:
         choice = replace(self._ready.choice, deadline=_DEADLINE)
-        runner = BeatingRunner(open_runner(choice).runner, self._heartbeat)
+        runner = BeatingRunner(open_runner(choice).runner, self._heartbeat.beat)
         return self._stack.enter_context(runner)
 
     def counts(self, number: int) -> protocol.Counts | None:

@@ -16,9 +16,13 @@ from numpy.typing import NDArray
 
 from corpus import Case
 from fuzz.findings.families import Bucket
+from fuzz.runner import OpenRunner
 from oracle.errors import UsageError
-from strategies.coverage import Coverage
-from strategies.rounds import PtxVersions
+from runners.cuda.messages import DeviceHealth
+from runners.cuda.runner import CudaRunner
+from runners.protocol import Failure
+from strategies.draws import PtxVersions
+from strategies.rounds import Coverage
 
 Options = Mapping[str, Any]
 """Options of a campaign, by the name that a person knows them by, as JSON can hold them."""
@@ -139,6 +143,38 @@ class DeviceStatus:
     throttle_reasons: int | None = None  # bits of NVML's clocksEventReasons
     errors: Mapping[str, int] = field(default_factory=dict)  # by name, such as ECC errors
     note: str = ""  # why nothing is known
+
+
+def health_of(ready: OpenRunner) -> DeviceStatus | None:
+    """Return what a runner's device reports about its health; None if it reports nothing."""
+    if not isinstance(ready.runner, CudaRunner):
+        return None
+    facts, health = ready.runner.facts(), ready.runner.health()
+    if isinstance(facts, Failure) or isinstance(health, Failure):
+        return None
+    return device_status(facts.name, facts.uuid, health)
+
+
+def device_status(name: str, uuid: str, health: DeviceHealth) -> DeviceStatus:
+    """Return what the management library says of a device, in the units of a status."""
+    counts = {"ECC corrected": health.ecc_corrected, "ECC uncorrected": health.ecc_uncorrected}
+    power, limit = (
+        None if milliwatts is None else round(milliwatts / 1000)
+        for milliwatts in (health.power_mw, health.power_limit_mw)
+    )
+    return DeviceStatus(
+        name=name,
+        uuid=uuid,
+        temperature=health.temperature_c,
+        sm_clock=health.sm_clock_mhz,
+        busy=health.busy_percent,
+        power=power,
+        power_limit=limit,
+        memory_clock=health.memory_clock_mhz,
+        throttle_reasons=health.throttle_reasons,
+        errors={name: count for name, count in counts.items() if count is not None},
+        note=health.note,
+    )
 
 
 # Jobs

@@ -8,12 +8,10 @@ multiplies exactly; a load of C by a store, a store comes after a load.
 
 from __future__ import annotations
 
-import multiprocessing
 import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -36,8 +34,8 @@ from fuzz.runner import (
     RunnerChoice,
     kind_of_failure,
     made_here,
+    make_here,
     opened,
-    runner_pool,
 )
 from oracle.bounds.permission import permitted
 from oracle.errors import InfrastructureError, UsageError
@@ -51,6 +49,7 @@ from oracle.program.program import locate
 from runners import emission
 from runners.faults import idle_faults
 from runners.kernels import KernelModule
+from runners.processes import process_pool
 from runners.protocol import Failure, Images, Ran, Runner, Trouble
 from strategies.conformance import Item, forms_of, item, unjudged
 from strategies.draws import Selection
@@ -249,19 +248,8 @@ def _answers(
     if workers == 1:
         yield from map(_timer(runner, module, options.images), forms)
         return
-    pool = runner_pool(workers, choice, _timer, module, options.images)
-    asked_all = False
-    try:
+    with process_pool(workers, make_here, choice, _timer, module, options.images) as pool:
         yield from pool.map(_timed_there, forms)
-        asked_all = True
-    except BrokenProcessPool as error:
-        raise InfrastructureError(
-            f"a worker process died ({error}); perhaps memory ran out: try fewer --workers"
-        ) from None
-    finally:
-        for worker in () if asked_all else multiprocessing.active_children():
-            worker.terminate()
-        pool.shutdown(cancel_futures=True)
 
 
 def _timer(runner: Runner, module: Module, count: int) -> Callable[[Form], tuple[FormAsked, float]]:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from subprocess import TimeoutExpired, run
 
 from rich.text import Text
 
@@ -23,6 +22,7 @@ from runners.assemblers.assembler import Assembler
 from runners.assemblers.disassembly import WHEEL, find_disassembler
 from runners.compilers import discover_assemblers, discover_front_ends, fetched_compiler
 from runners.front_ends.protocol import FrontEndToolchain
+from runners.processes import run_tool
 
 
 def list_compilers(options: CompilersList) -> None:
@@ -163,18 +163,19 @@ def _devices() -> Iterator[Part]:
     if tool is None:
         return
     try:
-        listed = run(
-            [tool, "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"],
-            capture_output=True, text=True, timeout=_SECONDS, check=False,
-        )  # fmt: skip
-        said = (listed.stdout + listed.stderr).strip() if listed.returncode else None
-    except (OSError, TimeoutExpired) as error:
+        query = "--query-gpu=name,driver_version,compute_cap"
+        listed = run_tool([tool, query, "--format=csv,noheader"], deadline=_SECONDS)
+        lines = listed.text.splitlines()
+        said = None
+        if listed.failed:
+            said = "\n".join([*lines, listed.errors]).strip() or listed.ending
+    except OSError as error:
         said = str(error)
     if said is not None:
         mend = "what nvidia-smi asks for; often the driver has to be loaded again"
         yield "GPU", False, f"nvidia-smi: {said}", "a device to test", mend
         return
-    for line in listed.stdout.splitlines():
+    for line in lines:
         name, driver, capability = (*(part.strip() for part in line.split(",")), "", "")[:3]
         found = f"{name}, driver {driver}, compute capability {capability}"
         yield "GPU", True, found, "a device to test", ""

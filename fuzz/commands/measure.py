@@ -35,7 +35,7 @@ from fuzz.output import (
     say,
     typed,
 )
-from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened, runner_pool
+from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, make_here, opened
 from oracle.isa.forms import FORMATS
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module, parse_release, parse_target
@@ -44,6 +44,7 @@ from oracle.models import Confidence, Model, NanRule, model_for
 from oracle.models.files import model_text
 from runners.assemblers.assembler import Assembler
 from runners.compilers import find_assembler, select
+from runners.processes import process_pool
 from strategies.programs import is_valued
 
 _IMAGES = {"cuda": 1_048_576, "sim": 1_024}
@@ -118,7 +119,7 @@ def _measure(assembler: Assembler | None, options: Measure, measured: list[_Meas
         confirmer: Callable[..., Any] = partial(map, partial(confirm, device=device))
         if choice.name == "cuda" and workers > 1:
             pool = stack.enter_context(
-                runner_pool(workers, ready.choice, ProbedDevice, module, forms)
+                process_pool(workers, make_here, ready.choice, ProbedDevice, module, forms)
             )
             map_fits, confirmer = pool.map, partial(pool.map, confirmed_there)
         measurer = Measurer(

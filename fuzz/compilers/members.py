@@ -49,10 +49,9 @@ from runners.kernels import KernelModule
 from runners.ptx_text import is_cubin, is_ptx, ptx_digests, with_header
 from runners.toolchains import DRIVER, Toolchain
 from runners.variants import PLAIN, Variant
-from strategies.draws import derived_seed, draw
+from strategies.draws import PtxVersions, derived_seed, draw, versions_up_to
 from strategies.features import FEATURES, Feature, Focus
 from strategies.programs import programs
-from strategies.rounds import PtxVersions, versions_up_to
 
 NOWHERE = "ptxas"  # name of the runner that runs nothing: compilers alone
 COMPILE_SECONDS = 60.0  # time for a module; one of 60 programs takes ptxas 13.5 about 1 s (2026-11)

@@ -14,9 +14,8 @@ from rich.text import Text
 
 from corpus import Case, Saved
 from corpus.known import Row
-from fuzz.campaign.heartbeat import device_status
 from fuzz.campaign.status import untested_words
-from fuzz.checks.protocol import DeviceStatus
+from fuzz.checks.protocol import DeviceStatus, device_status
 from fuzz.console.metrics import device_text, throttling
 from fuzz.kinds import sentence
 from fuzz.options.operating import Screen as Screening

@@ -31,9 +31,9 @@ from fuzz.diagnosis.fragments import wrong_alone
 from oracle.execution.tracing import Event, Trace
 from oracle.isa.forms import LANES, Form, Format
 from oracle.isa.lookup import chunks_of
-from oracle.program.operands import Buffer, Place, Registers, Use, listed, text_of
+from oracle.program.operands import Buffer, Place, Registers, Use, listed, text_of, way_of
 from oracle.program.operations import copied
-from oracle.program.program import Program, fresh_bank, position, walk, way_of
+from oracle.program.program import Program, fresh_bank, position, walk
 from oracle.program.steps import (
     Barrier,
     Copy,

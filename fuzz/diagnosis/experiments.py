@@ -15,7 +15,7 @@ from oracle.bounds.permission import contradicting
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution.execution import execute
 from oracle.isa.forms import Form
-from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.lookup import INSTRUCTIONS
 from oracle.isa.targets import Module
 from oracle.program.program import Program
 from runners.emission import emit, emit_all

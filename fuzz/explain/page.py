@@ -20,13 +20,13 @@ from fuzz.kinds import KINDS, described, sentence
 from fuzz.output import counted, typed
 from oracle.execution.tracing import Link, TermSum, operands_of, sums_of
 from oracle.isa.forms import FORMATS, Form, Format
-from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.lookup import INSTRUCTIONS
 from oracle.program.lane_code import Assign
 from oracle.program.steps import multiplies
 from strategies.matrices import Result
 
 ISA = "PTX ISA 9.0"
-"""Whose sections are cited (`oracle.scalar.row`)."""
+"""Whose sections are cited (`oracle.scalar.integers`)."""
 _MAPPED = 4
 """Differing elements from which on a result has a map."""
 _ROWS = 16

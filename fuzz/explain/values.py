@@ -20,8 +20,8 @@ from corpus import Entry, Finding
 from corpus.finding import EXPECTED
 from fuzz.findings.case import ACTUAL, JUDGED, REWRITTEN, image_of, subject_of
 from fuzz.findings.verdicts import Difference, Subject, differences
-from oracle.arithmetic.dots import unpacked
-from oracle.arithmetic.truncated import element_values
+from oracle.arithmetic.conversions import unpacked
+from oracle.arithmetic.dots import element_values
 from oracle.bounds.permission import Bound, permitted
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution.tracing import Trace, Written, trace

@@ -33,9 +33,8 @@ from oracle.program.lane_code import (
     class_of,
     read_by,
 )
-from oracle.program.operands import Register, Use
+from oracle.program.operands import Register, Use, overlaps
 from oracle.program.operations import Scalar
-from oracle.program.program import overlaps
 from oracle.program.steps import (
     PlainAccess,
     accesses_registers,

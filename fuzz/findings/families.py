@@ -31,8 +31,7 @@ from oracle.bounds.permission import contradicting
 from oracle.execution.tracing import trace
 from oracle.isa.forms import Form
 from oracle.isa.legality import Explanation, Rule
-from oracle.isa.lookup import FORMS
-from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.lookup import FORMS, INSTRUCTIONS
 from oracle.program.lane_code import Assign, LaneCode, every
 from oracle.program.program import Program
 from oracle.program.steps import accesses_rows, is_lane_code, is_producer

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 from corpus import Finding, create_corpus
 from fuzz import warpfuzz_version
-from fuzz.campaign.heartbeat import Broken
-from fuzz.campaign.pool import Lost, ProcessPool, RoundEnd, WorkerPool, unpickled
+from fuzz.campaign.pool import Broken, Lost, ProcessPool, RoundEnd, WorkerPool, unpickled
 from fuzz.campaign.status import WorkerStatus, stage_shares
 from fuzz.checks.protocol import Examination, Facts, Job, Report, RoundJob, Stage
 from oracle.errors import WarpfuzzError

@@ -10,8 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from corpus import BrokenEntryError, open_corpus
-from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken
-from fuzz.campaign.pool import Event, Lost, RoundEnd, WorkerPool, pickled
+from fuzz.campaign.pool import (
+    SHOWN_STALLED_SECONDS,
+    Broken,
+    Event,
+    Lost,
+    RoundEnd,
+    WorkerPool,
+    pickled,
+)
 from fuzz.campaign.status import ACTOR, GONE, JOINED, NODE, THERE, Changed, WorkerStatus
 from fuzz.checks import protocol
 from fuzz.fleet.host import (

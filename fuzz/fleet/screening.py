@@ -17,7 +17,7 @@ from typing import Any
 
 from corpus import Finding, open_corpus
 from fuzz.fleet.host import ActorGoneError, Begun, Cluster, Handle, PlacedActor, leave
-from runners.processes import describe_status, helper, helper_environment
+from runners.processes import Tool, describe_status, helper, helper_environment
 
 _NEWS_SECONDS = 1.0  # how long an actor waits for news: as often as a person looks
 _END_SECONDS = 30.0  # for the end of a screening: a replay of what differed takes some seconds
@@ -42,7 +42,7 @@ class ScreenHost(PlacedActor):
     """An actor that screens its GPU: `begin`, `start`, `news` until it is over."""
 
     _folder: Path = field(default_factory=Path)
-    _process: subprocess.Popen[bytes] | None = None
+    _tool: Tool | None = None
 
     def start(self, words: Sequence[str], files: Mapping[str, bytes]) -> None:
         """Start screening with arguments of `warpfuzz screen`; "@NAME" stands for a file."""
@@ -52,15 +52,15 @@ class ScreenHost(PlacedActor):
         given = [str(folder / word[1:]) if word[:1] == "@" else word for word in words]
         command = ["fuzz.__main__", "screen", *given, "--json", "--corpus", str(folder / "corpus")]
         with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
-            self._process = subprocess.Popen(
-                helper(*command), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                env=helper_environment(), cwd=folder,
+            self._tool = Tool(
+                helper(*command), stdout=out, stderr=err, environment=helper_environment(),
+                cwd=folder,
             )  # fmt: skip
 
     def news(self, stop: bool) -> ScreenNews:
         """Wait a moment; say how far it is, and what came of it."""
-        process, folder = self._process, self._folder
-        assert process is not None
+        assert self._tool is not None
+        process, folder = self._tool.process, self._folder
         if stop and process.poll() is None:
             process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
@@ -86,11 +86,8 @@ class ScreenHost(PlacedActor):
 
     def end(self) -> None:
         """End the process, and remove what it has written."""
-        if self._process is not None:
-            self._process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_NEWS_SECONDS)
-            self._process.kill()
+        if self._tool is not None:
+            self._tool.kill(grace=_NEWS_SECONDS)
             shutil.rmtree(self._folder, ignore_errors=True)
 
 

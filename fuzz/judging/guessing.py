@@ -32,7 +32,7 @@ from fuzz.findings.launches import (
 )
 from fuzz.judging.reference import image_of, refused_by
 from oracle.errors import UsageError
-from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.lookup import INSTRUCTIONS
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.decoder import DecodedKernel
 from runners.simulated.parser import parse

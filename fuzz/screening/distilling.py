@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -24,14 +23,14 @@ from oracle.models import NO_FIGURES, model_for
 from oracle.program.program import Program, requirements
 from runners.emission import emit
 from runners.faults import CATALOGUE
+from runners.processes import run_tool
 from runners.screening import References
 from runners.simulated import LoadedModule, SimulatedTrap
 from strategies.contents import ValueClass
-from strategies.coverage import Batch, family_of
 from strategies.draws import derived_seed
 from strategies.features import FEATURES, Focus, Has, features_of
 from strategies.programs import GENERATOR_VERSION, is_valued
-from strategies.rounds import Speed, campaign_rounds, round_batches
+from strategies.rounds import Batch, Speed, campaign_rounds, family_of, round_batches
 
 LEFT_OUT = frozenset(
     {
@@ -250,13 +249,10 @@ _DEVICE = re.compile(
 def listed_devices() -> list[tuple[str, str]]:
     """Return all GPUs of this machine, as `devices_in`; none without an answer of nvidia-smi."""
     try:
-        told = subprocess.run(
-            ["nvidia-smi", "-L"], capture_output=True, text=True, timeout=_LISTING_SECONDS,
-            check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
+        told = run_tool(["nvidia-smi", "-L"], deadline=_LISTING_SECONDS)
+    except OSError:
         return []
-    return devices_in(told.stdout)
+    return [] if told.status is None else devices_in(told.text)
 
 
 def devices_in(listing: str) -> list[tuple[str, str]]:

@@ -36,8 +36,8 @@ from runners.emission import emit
 from runners.ledger import Differing, Rate
 from runners.protocol import Failure
 from runners.screening import Screened
-from strategies.coverage import Batch
 from strategies.features import main_form
+from strategies.rounds import Batch
 
 _AGAIN_SECONDS = 0.5  # time of the replay right after the launch
 _MOST_EXAMINED = 8  # programs of which an image is replayed; the rest is only counted

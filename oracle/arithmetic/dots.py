@@ -1,175 +1,530 @@
-"""Dot products as a model's unit computes them; figures that no GPU has had go a slow way here."""
+"""Dot products as the units of a model compute them: `docs/oracle.md`, "Truncated sums"."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import accumulate, chain, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic import conversions
-from oracle.arithmetic.conversions import CANONICAL_NAN, flushed, is_nan, odd_sum, rounded
-from oracle.arithmetic.scratch import Scratch, own_scratch
-from oracle.arithmetic.truncated import element_values, truncated_dot
+from oracle.arithmetic.conversions import (
+    CANONICAL_NAN,
+    Scratch,
+    flushed,
+    ieee_sum,
+    is_nan,
+    narrow,
+    narrowed,
+    own_scratch,
+    result_type,
+    rounded,
+    small_buffer,
+    unpacked,
+    widen,
+)
 from oracle.isa.forms import Format, format_named
 from oracle.models import ScalarDot, TruncatedDot
 
 Array = NDArray[Any]
-Floats = NDArray[np.float64]
+"""An array whose dtype depends on the format: float32 or float64, int8 or int16, ..."""
+Index = NDArray[np.intp]
 
+_FEW = 64
+"""One in so many elements of f16 may be subnormal and go the way that is quick without them."""
 _INFINITE = 2.0**128
 """Where products of limited range end: beyond the largest f32."""
+_CHUNK_ELEMENTS = 1 << 17
+"""Outputs worked on together: 2^16 took 1 to 9 % longer with 512 KiB of cache (2026-11-22)."""
+_CHUNK_MET = 1 << 15
+"""The same of sparse A, where what the elements meet is gathered for each chunk. 2^13 took a sixth
+longer, 2^17 as long (2026-11-27)."""
+_LONG = 256
+"""Tiles from which on NumPy's small buffer is quicker (of 128 to 512, 2026-11-27)."""
 
 
-class _Factors:
-    def __init__(self, bits: Array, fmt: Format, least: int | None = None) -> None:
-        self.values: Floats = element_values(bits, fmt).astype(np.float64)
-        magnitude = (bits >> fmt.ignored_bits) & ((1 << fmt.exponent_bits + fmt.fraction_bits) - 1)
-        field = (magnitude >> fmt.fraction_bits).astype(np.int32)
-        self.exponents: NDArray[np.int32] = np.maximum(field, 1) - fmt.bias
-        if least is not None:
-            np.maximum(self.exponents, least, out=self.exponents)
-        self.finite = bool((field <= 2 * fmt.bias).all())
+class _Working(NamedTuple):
+    """Types in which the products of one multiplicand format are exact, and powers of two."""
+
+    values: type[np.floating[Any]]
+    integers: type[np.signedinteger[Any]]
+    """Integers of the same size."""
+    bias: int
+    fraction_bits: int
+    exponents: type[np.signedinteger[Any]]
+    absent: int
+    """Exponent of zero: with it no product is a block's largest, and twice it fits `exponents`."""
+    smallest: int
+    """Smallest exponent of a product without a zero."""
 
 
-def unusual_dot(
-    a: Array, b: Array, c: Array, *, multiplicand: Format, rule: TruncatedDot, blocks: list[slice]
-) -> Array:
-    """Return a @ b + c, on raw bit patterns; parameters and result as of `truncated_dot`."""
-    with np.errstate(all="ignore"):  # specials are garbage until the end of a block
-        least, least_b = rule.least_exponents
-        left = _Factors(a.transpose(2, 1, 0), multiplicand, least)
-        right = _Factors(b.transpose(1, 2, 0), multiplicand, least_b)
-        total = np.ascontiguousarray(c.transpose(1, 2, 0))
-        for block in blocks:
-            total = _add_block(left, right, total, block, rule)
+# f16: 22-bit products from 2^-48 to 2^32 fit float32; exponents of products are -28 to 30 (32 for
+# infinities), so that -64 + 16 < -28, and -128 fits int8.
+# bf16 and tf32: products from 2^-272 to 2^256 need float64; exponents -252 to 256 need int16.
+_HALF = _Working(np.float32, np.int32, 127, 23, np.int8, -64, -28)
+_WIDE = _Working(np.float64, np.int64, 1023, 52, np.int16, -1024, -252)
+_WORKING = {"f16": _HALF, "bf16": _WIDE, "tf32": _WIDE}
+
+
+class _Operand(NamedTuple):
+    """A or B, decoded: k first, tiles last."""
+
+    values: Array
+    """(k, lines, tiles); infinities and NaNs are themselves."""
+    exponents: Array
+    """(k, lines, tiles)."""
+    working: _Working
+    special: NDArray[np.bool_]
+    """(tiles,): whether any element is infinite or NaN; (lines,) where they are last."""
+
+    def part(self, index: Any) -> _Operand:
+        """Return the elements at an index of (k, lines, tiles)."""
+        return self._replace(values=self.values[index], exponents=self.exponents[index])
+
+
+def _decoded(
+    name: str, tiles: Array, axes: tuple[int, int, int], fmt: Format, scratch: Scratch,
+    least: int | None = None,
+) -> _Operand:  # fmt: skip
+    """Decode patterns (tiles, rows, columns); `least`: exponent of elements but zeros."""
+    working = _WORKING[fmt.name]
+    bits = tiles.transpose(axes)
+    if not bits.flags.c_contiguous:
+        bits = scratch.tiles_last(name, tiles, axes)
+    values = scratch.array(f"{name} values", bits.shape, working.values)
+    exponents = scratch.array(f"{name} exponents", bits.shape, working.exponents)
+    _decode(bits, fmt, values, exponents, scratch)
+    if least is not None:
+        np.maximum(exponents, least, out=exponents, where=exponents != working.absent)
+    special = np.zeros(bits.shape[2], np.bool_)
+    if exponents.max(initial=0) > fmt.bias:
+        np.greater(exponents.max(axis=(0, 1)), fmt.bias, out=special)
+        if fmt.name == "f16":
+            at = np.flatnonzero(exponents > fmt.bias)
+            finite = values.take(at)  # 2^16 stands for infinity, more for NaN
+            values.put(at, np.where(np.abs(finite) == 2.0**16, finite * np.inf, np.nan))
+    return _Operand(values, exponents, working, special)
+
+
+def element_values(bits: Array, fmt: Format) -> Array:
+    """Return elements as float32, which holds every format here; bits of f32 as a view."""
+    if fmt.name == "f16":
+        return bits.view(np.float16).astype(np.float32)
+    words: Array = bits.astype(np.uint32, copy=False)
+    if bits.itemsize == 2:  # bf16
+        words = words << 16
+    elif fmt.ignored_bits:
+        words = words & np.uint32(2**32 - (1 << fmt.ignored_bits))
+    return words.view(np.float32)
+
+
+def _decode(bits: Array, fmt: Format, values: Array, exponents: Array, scratch: Scratch) -> None:
+    """Write values and exponents: a zero's is `absent`; infinities and NaNs of f16 are finite."""
+    mask = (1 << (8 * bits.itemsize - 1)) - (1 << fmt.ignored_bits)
+    least, absent = 1 - fmt.bias, _WORKING[fmt.name].absent
+    np.right_shift(bits, fmt.fraction_bits + fmt.ignored_bits, out=exponents, casting="unsafe")
+    exponents &= (1 << fmt.exponent_bits) - 1
+    at = _few_zeros(exponents)
+    exponents -= fmt.bias
+    if at is not None:
+        exponents.put(at, np.where(bits.take(at) & mask == 0, absent, least))
+        _write_values(bits, fmt, values)
+        return
+    small = scratch.array("small", bits.shape, np.bool_)
+    np.equal(exponents, -fmt.bias, out=small)
+    magnitude = scratch.array("magnitude", bits.shape, bits.dtype)
+    np.bitwise_and(bits, mask, out=magnitude)
+    zero = scratch.array("zero", bits.shape, np.bool_)
+    np.equal(magnitude, 0, out=zero)
+    exponents += small.view(np.int8)
+    subnormal = np.count_nonzero(small) - np.count_nonzero(zero)
+    if fmt.name == "f16" and _FEW * subnormal > bits.size:
+        _scale_halves(bits, magnitude, exponents, values, scratch)
+    else:
+        _write_values(bits, fmt, values)
+    lower = scratch.array("lower", bits.shape, exponents.dtype)
+    np.multiply(zero, exponents.dtype.type(least - absent), out=lower)
+    exponents -= lower
+
+
+def _few_zeros(exponents: Array) -> Index | None:
+    """Return where natural numbers (k, lines, tiles) are zero, in memory order, if few are."""
+    rows = exponents.reshape(len(exponents), -1)
+    columns = np.flatnonzero(rows.min(axis=0, initial=1) == 0)
+    if _FEW * len(columns) > rows.size:
+        return None
+    k, column = np.nonzero(rows.take(columns, axis=1) == 0)
+    return None if _FEW * len(k) > rows.size else k * rows.shape[1] + columns[column]
+
+
+def _write_values(bits: Array, fmt: Format, out: Array) -> None:
+    """Write elements, of f16 few of them subnormal, as floats; special ones of f16 are finite."""
+    if fmt.name != "f16":
+        np.copyto(out, element_values(bits, fmt))
+        return
+    words = out.view(np.int32)
+    np.copyto(words, bits.view(np.int16))
+    words <<= 13  # f16 has 10 bits of a fraction, f32 23
+    words &= -(1 << 31) | (1 << 28) - 1  # the sign came along three times too often
+    out *= np.float32(2.0 ** (127 - 15))  # the difference of the biases
+
+
+def _scale_halves(
+    bits: Array, magnitude: Array, exponents: Array, out: Array, scratch: Scratch
+) -> None:
+    """Write f16 without f32's subnormals, special ones finite: thrice as fast (2026-11-21)."""
+    significand = scratch.copy("significand", exponents, np.int16)
+    significand += 15 - 1  # the field, less one
+    significand <<= 10
+    np.subtract(magnitude.view(np.int16), significand, out=significand)
+    sign = scratch.copy("sign", bits.view(np.int16))
+    sign >>= 15
+    sign |= 1
+    significand *= sign
+    np.copyto(out, significand)
+    power = scratch.copy("power", exponents, np.int32)
+    power += 127 - 10  # f32's bias, and f16's bits of a fraction
+    power <<= 23
+    out *= power.view(np.float32)
+
+
+def _chain(
+    a: Array, b: Array, c: Array, rule: TruncatedDot, scratch: Scratch,
+    members: tuple[tuple[int, ...], ...], rows: Index | None, *, keeps_c: bool,
+) -> Array:  # fmt: skip
+    """Return a @ b + c, the blocks with these ks one after the other, as `dot_product`."""
+    ks = tuple(chain.from_iterable(members))
+    if ks != tuple(range(a.shape[2])):
+        a = a.T.take(ks, axis=0).T
+        if rows is None:
+            b = b.transpose(1, 2, 0).take(ks, axis=0).transpose(2, 0, 1)
+        else:
+            rows = rows.take(ks, axis=0)
+    blocks = [slice(*ends) for ends in pairwise(accumulate(map(len, members), initial=0))]
+    multiplicand, (least, least_b) = format_named(rule.multiplicand), rule.least_exponents
+    with np.errstate(all="ignore"):  # special values are garbage until the end of a block
+        left = _decoded("a", a, (2, 1, 0), multiplicand, scratch, least)
+        if rows is not None:
+            right = _decoded("b", b, (1, 0, 2), multiplicand, scratch, least_b)
+            total = np.array(c.transpose(1, 0, 2), order="C")
+            _add_met(left, right, total, rows, multiplicand, rule, blocks, scratch)
+            return total.transpose(0, 2, 1)
+        right = _decoded("b", b, (1, 2, 0), multiplicand, scratch, least_b)
+        total = c.transpose(1, 2, 0)
+        if keeps_c or not total.flags.c_contiguous:
+            total = scratch.tiles_last("c", c, (1, 2, 0))
+        m, n, tiles = total.shape
+        size = max(1, min(m, _CHUNK_ELEMENTS // (n * tiles)))
+        add = _add_block if rule.is_usual else _add_unusual_block
+        for row in range(0, m, size):
+            part = slice(row, row + size)
+            for some in blocks:
+                add(left.part((some, part, None)), right.part(some), total[part], rule, scratch)
     return total
 
 
-def units_of(
-    a: Array, b: Array, c: Array, *, multiplicand: Format, rule: TruncatedDot
-) -> tuple[float, Sequence[float], Sequence[float]]:
-    """Return the unit that terms are truncated to, the exact terms, and the units in each."""
-    with np.errstate(all="ignore"):
-        left, right = (
-            _Factors(x[:, None, None], multiplicand, least)
-            for x, least in zip((a, b), rule.least_exponents, strict=True)
+def _add_met(
+    left: _Operand, right: _Operand, total: Array, rows: Index, multiplicand: Format,
+    rule: TruncatedDot, blocks: list[slice], scratch: Scratch,
+) -> None:  # fmt: skip
+    """Add the products of each element of A, (k, m, tiles), with the row of B that it meets."""
+    m, tiles, n = total.shape
+    places = rows * tiles + np.arange(tiles)
+    any_special = left.special.any() or right.special.any()
+    size = max(1, min(m, _CHUNK_MET // (n * tiles)))
+    add = _add_block if rule.is_usual else _add_unusual_block
+    for row in range(0, m, size):
+        part = slice(row, row + size)
+        sums = total[part].reshape(1, 1, -1)
+        for ks in blocks:
+            met = places[ks, part]
+            shape = (len(met), 1, sums.size)
+            a, b = [], []
+            for name, x, y in (
+                ("values", left.values, right.values),
+                ("exponents", left.exponents, right.exponents),
+            ):
+                gathered = scratch.array(f"met {name}", (*met.shape, n), y.dtype)
+                y.reshape(-1, n).take(met, axis=0, out=gathered, mode="clip")
+                a.append(x[ks, part].repeat(n, axis=-1).reshape(shape))
+                b.append(gathered.reshape(shape))
+            special = np.zeros(sums.size, np.bool_)
+            if any_special:
+                for exponents in (a[1], b[1]):
+                    special |= exponents.max(axis=(0, 1)) > multiplicand.bias
+            lines = _Operand(a[0], a[1], left.working, special).part(
+                (slice(None), slice(None), None)
+            )
+            add(lines, _Operand(b[0], b[1], left.working, special), sums, rule, scratch)
+
+
+def _add_block(a: _Operand, b: _Operand, c: Array, rule: TruncatedDot, scratch: Scratch) -> None:
+    """Add a block, (block, rows, 1, tiles) x (block, n, tiles) to patterns `c` (rows, n, tiles)."""
+    fmt, working = rule.accumulator_format, a.working
+    field = scratch.copy("field", c)
+    field >>= fmt.fraction_bits
+    field &= (1 << fmt.exponent_bits) - 1
+    tiles = np.flatnonzero((field.max(axis=(0, 1)) > 2 * fmt.bias) | a.special | b.special)
+    # Gathering most of them costs more than taking all.
+    special = slice(None) if 3 * len(tiles) > c.shape[-1] else tiles
+    plain = None
+    if len(tiles):
+        plain = scratch.array("plain", c[..., special].shape, working.values)
+        # As IEEE 754 adds.
+        np.einsum(
+            "krt,knt->rnt", a.values[:, :, 0, :][..., special], b.values[..., special], out=plain
         )
-        addend, block = _Factors(c[None, None, None], rule.accumulator_format), slice(0, len(a))
-        largest = _largest_exponents(left, right, addend, block, rule)
-        unit = float(np.ldexp(1.0, largest - rule.fraction_bits.value)[0, 0, 0])
-        values = [float(x[0, 0, 0] * y[0, 0, 0]) for x, y, _ in _products(left, right, block)]
-        values.append(float(addend.values[0, 0, 0]))
-        return unit, values, np.trunc(np.array(values) / unit).tolist()
+        plain += element_values(c[..., special], fmt)
+    largest = scratch.copy("largest", field, np.int16)
+    largest -= fmt.bias
+    products = _largest_exponents(a.exponents, b.exponents, scratch)
+    # Where every product has a zero, even the smallest normal accumulator is larger.
+    if products.min(initial=working.smallest) < working.smallest:
+        none = scratch.array("none", products.shape, np.bool_)
+        np.less(products, working.smallest, out=none)
+        np.copyto(products, np.iinfo(products.dtype).min, where=none)
+    np.maximum(largest, products, out=largest)
+    # An accumulator that is zero or subnormal has so far counted as 2^-bias, which only shows
+    # where nothing larger is there; and only there can `zero_exponent` be the largest.
+    least = int(largest.min())
+    if least <= 1 - fmt.bias:
+        _settle_small(largest, a, b, c, products, rule)
+        least = int(largest.min())
+    largest -= rule.fraction_bits.value
+    least -= rule.fraction_bits.value
+    normal = 1 - working.bias  # least exponent of a normal number
+    low = None
+    if least < normal:
+        # No product but zeros, and an accumulator that is zero or that small; none of f16 is.
+        low = np.flatnonzero((largest < normal) & (c << 1 != 0))
+        # They are cut to multiples of powers that may be very small; zero is positive.
+        power = np.ldexp(1.0, largest.take(low))
+        alone = np.trunc(c.take(low).view(np.float32) / power) * power + 0.0
+        alone = alone.astype(np.float32).view(np.uint32)
+        np.maximum(largest, normal, out=largest)
+        least = normal
+
+    # Powers of two and their reciprocals, all of them normal.
+    pattern = scratch.copy("power", largest, working.integers)
+    pattern += working.bias
+    pattern <<= working.fraction_bits
+    grid = pattern.view(working.values)
+    pattern = scratch.array("reciprocal", grid.shape, working.integers)
+    np.subtract(2 * working.bias << working.fraction_bits, grid.view(working.integers), out=pattern)
+    scale = pattern.view(working.values)
+    total = _truncated_sum(a.values, b.values, scale, rule.fraction_bits.value, scratch)
+    scale *= element_values(c, fmt)
+    np.trunc(scale, out=scale)
+    exact = scratch.copy("exact", total, np.float64)
+    exact += scale
+
+    if fmt.name == "f32":
+        _round_toward_zero(exact, grid, c, subnormal=least < -126)
+    else:
+        _round_to_nearest_half(exact, grid, c)
+    if low is not None:
+        c.put(low, alone)
+    if rule.sum_bits is not None:
+        c &= np.uint32(-1 << (fmt.fraction_bits - rule.sum_bits.value) & 0xFFFF_FFFF)
+        np.copyto(c, 0, where=c == np.uint32(1 << 31))
+    if plain is not None:
+        patterns = c[..., special]
+        _overwrite_special(patterns, plain, fmt)
+        c[..., special] = patterns
 
 
-def _largest_exponents(
-    a: _Factors, b: _Factors, addend: _Factors, block: slice, rule: TruncatedDot
-) -> Array:
-    zero = rule.zero_exponent.value
-    largest = np.where(addend.values == 0.0, zero, addend.exponents)
-    for x, y, exponents in _products(a, b, block):
-        product = x * y
-        if rule.product_exponent.value == "normalised":
-            exponents = exponents + (np.abs(product) >= np.ldexp(2.0, exponents))
-        np.maximum(largest, np.where(product == 0.0, zero, exponents), out=largest)
+def _largest_exponents(a: Array, b: Array, scratch: Scratch) -> Array:
+    shape = (a.shape[1], *b.shape[1:])
+    largest = scratch.array("largest product", shape, a.dtype)
+    term = scratch.array("exponent", shape, a.dtype)
+    np.add(a[0], b[0], out=largest)
+    for left, right in zip(a[1:], b[1:], strict=True):
+        np.add(left, right, out=term)
+        np.maximum(largest, term, out=largest)
     return largest
 
 
-def _add_block(a: _Factors, b: _Factors, c: Array, block: slice, rule: TruncatedDot) -> Array:
+def _settle_small(
+    largest: Array, a: _Operand, b: _Operand, c: Array, products: Array, rule: TruncatedDot
+) -> None:
     fmt = rule.accumulator_format
-    addend = _Factors(c, fmt)
-    largest = _largest_exponents(a, b, addend, block, rule)
+    small = largest <= 1 - fmt.bias
+    of_a, of_b = (np.any(x.exponents == x.working.absent, axis=0) for x in (a, b))
+    zero = np.broadcast_to(of_a | of_b, small.shape)[small]
+    magnitude = c[small] & ((1 << (fmt.bits - 1)) - 1)
+    field = (magnitude >> fmt.fraction_bits).astype(np.int16)
+    zero_exponent = np.int16(rule.zero_exponent.value)
+    own = np.where(magnitude == 0, zero_exponent, np.maximum(field, 1) - np.int16(fmt.bias))
+    settled = np.maximum(own, products[small])
+    largest[small] = np.where(zero, np.maximum(settled, zero_exponent), settled)
+
+
+def _truncated_sum(a: Array, b: Array, scale: Array, fraction_bits: int, scratch: Scratch) -> Array:
+    """Return the sum of the block's products times `scale`, each truncated to an integer."""
+    # A product is below 4 * 2^E, so `block` truncated ones sum to less than
+    # block * 2^(F + 2) in magnitude: 16 * 2^27 = 2^31 on sm_90, which int32 just holds, because
+    # the accumulator is added later, in float64 (where sums below 2^53 are exact).
+    integers = np.int32 if len(a) << (fraction_bits + 2) <= 1 << 31 else np.int64
+    total = scratch.array("total", scale.shape, integers)
+    term = scratch.array("term", scale.shape, integers)
+    product = scratch.array("product", scale.shape, scale.dtype)
+    with small_buffer() if scale.shape[-1] >= _LONG else nullcontext():
+        for k, (left, right) in enumerate(zip(a, b, strict=True)):
+            np.multiply(left, right, out=product)
+            product *= scale
+            if k == 0:
+                np.copyto(total, product, casting="unsafe")
+            else:
+                np.copyto(term, product, casting="unsafe")
+                total += term
+    return total
+
+
+def _round_toward_zero(
+    exact: NDArray[np.float64], grid: Array, out: NDArray[np.uint32], *, subnormal: bool
+) -> None:
+    """Round exact * grid to f32 patterns toward zero; `subnormal`: below 2^-126 is possible."""
+    # Clearing 29 of float64's 53 significant bits leaves f32's 24.
+    pattern = exact.view(np.uint64)
+    pattern &= np.uint64(2**64 - 2**29)
+    values = out.view(np.float32)
+    if not subnormal:
+        # 24 bits times a power of two: exact, in float32 too, or too large.
+        np.copyto(values, exact, casting="unsafe")
+        np.multiply(values, grid, out=values, casting="unsafe")
+        return
+    exact *= grid
+    fixed = np.trunc(exact * 2.0**149) * 2.0**-149
+    values[...] = np.where(np.abs(exact) < 2.0**-126, fixed, exact) + 0.0
+
+
+def _round_to_nearest_half(
+    exact: NDArray[np.float64], grid: Array, out: NDArray[np.uint16]
+) -> None:
+    """Round exact * grid to f16 patterns, to nearest even; any zero is +0. `exact` is lost."""
+    # Rounded to odd, f32 keeps what decides the rounding to f16's 11 bits: no double rounding.
+    pattern = exact.view(np.uint64)
+    low = np.uint64(2**29 - 1)
+    pattern |= (pattern & low) + low
+    pattern &= ~low
+    single = np.multiply(exact, grid, dtype=np.float32, casting="unsafe")
+    halves = narrow(single.view(np.uint32))
+    np.copyto(out, np.where(halves == 0x8000, np.uint16(0), halves))
+
+
+def _overwrite_special(result: Array, plain: Array, fmt: Format) -> None:
+    """Put infinities and NaNs of the plain IEEE sum, special where a term is, into the result."""
+    at = np.flatnonzero(~np.isfinite(plain))
+    sums = plain.take(at)
+    if fmt.name == "f32":
+        patterns: Array = sums.astype(np.float32, copy=False).view(np.uint32)
+    else:
+        patterns = np.where(sums < 0.0, np.uint16(0xFC00), np.uint16(0x7C00))
+    patterns[np.isnan(sums)] = CANONICAL_NAN[fmt.name]
+    result.put(at, patterns)
+
+
+def _unusual_exponents(
+    a: _Operand, b: _Operand, c: Array, rule: TruncatedDot
+) -> tuple[Array, list[Array]]:
+    """Return the exponent that terms are aligned to, and the products and C, doubles."""
+    fmt, zero = rule.accumulator_format, rule.zero_exponent.value
+    field = (c & c.dtype.type(fmt.magnitude)) >> fmt.fraction_bits
+    addend = element_values(c, fmt).astype(np.float64)
+    largest = np.where(addend == 0.0, zero, np.maximum(field.astype(np.int32), 1) - fmt.bias)
+    terms: list[Array] = []
+    for x, y, e, f in zip(a.values, b.values, a.exponents, b.exponents, strict=True):
+        product, exponents = (x * y).astype(np.float64), np.add(e, f, dtype=np.int32)
+        if rule.product_exponent.value == "normalised":
+            exponents += np.abs(product) >= np.ldexp(2.0, exponents)
+        np.maximum(largest, np.where(product == 0.0, zero, exponents), out=largest)
+        terms.append(product)
+    return largest, [*terms, addend]
+
+
+def _add_unusual_block(
+    a: _Operand, b: _Operand, c: Array, rule: TruncatedDot, scratch: Scratch
+) -> None:
+    """Do what `_add_block` does, with figures that no GPU has had."""
+    fmt = rule.accumulator_format
+    largest, terms = _unusual_exponents(a, b, c, rule)
     scale = np.ldexp(1.0, rule.fraction_bits.value - largest)
-    total = np.trunc(addend.values * scale)
-    for x, y, _ in _products(a, b, block):
-        total += np.trunc(x * y * scale)
-    total /= scale
-    sign = -1.0 if rule.zero.value == "-" else 1.0
+    total = sum((np.trunc(term * scale) for term in terms), np.zeros_like(scale)) / scale
     finite = np.where(np.isfinite(total), total, 0.0)
     result = rounded(finite, rule.sum_format, rule.rounding.value, rule.overflow.value)
-    magnitude = result & result.dtype.type(fmt.magnitude)
-    signed_zero = rounded(np.array([sign * 0.0]), fmt, "rn", "infinity")[0]
-    result = np.where(magnitude == 0, signed_zero, result)
-    limited = rule.product_range.value == "f32"
-    if limited or not (a.finite and b.finite and addend.finite):
-        plain = _plain_sum(a, b, addend, block, limited=limited)
-        result[plain == np.inf] = fmt.infinity
-        result[plain == -np.inf] = fmt.infinity | (fmt.magnitude + 1)
-        result[np.isnan(plain)] = CANONICAL_NAN[fmt.name]
-    return result
-
-
-def _products(a: _Factors, b: _Factors, block: slice) -> Any:
-    """Return the factors of each product of a block, and the sums of their exponents."""
-    for k in range(block.start, block.stop):
-        exponents = a.exponents[k][:, None] + b.exponents[k][None]
-        yield a.values[k][:, None], b.values[k][None], exponents
-
-
-def _plain_sum(
-    a: _Factors, b: _Factors, addend: _Factors, block: slice, *, limited: bool
-) -> Floats:
-    """Return the sum of a block as IEEE 754 adds, which is special exactly where the block's is."""
-    total = addend.values.copy()
-    for x, y, _ in _products(a, b, block):
-        product = x * y
-        if limited:
+    result[result & result.dtype.type(fmt.magnitude) == 0] = (
+        fmt.magnitude + 1 if rule.zero.value == "-" else 0
+    )
+    # The sum as IEEE 754 adds is special exactly where that of the block is.
+    plain = terms[-1]
+    for product in terms[:-1]:
+        if rule.product_range.value == "f32":
             over = np.abs(product) >= _INFINITE
             product = np.where(over, np.copysign(np.inf, product), product)
-        total += product
-    return total
+        plain = plain + product
+    result[plain == np.inf] = fmt.infinity
+    result[plain == -np.inf] = fmt.infinity | (fmt.magnitude + 1)
+    result[np.isnan(plain)] = CANONICAL_NAN[fmt.name]
+    c[...] = result
 
 
 def dot_product(
     a: Array, b: Array, c: Array, *, rule: TruncatedDot, scratch: Scratch, keeps_c: bool = True,
-    rows: NDArray[np.intp] | None = None,
+    rows: Index | None = None,
 ) -> Array:  # fmt: skip
     """Return a @ b + c, raw patterns (m, n, tiles): working memory, good until the next call.
 
-    `a`, `b`, `c`: (tiles, m, k), (tiles, k, n), (tiles, m, n); parameters as of `truncated_dot`.
+    `a`, `b`, `c`: (tiles, m, k), (tiles, k, n), (tiles, m, n).
+    `keeps_c`: Whether `c` is needed later; if not, it may become the result.
+    `rows`: Of sparse A: which row of `b` each element meets, (k, m, tiles). None: the k-th.
     """
-    multiplicand, accumulator = format_named(rule.multiplicand), rule.accumulator_format
+    accumulator = rule.accumulator_format
     a, b, c = _operands(a, b, c, rule)
     last = rule.addend.value == "last"
     start = np.zeros_like(c) if last else c
     members = rule.blocks(a.shape[2])
     chains = [members] if rule.sums is None else [(block,) for block in members]
-    d = _chain(a, b, start, multiplicand, rule, scratch, chains[0], rows, keeps_c=keeps_c)
+    d = _chain(a, b, start, rule, scratch, chains[0], rows, keeps_c=keeps_c)
     for blocks in chains[1:]:
         so_far = d.copy()  # working memory that the next block takes
-        d = _chain(a, b, np.zeros_like(c), multiplicand, rule, scratch, blocks, rows, keeps_c=False)
+        d = _chain(a, b, np.zeros_like(c), rule, scratch, blocks, rows, keeps_c=False)
         assert rule.addition is not None
-        d = _sum(so_far, d, accumulator, rule.addition.value)
+        d = ieee_sum(so_far, d, accumulator, rule.addition.value)
     if rule.addition is not None and last:
-        d = _sum(d, c.transpose(1, 2, 0), accumulator, rule.addition.value)
+        d = ieee_sum(d, c.transpose(1, 2, 0), accumulator, rule.addition.value)
     result = format_named(rule.d_type)
     if rule.narrowing is not None:
-        d = _narrowed(d, rule.narrowing.value, rule.overflow.value)
+        d = narrowed(d, rule.narrowing.value, rule.overflow.value)
     if rule.d_subnormals.value == "flushed":
         d = flushed(d, result)
-    if rule.nan.value != conversions.CANONICAL_NAN[result.name]:
+    if rule.nan.value != CANONICAL_NAN[result.name]:
         d = np.where(is_nan(d, result), result_type(result)(rule.nan.value), d)
     return d
 
 
 def block_sums(
     a: Array, b: Array, c: Array, *, rule: TruncatedDot
-) -> Iterator[tuple[tuple[int, ...], Array, Array, Array, int]]:
-    """Yield what `dot_product` adds at once to an element of D: ks, factors, sum before, sum after.
+) -> Iterator[tuple[tuple[int, ...], int, int, float, list[float]]]:
+    """Yield what `dot_product` adds at once to an element of D.
 
-    `a`, `b`, `c`: A row of A and a column of B, (k,), and the element of C, ().
+    That is ks, patterns of the sum before and after, the unit that terms are truncated to, and the
+    exact terms, C last. `a`, `b`, `c`: A row of A and a column of B, (k,), and the element of C.
     """
-    multiplicand = format_named(rule.multiplicand)
     a, b, c = _operands(a[None, None, :], b[None, :, None], c[None, None, None], rule)
     total = np.zeros_like(c) if rule.addend.value == "last" else c
+    multiplicand, (least, least_b) = format_named(rule.multiplicand), rule.least_exponents
     for block in rule.blocks(a.shape[2]):
-        d = _chain(a, b, total, multiplicand, rule, own_scratch(), (block,), None, keeps_c=True)
+        d = _chain(a, b, total, rule, own_scratch(), (block,), None, keeps_c=True)
         after = d.transpose(2, 0, 1).copy()
-        yield block, a[0, 0, block], b[0, block, 0], total[0, 0, 0], int(after[0, 0, 0])
+        with np.errstate(all="ignore"):
+            left = _decoded("a", a[:, :, block], (2, 1, 0), multiplicand, own_scratch(), least)
+            right = _decoded("b", b[:, block], (1, 2, 0), multiplicand, own_scratch(), least_b)
+            start = total.transpose(1, 2, 0)
+            largest, terms = _unusual_exponents(left.part(np.s_[:, :, None]), right, start, rule)
+            unit = float(np.ldexp(1.0, largest - rule.fraction_bits.value).item())
+        yield block, int(total.item()), int(after.item()), unit, [term.item() for term in terms]
         total = np.zeros_like(c) if rule.sums is not None else after
 
 
@@ -181,38 +536,8 @@ def _operands(a: Array, b: Array, c: Array, rule: TruncatedDot) -> tuple[Array, 
     if rule.c_subnormals.value == "flushed":
         c = flushed(c, format_named(rule.c_type))
     if rule.c_type != rule.accumulator_format.name:
-        c = conversions.widen(c)
+        c = widen(c)
     return a, b, c
-
-
-def unpacked(bits: Array, name: str) -> Array:
-    """Return elements of 8 bits as f16 patterns; others as they are."""
-    if format_named(name).bits > 8:
-        return bits
-    turned = bits.T  # of operands with tiles last, as they lie in memory
-    halves: Array = np.take(_halves(name), turned).T
-    return halves
-
-
-@cache
-def _halves(name: str) -> NDArray[np.uint16]:
-    """Return the f16 pattern of each element of e4m3 or e5m2, uint16 (256,)."""
-    bits = np.arange(256, dtype=np.uint16)
-    if name == "e5m2":
-        return bits << np.uint16(8)  # the first byte of an f16
-    fmt = format_named(name)
-    magnitude = bits & np.uint16(0x7F)
-    # As the fields of an f16, those of e4m3 are 2^8 times too small: the biases are 15 and 7.
-    values = (magnitude << np.uint16(10 - fmt.fraction_bits)).view(np.float16) * np.float16(1 << 8)
-    halves = np.where(magnitude == 0x7F, np.uint16(0x7FFF), values.view(np.uint16))
-    signs: NDArray[np.uint16] = (bits & np.uint16(0x80)) << np.uint16(8)
-    return halves | signs
-
-
-def result_type(fmt: Format) -> type[np.unsignedinteger[Any]]:
-    """Return the NumPy type of a format's patterns."""
-    kind: type[np.unsignedinteger[Any]] = np.dtype(fmt.raw).type
-    return kind
 
 
 def _prepared(bits: Array, fmt: Format, rule: TruncatedDot, subnormals: str) -> Array:
@@ -228,67 +553,6 @@ def _prepared(bits: Array, fmt: Format, rule: TruncatedDot, subnormals: str) -> 
     return flushed(bits, fmt) if subnormals == "flushed" else bits
 
 
-def _chain(
-    a: Array, b: Array, c: Array, multiplicand: Format, rule: TruncatedDot, scratch: Scratch,
-    members: tuple[tuple[int, ...], ...], rows: NDArray[np.intp] | None, *, keeps_c: bool,
-) -> Array:  # fmt: skip
-    """Return the chain of blocks with these ks, patterns of the accumulator's format."""
-    ks = tuple(chain.from_iterable(members))
-    if ks != tuple(range(a.shape[2])):
-        a = a.T.take(ks, axis=0).T
-        if rows is None:
-            b = b.transpose(1, 2, 0).take(ks, axis=0).transpose(2, 0, 1)
-        else:
-            rows = rows.take(ks, axis=0)
-    ends = accumulate(map(len, members), initial=0)
-    blocks = [slice(start, end) for start, end in pairwise(ends)]
-    if rule.is_usual:
-        return truncated_dot(
-            a, b, c, multiplicand=multiplicand, rule=rule, blocks=blocks, scratch=scratch,
-            keeps_c=keeps_c, rows=rows,
-        )  # fmt: skip
-    return unusual_dot(a, b, c, multiplicand=multiplicand, rule=rule, blocks=blocks)
-
-
-def _sum(x: Array, y: Array, fmt: Format, rounding: str) -> Array:
-    """Return x + y, patterns of a format, as IEEE 754 adds; any NaN is canonical."""
-    if rounding == "rn":
-        # Of f16, a sum in f32 may be rounded twice: it has 2 x 11 + 2 bits (Figueroa 1995).
-        wide = (conversions.widen(z) if fmt.name == "f16" else z for z in (x, y))
-        with np.errstate(all="ignore"):
-            total = np.add(*(np.ascontiguousarray(z).view(np.float32) for z in wide))
-        bits = total.view(np.uint32)
-        bits[np.isnan(total)] = conversions.CANONICAL_NAN["f32"]
-        return conversions.narrow(bits) if fmt.name == "f16" else bits
-    floats = {"f16": np.float16, "f32": np.float32}[fmt.name]
-    with np.errstate(all="ignore"):
-        left, right = (np.ascontiguousarray(z).view(floats).astype(np.float64) for z in (x, y))
-        plain = left + right
-        finite = np.isfinite(plain)
-        exact = odd_sum(np.where(finite, left, 0.0), np.where(finite, right, 0.0))
-        if rounding == "rm":
-            # IEEE 754-2019, 6.3: x - x is -0 there.
-            exact = np.where((exact == 0.0) & (np.signbit(left) | np.signbit(right)), -0.0, exact)
-        result = rounded(exact, fmt, rounding, "IEEE")
-        special = plain.astype(floats).view(fmt.raw)
-    result = np.where(finite, result, special)
-    nan = result_type(fmt)(conversions.CANONICAL_NAN[fmt.name])
-    return np.where(np.isnan(plain), nan, result)
-
-
-def _narrowed(bits: NDArray[np.uint32], rounding: str, overflow: str) -> NDArray[np.uint16]:
-    if (rounding, overflow) == ("rn", "infinity"):
-        return conversions.narrow(bits)
-    with np.errstate(all="ignore"):
-        values = np.ascontiguousarray(bits).view(np.float32).astype(np.float64)
-        finite = np.isfinite(values)
-        result = rounded(np.where(finite, values, 0.0), format_named("f16"), rounding, overflow)
-        special = values.astype(np.float16).view(np.uint16)
-    result = np.where(finite, result, special)
-    nan = np.uint16(conversions.CANONICAL_NAN["f16"])
-    return np.where(np.isnan(values), nan, result)
-
-
 def scalar_dot(a: Array, b: Array, c: Array, *, rule: ScalarDot) -> Array:
     """Return a @ b + c, (m, n, tiles), each operation rounded to nearest even f32.
 
@@ -297,8 +561,8 @@ def scalar_dot(a: Array, b: Array, c: Array, *, rule: ScalarDot) -> Array:
     left, right, addend = (
         np.ascontiguousarray(x) for x in (a.T, b.transpose(1, 2, 0), c.transpose(1, 2, 0))
     )
-    left, right = (conversions.widen(x).view(np.float32) for x in (left, right))
-    addend = (conversions.widen(addend) if rule.c_type == "f16" else addend).view(np.float32)
+    left, right = (widen(x).view(np.float32) for x in (left, right))
+    addend = (widen(addend) if rule.c_type == "f16" else addend).view(np.float32)
     result = np.empty_like(addend)
     term, pair = np.empty((2, *addend.shape[1:]), np.float32)
     with np.errstate(all="ignore"):
@@ -316,5 +580,5 @@ def scalar_dot(a: Array, b: Array, c: Array, *, rule: ScalarDot) -> Array:
                     pair += np.multiply(*factors[k + 1], out=term)
                     total += pair
     bits = result.view(np.uint32)
-    bits[np.isnan(result)] = conversions.CANONICAL_NAN["f32"]
-    return conversions.narrow(bits) if rule.d_type == "f16" else bits
+    bits[np.isnan(result)] = CANONICAL_NAN["f32"]
+    return narrow(bits) if rule.d_type == "f16" else bits

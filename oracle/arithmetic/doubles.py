@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import (
+    Scratch,
     flushed,
     odd_sum,
     product_error,
     rounded_sum,
+    small_buffer,
     split,
     two_sum,
 )
-from oracle.arithmetic.scratch import Scratch, small_buffer
 from oracle.isa.forms import FORMATS
 from oracle.models import DoubleChain, NanRule
 

@@ -9,13 +9,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import two_sum
+from oracle.arithmetic.conversions import own_scratch, two_sum
 from oracle.arithmetic.dots import dot_product
 from oracle.arithmetic.doubles import Decoded, two_product
-from oracle.arithmetic.scratch import own_scratch
+from oracle.errors import UsageError
+from oracle.execution.execution import (
+    S32_GREATEST,
+    S32_LEAST,
+    flat_operands,
+    multiply,
+    multiply_lanes,
+)
 from oracle.isa.forms import FORMATS, Form, Format
-from oracle.layouts.storage import check_operands, chunks
-from oracle.models import TruncatedDot
+from oracle.isa.lookup import another_needed, form_of
+from oracle.layouts import (
+    by_row,
+    check_operands,
+    chunks,
+    defined_rows,
+    met,
+    of_rows,
+    places,
+    row_form,
+    unpack,
+)
+from oracle.models import TruncatedDot, model_for
 from oracle.models.files import built_in_model
 
 Floats = NDArray[np.float64]
@@ -348,3 +366,57 @@ def _toward(values: Floats, fmt: Format, toward: float) -> Floats:
     short = narrowed < values if toward > 0 else narrowed > values
     direction = np.asarray(toward, narrowed.dtype)
     return np.where(short, np.nextafter(narrowed, direction), narrowed).astype(np.float64)
+
+
+def permitted(
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
+    metadata: NDArray[Any] | None = None, selector: int | None = None,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:  # fmt: skip
+    """Return low, high and nan_ok: what the ISA permits one multiplication on any target.
+
+    Operands as `oracle.mma`, `mma_sync` and `mma_sp` take them. Bounds are float64, NaN where only
+    NaN is permitted, int64 of integers: of wmma.mma (..., m, n), else (..., 32, elements), those of
+    each lane's registers in order. Rows whose metadata have no meaning may be anything.
+    """
+    form = form_of(opcode)
+    if not form.is_product:
+        raise another_needed(form, "wmma.mma, mma or mma.sp")
+    if form.has_metadata != (metadata is not None):
+        takes = "takes metadata and a selector" if form.has_metadata else "has no metadata"
+        raise UsageError(f"{form.opcode} {takes}")
+    # Integer arithmetic is the page's on every target that has the form; sm_90 has all of them.
+    exact = model_for("sm_90")
+    if form.opaque:
+        if form.a_type.is_float:
+            return enclosure(form, a, b, c)
+        numbers = multiply(form, a, b, c, model=exact).astype(np.int64)
+        return numbers, numbers.copy(), np.zeros(numbers.shape, np.bool_)
+    leading, operands, chosen = flat_operands(form, a, b, c, metadata, selector)
+    ends: list[NDArray[Any]]
+    if form.a_type.is_float:
+        left, right, addend = (
+            unpack(form, name, words) for name, words in zip("abc", operands, strict=True)
+        )
+        bounds: tuple[NDArray[Any], ...]
+        if chosen is None:
+            bounds = enclosure(form, left, right, addend)
+        else:
+            rows = by_row(left), met(form, right, *chosen), by_row(addend)
+            bounds = tuple(of_rows(end, form.shape.m) for end in enclosure(row_form(form), *rows))
+        # Of several multiplications side by side all tiles of the first come first.
+        group, row, column = np.moveaxis(places(form, "d"), -1, 0)
+        ends = [
+            end.reshape(form.groups, -1, *end.shape[1:]).swapaxes(0, 1)[:, group, row, column]
+            for end in bounds
+        ]
+    else:
+        d = multiply_lanes(form, *operands, model=exact, metadata=chosen)
+        numbers = d.view(np.int32).astype(np.int64)
+        ends = [numbers, numbers.copy(), np.zeros(numbers.shape, np.bool_)]
+    if chosen is not None:
+        open_ = ~defined_rows(form, *chosen)[:, places(form, "d")[..., 1]]
+        floats = form.a_type.is_float
+        most = (-np.inf, np.inf, True) if floats else (S32_LEAST, S32_GREATEST, False)
+        ends = [np.where(open_, one, end) for one, end in zip(most, ends, strict=True)]
+    low, high, nan_ok = (end.reshape(*leading, *end.shape[1:]) for end in ends)
+    return low, high, nan_ok

@@ -11,26 +11,37 @@ from numpy.typing import NDArray
 
 from oracle.bounds.enclosure import enclosure
 from oracle.errors import UsageError
-from oracle.execution.execution import Planes, Warps, chunks, has_figures, packed, run
+from oracle.execution.execution import Planes, Warps, has_figures, packed, run, slices_of
 from oracle.isa.forms import FORMATS, LANES, Form, Format
 from oracle.isa.targets import DEFAULT_TARGET
-from oracle.layouts.lane_fragments import (
+from oracle.layouts import (
     by_row,
+    bytes_of,
     defined_rows,
     holders,
+    is_packed,
     met,
+    moves,
     of_rows,
     pack,
     row_form,
+    unit,
     unpack,
+    words_of,
 )
-from oracle.layouts.storage import bytes_of, is_packed, moves, unit, words_of
 from oracle.models import Model, model_for
-from oracle.program.definedness import check_defined
 from oracle.program.lane_code import LaneCode, may_be_open, run_lanes
 from oracle.program.operands import Operation, Place, Use, Word
 from oracle.program.operations import CANONICAL_NAN, FLOATS, Elementwise, Scalar, apply
-from oracle.program.program import Program, check_images, different, locate, walk, writable
+from oracle.program.program import (
+    Program,
+    check_defined,
+    check_images,
+    different,
+    locate,
+    walk,
+    writable,
+)
 from oracle.program.steps import AnyOp, Copy, MatrixAccess, Product, RowAccess, is_lane_code
 
 EXACT = 0
@@ -452,7 +463,7 @@ def permitted(
     low, high, tags = (np.zeros_like(bits) for _ in range(3))
     undefined = np.zeros(len(bits), np.bool_)
     mask = writable(program)
-    for part in chunks(program, len(bits)):
+    for part in slices_of(program, len(bits)):
         warps = BoundedWarps(program, bits[part], model)
         run(program.steps, warps)
         memory = warps.memory["global"]

@@ -1,27 +1,55 @@
-"""Execution of programs on batches of images, by a target's model."""
+"""Products, from opcode or form to D, and programs on batches of images, by a target's model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.scratch import in_order
-from oracle.execution.products import multiply, multiply_lanes
-from oracle.isa.forms import LANES
+from oracle.arithmetic.conversions import Scratch, in_order, own_scratch
+from oracle.arithmetic.dots import dot_product, scalar_dot
+from oracle.arithmetic.doubles import chain
+from oracle.errors import UsageError
+from oracle.isa.forms import LANES, Form
+from oracle.isa.lookup import (
+    METADATA,
+    another_needed,
+    form_of,
+    mma_form,
+    mma_sync_form,
+    selectors_of,
+)
 from oracle.isa.targets import DEFAULT_TARGET
-from oracle.layouts.storage import Tile, load_rows, moved, read, store_rows, write
+from oracle.layouts import (
+    Given,
+    Tile,
+    by_row,
+    check_batch,
+    check_operands,
+    chunks,
+    expanded,
+    load_rows,
+    met,
+    moved,
+    of_rows,
+    pack,
+    read,
+    rows_met,
+    store_rows,
+    unpack,
+    write,
+)
 from oracle.models import NO_FIGURES, Confidence, Model, model_for, model_of, weakest
-from oracle.program.definedness import check_defined
 from oracle.program.lane_code import LaneCode, run_lanes
 from oracle.program.operands import Fragment, Place, Register, Use, Word
 from oracle.program.operations import Elementwise, Scalar, apply
-from oracle.program.program import Program, check_images, position, requirements
+from oracle.program.program import Program, check_defined, check_images, position, requirements
 from oracle.program.steps import (
     AnyOp,
     Barrier,
@@ -36,6 +64,205 @@ from oracle.program.steps import (
     Straight,
 )
 from oracle.scalar import SCALARS
+
+# Integers and single bits: exact, then wrapped or clamped (9.7.14.4.5).
+S32_LEAST = -(2**31)
+S32_GREATEST = 2**31 - 1
+
+
+def integer_products(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.int32]:
+    """Return a @ b, (tiles, m, n), of 8-bit elements: f32 holds sums up to 16 * 255 * 255."""
+    products: NDArray[np.float32] = np.matmul(a.astype(np.float32), b.astype(np.float32))
+    return products.astype(np.int32)
+
+
+_CHUNK_PRODUCTS = 512 * 16 * 16 * 16
+"""Products computed together, below 16 MiB; of mma.sync twice as many (2026-11-22)."""
+_CHUNK_STEP = 64
+"""Tiles of a chunk are a multiple of this, so that every row of elements starts at a cache line."""
+_CHUNK_BYTES = 4 << 20
+"""Elements of all operands that are taken together."""
+_CHUNK_DOUBLES_BYTES = 8 << 20
+"""The same of f64, at most: a power of two of tiles, else 1.2 times as long (2026-11-22)."""
+
+
+def mma(
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, target: str = "sm_90",
+    model: Model | str | Path | None = None,
+) -> NDArray[Any]:  # fmt: skip
+    """Return the matrices D, (..., m, n), of one wmma.mma (9.7.14.4.5), by the model of a target.
+
+    `a`, `b`, `c`: Raw patterns of logical matrices (..., m, k), (..., k, n), (..., m, n), of dtypes
+    `oracle.isa.forms.Format.raw`. `model`: In place of the target's, or its file, TOML or JSON.
+    Raises UsageError if the opcode, the target, a shape, a dtype or an element is not allowed.
+    """
+    d = multiply(mma_form(opcode), a, b, c, model=model_of(target, model))
+    return d if d.ndim != 3 else in_order(d, (0, 1, 2))
+
+
+def multiply(
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, model: Model
+) -> NDArray[Any]:
+    """Do what `mma` does, for a form and a model; with one leading dimension tiles lie last."""
+    leading = check_operands(form, a, b, c)
+    size = (prod(leading), form.shape.m, form.shape.n)
+    if form.a_type.is_float:
+        result = np.empty((*size[1:], size[0]), form.d_type.raw).transpose(2, 0, 1)
+    else:
+        result = np.empty(size, form.d_type.raw)
+    model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
+    scratch = own_scratch()
+    for part, left, right, start in chunks(form, chunk_tiles(form), a, b, c):
+        result[part] = product(form, left, right, start, model, scratch)
+    if len(leading) == 1:
+        return result
+    return in_order(result, (0, 1, 2)).reshape((*leading, *size[1:]))
+
+
+def chunk_tiles(form: Form) -> int:
+    """Return how many tiles of a form are computed together."""
+    m, n, k = form.shape.m, form.shape.n, form.shape.k
+    bits = m * k * form.a_type.bits + k * n * form.b_type.bits
+    bits += m * n * (form.c_type.bits + form.d_type.bits)
+    if form.a_type.name == "f64":
+        return 1 << (_CHUNK_DOUBLES_BYTES * 8 // bits).bit_length() - 1
+    products, groups = _CHUNK_PRODUCTS, 1
+    if not form.opaque:
+        products, groups = 2 * products, form.groups
+    tiles = min(products // (m * n * k), _CHUNK_BYTES * 8 // bits) // groups
+    return tiles - tiles % _CHUNK_STEP if tiles > _CHUNK_STEP else tiles
+
+
+def product(
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
+    *, keeps_c: bool = True, rows: NDArray[np.intp] | None = None,
+) -> NDArray[Any]:  # fmt: skip
+    """Return A x B + C of a few tiles, (tiles, m, n), unchecked; parameters as of `dot_product`."""
+    if not form.a_type.is_float:
+        if form.op == "xor":
+            # With 1 and -1 in place of 0 and 1, each of the k bits that differ takes 1 from a sum.
+            signs = integer_products(1 - 2 * a.view(np.int8), 1 - 2 * b.view(np.int8))
+            sums = (a.shape[2] - signs) >> 1
+        else:
+            sums = integer_products(a, b)
+        if model.exact_for(form).value == "clamp":
+            exact = sums.astype(np.int64) + c
+            return np.asarray(exact.clip(S32_LEAST, S32_GREATEST).astype(np.int32))
+        return np.asarray(sums + c)  # NumPy's int32 wraps, as the page asks
+    if form.a_type.name == "f64":
+        rounding = form.rounding or "rn"  # "default is .rn" (9.7.14.4.5)
+        rule = model.double_chain
+        d = chain(a, b, c, rounding=rounding, rule=rule, scratch=scratch, keeps_c=keeps_c)
+        return d.transpose(2, 0, 1)
+    scalar = model.scalar_for(form)
+    if scalar is not None:
+        return scalar_dot(a, b, c, rule=scalar).transpose(2, 0, 1)
+    dot = model.dot_for(form)
+    d = dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c, rows=rows)
+    return d.transpose(2, 0, 1)
+
+
+_CHUNKS_OF_ROWS = 4
+"""So many times fewer tiles have B put together by rows: 0.5 to 0.7 of the time (2026-11-23)."""
+Metadata = tuple[NDArray[np.uint32], int]
+"""Metadata of each lane, (tiles, 32), and the sparsity selector."""
+Triple = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]
+"""Registers of A, B and C, (tiles, 32, words)."""
+
+
+def mma_sync(
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, target: str = "sm_90",
+    model: Model | str | Path | None = None,
+) -> NDArray[np.uint32]:  # fmt: skip
+    """Return the registers of D, uint32 (..., 32, words), by the model of a target.
+
+    `a`, `b`, `c`: uint32 (..., 32, words). Lanes in order, registers in the order of the operand;
+    one of f64 is two words, the low one first. Leading dimensions are equal.
+    Raises UsageError if the opcode, target, a shape or dtype is not allowed.
+    """
+    form = mma_sync_form(opcode)
+    leading, operands, _ = flat_operands(form, a, b, c)
+    d = multiply_lanes(form, *operands, model=model_of(target, model))
+    return d.reshape(*leading, LANES, form.words("d"))
+
+
+def mma_sp(
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], metadata: NDArray[Any],
+    selector: int, *, target: str = "sm_90", model: Model | str | Path | None = None,
+) -> NDArray[np.uint32]:  # fmt: skip
+    """Return the registers of D of one mma.sp (9.7.14.6.3), as `mma_sync`; A is what is stored.
+
+    `metadata`: uint32 (..., 32). An index chooses also where the ISA leaves it undefined.
+    `selector`: The sparsity selector, one that the ISA defines for the form.
+    """
+    form = form_of(opcode)
+    if not form.has_metadata:
+        raise another_needed(form, "mma.sp")
+    leading, operands, chosen = flat_operands(form, a, b, c, metadata, selector)
+    d = multiply_lanes(form, *operands, model=model_of(target, model), metadata=chosen)
+    return d.reshape(*leading, LANES, form.words("d"))
+
+
+def multiply_lanes(
+    form: Form, a: NDArray[np.uint32], b: NDArray[np.uint32], c: NDArray[np.uint32], *,
+    model: Model, metadata: Metadata | None = None,
+) -> NDArray[np.uint32]:  # fmt: skip
+    """Do what `mma_sync` and `mma_sp` do, of known form and model, on (tiles, 32, words)."""
+    model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
+    result = np.empty((len(a), LANES, form.words("d")), np.uint32)
+    scratch = own_scratch()
+    size = chunk_tiles(form)
+    # Whether `dot_product` can be told which rows of B a sparse A of floats meets; not of tf32.
+    gathers = metadata is not None and form.a_type.is_float and form.a_type.bits < 32
+    if metadata is not None and form.a_type.is_float and not gathers:
+        size = max(1, size // _CHUNKS_OF_ROWS)
+    for start in range(0, len(a), size):
+        part = slice(start, start + size)
+        left, right = (
+            unpack(form, name, words[part], scratch) for name, words in (("a", a), ("b", b))
+        )
+        addend = unpack(form, "c", c[part], scratch)
+        by_rows, rows = False, None
+        if metadata is not None:
+            chosen = metadata[0][part], metadata[1]
+            if gathers:
+                rows = rows_met(form, *chosen).T
+            elif form.a_type.is_float:
+                # Each row of A meets rows of B of its own. A place that is not chosen is no term of
+                # the sum: it has no exponent (measured on H200, 2026-11-23).
+                right, by_rows = met(form, right, *chosen), True
+                left, addend = by_row(left), by_row(addend)
+            else:
+                left = expanded(form, left, *chosen)
+        d = product(form, left, right, addend, model, scratch, keeps_c=False, rows=rows)
+        pack(form, of_rows(d, form.shape.m) if by_rows else d, result[part], scratch=scratch)
+    return result
+
+
+def flat_operands(
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
+    metadata: NDArray[Any] | None = None, selector: int | None = None,
+) -> tuple[tuple[int, ...], Triple, Metadata | None]:  # fmt: skip
+    """Check registers; return leading dimensions, and operands and metadata with one of them."""
+    given = {"a": a, "b": b, "c": c}
+    sizes = {name: (LANES, form.words(name)) for name in given}
+    registers: list[Given] = [(name, given[name], np.uint32, sizes[name]) for name in given]
+    if form.has_metadata:
+        registers.append(("metadata", metadata, np.uint32, (LANES,)))  # type: ignore[arg-type]
+    leading = check_batch(*registers)
+    left, right, addend = (words.reshape(-1, LANES, words.shape[-1]) for words in given.values())
+    chosen = None
+    if metadata is not None:
+        known = selectors_of(form)
+        whole = isinstance(selector, int | np.integer) and not isinstance(selector, bool)
+        number = int(selector) if whole else -1  # type: ignore[arg-type]
+        if number not in known:
+            text = f"the sparsity selector is {selector!r:.80}; of {form.opcode} it is "
+            text += f"{' or '.join(map(str, known))}, and any other is undefined"
+            raise UsageError(f"{text} (PTX ISA {METADATA})")
+        chosen = metadata.reshape(-1, LANES), number
+    return leading, (left, right, addend), chosen
+
 
 Planes = dict[str, NDArray[Any]]
 """Arrays of one shape (or memories of one size), by the name of the plane."""
@@ -128,9 +355,10 @@ class Warps:
         return first if all(one == first for one in rest) else None
 
     def uniform(self, use: Use, constant: int) -> Planes:
-        assert isinstance(use.holds, Fragment)
-        tile = Tile(matrix=use.holds.matrix, layout="row")
-        number = constant.to_bytes(use.holds.bits // 8, "little")
+        holds = use.holds
+        assert isinstance(holds, Fragment)
+        tile = Tile(matrix=holds.matrix, layout="row")
+        number = constant.to_bytes(holds.bits // 8, "little")
         line = np.frombuffer(number * (tile.extent // len(number)), np.uint8)
         matrix = np.ascontiguousarray(read(line[None], 0, tile))
         return {"bits": np.repeat(matrix, self.count, axis=0)}
@@ -138,8 +366,7 @@ class Warps:
     def set_registers(self, step: Scalar) -> Planes:
         low, high = step.constant & 0xFFFFFFFF, step.constant >> 32
         number = [low] if step.bits == 32 else [low, high]
-        words = np.array(number * step.count, np.uint32)
-        return {"bits": np.tile(words, (self.count, LANES, 1))}
+        return {"bits": np.tile(np.array(number * step.count, np.uint32), (self.count, LANES, 1))}
 
     def load(self, step: MatrixAccess) -> Planes:
         memory, offset = self.at(step.memory.place)
@@ -155,8 +382,7 @@ class Warps:
             write(memory[plane], offset, step.tile, matrix[plane])
 
     def multiply(self, step: Product, a: Planes, b: Planes, c: Planes) -> Planes:
-        d = multiply(step.form, a["bits"], b["bits"], c["bits"], model=self.model)
-        return {"bits": d}
+        return {"bits": multiply(step.form, a["bits"], b["bits"], c["bits"], model=self.model)}
 
     def multiply_registers(
         self, step: Product, a: Planes, b: Planes, c: Planes, e: Planes | None = None
@@ -238,13 +464,9 @@ class Warps:
         warps = object.__new__(type(self))
         warps.program, warps.model = self.program, self.model
         warps.memory = {space: _part(planes, mask) for space, planes in self.memory.items()}
-        parts: dict[int, Value] = {}
-        warps.cells = {}
-        for register, (value, index) in self.cells.items():
-            part = parts.get(id(value))
-            if part is None:
-                part = parts[id(value)] = replace(value, planes=_part(value.planes, mask))
-            warps.cells[register] = Cell(part, index)
+        values = {id(value): value for value, _ in self.cells.values()}
+        parts = {key: replace(v, planes=_part(v.planes, mask)) for key, v in values.items()}
+        warps.cells = {reg: Cell(parts[id(v)], part) for reg, (v, part) in self.cells.items()}
         return warps
 
     def join(self, mask: NDArray[np.bool_], yes: Warps, no: Warps) -> None:
@@ -261,8 +483,7 @@ class Warps:
             key = id(one.value), id(other.value)
             if key not in joined:
                 joined[key] = self._joined(mask, one.value, other.value)
-            value = joined[key]
-            if value is not None:
+            if (value := joined[key]) is not None:
                 self.cells[register] = Cell(value, one.part)
 
     def _joined(self, mask: NDArray[np.bool_], yes: Value, no: Value) -> Value | None:
@@ -270,9 +491,8 @@ class Warps:
         planes: Planes = {}
         for plane in self.PLANES:
             one, other = yes.planes[plane], no.planes[plane]
-            kinds = {(len_, array.shape[1:], array.dtype) for len_, array in
-                     ((yes.registers, one), (no.registers, other))}  # fmt: skip
-            if len(kinds) > 1:
+            kinds = [(array.shape[1:], array.dtype) for array in (one, other)]
+            if yes.registers != no.registers or kinds[0] != kinds[1]:
                 return None
             planes[plane] = np.empty((len(mask), *one.shape[1:]), dtype=one.dtype)
             planes[plane][mask], planes[plane][~mask] = one, other
@@ -321,7 +541,7 @@ def execute(
     check_images(program, images)
     judge = model_of(target, model)
     result = np.array(images, order="C")
-    for part in chunks(program, len(result)):
+    for part in slices_of(program, len(result)):
         run(program.steps, Warps(program, result[part], judge))
     return Expectation(program=program, model=judge, images=result)
 
@@ -338,7 +558,7 @@ def has_figures(program: Program, *, target: str = DEFAULT_TARGET) -> bool:
     return NO_FIGURES not in expansions(program, target=target)
 
 
-def chunks(program: Program, count: int) -> Iterator[slice]:
+def slices_of(program: Program, count: int) -> Iterator[slice]:
     """Cut a batch into slices that are worked on one after the other."""
     size = max(1, min(CHUNK_IMAGES, CHUNK_BYTES // (program.image_bytes + program.shared_bytes)))
     for start in range(0, count, size):

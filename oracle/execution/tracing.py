@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.dots import block_sums, units_of
+from oracle.arithmetic.conversions import own_scratch
+from oracle.arithmetic.dots import block_sums
 from oracle.arithmetic.doubles import chain
-from oracle.arithmetic.scratch import own_scratch
 from oracle.execution.execution import Warps, run
-from oracle.isa.forms import FORMATS, LANES, Form, Format, format_named
-from oracle.layouts.lane_fragments import met, places, rows_met, unpack
-from oracle.layouts.storage import moves
+from oracle.isa.forms import FORMATS, LANES, Form, Format
+from oracle.layouts import met, moves, places, rows_met, unpack
 from oracle.models import Model, model_for
-from oracle.program.definedness import check_defined
 from oracle.program.lane_code import (
     Assign,
     If,
@@ -33,7 +31,7 @@ from oracle.program.lane_code import (
     written_by,
 )
 from oracle.program.operands import Place, Register, Use
-from oracle.program.program import Program, check_images, position
+from oracle.program.program import Program, check_defined, check_images, position
 from oracle.program.steps import (
     Straight,
     accesses_matrix,
@@ -321,23 +319,18 @@ def sums_of(form: Form, given: Operands, d: int, model: Model) -> Iterator[TermS
     else:
         rule = model.dot_for(form)
         adds = "" if rule.addend.value == "last" else "C"
-        accumulator, multiplicand = rule.accumulator_format, format_named(rule.multiplicand)
-        for ks, left, right, start, after in block_sums(given.a, given.b, given.c, rule=rule):
-            unit, values, counts = units_of(
-                left, right, start, multiplicand=multiplicand, rule=rule
-            )
+        accumulator = rule.accumulator_format
+        for ks, before, after, unit, values in block_sums(given.a, given.b, given.c, rule=rule):
             finite = bool(np.isfinite(values).all())
+            counts = [float(np.trunc(value / unit)) if finite else None for value in values]
             yield TermSum(
                 terms=[
-                    Term(
-                        k=k, met=given.rows[k], a=a_bits[k], b=b_bits[k], value=value,
-                        units=count if finite else None,
-                    )
+                    Term(k=k, met=given.rows[k], a=a_bits[k], b=b_bits[k], value=value, units=count)
                     for k, value, count in zip(ks, values, counts, strict=False)
                 ],
-                before=int(start), adds=adds, apart=rule.sums is not None, addend=accumulator,
-                after=after, total=accumulator,
-                unit=unit if finite else None, addend_units=counts[-1] if finite else None,
+                before=before, adds=adds, apart=rule.sums is not None, addend=accumulator,
+                after=after, total=accumulator, unit=unit if finite else None,
+                addend_units=counts[-1],
             )  # fmt: skip
             adds = "" if rule.sums is not None else "the sum so far"
 

@@ -12,7 +12,12 @@ from functools import cache, lru_cache
 from oracle.errors import UsageError
 from oracle.isa.forms import ROW_BYTES, Form, kind_of
 from oracle.isa.lookup import (
+    DIRECTIVES,
+    INSTRUCTIONS,
     METADATA,
+    OTHERS,
+    STORAGE,
+    Instruction,
     deprecations,
     form_spelt,
     forms_by_opcode,
@@ -23,7 +28,6 @@ from oracle.isa.lookup import (
     spellings,
     vocabulary,
 )
-from oracle.isa.tables import DIRECTIVES, INSTRUCTIONS, OTHERS, STORAGE, Instruction
 from oracle.isa.targets import DEFAULT_TARGET, DEFAULT_VERSION, Module, parse_target, parse_version
 
 

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import CANONICAL_NAN, is_nan
+from oracle.arithmetic.conversions import CANONICAL_NAN, is_nan, own_scratch
 from oracle.arithmetic.dots import dot_product
 from oracle.arithmetic.doubles import chain
-from oracle.arithmetic.scratch import own_scratch
 from oracle.errors import UsageError
-from oracle.execution import products
+from oracle.execution.execution import multiply
+from oracle.execution.execution import product as product_of
 from oracle.isa.forms import FORMATS, Form
 from oracle.isa.lookup import FORMS, figures_of, is_available
 from oracle.isa.targets import VERSIONS, Module, PtxVersion
@@ -117,12 +117,12 @@ def _unit_of(form: Form) -> tuple[str, str]:
 def multiplied(form: Form, a: Array, b: Array, c: Array, model: Model) -> Array:
     """Return what a model says of some matrices, (count, m, n)."""
     if form.opaque:
-        return products.multiply(form, a, b, c, model=model)
+        return multiply(form, a, b, c, model=model)
     d = np.empty((len(c), form.shape.m, form.shape.n), form.d_type.raw)
     # Of an A that metadata place, what is stored is multiplied, of B what it meets.
     for start in range(0, len(c), _TOGETHER):
         part = slice(start, start + _TOGETHER)
-        d[part] = products.product(form, a[part], b[part], c[part], model, own_scratch())
+        d[part] = product_of(form, a[part], b[part], c[part], model, own_scratch())
     return d
 
 

@@ -172,7 +172,7 @@ class DotUnit(Unit):
 
 @dataclass(frozen=True, kw_only=True)
 class TruncatedDot(DotUnit):
-    """A chain of truncated fused dot products: see `oracle.arithmetic.truncated`."""
+    """A chain of truncated fused dot products: see `oracle.arithmetic.dots`."""
 
     accumulator: Annotated[Figure[str], _words("f16", "f32")]
     """Format of the running sum between blocks. C is widened to it and D narrowed from it."""

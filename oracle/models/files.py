@@ -39,7 +39,7 @@ from typing import Any, TypeVar
 from oracle.errors import UsageError
 from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
 from oracle.isa.forms import FORMATS
-from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.lookup import INSTRUCTIONS
 from oracle.isa.targets import Release, parse_release, parse_target, split_compiler
 from oracle.models.figures import (
     Allowed,

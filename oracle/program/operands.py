@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cache, cached_property, lru_cache
+from itertools import combinations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -488,3 +489,74 @@ class StepBase:
     def reading(self, old: str, new: str) -> Self:
         """Return the step with one name read where it reads another."""
         return self.changed(**{use.field: new for use in self.reads if use.name == old})
+
+
+class Way(StrEnum):
+    """How the registers of one operand lie in those of another."""
+
+    SAME = "in the same registers"
+    REVERSED = "in the same registers reversed"
+    SWAPPED = "in the same registers with pairs swapped"
+    ROTATED = "in the same registers rotated"
+    SHUFFLED = "in the same registers in another order"
+    ONE = "in one register, given for all of it"
+    REPEATED = "with a register given more than once"
+    PART = "partly in the same registers"
+    ADDRESS = "with the address of the load among its registers"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overlap:
+    """One way in which the operands of a step share registers."""
+
+    operand: str
+    """Field of the step: "d", "registers", ..."""
+    other: str
+    """The other operand; "" where one shares with itself."""
+    way: Way
+
+    def __str__(self) -> str:
+        if not self.other:
+            return f"{self.operand.upper()} {self.way}"
+        return f"{self.operand.upper()} and {self.other.upper()} {self.way}"
+
+
+def overlaps(step: StepBase, shared: Collection[tuple[str, int]]) -> tuple[Overlap, ...]:
+    """Return how operands of a step share registers; `shared`: `Program.shared_banks`."""
+    found: list[Overlap] = []
+    for use in step.uses:
+        different = len(set(use.registers))
+        if different < len(use.registers):
+            way = Way.ONE if different == 1 else Way.REPEATED
+            found.append(Overlap(operand=use.field, other="", way=way))
+        if use.written and step.address is not None:
+            found.append(Overlap(operand=use.field, other="", way=Way.ADDRESS))
+    # D is the operand that is compared; so a step's result comes first in each pair.
+    for one, other in combinations(sorted(step.uses, key=lambda use: not use.written), 2):
+        if (met := way_of(one, other, shared)) is not None:
+            found.append(Overlap(operand=one.field, other=other.field, way=met))
+    return tuple(found)
+
+
+def way_of(one: Use, other: Use, shared: Collection[tuple[str, int]]) -> Way | None:
+    """Return how two operands share registers, as in `overlaps`; None if they do not."""
+    first, second = one.registers, other.registers
+    common = set(first) & set(second)
+    typed = one.holds.register_type == other.holds.register_type
+    if not any(typed or (register.bank, register.bits) in shared for register in common):
+        return None
+    if first == second:
+        return Way.SAME
+    if len(common) < min(len(set(first)), len(set(second))):
+        return Way.PART
+    # All of the shorter one is in the longer one.
+    first = tuple(register for register in first if register in common)
+    second = tuple(register for register in second if register in common)
+    if first == second or sorted(first) != sorted(second):
+        return Way.PART
+    if first == second[::-1]:
+        return Way.REVERSED
+    if all(first[index] == second[index ^ 1] for index in range(len(second) & ~1)):
+        return Way.SWAPPED
+    turns = ((*second[turn:], *second[:turn]) for turn in range(1, len(second)))
+    return Way.ROTATED if first in turns else Way.SHUFFLED

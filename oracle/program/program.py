@@ -1,4 +1,4 @@
-"""Programs of warp-level matrix instructions: what one warp does to one memory image.
+"""Programs: what one warp does to one memory image, and what the ISA leaves undefined of it.
 
 An *image* is the global buffers, back to back, each at a multiple of its alignment, the whole
 rounded up to 256 bytes; shared buffers lie so in memory of the warp's own, undefined at first.
@@ -7,29 +7,52 @@ A batch of images is uint8 (count, image_bytes), one warp a row.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
-from itertools import combinations
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.errors import UsageError
-from oracle.isa.forms import Form
+from oracle.errors import UndefinedProgramError, UsageError
+from oracle.isa.forms import Form, replicated
+from oracle.isa.legality import cited
+from oracle.isa.lookup import FRAGMENTS, INSTRUCTIONS, METADATA, STORAGE, chunks_of, selectors_of
+from oracle.isa.targets import DEFAULT_TARGET, parse_target, split_compiler
+from oracle.program.lane_code import LaneCode
 from oracle.program.operands import (
     IMAGE_ALIGNMENT,
     Buffer,
+    Fragment,
+    Held,
     Place,
+    Register,
+    Registers,
+    Uniform,
     Use,
     Word,
     check,
     check_range,
     listed,
 )
-from oracle.program.steps import Step
+from oracle.program.operations import Elementwise, Scalar
+from oracle.program.steps import (
+    AnyOp,
+    Barrier,
+    Branch,
+    Copy,
+    Loop,
+    MatrixAccess,
+    Op,
+    PlainAccess,
+    RowAccess,
+    Step,
+    Straight,
+    accesses_matrix,
+    accesses_rows,
+)
 
 MAX_WORK = 2048
 """Most work of a program, see `work`; drawn programs have 350 at most (30,000 of them, 2026-11)."""
@@ -69,10 +92,9 @@ class Program:
 
     def buffer(self, name: str) -> Buffer:
         """Return the buffer of this name; UsageError if there is none."""
-        found = self._named.get(name)
-        if found is None:
+        if name not in self._named:
             raise UsageError(f"the program has no buffer {name!r}")
-        return found
+        return self._named[name]
 
     @cached_property
     def _named(self) -> dict[str, Buffer]:
@@ -149,8 +171,7 @@ def requirements(program: Program) -> frozenset[Form]:
 
 def _lay_out(buffers: tuple[Buffer, ...], space: str) -> tuple[dict[str, int], int]:
     """Offsets of the buffers of a space, and the bytes that they take."""
-    offsets: dict[str, int] = {}
-    end = 0
+    offsets, end = dict[str, int](), 0
     for buffer in buffers:
         if buffer.space == space:
             offsets[buffer.name] = -(-end // buffer.alignment) * buffer.alignment
@@ -202,72 +223,377 @@ def different(expected: NDArray[np.uint8], actual: NDArray[np.uint8]) -> NDArray
     return np.flatnonzero((expected != actual).any(axis=1))
 
 
-class Way(StrEnum):
-    """How the registers of one operand lie in those of another."""
+# Sections: of the memory consistency model (conflicting accesses without synchronisation race), of
+# state spaces (shared memory has no initial values), of vectors as operands, and of addresses.
+CONSISTENCY, STATE_SPACES, VECTORS, ADDRESSES = "8", "5.1", "6.4.3", "6.4"
+LAST_WITH_ALL_ADDRESSES = 75
+"""Last target on which every lane of ldmatrix needs a valid address (9.7.14.5.15, a note)."""
 
-    SAME = "in the same registers"
-    REVERSED = "in the same registers reversed"
-    SWAPPED = "in the same registers with pairs swapped"
-    ROTATED = "in the same registers rotated"
-    SHUFFLED = "in the same registers in another order"
-    ONE = "in one register, given for all of it"
-    REPEATED = "with a register given more than once"
-    PART = "partly in the same registers"
-    ADDRESS = "with the address of the load among its registers"
+
+class Breach(StrEnum):
+    """What sort of thing makes a program undefined."""
+
+    STRIDE = "stride below the default"
+    PITCH = "stride not aligned"
+    ADDRESS = "address not aligned"
+    OUTSIDE = "outside of its buffer"
+    SPACE = "other state space"
+    RACE = "no barrier between accesses"
+    OVERLAP = "copy onto itself"
+    UNWRITTEN = "shared memory read unwritten"
+    CONTENT = "name holds something else"
+    SELECTOR = "sparsity selector"
+    METADATA = "metadata without a meaning"
+    TWICE = "register twice in a destination"
+    SHORT_ADDRESS = "address too narrow for its state space"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Overlap:
-    """One way in which the operands of a step share registers."""
+class BreachReason:
+    """Why a program is undefined."""
 
-    operand: str
-    """Field of the step: "d", "registers", ..."""
-    other: str
-    """The other operand; "" where one shares with itself."""
-    way: Way
+    cause: Breach
+    text: str
+    section: str
+    step: str
+    """Where: the position of the step, as in "3" or "3.then.0"."""
 
     def __str__(self) -> str:
-        if not self.other:
-            return f"{self.operand.upper()} {self.way}"
-        return f"{self.operand.upper()} and {self.other.upper()} {self.way}"
+        return f"step {self.step}: {self.text} ({cited(self.section)})"
 
 
-def overlaps(step: Step, shared: Collection[tuple[str, int]]) -> tuple[Overlap, ...]:
-    """Return how operands of a step share registers; `shared`: `Program.shared_banks`."""
-    found: list[Overlap] = []
-    for use in step.uses:
-        different = len(set(use.registers))
-        if different < len(use.registers):
-            way = Way.ONE if different == 1 else Way.REPEATED
-            found.append(Overlap(operand=use.field, other="", way=way))
-        if use.written and step.address is not None:
-            found.append(Overlap(operand=use.field, other="", way=Way.ADDRESS))
-    # D is the operand that is compared; so a step's result comes first in each pair.
-    for one, other in combinations(sorted(step.uses, key=lambda use: not use.written), 2):
-        if (met := way_of(one, other, shared)) is not None:
-            found.append(Overlap(operand=one.field, other=other.field, way=met))
-    return tuple(found)
+@lru_cache(maxsize=1024)
+def undefined(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[BreachReason, ...]:
+    """Return every reason why a program is undefined on a target, forms that it lacks apart."""
+    return tuple(_Analysis(program, parse_target(split_compiler(target)[0]).number).reasons)
 
 
-def way_of(one: Use, other: Use, shared: Collection[tuple[str, int]]) -> Way | None:
-    """Return how two operands share registers, as in `overlaps`; None if they do not."""
-    first, second = one.registers, other.registers
-    common = set(first) & set(second)
-    typed = one.holds.register_type == other.holds.register_type
-    if not any(typed or (register.bank, register.bits) in shared for register in common):
-        return None
-    if first == second:
-        return Way.SAME
-    if len(common) < min(len(set(first)), len(set(second))):
-        return Way.PART
-    # All of the shorter one is in the longer one.
-    first = tuple(register for register in first if register in common)
-    second = tuple(register for register in second if register in common)
-    if first == second or sorted(first) != sorted(second):
-        return Way.PART
-    if first == second[::-1]:
-        return Way.REVERSED
-    if all(first[index] == second[index ^ 1] for index in range(len(second) & ~1)):
-        return Way.SWAPPED
-    turns = ((*second[turn:], *second[:turn]) for turn in range(1, len(second)))
-    return Way.ROTATED if first in turns else Way.SHUFFLED
+def check_defined(program: Program, *, target: str = DEFAULT_TARGET) -> None:
+    """Raise UndefinedProgramError, with every reason, if a program is undefined on a target."""
+    if reasons := undefined(program, target=target):
+        words = "; ".join(map(str, reasons))
+        raise UndefinedProgramError(f"the ISA leaves this program undefined; {words}")
+
+
+class _Mixed(StrEnum):
+    CONFLICTING = "what not every path to this step has written, or has written alike"
+    PIECES = "registers of several fragments, a part of one, or one in another order"
+
+
+class _Cell(NamedTuple):
+    """What a register holds: a part of what one step wrote, or several on paths that meet."""
+
+    maker: object
+    """What is equal for what one step, or the same ones, wrote."""
+    holds: Held | _Mixed
+    part: int
+    constant: int | None
+
+
+def _met(cell: _Cell | None, other: _Cell | None) -> _Cell:
+    if cell is None or other is None or (cell.holds, cell.part) != (other.holds, other.part):
+        return _Cell(None, _Mixed.CONFLICTING, 0, None)
+    if cell == other:
+        return cell
+    constant = cell.constant if cell.constant == other.constant else None
+    return _Cell((cell.maker, other.maker), cell.holds, cell.part, constant)
+
+
+_READ, _WRITTEN, _UNWRITTEN = "read", "written", "not written"
+"""What bytes are marked as: since the last barrier, and, on any path, never."""
+
+
+class _State(NamedTuple):
+    registers: dict[Register, _Cell]
+    marks: dict[tuple[str, str], NDArray[np.bool_]]
+    """Bytes of each space."""
+
+
+def _copy(state: _State) -> _State:
+    return _State({**state.registers}, {key: mask.copy() for key, mask in state.marks.items()})
+
+
+def _joined(one: _State, other: _State) -> _State:
+    return _State(
+        {
+            register: _met(one.registers.get(register), other.registers.get(register))
+            for register in one.registers | other.registers
+        },
+        {key: mask | other.marks[key] for key, mask in one.marks.items()},
+    )
+
+
+class _Analysis:
+    def __init__(self, program: Program, target: int) -> None:
+        self.program = program
+        self.target = target
+        self.reasons: list[BreachReason] = []
+        self.at = ""
+        sizes = {"global": program.image_bytes, "shared": program.shared_bytes}
+        marks = {
+            (space, what): np.full(size, what == _UNWRITTEN)
+            for space, size in sizes.items()
+            for what in (_READ, _WRITTEN, _UNWRITTEN)
+        }
+        self.steps(program.steps, "", _State({}, marks))
+
+    def report(self, cause: Breach, section: str, text: str) -> None:
+        reason = BreachReason(cause=cause, text=text, section=section, step=self.at)
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+
+    def steps(self, steps: Iterable[Step], prefix: str, state: _State) -> _State:
+        """Go through steps from a state, which may be changed; return the state after them."""
+        for index, step in enumerate(steps):
+            self.at = f"{prefix}{index}"
+            state = self.step(step, state)
+        return state
+
+    def step(self, step: Step, state: _State) -> _State:
+        match step:
+            case Op():
+                if step.selector is not None:
+                    self.metadata(step, step.selector, state)
+                self.uses(step, step.form.section, state)
+                if accesses_matrix(step):
+                    self.tile(step, state)
+                elif accesses_rows(step):
+                    self.rows(step, state)
+            case Elementwise():
+                self.uses(step, FRAGMENTS, state)
+            case PlainAccess():
+                self.uses(step, INSTRUCTIONS["ldmatrix"].section, state)
+                what = f"a lane's {step.bits}-bit registers"
+                if self.aligned(step.place, step.bits // 8, what):
+                    self.run_of_bytes(step.place, step.size, step.stores, state)
+            case Scalar() | LaneCode():
+                self.uses(step, INSTRUCTIONS["mma"].section, state)
+            case Copy():
+                self.copy(step, state)
+            case Barrier():
+                for (_, what), mask in state.marks.items():
+                    mask[...] &= what == _UNWRITTEN
+            case Branch():
+                at = self.at
+                least, most = self.bounds(step.condition, state)
+                ends = []
+                if most > 0:
+                    ends.append(self.steps(step.then, f"{at}.then.", _copy(state)))
+                if least == 0:
+                    ends.append(self.steps(step.otherwise, f"{at}.otherwise.", _copy(state)))
+                return _joined(ends[0], ends[-1])
+            case Loop():
+                at = self.at
+                least, most = self.bounds(step.count, state)
+                for _ in range(min(most, 2)):
+                    after = self.steps(step.body, f"{at}.body.", _copy(state))
+                    state = after if least > 0 else _joined(state, after)
+            case _:
+                assert_never(step)
+        return state
+
+    def metadata(self, step: AnyOp, selector: int, before: _State) -> None:
+        """Check the selector, and metadata that are one number in every lane."""
+        form, known = step.form, selectors_of(step.form)
+        of = f"of {form.mnemonic} {form.shape.name} with .{form.a_type.name}"
+        if selector not in known:
+            text = f"the sparsity selector is {selector}; {of} it is {' or '.join(map(str, known))}"
+            self.report(Breach.SELECTOR, METADATA, text)
+        cell = before.registers.get(step.uses[-1].registers[0])
+        if cell is None or cell.constant is None:
+            return
+        pairs = {cell.constant >> bit & 15 for bit in range(0, 32, 4)}
+        if pairs - {*chunks_of(form)}:
+            allowed = ", ".join(map(hex, chunks_of(form)))
+            text = f"the metadata are {cell.constant:#010x}; {of} 4 bits are {allowed}"
+            self.report(Breach.METADATA, METADATA, text)
+
+    def bounds(self, value: Uniform, state: _State) -> tuple[int, int]:
+        """Check the reading of a uniform value; return the least and the most that it can be."""
+        if isinstance(value, int):
+            return value, value
+        if self.aligned(value.place, 4, "a 32-bit word"):
+            self.run_of_bytes(value.place, 4, False, state)
+        return 0, value.mask
+
+    def uses(self, step: Straight, section: str, state: _State) -> None:
+        """Check that the registers which a step reads hold what it needs; note what it writes."""
+        made = step.writes
+        for use in step.reads:
+            needed, held = use.holds, self.content(use, state)
+            if isinstance(needed, Fragment) and needed.any_layout:
+                # A multiplicand's layout stays what it is; there is none to check it against.
+                layout = held.layout if isinstance(held, Fragment) else "row"
+                needed = replace(needed, layout=layout)
+                if made is not None and made.holds == use.holds:
+                    made = replace(made, holds=needed)
+            self.use(use.name, needed, held, section)
+        if made is None:
+            return
+        registers = made.registers
+        if len(set(registers)) != len(registers):
+            twice = next(one for one in registers if registers.count(one) > 1)
+            text = f"register {twice} stands more than once in the destination {made.name}; which "
+            text += "result it holds is said nowhere, so give each a register of its own"
+            self.report(Breach.TWICE, VECTORS, text)
+        if step.address is not None and made.holds.bits == 32:
+            space = space_of(self.program, step)
+            if not space.startswith("shared"):
+                text = "the address stands in a register of 32 bits and the access is "
+                text += f"{f'.{space}' if space else 'generic'}; only .shared has such addresses"
+                self.report(Breach.SHORT_ADDRESS, ADDRESSES, text)
+        constant = step.sets
+        if step.copies:
+            cells = [state.registers.get(register) for register in step.reads[0].registers]
+            found = {None if cell is None else cell.constant for cell in cells}
+            constant = found.pop() if len(found) == 1 else None
+        for index, register in enumerate(registers):
+            state.registers[register] = _Cell(self.at, made.holds, index, constant)
+
+    def content(self, use: Use, state: _State) -> Held | _Mixed | None:
+        """Return what the registers of an operand hold; None if one was never written."""
+        cells = [state.registers.get(register) for register in use.registers]
+        first, needed, named = cells[0], use.holds, not listed(use.name)
+        if named and first is not None and first.part == 0 and first.constant is None:
+            held = first.holds
+            if not isinstance(held, _Mixed) and held.registers != needed.registers:
+                return held
+        known = [cell for cell in cells if cell is not None]
+        if first is None or len(known) < len(cells):
+            return None
+        if isinstance(needed, Fragment) and all(
+            cell.constant is not None and cell.constant == first.constant for cell in known
+        ):
+            bits, number = needed.matrix.type.bits, first.constant or 0
+            alike = number == replicated(number & ((1 << bits) - 1), bits, needed.bits)
+            return needed if alike else _Mixed.PIECES
+        if any(cell.holds is _Mixed.CONFLICTING for cell in known):
+            return _Mixed.CONFLICTING
+        whole = all(
+            cell.maker == first.maker and cell.part == index for index, cell in enumerate(known)
+        )
+        if isinstance(needed, Fragment) or named:
+            return first.holds if whole else _Mixed.PIECES
+        lanes = all(isinstance(cell.holds, Registers) for cell in known)
+        return needed if lanes else _Mixed.PIECES
+
+    def use(self, name: str, needed: Held, held: Held | _Mixed | None, section: str) -> None:
+        if held == needed:
+            return
+        text = f"{name} holds {held}; it must hold {needed}"
+        if held is None:
+            text = f"{name} is used before anything writes it; it must hold {needed}"
+        elif isinstance(held, Fragment) and isinstance(needed, Fragment):
+            kinds = {(one.matrix.operand, one.matrix.type.name) for one in (held, needed)}
+            if kinds == {("c", "f16"), ("c", "f32")}:
+                text += "; there is no conversion between .f16 and .f32 accumulators"
+                section = FRAGMENTS
+        self.report(Breach.CONTENT, section, text)
+
+    def tile(self, step: MatrixAccess, state: _State) -> None:
+        form, matrix, place = step.form, step.form.matrix(), step.memory.place
+        self.space(form.space, place.buffer, form.section)
+        least, size = matrix.default_stride(form.layout), matrix.fragment_bytes
+        stride = least if step.memory.stride is None else step.memory.stride
+        if stride < least:
+            text = f"stride {stride} is below the default {least}; raise it"
+            self.report(Breach.STRIDE, INSTRUCTIONS["wmma.load"].section, text)
+        elif not matrix.has_aligned_lines(form.layout, stride):
+            apart = stride * matrix.type.bits
+            text = f"stride {stride} puts lines {apart} bits apart, no multiple of the fragment's "
+            self.report(Breach.PITCH, STORAGE, f"{text}{size} bytes")
+        elif self.aligned(place, size, "the fragment", STORAGE) and self.inside(
+            place, step.tile.extent
+        ):
+            bytes_ = self.start(place) + step.tile.byte_offsets.ravel()
+            self.access(place.buffer, bytes_, step.stores, state)
+
+    def rows(self, step: RowAccess, state: _State) -> None:
+        form, own, size = step.form, self.program.buffer(step.memory.buffer), step.form.row_bytes
+        self.space("shared", own.name, form.section)
+        every = form.is_load and self.target <= LAST_WITH_ALL_ADDRESSES
+        start, rows = self.program.offset(own.name), dict[int, int]()
+        for lane, address in enumerate(step.memory.addresses[: None if every else form.addresses]):
+            if (start + address) % size or not 0 <= address <= own.size - size:
+                place, what = Place(buffer=own.name, offset=address), f"the row of lane {lane}"
+                if self.aligned(place, size, what, form.section):
+                    self.inside(place, size, what)
+            elif (first := rows.setdefault(address, lane)) != lane and step.stores:
+                text = f"lanes {first} and {lane} name the same row; which is written last is open"
+                self.report(Breach.RACE, CONSISTENCY, f"{text}, so part them")
+        used = [address for address, lane in rows.items() if lane < form.addresses]
+        if used:
+            bytes_ = np.add.outer(np.array(used) + start, np.arange(size)).ravel()
+            self.access(own.name, bytes_, step.stores, state)
+
+    def copy(self, step: Copy, state: _State) -> None:
+        places = step.source, step.destination
+        if not self.inside(step.source, step.size) & self.inside(step.destination, step.size):
+            return
+        starts = [self.start(place) for place in places]
+        spaces = {self.program.buffer(place.buffer).space for place in places}
+        if len(spaces) == 1 and abs(starts[0] - starts[1]) < step.size:
+            text = "source and destination of a copy overlap; part them"
+            self.report(Breach.OVERLAP, CONSISTENCY, text)
+            return
+        for stores, place in enumerate(places):
+            self.run_of_bytes(place, step.size, bool(stores), state)
+
+    def run_of_bytes(self, place: Place, size: int, stores: bool, state: _State) -> None:
+        if self.inside(place, size):
+            start = self.start(place)
+            self.access(place.buffer, slice(start, start + size), stores, state)
+
+    def space(self, space: str, buffer: str, section: str) -> None:
+        """Check that the space of an instruction is that of the buffer ("": generic)."""
+        actual = self.program.buffer(buffer).space
+        if space and space.partition("::")[0] != actual:
+            text = f"buffer {buffer} is {actual}, the instruction accesses .{space}"
+            self.report(Breach.SPACE, section, f"{text}; make them the same")
+
+    def start(self, place: Place) -> int:
+        return self.program.offset(place.buffer) + place.offset
+
+    def aligned(self, place: Place, size: int, what: str, section: str = ADDRESSES) -> bool:
+        start = self.start(place)
+        if start % size:
+            text = f"address {start} ({place.buffer}+{place.offset}) is not a multiple of {size}"
+            self.report(Breach.ADDRESS, section, f"{text} bytes, the size of {what}; align it")
+        return start % size == 0
+
+    def inside(self, place: Place, size: int, what: str = "the access") -> bool:
+        available = self.program.buffer(place.buffer).size
+        within = place.offset >= 0 and place.offset + size <= available
+        if not within:
+            text = f"{what}, bytes {place.offset} to {place.offset + size - 1}, leaves buffer "
+            self.report(Breach.OUTSIDE, ADDRESSES, f"{text}{place.buffer} of {available} bytes")
+        return within
+
+    def access(
+        self, buffer: str, bytes_: slice | NDArray[np.int64], stores: bool, state: _State
+    ) -> None:
+        """Check for races and for reading what nothing wrote; then note bytes of the space."""
+        space = self.program.buffer(buffer).space
+        reads, writes, unwritten = (
+            state.marks[space, what] for what in (_READ, _WRITTEN, _UNWRITTEN)
+        )
+        racing = writes[bytes_] | reads[bytes_] if stores else writes[bytes_]
+        if racing.any():
+            text = f"byte {self.first(buffer, bytes_, racing)} of {buffer} was accessed since the "
+            text += "last barrier, perhaps by another lane; put a barrier between"
+            self.report(Breach.RACE, CONSISTENCY, text)
+        if space == "shared" and not stores and (lacking := unwritten[bytes_]).any():
+            text = f"byte {self.first(buffer, bytes_, lacking)} of shared {buffer} is read before "
+            text += "anything writes it on every path; write it first"
+            self.report(Breach.UNWRITTEN, STATE_SPACES, text)
+        (writes if stores else reads)[bytes_] = True
+        if stores:
+            unwritten[bytes_] = False
+
+    def first(
+        self, buffer: str, bytes_: slice | NDArray[np.int64], marked: NDArray[np.bool_]
+    ) -> int:
+        """Return the first of some bytes that is marked, counted from the start of a buffer."""
+        index = int(np.argmax(marked))
+        byte = bytes_.start + index if isinstance(bytes_, slice) else int(bytes_[index])
+        return byte - self.program.offset(buffer)

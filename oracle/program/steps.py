@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.isa.forms import LANES, Form, Matrix
-from oracle.layouts.storage import Tile
+from oracle.layouts import Tile
 from oracle.program.lane_code import LaneCode, Statement, run_lanes
 from oracle.program.operands import (
     COUNTS,

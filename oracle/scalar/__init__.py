@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from oracle.scalar import bits, conversions, floats, integers
-from oracle.scalar.row import CLASSES, Immediate, ScalarInstruction
+from oracle.scalar.integers import CLASSES, Immediate, ScalarInstruction
 
 _ROWS = (
     *integers.ROWS, *bits.ROWS, *floats.ROWS, *conversions.ROWS, *floats.COMPARISONS, *bits.OF_WARPS

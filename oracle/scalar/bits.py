@@ -10,14 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.scalar.integers import INTEGERS, S32, U32, WORDS, Integer, anything, patterns
-from oracle.scalar.row import (
+from oracle.scalar.integers import (
     CLASSES,
+    INTEGERS,
+    S32,
+    U32,
+    WORDS,
     Bits,
     Function,
     Immediate,
+    Integer,
     ScalarInstruction,
     Since,
+    anything,
+    patterns,
     row,
 )
 

@@ -25,14 +25,17 @@ from oracle.scalar.floats import (
     patterns_of,
     values,
 )
-from oracle.scalar.integers import INTEGERS, Integer, anything, patterns
-from oracle.scalar.row import (
+from oracle.scalar.integers import (
     FIRST,
+    INTEGERS,
     Bits,
     Function,
+    Integer,
     ScalarInstruction,
     Since,
+    anything,
     in_pieces,
+    patterns,
     row,
 )
 

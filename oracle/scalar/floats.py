@@ -23,13 +23,15 @@ from oracle.arithmetic.conversions import (
 from oracle.arithmetic.doubles import Decoded, fma
 from oracle.isa.forms import FORMATS, Format
 from oracle.models import NanRule
-from oracle.scalar.integers import COMPARED, Integer, anything
-from oracle.scalar.row import (
+from oracle.scalar.integers import (
+    COMPARED,
     FIRST,
     Bits,
     Function,
+    Integer,
     ScalarInstruction,
     Since,
+    anything,
     in_pieces,
     pieces,
     row,

@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import InfrastructureError
-from runners.children import NoAnswerError, SupervisedChild
 from runners.cuda.messages import DeviceFacts
-from runners.processes import helper, helper_environment
+from runners.processes import NoAnswerError, SupervisedChild, helper, helper_environment
 from runners.protocol import Compiled, Failure, Trouble, check_open
 from runners.screening import References
 

@@ -21,11 +21,18 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import VERSIONS, PtxVersion, parse_target
 from oracle.program.program import Program, by_register, walk
 from oracle.program.steps import Op, Step, is_lane_code
-from runners.children import NoAnswerError, SupervisedChild
 from runners.cuda.compilation import DEFAULT_LEVEL, CompilerLimits
 from runners.foreign import Rewriter, rewritten
 from runners.kernels import Kernel, KernelModule
-from runners.processes import OUTPUT_LIMIT, check_program, quoted, run_tool, words_of
+from runners.processes import (
+    OUTPUT_LIMIT,
+    NoAnswerError,
+    SupervisedChild,
+    check_program,
+    quoted,
+    run_tool,
+    words_of,
+)
 from runners.protocol import ClosedAtTheEnd, Compiled, Failure, ForwardingRunner, Runner, Trouble
 from runners.toolchains import Toolchain, version_order
 from runners.wheels import fetched_folders

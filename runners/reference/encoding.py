@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from oracle.isa.forms import LANES, ROW_BYTES, Form, FormatKind, Shape, format_named
 from oracle.isa.lookup import unit_bits
-from oracle.layouts.lane_fragments import index_bits, places
-from oracle.layouts.storage import is_packed, moves
+from oracle.layouts import index_bits, is_packed, moves, places
 from oracle.models import Model, TruncatedDot
 from oracle.models.figures import ROUNDINGS
 from oracle.program.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat, Statement

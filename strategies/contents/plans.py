@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from oracle.isa.forms import FORMATS, LANES, Form, Format
 from oracle.isa.lookup import chunks_of
-from oracle.layouts.lane_fragments import places as fragment_places
-from oracle.layouts.storage import Tile, is_packed, moves
+from oracle.layouts import Tile, is_packed, moves
+from oracle.layouts import places as fragment_places
 from oracle.program.lane_code import LaneCode
 from oracle.program.operands import Register, Use, Word
 from oracle.program.operations import Elementwise, Scalar

@@ -4,7 +4,7 @@ A draw costs more than what is decided by it, so that decisions which belong tog
 one access, all about one multiplication) are the digits of one integer. Every digit 0 stands for
 the plainest choice: an integer that shrinks to 0 makes everything about its access plain at once.
 
-The rules of `oracle.program.definedness` are kept by construction: a barrier is put wherever two
+The rules of `oracle.program.program` are kept by construction: a barrier is put wherever two
 accesses would race, and a value is offered to later steps only where every path has written it.
 """
 
@@ -21,7 +21,7 @@ from hypothesis.internal.conjecture.data import ConjectureData
 from oracle.isa.forms import Form, Format, Matrix
 from oracle.isa.lookup import FORMS, MMA_FORMS, is_available
 from oracle.isa.targets import Module, PtxVersion
-from oracle.layouts.storage import Tile
+from oracle.layouts import Tile
 from oracle.models import model_for
 from oracle.program.operands import Buffer, Fragment, Held, Operation, Place, Registers, Span
 from oracle.program.program import Program

@@ -463,7 +463,7 @@ def undefined_programs(
 ) -> SearchStrategy[Program]:
     """Draw programs that a target has and the ISA leaves undefined.
 
-    `oracle.program.definedness.undefined` gives the reason of each: a stride below the default, a
+    `oracle.program.program.undefined` gives the reason of each: a stride below the default, a
     base or a stride that is not aligned, a matrix or row that leaves its buffer, a barrier that is
     missing, metadata without a meaning, or, where there is nothing else to damage, a copy onto
     itself. They shrink as `programs` do, whose parameters and errors these are, towards the first

@@ -12,10 +12,9 @@ from itertools import takewhile
 from typing import Any
 
 from oracle.isa.forms import replicated
-from oracle.program.definedness import undefined
 from oracle.program.operands import Register, Use, listed, text_of
 from oracle.program.operations import copied, set_registers
-from oracle.program.program import Program, fresh_bank, space_of, walk
+from oracle.program.program import Program, fresh_bank, space_of, undefined, walk
 from oracle.program.steps import (
     Product,
     Step,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import FLOATS
 from oracle.isa.forms import Form, Format, FormatKind, Matrix
-from oracle.layouts.storage import read, write
+from oracle.layouts import read, write
 from oracle.program.operands import Buffer, Operation, Place, Registers, Span, Use
 from oracle.program.operations import Elementwise
 from oracle.program.program import Program, position

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from oracle.layouts.storage import Tile, read, write
+from oracle.layouts import Tile, read, write
 from oracle.program.lane_code import Repeat, Statement, inside
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program, position, walk

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import cache
 
-from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.lookup import INSTRUCTIONS
 from oracle.isa.targets import TARGETS, VERSIONS, Module, Target
 from strategies.instructions import Draft, as_operands, described, vector
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from oracle.execution.tracing import trace
 from oracle.isa.forms import LANES, ROW_BYTES
 from oracle.isa.lookup import FORMS
-from oracle.layouts.storage import Tile, write
+from oracle.layouts import Tile, write
 from oracle.program.operands import (
     COUNTS,
     WORD_BYTES,

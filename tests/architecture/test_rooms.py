@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from oracle.isa.tables import INSTRUCTIONS, Instruction
+from oracle.isa.lookup import INSTRUCTIONS, Instruction
 from oracle.isa.targets import PtxVersion
 
 ROOT = Path(__file__).parents[2]

@@ -19,10 +19,10 @@ from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from fuzz import bench
 from fuzz.campaign import campaign, pool
 from fuzz.campaign.triage import Triage
 from fuzz.cli import main
+from runners import processes
 from runners.cuda import child
 from strategies import instructions
 
@@ -180,7 +180,7 @@ def _command(home: Path, words: list[str], env: dict[str, str], folder: Path, pr
     # Whoever runs the tests in the background lets them ignore it, and their children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     code = 1
-    pool.subprocess, bench.multiprocessing = _Subprocess, _Multiprocessing
+    processes.Tool, processes.multiprocessing = fast_tool, _Multiprocessing
     os.fsync = lambda descriptor: None
     # Seconds by the clock, of which a busy machine gives a core few.
     campaign.SHRINK_SECONDS = 600.0
@@ -201,17 +201,21 @@ def _command(home: Path, words: list[str], env: dict[str, str], folder: Path, pr
 class _Worker:
     """A worker of a campaign, in a process that has imported it already: a start takes 1 s else.
 
-    It has what the campaign needs of `subprocess.Popen`.
+    It has what `runners.processes.SupervisedChild` needs of a `Tool`, and of its process.
     """
 
-    def __init__(self, command, *, stdin, stdout, stderr, env, pass_fds):
-        self.returncode = None
+    def __init__(self, command, *, file_bytes, environment, stdout, stderr, pass_fds):
+        self.returncode, self.process = None, self
         self.pid = os.fork()
         if self.pid == 0:
             try:
-                self._serve(command, stdout, env, pass_fds)
+                os.setpgid(0, 0)
+                self._serve(command, stdout, environment, pass_fds)
             finally:
                 os._exit(1)
+        with suppress(OSError):
+            os.setpgid(self.pid, self.pid)
+        processes._reaper.tell(f"+{self.pid}")
 
     @staticmethod
     def _serve(command, stdout, env, kept):
@@ -264,20 +268,24 @@ class _Worker:
         return self.returncode
 
     def terminate(self):
-        self._tell(signal.SIGTERM)
-
-    def kill(self):
-        self._tell(signal.SIGKILL)
-
-    def _tell(self, number):
         if self.poll() is None:
-            os.kill(self.pid, number)
+            os.kill(self.pid, signal.SIGTERM)
+
+    def kill(self, grace=0.0):
+        with suppress(subprocess.TimeoutExpired):
+            self.terminate()
+            self.wait(grace)
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.wait()
+        processes._reaper.tell(f"-{self.pid}")
+        return True
 
 
 class CudaChild:
     """A child of the runner `cuda`, in a process that has imported it already: 0.25 s else.
 
-    It has what `runners.children` needs of `runners.processes.Tool`, and of its process.
+    It has what `runners.processes.SupervisedChild` needs of a `Tool`, and of its process.
     """
 
     def __init__(self, command, *, file_bytes, environment, stdout, stderr, pass_fds):
@@ -308,10 +316,19 @@ class CudaChild:
             raise subprocess.TimeoutExpired("child", timeout)
         return self.returncode
 
-    def kill(self):
+    def kill(self, grace=0.0):
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         return self.wait(10.0) is not None
+
+
+def fast_tool(command, **options):
+    """Be `runners.processes.Tool`, fast for what warpfuzz itself starts again and again."""
+    made = {"fuzz.campaign.pool": _Worker, "runners.cuda.child": CudaChild}
+    return next((made[name] for name in made if name in command), _TOOL)(command, **options)
+
+
+_TOOL = processes.Tool
 
 
 def _serve_cuda(line, log, tells, arguments, env):
@@ -339,7 +356,7 @@ def _serve_cuda(line, log, tells, arguments, env):
 
 
 class _Multiprocessing:
-    """What a bench needs of `multiprocessing`: processes that have imported it already."""
+    """What a pool needs of `multiprocessing`: processes that have imported it already."""
 
     parent_process = staticmethod(multiprocessing.parent_process)
     active_children = staticmethod(multiprocessing.active_children)
@@ -347,14 +364,6 @@ class _Multiprocessing:
     @staticmethod
     def get_context(name):
         return _SERVER
-
-
-class _Subprocess:
-    """What a campaign needs of `subprocess`."""
-
-    DEVNULL, STDOUT = subprocess.DEVNULL, subprocess.STDOUT
-    TimeoutExpired = subprocess.TimeoutExpired
-    Popen = _Worker
 
 
 def draw_little() -> None:

@@ -19,7 +19,7 @@ from fuzz.findings.making import ReplayOptions, check_trusted, remember
 from fuzz.findings.replay import Replayed, Replays
 from fuzz.options.testing import Replay, Run
 from oracle.errors import InfrastructureError, UsageError
-from strategies.coverage import ProgramCoverage, Reached
+from strategies.rounds import ProgramCoverage, Reached
 
 
 @pytest.fixture(autouse=True)

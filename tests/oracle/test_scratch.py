@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracle.arithmetic.scratch import Scratch, own_scratch
+from oracle.arithmetic.conversions import Scratch, own_scratch
 
 
 def test_threads_have_their_own():

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracle.arithmetic.scratch import in_order
+from oracle.arithmetic.conversions import in_order
 
 ORDERS = st.sampled_from(list(permutations(range(3))))
 SHAPES = st.tuples(st.integers(0, 70), st.integers(1, 9), st.integers(1, 9))

@@ -13,12 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from runners import children, folders, foreign, processes
+from runners import folders, foreign, processes
 from runners.assemblers.assembler import ToolAnswers
-from runners.children import NoAnswerError, SupervisedChild
 from runners.folders import temporary_folder
 from runners.foreign import PtxPass
-from runners.processes import OUTPUT_LIMIT, helper, helper_environment, run_tool
+from runners.processes import (
+    OUTPUT_LIMIT,
+    NoAnswerError,
+    SupervisedChild,
+    helper,
+    helper_environment,
+    run_tool,
+)
 from runners.protocol import Failure, Trouble
 
 _ENDLESS = "import os\nwhile True: os.write(1, bytes(1 << 20))"
@@ -285,8 +291,8 @@ def answer(made: SupervisedChild, seconds: float = 60.0) -> object:
 def test_what_is_no_answer_is_called_by_its_name(
     code: str, trouble: Trouble, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(children, "_REST_SECONDS", 1)
-    monkeypatch.setattr(children, "_DYING_SECONDS", 5.0)
+    monkeypatch.setattr(processes, "_REST_SECONDS", 1)
+    monkeypatch.setattr(processes, "_DYING_SECONDS", 5.0)
     with child(f"line.send('ready')\n{code}\ntime.sleep(1000)") as made:
         assert answer(made) == "ready"
         with pytest.raises(NoAnswerError, match=words) as told:

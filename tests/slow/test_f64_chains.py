@@ -8,8 +8,8 @@ compared with fractions elsewhere. `pytest -m slow` takes half a minute.
 import numpy as np
 import pytest
 
+from oracle.arithmetic.conversions import own_scratch
 from oracle.arithmetic.doubles import Decoded, chain, fma
-from oracle.arithmetic.scratch import own_scratch
 from oracle.models import model_for
 
 pytestmark = pytest.mark.slow

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from oracle.isa.forms import Form, Matrix, kind_of
 from oracle.isa.legality import Verdict, verdict_of
-from oracle.isa.lookup import FORMS, form_of, is_available
-from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.lookup import FORMS, INSTRUCTIONS, form_of, is_available
 from oracle.isa.targets import Module, parse_target, parse_version
 from runners.assemblers.judgements import checked
 from strategies.draws import Selection, draw

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from oracle.isa import lookup as isa
 from oracle.isa.forms import FORMATS, Form, Format, FormatKind
-from oracle.isa.tables import INSTRUCTIONS
-from oracle.program.definedness import undefined
+from oracle.isa.lookup import INSTRUCTIONS
 from oracle.program.operands import Buffer, Place
-from oracle.program.program import Program
+from oracle.program.program import Program, undefined
 from oracle.program.steps import Barrier, Copy, Op, Rows, memory_of, plain_load, plain_store
 from strategies.matrices import cells_of
 from strategies.programs.builder import ACCESS_FORMS

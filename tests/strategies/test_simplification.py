@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from oracle.isa.forms import Form
 from oracle.isa.legality import verdict_of
-from oracle.isa.lookup import FORMS, form_of
-from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.lookup import FORMS, INSTRUCTIONS, form_of
 from oracle.isa.targets import TARGETS, VERSIONS, Module
 from strategies.draws import draw_one
 from strategies.instructions import Draft, canonical, token_soup

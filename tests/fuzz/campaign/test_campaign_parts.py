@@ -16,7 +16,7 @@ from corpus import Case, Identity, Kind, RunnerVerdict, create_corpus, durable
 from corpus.finding import WRONG_STEP
 from corpus.known import Known
 from fuzz.campaign.campaign import RoundQueue, check_options
-from fuzz.campaign.heartbeat import STAGES, Heartbeats, WorkerHeartbeat
+from fuzz.campaign.pool import STAGES, Heartbeats, WorkerHeartbeat
 from fuzz.campaign.store import (
     PREVIOUS,
     STATE,

@@ -20,8 +20,15 @@ from corpus import (
 from corpus.known import Known
 from fuzz.campaign import campaign as coordinator
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.heartbeat import Broken, Heartbeats, WorkerHeartbeat
-from fuzz.campaign.pool import Event, RoundEnd, WorkerPool, carry_out
+from fuzz.campaign.pool import (
+    Broken,
+    Event,
+    Heartbeats,
+    RoundEnd,
+    WorkerHeartbeat,
+    WorkerPool,
+    carry_out,
+)
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.programs import Programs

@@ -17,9 +17,8 @@ from msgspec.structs import replace as changed
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from fuzz.campaign.heartbeat import device_status
 from fuzz.campaign.status import HostStatus
-from fuzz.checks.protocol import DeviceStatus, ScreeningReport
+from fuzz.checks.protocol import DeviceStatus, ScreeningReport, device_status
 from fuzz.console.metrics import (
     Row,
     campaign_figures,

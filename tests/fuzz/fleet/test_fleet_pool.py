@@ -23,8 +23,7 @@ from value_runs import FAMILIES, FakePool, found
 from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.heartbeat import Broken
-from fuzz.campaign.pool import Event, Lost, RoundEnd
+from fuzz.campaign.pool import Broken, Event, Lost, RoundEnd
 from fuzz.campaign.status import (
     CampaignStatus,
     Life,
@@ -51,7 +50,7 @@ from fuzz.fleet.host import Begun, Host
 from fuzz.fleet.pool import FleetPool
 from fuzz.runner import RunnerChoice
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
-from strategies.coverage import ProgramCoverage
+from strategies.rounds import ProgramCoverage
 
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="a device")
 CHECK = Programs(choice=RunnerChoice(name="sim"), seed=1)

@@ -11,8 +11,7 @@ from fake_cluster import FakeCluster
 from test_fleet_pool import CHECK, Answering, host_of, report_of
 
 from corpus import Kind
-from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
-from fuzz.campaign.pool import RoundEnd
+from fuzz.campaign.pool import Heartbeats, RoundEnd, WorkerHeartbeat
 from fuzz.checks.programs import ProgramCoverage, Programs
 from fuzz.checks.protocol import Found, FoundState, Outcomes, RoundJob, RoundReport
 from fuzz.commands import run

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from corpus import create_corpus
 from fuzz.campaign.campaign import campaign_options
-from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
+from fuzz.campaign.pool import Heartbeats, WorkerHeartbeat
 from fuzz.campaign.status import CampaignStatus, FoundRow, Life, read_figures
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.programs import ProgramCoverage, Programs

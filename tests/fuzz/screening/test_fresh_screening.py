@@ -25,9 +25,8 @@ from runners.reference.fresh import FreshWork, PendingFresh
 from runners.screening import References, Screened, Screening
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand
-from strategies.coverage import Batch
 from strategies.draws import Selection
-from strategies.rounds import selected_forms
+from strategies.rounds import Batch, selected_forms
 
 IMAGES = 2
 """Images of a program that the oracle judges before the device makes others."""

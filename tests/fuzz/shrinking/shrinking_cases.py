@@ -12,7 +12,7 @@ from corpus import Kind
 from fuzz.findings.verdicts import Subject
 from oracle.isa.lookup import LDMATRIX_FORMS, MMA_FORMS, MMA_SYNC_FORMS
 from oracle.isa.targets import Module
-from oracle.layouts.storage import read
+from oracle.layouts import read
 from oracle.program.program import Program, position
 from runners.emission import emit
 from strategies.contents import expand, recipes

@@ -11,8 +11,8 @@ from fuzz.checks.rounds import Work
 from fuzz.compilers.members import BuildMatrix, Member, RunPlace, device_of
 from fuzz.runner import OpenRunner, RunnerChoice
 from oracle.isa.forms import Form
-from strategies.draws import Selection
-from strategies.rounds import PtxVersions, selected_forms
+from strategies.draws import PtxVersions, Selection
+from strategies.rounds import selected_forms
 
 IMAGES = 16
 FORMS = selected_forms(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import CudaChild
+from command_line import fast_tool
 from matrix_rounds import IMAGES, report_of
 
 from corpus import Kind
@@ -22,7 +22,7 @@ DRIVERS = (Member(toolchain=DRIVER, level=1), Member(toolchain=DRIVER, level=3))
 
 @pytest.fixture(autouse=True)
 def started_already(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runners.children.Tool", CudaChild)
+    monkeypatch.setattr("runners.processes.Tool", fast_tool)
 
 
 def cuda_runner(**environment: str) -> CudaRunner:

@@ -33,7 +33,7 @@ from cuda_fakes import (
 from single_multiplies import VARIANTS, Access, program
 
 from oracle.execution.execution import execute
-from runners import children, processes
+from runners import processes
 from runners.cuda import self_check, supervisor
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit_screening
@@ -277,7 +277,7 @@ def test_a_device_that_is_not_there_at_the_start_is_lost(
     monkeypatch: pytest.MonkeyPatch, mode: str, words: str
 ) -> None:
     # What babbles does not end by itself.
-    monkeypatch.setattr(children, "_DYING_SECONDS", 1.0)
+    monkeypatch.setattr(processes, "_DYING_SECONDS", 1.0)
     start = time.monotonic()
     allowed = 1.5 if mode == "sleeps" else _PATIENCE
     with fake_runner(mode=mode, start_deadline=allowed) as runner:

@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
-from fuzz.campaign.pool import pickled, unpickled
+from fuzz.campaign.pool import Heartbeats, WorkerHeartbeat, pickled, unpickled
 from fuzz.checks.programs import Programs
 from fuzz.cli import _exit_code
 from fuzz.commands.conform import MODEL, PERMITTED, asked

@@ -40,7 +40,7 @@ from oracle.errors import InfrastructureError, WarpfuzzError
 from oracle.models import model_for
 from oracle.models.files import model_text, read_model
 from runners.screening import References
-from strategies.coverage import ProgramCoverage, Reached
+from strategies.rounds import ProgramCoverage, Reached
 
 SECONDS = 10
 """Time for one answer."""

@@ -13,10 +13,9 @@ from fuzz.findings.verdicts import Subject, attempt
 from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS, LDMATRIX_FORMS, MMA_FORMS, is_available
 from oracle.isa.targets import Module
-from oracle.layouts.storage import Tile, read, write
-from oracle.program.definedness import undefined
+from oracle.layouts import Tile, read, write
 from oracle.program.operands import Place
-from oracle.program.program import Program, position, walk
+from oracle.program.program import Program, position, undefined, walk
 from oracle.program.steps import Branch, Loop, Step, accesses_matrix, is_main, loads_fragment
 from runners.emission import emit
 from runners.faults import Fault

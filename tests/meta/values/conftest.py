@@ -14,6 +14,6 @@ sys.path[:0] = [
 @pytest.fixture(autouse=True)
 def started_already(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fork children from a process that has imported them: `tests/meta/cuda` starts real ones."""
-    from command_line import CudaChild
+    from command_line import fast_tool
 
-    monkeypatch.setattr("runners.children.Tool", CudaChild)
+    monkeypatch.setattr("runners.processes.Tool", fast_tool)

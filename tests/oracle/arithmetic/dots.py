@@ -3,8 +3,8 @@
 from reference import dot_products
 from reference.numbers import BF16, F16, F32, TF32
 
+from oracle.arithmetic.conversions import Scratch
 from oracle.arithmetic.dots import dot_product
-from oracle.arithmetic.scratch import Scratch
 from oracle.models import model_for
 
 LAYOUTS = {"f16": F16, "bf16": BF16, "tf32": TF32, "f32": F32}

@@ -6,8 +6,8 @@ from reference import dot_products
 from reference.numbers import F64, decode
 
 from oracle import mma
+from oracle.arithmetic.conversions import own_scratch
 from oracle.arithmetic.doubles import Decoded, chain, fma
-from oracle.arithmetic.scratch import own_scratch
 from oracle.models import NanRule, model_for
 
 MODES = ("rn", "rz", "rm", "rp")

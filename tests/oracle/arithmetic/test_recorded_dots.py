@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from dots import fast, rule_of
 
+from oracle.arithmetic.conversions import own_scratch
 from oracle.arithmetic.dots import dot_product
-from oracle.arithmetic.scratch import own_scratch
 from oracle.bounds.enclosure import enclosure
 from oracle.isa.lookup import mma_form, mma_sync_form
 from oracle.models import model_for

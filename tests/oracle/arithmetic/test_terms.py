@@ -9,9 +9,8 @@ import pytest
 
 from oracle.execution.tracing import operands_of, sums_of, trace
 from oracle.isa.forms import Form
-from oracle.isa.lookup import MMA_FORMS, MMA_SYNC_FORMS, selectors_of
-from oracle.isa.tables import INSTRUCTIONS
-from oracle.layouts.lane_fragments import unpack
+from oracle.isa.lookup import INSTRUCTIONS, MMA_FORMS, MMA_SYNC_FORMS, selectors_of
+from oracle.layouts import unpack
 from oracle.program.program import Program
 from oracle.program.steps import multiplies, product_of
 from strategies.contents import Recipe, ValueClass, expand

@@ -1,7 +1,7 @@
 """The notes of the pages, as they are printed there, and what each asks of which opcodes.
 
 Opcodes are picked by regular expressions over their text, so that nothing is shared with the rows
-of `oracle.isa.tables`.
+of `oracle.isa.lookup`.
 """
 
 from __future__ import annotations

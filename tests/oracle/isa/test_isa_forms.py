@@ -9,15 +9,19 @@ from page_syntax import opcodes
 
 from oracle.isa.lookup import (
     FORMS,
+    INSTRUCTIONS,
     LDMATRIX_FORMS,
     LOAD_FORMS,
     MMA_FORMS,
     STORE_FORMS,
+    Instruction,
+    describes,
     form_of,
     forms_by_opcode,
+    sentences,
+    slots_of,
     spellings,
 )
-from oracle.isa.tables import INSTRUCTIONS, Instruction, describes, sentences, slots_of
 
 # PTX ISA 9.7.14.4.3, Syntax: of each block layouts of A and of B, shapes, types of A, B and C.
 HALVES = ".m16n16k16, .m8n32k16, .m32n8k16"

@@ -13,8 +13,7 @@ from instruction_texts import SECTION, any_texts, forms, legal_texts
 from oracle.errors import UsageError
 from oracle.isa.forms import Form
 from oracle.isa.legality import Rule, Verdict, explain, verdict_of
-from oracle.isa.lookup import FORMS, is_available
-from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.lookup import FORMS, INSTRUCTIONS, is_available
 from oracle.isa.targets import (
     TARGETS,
     VERSIONS,

@@ -14,13 +14,13 @@ from oracle.isa.forms import Form, kind_of
 from oracle.isa.legality import Explanation, Rule, Verdict, explain, resolve
 from oracle.isa.lookup import (
     FORMS,
+    INSTRUCTIONS,
     form_of,
     form_spelt,
     forms_by_opcode,
     mnemonic_of,
     vocabulary,
 )
-from oracle.isa.tables import INSTRUCTIONS
 from strategies.instructions import canonical, documented, foreign, tokens
 
 KINDS = tuple(dict.fromkeys(kind_of(slot.name) for form in FORMS for slot in form.slots))

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from oracle import UndefinedProgramError, UsageError, ldmatrix, mma_sync, movmatrix, stmatrix
 from oracle.isa.forms import Form
-from oracle.isa.lookup import MMA_SYNC_FORMS, form_of
-from oracle.isa.tables import INSTRUCTIONS
-from oracle.layouts.lane_fragments import pack, unpack
+from oracle.isa.lookup import INSTRUCTIONS, MMA_SYNC_FORMS, form_of
+from oracle.layouts import pack, unpack
 from oracle.models import model_for
 
 STORES = [form for form in INSTRUCTIONS["stmatrix"].forms if form.texts["type"] == "b16"]

@@ -16,9 +16,8 @@ from reference.numbers import BF16, F16, F32, TF32, decode, encode
 
 from oracle import UsageError, mma_sp, mma_sync, permitted
 from oracle.isa.forms import Form
-from oracle.isa.lookup import chunks_of, metadata_lanes, selectors_of
-from oracle.isa.tables import INSTRUCTIONS
-from oracle.layouts.lane_fragments import defined_rows, rows_met
+from oracle.isa.lookup import INSTRUCTIONS, chunks_of, metadata_lanes, selectors_of
+from oracle.layouts import defined_rows, rows_met
 
 PLAIN = INSTRUCTIONS["mma.sp"].forms
 FORMS = [*PLAIN, *INSTRUCTIONS["mma.sp::ordered_metadata"].forms]

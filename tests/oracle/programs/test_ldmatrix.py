@@ -9,7 +9,7 @@ from program_interpreter import register
 from oracle.errors import UndefinedProgramError
 from oracle.isa.forms import Form
 from oracle.isa.lookup import LDMATRIX_FORMS
-from oracle.layouts.storage import ldmatrix
+from oracle.layouts import ldmatrix
 from oracle.program.steps import Op
 
 X1 = "ldmatrix.sync.aligned.m8n8.x1.shared.b16"

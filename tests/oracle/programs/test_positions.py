@@ -15,10 +15,9 @@ from oracle.errors import UsageError
 from oracle.execution.execution import execute
 from oracle.execution.tracing import trace
 from oracle.isa import lookup as isa
-from oracle.program.definedness import Breach, undefined
 from oracle.program.operands import Buffer, Place, Word
 from oracle.program.operations import pack_registers
-from oracle.program.program import Program, locate, position, writable
+from oracle.program.program import Breach, Program, locate, position, undefined, writable
 from oracle.program.steps import (
     Barrier,
     Branch,

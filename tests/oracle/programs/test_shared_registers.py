@@ -12,10 +12,9 @@ from oracle.bounds.permission import permitted
 from oracle.errors import UsageError
 from oracle.execution.execution import execute
 from oracle.isa.lookup import ldmatrix_form, mma_form, mma_sync_form
-from oracle.program.definedness import Breach, undefined
-from oracle.program.operands import Buffer, Place, Word
+from oracle.program.operands import Buffer, Place, Word, overlaps
 from oracle.program.operations import move_registers, set_registers
-from oracle.program.program import Program, overlaps
+from oracle.program.program import Breach, Program, undefined
 from oracle.program.steps import Barrier, Branch, Op, Step, plain_load, plain_store
 from runners.emission.body import operand_registers
 from strategies.programs.single_instruction import single_product

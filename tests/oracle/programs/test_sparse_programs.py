@@ -11,12 +11,10 @@ from oracle import UsageError, mma_sp
 from oracle.bounds.permission import UNKNOWN, permitted
 from oracle.execution.execution import execute
 from oracle.isa.forms import Form
-from oracle.isa.lookup import chunks_of, selectors_of
-from oracle.isa.tables import INSTRUCTIONS
-from oracle.program.definedness import Breach, undefined
+from oracle.isa.lookup import INSTRUCTIONS, chunks_of, selectors_of
 from oracle.program.operands import Place
 from oracle.program.operations import set_registers
-from oracle.program.program import Program
+from oracle.program.program import Breach, Program, undefined
 from oracle.program.steps import Op, Step, plain_load, plain_store, product_of
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.programs.single_instruction import buffers_of, single_instruction

@@ -9,7 +9,7 @@ from program_interpreter import Memory
 from oracle.errors import UsageError
 from oracle.isa.forms import FORMATS, LAYOUTS, Matrix
 from oracle.isa.lookup import LOAD_FORMS, SHAPES, STORE_FORMS
-from oracle.layouts.storage import Tile, read, write
+from oracle.layouts import Tile, read, write
 
 MATRICES = sorted({form.matrix() for form in (*LOAD_FORMS, *STORE_FORMS)}, key=repr)
 

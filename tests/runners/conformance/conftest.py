@@ -15,7 +15,7 @@ _TESTS = Path(__file__).parents[2]
 for folder in ("fuzz", "oracle/programs", "oracle/scalar", "runners/cuda"):
     sys.path.insert(0, str(_TESTS / folder))
 
-from command_line import CudaChild  # noqa: E402
+from command_line import fast_tool  # noqa: E402
 from runners_under_test import (  # noqa: E402
     OVER_STAND_IN,
     RUNNERS,
@@ -47,7 +47,7 @@ def runner(request: pytest.FixtureRequest) -> Iterator[Runner]:
     """The runner that the test's parameter names."""
     with pytest.MonkeyPatch.context() as patch, make_runner(request.param) as made:
         if request.param == OVER_STAND_IN:
-            patch.setattr("runners.children.Tool", CudaChild)
+            patch.setattr("runners.processes.Tool", fast_tool)
         can = made.capabilities()
         if isinstance(can, Failure):
             pytest.fail(f"{request.param}: {can}; {can.detail}")

@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import NDArray
 from random_chips import ROUNDINGS, ROWS, random_silicon
 
+from oracle.arithmetic.conversions import Scratch
 from oracle.arithmetic.dots import dot_product
-from oracle.arithmetic.scratch import Scratch
 from oracle.errors import UsageError
 from oracle.isa.forms import FORMATS
 from oracle.models import model_for

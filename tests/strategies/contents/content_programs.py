@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from oracle.isa import lookup as isa
 from oracle.isa.forms import ROW_BYTES, Form
-from oracle.layouts.storage import Tile, read
+from oracle.layouts import Tile, read
 from oracle.program.operands import Buffer, Place, Word
 from oracle.program.program import Program, position
 from oracle.program.steps import Barrier, Branch, Copy, Loop, Op, Step, loads_fragment, plain_store

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracle.errors import UsageError
 from oracle.isa.forms import Form
 from oracle.isa.lookup import LDMATRIX_FORMS, form_of
-from oracle.layouts.storage import read
+from oracle.layouts import read
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
 from oracle.program.steps import Barrier, Copy, Op, loads_fragment, plain_load

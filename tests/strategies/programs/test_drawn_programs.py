@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 from oracle.errors import UsageError
 from oracle.isa.forms import Form
 from oracle.isa.legality import Verdict, explain
-from oracle.isa.lookup import FORMS, LDMATRIX_FORMS, MMA_FORMS, is_available
-from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.lookup import FORMS, INSTRUCTIONS, LDMATRIX_FORMS, MMA_FORMS, is_available
 from oracle.isa.targets import Module
-from oracle.program.definedness import undefined
 from oracle.program.operands import Place
-from oracle.program.program import Program, requirements, walk
+from oracle.program.program import Program, requirements, undefined, walk
 from oracle.program.steps import (
     Barrier,
     Branch,

@@ -8,11 +8,9 @@ import pytest
 from drawn_programs import drawn
 
 from oracle.isa.forms import Form
-from oracle.isa.lookup import LDMATRIX_FORMS, LOAD_FORMS, MMA_SYNC_FORMS, STORE_FORMS
-from oracle.isa.tables import INSTRUCTIONS
+from oracle.isa.lookup import INSTRUCTIONS, LDMATRIX_FORMS, LOAD_FORMS, MMA_SYNC_FORMS, STORE_FORMS
 from oracle.isa.targets import DEFAULT_TARGET, Module
-from oracle.program.definedness import undefined
-from oracle.program.program import requirements
+from oracle.program.program import requirements, undefined
 from strategies.features import (
     FEATURES,
     Feature,

@@ -1,1 +1,0 @@
-"""Where elements lie in memory and in the registers of lanes."""
