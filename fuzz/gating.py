@@ -15,7 +15,7 @@ from corpus.store import Entry
 from fuzz.campaign.status import TOLD_APART, CampaignStatus, figures
 from fuzz.checks.protocol import BY_MEMBER
 from fuzz.compilers.members import NOWHERE
-from fuzz.findings.making import commands_of, is_runnable
+from fuzz.findings.case import commands_of, is_runnable
 from fuzz.options.testing import Gate
 from fuzz.output import (
     Report,

@@ -28,7 +28,7 @@ from fuzz.bench import (
     run_all,
     undrawn_forms,
 )
-from fuzz.options.conflicts import check_conflicts
+from fuzz.options.declared import check_conflicts
 from fuzz.options.testing import Bench, Faults
 from fuzz.output import Data, Report, ReportColumn, ReportRow, Section, bars, counted, rows_of
 from fuzz.runner import RunnerChoice, cores, version_for

@@ -29,8 +29,7 @@ from fuzz.compilers.bisection import (
     shown_by,
 )
 from fuzz.compilers.members import Member, MemberRunner, device_of, expansion_asker
-from fuzz.findings.case import subject_for
-from fuzz.findings.making import ReplayOptions, is_by_hand, is_runnable, replay_options
+from fuzz.findings.case import ReplayOptions, is_by_hand, is_runnable, replay_options, subject_for
 from fuzz.findings.replay import ModuleProbe, is_expansion, words_of
 from fuzz.findings.verdicts import Answer, Basis, CannotBeAskedError, Rerun, asked, by_way, probe
 from fuzz.kinds import compiler_words

@@ -29,8 +29,8 @@ from fuzz.compilers.members import (
     survey_programs,
 )
 from fuzz.console.report import ended_by_signals, watching
+from fuzz.findings.case import ReplayOptions, is_runnable
 from fuzz.findings.families import FamilyState, asked_of
-from fuzz.findings.making import ReplayOptions, is_runnable
 from fuzz.findings.replay import Replayed, Replays, is_expansion
 from fuzz.gating import (
     SOURCES,
@@ -55,7 +55,6 @@ from fuzz.runner import RunnerChoice, best_runner, cores, usual_workers
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import TARGETS, Module, parse_target
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.disassembly import find_disassembler
 from runners.compilers import (
     LANGUAGES,
     all_fetched,
@@ -282,7 +281,6 @@ def _draw(
         members=members,
         seed=seed,
         selection=Selection(pattern=options.only),
-        disassembler=find_disassembler(None),
         read_by_all=True,
     )
     folder = options.corpus or Path(

@@ -22,7 +22,7 @@ from fuzz.measuring import (
     joined_model,
     measured_model,
 )
-from fuzz.options.conflicts import check_conflicts
+from fuzz.options.declared import check_conflicts
 from fuzz.options.testing import Measure
 from fuzz.output import (
     Report,

@@ -39,10 +39,10 @@ from fuzz.console.screening import (
     standing,
     stored_row,
 )
-from fuzz.findings.making import remember
+from fuzz.findings.case import remember
 from fuzz.fleet.pool import cluster_at
 from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
-from fuzz.options.conflicts import check_conflicts
+from fuzz.options.declared import check_conflicts
 from fuzz.options.operating import Distill, Screen
 from fuzz.output import (
     Report,

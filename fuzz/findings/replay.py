@@ -21,8 +21,14 @@ import msgspec
 from corpus import Entry, Finding, Kind
 from corpus.finding import EXPECTED, INPUT, MODULE, PROGRAM
 from corpus.known import Answers
-from fuzz.findings.case import subject_for, subject_of
-from fuzz.findings.making import ReplayOptions, is_by_hand, is_runnable, lacks_images
+from fuzz.findings.case import (
+    ReplayOptions,
+    is_by_hand,
+    is_runnable,
+    lacks_images,
+    subject_for,
+    subject_of,
+)
 from fuzz.findings.verdicts import (
     Answer,
     Basis,

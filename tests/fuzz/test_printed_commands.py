@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 
 from corpus.known import FOLDER as RECORD
 from fuzz.cli import app
-from fuzz.findings.making import check_trusted
+from fuzz.findings.case import check_trusted
 from fuzz.options.declared import DEFAULT_CORPUS
 from fuzz.output import typed
 from fuzz.runner import RunnerChoice, opened
