@@ -172,7 +172,7 @@ def _check(entry: Entry, selected: Selected, options: Bisect) -> None:
 
 
 def _row(entry: Entry, conclusion: Conclusion, modules: Mapping[int, str]) -> dict[str, object]:
-    names, first = conclusion.names, conclusion.first
+    names = conclusion.names
     ways = Counter(one.way for one in conclusion.answers)
     return {
         "id": entry.id,
@@ -180,7 +180,7 @@ def _row(entry: Entry, conclusion: Conclusion, modules: Mapping[int, str]) -> di
         "family": entry.finding.identity.text,
         "course": conclusion.progression.value,
         "flaky": conclusion.flaky,
-        "first": None if first is None else first._asdict(),
+        "first": conclusion.first,
         "driver": {f"-O{level}": _answer_row(cell) for level, cell in conclusion.driver.items()},
         "levels": [
             {
