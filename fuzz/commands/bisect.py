@@ -43,9 +43,9 @@ from oracle.program.program import requirements
 from runners.assemblers.disassembly import find_disassembler
 from runners.compilers import Selected, fetched, fetched_compiler, parse_levels
 from runners.faults import FaultPlace, by_name
+from runners.foreign import Rewriter, RewritingRunner
 from runners.front_ends.protocol import FrontEnd
 from runners.protocol import Failure, Runner
-from runners.ptx_pass import Rewriter, RewritingRunner
 from runners.toolchains import DRIVER
 
 _ON_A_GPU = 1_000

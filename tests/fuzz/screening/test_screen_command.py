@@ -33,9 +33,9 @@ from fuzz.screening.examining import ScreenExaminer, ScreenFinding
 from fuzz.screening.screen import ScreenRun, Sighting
 from fuzz.screening.sets import ScreeningSet, write_set
 from oracle.errors import InfrastructureError, UsageError
+from runners.foreign import RewritingRunner
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Runner, Trouble
-from runners.ptx_pass import RewritingRunner
 from runners.screening import References
 from strategies.draws import Selection
 from strategies.rounds import selected_forms
