@@ -134,10 +134,10 @@ def _asked(runner: Runner, item: Item, module: Module, images: Images) -> FormAs
 
 def _said(failure: Failure) -> str:
     """Return a failure with the end of what was said, where the errors stand."""
-    detail = failure.detail
-    if "Traceback (most recent call last):" in detail:
-        detail = detail.rstrip().rpartition("\n")[2]
-    words, said = " ".join(detail.split()), failure.message
+    # Of what Python says of an exception, that is the last line.
+    before, _, stack = failure.detail.partition("Traceback (most recent call last):")
+    last = stack.rstrip().rpartition("\n")[2]
+    words, said = " ".join(f"{before} {last}".split()), failure.message
     return said if words in said else f"{said}: {words[-_SAID_CHARACTERS:]}"
 
 
