@@ -158,7 +158,7 @@ def _command(kind: type[Options]) -> click.Command:
             check_output(f"--{name}", Path(str(values[name])))
         options = kind(given=frozenset(given), **values)
         if given & PROGRAMS:
-            from fuzz.findings.making import remember
+            from fuzz.findings.case import remember
 
             remember(*options.named_programs())
         module, _, function = kind.runs.partition(":")

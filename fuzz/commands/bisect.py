@@ -29,8 +29,7 @@ from fuzz.compilers.bisection import (
     shown_by,
 )
 from fuzz.compilers.members import Member, MemberRunner, device_of, expansion_asker
-from fuzz.findings.case import subject_for
-from fuzz.findings.making import ReplayOptions, is_by_hand, is_runnable, replay_options
+from fuzz.findings.case import ReplayOptions, is_by_hand, is_runnable, replay_options, subject_for
 from fuzz.findings.replay import ModuleProbe, is_expansion, words_of
 from fuzz.findings.verdicts import Answer, Basis, CannotBeAskedError, Rerun, asked, by_way, probe
 from fuzz.kinds import compiler_words
@@ -44,9 +43,9 @@ from oracle.program.program import requirements
 from runners.assemblers.disassembly import find_disassembler
 from runners.compilers import Selected, fetched, fetched_compiler, parse_levels
 from runners.faults import FaultPlace, by_name
+from runners.foreign import Rewriter, RewritingRunner
 from runners.front_ends.protocol import FrontEnd
 from runners.protocol import Failure, Runner
-from runners.ptx_pass import Rewriter, RewritingRunner
 from runners.toolchains import DRIVER
 
 _ON_A_GPU = 1_000
@@ -173,7 +172,7 @@ def _check(entry: Entry, selected: Selected, options: Bisect) -> None:
 
 
 def _row(entry: Entry, conclusion: Conclusion, modules: Mapping[int, str]) -> dict[str, object]:
-    names, first = conclusion.names, conclusion.first
+    names = conclusion.names
     ways = Counter(one.way for one in conclusion.answers)
     return {
         "id": entry.id,
@@ -181,7 +180,7 @@ def _row(entry: Entry, conclusion: Conclusion, modules: Mapping[int, str]) -> di
         "family": entry.finding.identity.text,
         "course": conclusion.progression.value,
         "flaky": conclusion.flaky,
-        "first": None if first is None else first._asdict(),
+        "first": conclusion.first,
         "driver": {f"-O{level}": _answer_row(cell) for level, cell in conclusion.driver.items()},
         "levels": [
             {

@@ -28,7 +28,7 @@ from fuzz.checks.protocol import Check, Shard
 from fuzz.compilers.members import Member, members_of
 from fuzz.console.metrics import campaign_figures, serving
 from fuzz.console.report import campaign_report, ended_by_signals, watching, write_report
-from fuzz.findings.making import check_trusted
+from fuzz.findings.case import check_trusted
 from fuzz.fleet.pool import FleetPool, cluster_at
 from fuzz.options.declared import check_conflicts
 from fuzz.options.testing import Run
@@ -57,7 +57,6 @@ from fuzz.runner import (
 )
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import Confidence, model_for
-from runners.assemblers.disassembly import Disassembler, find_disassembler
 from runners.compilers import (
     all_fetched,
     discover_assemblers,
@@ -201,8 +200,6 @@ def _run(options: Run, stack: ExitStack) -> bool:
             failure = error
     status = campaign.status()
     if options.json:
-        for note in status.notes:
-            emit(note)
         emit({"summary": summary(status)})
     else:
         campaign_report(status, options.corpus).show(console())
@@ -271,7 +268,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
         **options.picked("target", "ptx_version", "model"),
     )
     if options.matrix:
-        members, disassembler = _compilers(options, front_ends)
+        members = _compilers(options, front_ends)
     if choice.model is not None:
         judge_by(Path(choice.model))
     if options.matrix:
@@ -282,7 +279,6 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
             members=members,
             seed=seed,
             selection=selection,
-            disassembler=disassembler,
             wanted=options.chosen,
         )
     from fuzz.checks.programs import Programs
@@ -308,10 +304,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
     )
 
 
-def _compilers(
-    options: Run, front_ends: Sequence[FrontEndToolchain]
-) -> tuple[tuple[Member, ...], Disassembler | None]:
-    disassembler = find_disassembler(options.disassembler)
+def _compilers(options: Run, front_ends: Sequence[FrontEndToolchain]) -> tuple[Member, ...]:
     if front_ends:
         selected = front_ends_selected(front_ends)
     else:
@@ -319,7 +312,7 @@ def _compilers(
             selected = select(options.compilers)
             selected = selected.having(PLAIN, *map(parse_variant, options.variants))
             selected = all_fetched(selected, fetch_one)
-    return members_of(selected, parse_levels(options.levels)), disassembler
+    return members_of(selected, parse_levels(options.levels))
 
 
 def resumed(options: Run, state: State) -> Run:

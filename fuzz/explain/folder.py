@@ -22,9 +22,16 @@ from corpus.programs import unpack
 from fuzz.explain.document import Block, CodeLine, CodeListing, FactTable, Heading
 from fuzz.explain.page import page_of
 from fuzz.explain.values import ValueFacts
-from fuzz.findings.case import ACTUAL, ORIGINAL, REWRITTEN, by_hand
+from fuzz.findings.case import (
+    ACTUAL,
+    ORIGINAL,
+    REWRITTEN,
+    by_hand,
+    is_runnable,
+    is_value_finding,
+    variant_of,
+)
 from fuzz.findings.families import Asked, asked_of
-from fuzz.findings.making import is_runnable, is_value_finding, variant_of
 from fuzz.kinds import sentence
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import WHEEL, Disassembler

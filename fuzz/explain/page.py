@@ -12,9 +12,17 @@ from corpus.known import read_answers
 from fuzz.explain.document import Block, CodeBlock, Document, FactTable, Heading
 from fuzz.explain.values import ValueFacts, apart, number, shown, spans
 from fuzz.explain.way import ValueWay
-from fuzz.findings.case import LAUNCH, ORIGINAL, OTHER_KERNELS, REWRITTEN
+from fuzz.findings.case import (
+    LAUNCH,
+    ORIGINAL,
+    OTHER_KERNELS,
+    REWRITTEN,
+    SINCE,
+    commands_of,
+    is_runnable,
+    is_value_finding,
+)
 from fuzz.findings.families import Asked, asked_of, who_has
-from fuzz.findings.making import SINCE, commands_of, is_runnable, is_value_finding
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import KINDS, described, sentence
 from fuzz.output import counted, typed

@@ -22,8 +22,7 @@ from fuzz.explain.folder import reproduction
 from fuzz.explain.page import page_of
 from fuzz.explain.values import ValueFacts, shown
 from fuzz.explain.way import ValueWay
-from fuzz.findings.case import ACTUAL
-from fuzz.findings.making import is_value_finding
+from fuzz.findings.case import ACTUAL, is_value_finding
 from fuzz.kinds import what_is_wrong
 from fuzz.output import console
 from oracle.errors import UsageError

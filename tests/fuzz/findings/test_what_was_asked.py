@@ -16,7 +16,7 @@ from repro_cases import half, multiplication, stored
 
 from corpus import Case, Entry, Identity, Kind, RunnerVerdict, create_corpus, open_corpus
 from fuzz.cli import _exit_code
-from fuzz.findings.making import (
+from fuzz.findings.case import (
     ReplayOptions,
     UntrustedError,
     check_trusted,
