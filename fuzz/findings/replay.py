@@ -47,8 +47,8 @@ from oracle.isa.targets import PtxVersion, parse_target, parse_version
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.judging import judge_module
 from runners.compilers import discover_assemblers, find_assembler
+from runners.foreign import Rewriter
 from runners.protocol import ClosedAtTheEnd, Failure
-from runners.ptx_pass import Rewriter
 from runners.ptx_text import with_header
 from runners.variants import PLAIN, split_variant
 

@@ -315,7 +315,7 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
     "run": (
         ("new", lambda o: o.resume,
          "begins a campaign, and --resume goes on with one; leave one of the two out"),
-        ("disassembler variants", lambda o: o.compilers is None,
+        ("variants", lambda o: o.compilers is None,
          "{value} is of compilers that are compared; say with --compilers which (of one compiler, "
          "--assembler 13.5+maxrregcount=32 names the options)"),
         ("gpus repeat", lambda o: o.fleet is None, _NO_FLEET),

@@ -22,6 +22,7 @@ from oracle.isa.targets import VERSIONS, PtxVersion, parse_target
 from oracle.program.program import Program, by_register, walk
 from oracle.program.steps import Op, Step, is_lane_code
 from runners.cuda.compilation import DEFAULT_LEVEL, CompilerLimits
+from runners.foreign import Rewriter, rewritten
 from runners.kernels import Kernel, KernelModule
 from runners.processes import (
     OUTPUT_LIMIT,
@@ -33,7 +34,6 @@ from runners.processes import (
     words_of,
 )
 from runners.protocol import ClosedAtTheEnd, Compiled, Failure, ForwardingRunner, Runner, Trouble
-from runners.ptx_pass import Rewriter, rewritten
 from runners.toolchains import Toolchain, version_order
 from runners.wheels import fetched_folders
 

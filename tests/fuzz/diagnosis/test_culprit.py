@@ -39,9 +39,9 @@ from oracle.program.steps import (
 )
 from runners.emission import emit
 from runners.faults import CATALOGUE, by_name
+from runners.foreign import RewritingRunner
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, ForwardingRunner, Runner
-from runners.ptx_pass import RewritingRunner
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand, recipes
 from strategies.draws import derived_seed, draw
