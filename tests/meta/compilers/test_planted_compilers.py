@@ -386,7 +386,7 @@ def test_bisection_of_a_note_asks_for_the_machine_instructions(tmp_path):
     row = ended.rows[0]["bisect"]
     assert ended.code == 0
     assert row["first"] == {"version": "V3.0.0", "level": 3, "before": "V2.0.0"}
-    assert row["sentence"] == "at all levels: HMMA.1684 in 1.0.0 to 2.0.0, HMMA.16816 from 3.0.0"
+    assert row["sentence"] == "at -O3: HMMA.1684 from 1.0.0, HMMA.16816 from 3.0.0"
     replayed = warpfuzz(home, "replay", note, "--compiler", "c/3/ptxas", "--json")
     assert replayed.code == 0
     assert replayed.rows[0]["verdict"] == "note"
