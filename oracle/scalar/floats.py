@@ -20,7 +20,7 @@ from oracle.arithmetic.conversions import (
     odd_sum,
     rounded,
 )
-from oracle.arithmetic.doubles import Decoded, fma
+from oracle.arithmetic.doubles import decoded, fma
 from oracle.isa.forms import FORMATS, Format
 from oracle.models import NanRule
 from oracle.scalar.integers import (
@@ -135,7 +135,7 @@ _ONE = np.uint64(0x3FF0_0000_0000_0000)
 
 def _f64(rounding: str, a: Bits, b: Bits, c: Bits) -> Bits:
     flat = [np.ascontiguousarray(one).reshape(-1) for one in (a, b, c)]
-    left, right = (Decoded.of(one) for one in flat[:2])
+    left, right = (decoded(one) for one in flat[:2])
     return fma(left, right, flat[2], rounding=rounding, nan=_F64_NAN).reshape(a.shape)
 
 
