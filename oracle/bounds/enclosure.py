@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle import layouts
 from oracle.arithmetic.conversions import own_scratch, two_sum
 from oracle.arithmetic.dots import dot_product
 from oracle.arithmetic.doubles import Decoded, at, decoded, two_product
@@ -21,17 +22,6 @@ from oracle.execution.execution import (
 )
 from oracle.isa.forms import FORMATS, Form, Format
 from oracle.isa.lookup import another_needed, form_of
-from oracle.layouts import (
-    by_row,
-    check_operands,
-    chunks,
-    defined_rows,
-    met,
-    of_rows,
-    places,
-    row_form,
-    unpack,
-)
 from oracle.models import TruncatedDot, model_for
 from oracle.models.files import built_in_model
 
@@ -204,13 +194,13 @@ def enclosure(
     ends do not bound the inside.) Bounds are float64, NaN where only NaN is permitted.
     """
     upper = c if c_high is None else c_high
-    leading = check_operands(form, a, b, c)
-    check_operands(form, a, b, upper)
+    leading = layouts.check_operands(form, a, b, c)
+    layouts.check_operands(form, a, b, upper)
     size = (prod(leading), form.shape.m, form.shape.n)
     low, high, nan_ok = np.empty(size), np.empty(size), np.empty(size, np.bool_)
     chunk = _double_chunk if form.a_type.name == "f64" else _chunk
     short = _short_sums(form)
-    pairs = (chunks(form, _CHUNK_TILES, a, b, addend) for addend in (c, upper))
+    pairs = (layouts.chunks(form, _CHUNK_TILES, a, b, addend) for addend in (c, upper))
     with np.errstate(all="ignore"):
         for (part, left, right, least), (_, _, _, most) in zip(*pairs, strict=True):
             others = (one.transpose(1, 2, 0) for one in (right, least, most))
@@ -392,16 +382,19 @@ def permitted(
     ends: list[NDArray[Any]]
     if form.a_type.is_float:
         left, right, addend = (
-            unpack(form, name, words) for name, words in zip("abc", operands, strict=True)
+            layouts.unpack(form, name, words) for name, words in zip("abc", operands, strict=True)
         )
         bounds: tuple[NDArray[Any], ...]
         if chosen is None:
             bounds = enclosure(form, left, right, addend)
         else:
-            rows = by_row(left), met(form, right, *chosen), by_row(addend)
-            bounds = tuple(of_rows(end, form.shape.m) for end in enclosure(row_form(form), *rows))
+            rows = layouts.by_row(left), layouts.met(form, right, *chosen), layouts.by_row(addend)
+            bounds = tuple(
+                layouts.of_rows(end, form.shape.m)
+                for end in enclosure(layouts.row_form(form), *rows)
+            )
         # Of several multiplications side by side all tiles of the first come first.
-        group, row, column = np.moveaxis(places(form, "d"), -1, 0)
+        group, row, column = np.moveaxis(layouts.places(form, "d"), -1, 0)
         ends = [
             end.reshape(form.groups, -1, *end.shape[1:]).swapaxes(0, 1)[:, group, row, column]
             for end in bounds
@@ -411,7 +404,7 @@ def permitted(
         numbers = d.view(np.int32).astype(np.int64)
         ends = [numbers, numbers.copy(), np.zeros(numbers.shape, np.bool_)]
     if chosen is not None:
-        open_ = ~defined_rows(form, *chosen)[:, places(form, "d")[..., 1]]
+        open_ = ~layouts.defined_rows(form, *chosen)[:, layouts.places(form, "d")[..., 1]]
         floats = form.a_type.is_float
         most = (-np.inf, np.inf, True) if floats else (S32_LEAST, S32_GREATEST, False)
         ends = [np.where(open_, one, end) for one, end in zip(most, ends, strict=True)]

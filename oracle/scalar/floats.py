@@ -14,19 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import (
-    CANONICAL_NAN,
-    FLOATS,
-    flushed,
-    integral,
-    is_nan,
-    narrow,
-    narrow_to_bf16,
-    odd_sum,
-    rounded,
-    rounded_sum,
-    two_sum,
-)
+from oracle.arithmetic import conversions
+from oracle.arithmetic.conversions import FLOATS, flushed, narrow, rounded
 from oracle.arithmetic.doubles import decoded, fma
 from oracle.isa.forms import FORMATS, Format
 from oracle.models import NanRule
@@ -50,7 +39,7 @@ ROUNDINGS = ("rn", "rz", "rm", "rp")
 _F64_NAN = NanRule(order=("a", "b", "c"), invalid=0xFFF8_0000_0000_0000)
 """As the multiply-adds of `wmma.mma` do it on an H200 (2026-11); with several NaNs not measured."""
 NANS = {
-    **CANONICAL_NAN, "bf16": 0x7FFF, "tf32": 0x7FFF_E000, "e4m3": 0x7F, "e5m2": 0x7F,
+    **conversions.CANONICAL_NAN, "bf16": 0x7FFF, "tf32": 0x7FFF_E000, "e4m3": 0x7F, "e5m2": 0x7F,
     "f64": _F64_NAN.invalid,
 }  # fmt: skip
 """Canonical NaNs, measured on H200, 2026-11 (the ISA names none); of f64, an invalid result."""
@@ -64,7 +53,7 @@ def values(bits: Bits, fmt: Format) -> Floats:
 
 
 NEAREST: dict[str, Function] = {
-    "f16": narrow, "bf16": narrow_to_bf16, "f32": lambda bits: bits,
+    "f16": narrow, "bf16": conversions.narrow_to_bf16, "f32": lambda bits: bits,
 }  # fmt: skip
 """What rounds patterns of f32 to nearest even."""
 
@@ -119,7 +108,7 @@ CLAMPS: dict[str, Callable[[Floats], Floats]] = {
 def _sum(rounding: str, x: Floats, y: Floats) -> Floats:
     """Return a sum, rounded to odd; exact zeros have the sign of IEEE 754-2019, 6.3."""
     plain = x + y
-    total = np.where(np.isfinite(plain), odd_sum(x, y), plain)
+    total = np.where(np.isfinite(plain), conversions.odd_sum(x, y), plain)
     if rounding == "rm":
         total = np.where((total == 0.0) & (np.signbit(x) != np.signbit(y)), -0.0, total)
     return total
@@ -154,7 +143,7 @@ def _extreme(
         a, b = flushed(a, fmt), flushed(b, fmt)
     kind = a.dtype.type
     sign = (a ^ b) & kind(fmt.magnitude + 1)
-    not_a, not_b = is_nan(a, fmt), is_nan(b, fmt)
+    not_a, not_b = conversions.is_nan(a, fmt), conversions.is_nan(b, fmt)
     if xorsign:
         a, b = a & kind(fmt.magnitude), b & kind(fmt.magnitude)
     x, y = values(a, fmt), values(b, fmt)
@@ -295,8 +284,8 @@ def _integer_to_float(source: Integer, fmt: Format, rounding: str, a: Bits) -> B
     low = (patterns(numbers, source.bits) & ((1 << source.bits // 2) - 1)).astype(np.float64)
     high *= 2.0 ** (source.bits // 2)
     if fmt.name == "f64":
-        return rounded_sum(*two_sum(high, low), rounding).view(np.uint64)
-    return patterns_of(odd_sum(high, low), fmt, rounding)
+        return conversions.rounded_sum(*conversions.two_sum(high, low), rounding).view(np.uint64)
+    return patterns_of(conversions.odd_sum(high, low), fmt, rounding)
 
 
 def _float_to_integer(
@@ -304,7 +293,7 @@ def _float_to_integer(
 ) -> Bits:
     given = values(flushed(a, fmt) if ftz else a, fmt)
     not_number = np.isnan(given)
-    numbers = integral(np.where(not_number, 0.0, given), rounding[:2])
+    numbers = conversions.integral(np.where(not_number, 0.0, given), rounding[:2])
     # The greatest number of 64 bits is no double.
     top = 2.0 ** (target.bits - target.signed)
     below = np.where((numbers < top) & (numbers > target.low), numbers, 0.0)
@@ -335,7 +324,7 @@ def _float_to_float(
     numbers = values(a, source)
     if rounding in _TO_INTEGER:
         with np.errstate(invalid="ignore"):
-            numbers = integral(numbers, rounding[:2])
+            numbers = conversions.integral(numbers, rounding[:2])
     numbers = CLAMPS[clamp](numbers)
     if target.name == "f64":
         bits: Bits = numbers.view(np.uint64)
