@@ -412,7 +412,7 @@ class Values:
     noise: Raw  # (images, lines, positions); may be what is filled
     draws: Draws  # (images, DRAWS)
     known: dict[Node, Any]  # Numbers of images: shared by the operands of the same images
-    multiplicands: tuple[Raw, Raw] | None  # A (images, lines, k), B (images, columns, k)
+    multiplicands: Sequence[Raw]  # A (images, lines, k), B (images, columns, k); () without a sum
     _own: dict[Node, Any] = field(default_factory=dict)
 
     def fill(self, fill: Fill, view: Raw) -> None:
@@ -512,6 +512,5 @@ class Values:
             case Code.CLIP:
                 return np.clip(*map(self.of, arguments))
             case _:
-                assert self.multiplicands is not None, "a sum of what is not known"
                 sum_: Sum = wanted.value
                 return sum_.of(*self.multiplicands)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from functools import cache, partial, reduce
 from operator import or_
 
-from oracle.isa.forms import FormatKind
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.isa.forms import FORMATS, FormatKind
 from strategies.contents import float_fills as floats
-from strategies.contents.buffers import edges_of
 from strategies.contents.expressions import (
     LINE,
     NOISE,
@@ -45,8 +48,70 @@ from strategies.contents.float_fills import (
     FillOperand,
     FillTypes,
 )
-from strategies.contents.recipes import ValueClass as V
 
+
+class ValueClass(StrEnum):
+    """What the matrices of an image hold.
+
+    Each docstring says what floats hold; after "Integers:" and "Bits:" stands what the class
+    becomes where its idea does not exist. The order is the order of a recipe's mix: first what
+    reveals most.
+    """
+
+    MIRRORED = "mirrored"
+    """A pair of large products that cancel, over many small ones and a small C: shows where terms
+    are cut, and which are added at once. Integers: pairs that cancel, C near an end, so that the
+    sum passes the end and comes back. Bits: B's columns are the complement of A's rows."""
+    SPECIAL = "special"
+    """Everyday numbers with a few zeros, infinities, NaN and ends of the range, zero times
+    infinity among them. Integers: small ones with a few ends. Bits: a few lines all set or all
+    clear."""
+    TIES = "ties"
+    """A sum on the middle between two results, nudged by minute products or not at all, also on
+    the subnormal grid. Integers and bits: the sum is at, or next to, an end of 32 bits."""
+    SUBNORMAL = "subnormal"
+    """One of A, B, C and D subnormal. Integers: one bit set in each element. Bits: one set in
+    each line."""
+    CANCELLING = "cancelling"
+    """C is the negative of the rounded product: the low bits of the sum are the result.
+    Integers and bits: the sum is in -4 to 3."""
+    EXTREME = "extreme"
+    """Sums at and beyond the ends of the range, and such that pass them and come back.
+    Integers and bits: every element at an end, C near one."""
+    TINY = "tiny"
+    """Products around the least subnormal of the sum, C zero. Integers: 0, 1 and -1. Bits: one
+    set in the whole matrix."""
+    BITS = "bits"  # Uniform bits; of floats only finite ones
+    UNNORMALISED = "unnormalised"
+    """As MIRRORED, but the large products have significands of 2 or more. Integers: the two
+    highest bits set. Bits: all set but one in each line."""
+    PAYLOADS = "payloads"
+    """NaN, quiet and signalling, with payloads of their own. Integers and bits: all ones,
+    alternating ones and the like."""
+    CODED = "coded"
+    """One of A and B has a single one in each row or column, the other and C tell each element's
+    place. Bits: one set in each line, at a place that tells the line."""
+    ZEROS = "zeros"
+    """Zeros of both signs, beside nothing or everyday numbers. Integers and bits: A or B zero."""
+    AIMED = "aimed"
+    """The exponents of the products are chosen, and divided between A and B at random.
+    Integers and bits: C is such that the sum carries into, or just not into, its high half."""
+    SQUARES = "squares"
+    """Large^2 - large^2 plus something small at every pair of places, zero elsewhere: shows which
+    products are added at once. Integers: the same. Bits: two set in each line."""
+    LADDER = "ladder"
+    """X + YZ - YZ with YZ growing from row to row, X in C: a ladder of precision. Integers: the
+    same. Bits: as many set as the line's number tells."""
+    WIDE = "wide"
+    """Exponents spread evenly over a window. Integers: all bit lengths. Bits: all densities."""
+    ENDS = "ends"
+    """Every element a zero, an end of the subnormals or normals, or next to a power of two.
+    Integers: every element an end, or next to one. Bits: bytes all set or all clear."""
+    NORMAL = "normal"  # Everyday numbers of both signs; small integers; sparse bits
+    ANY = "any"  # Uniform bits, of floats with NaN and infinities
+
+
+V = ValueClass
 _HIGHEST = (1 << 31) - 1
 _LOWEST = -(1 << 31)
 _PATTERNS = (0xFF, 0x55, 0xAA, 0x0F, 0xF0, 0x33, 0xCC, 0x7F)  # All ones, alternating and the like
@@ -368,6 +433,42 @@ _ROWS: Mapping[V, Fill] = {
     V.TINY: Fill(select(equal(POSITION & 3, 0), NOISE & 31, 0)),
     V.WIDE: Fill(select(equal(POSITION & 2, 0), NOISE, 0)),
 }  # fmt: skip
+
+
+_FLOAT_NAMES = {16: ("f16", "bf16"), 32: ("f32",), 64: ("f64",)}
+"""Floating-point formats by their bits; `tf32` is f32 in memory."""
+
+
+@cache
+def edges_of(kind: str, bits: int) -> NDArray[np.uint64]:
+    """Return the words at which something changes for a type; `kind` and `bits` as in `filled`."""
+    found: list[int] = []
+    if kind not in ("f", "bf"):
+        for power in range(bits):
+            found += [1 << power, (1 << power) - 1, -(1 << power)]
+        found += [-1, 3, 31, 33, 63, 65, 0x5555_5555_5555_5555, 0xAAAA_AAAA_AAAA_AAAA]
+    for name in _FLOAT_NAMES.get(bits, ()):
+        if kind == "b" or name == ("bf16" if kind == "bf" else f"f{bits}"):
+            found += _float_edges(name)
+    mask = (1 << bits) - 1
+    return np.array(sorted({one & mask for one in found}), np.uint64)
+
+
+def _float_edges(name: str) -> list[int]:
+    form = FORMATS[name]
+    fraction, bias = form.fraction_bits, form.bias
+    one = bias << fraction
+    top = ((1 << form.exponent_bits) - 1) << fraction
+    magnitudes = [
+        0, 1, 2, (1 << fraction) - 1, 1 << fraction, (1 << fraction) + 1, one - 1, one, one + 1,
+        one + (1 << fraction - 1), one + (1 << fraction), top - 1, top, top + 1,
+        top + (1 << fraction - 1),
+    ]  # fmt: skip
+    # From here on an integer has no fraction, and from the next one on not every one is there.
+    magnitudes += [bias + power << fraction for power in (fraction, fraction + 1, 31, 32)
+                   if bias + power < (1 << form.exponent_bits) - 1]  # fmt: skip
+    sign = 1 << form.bits - 1
+    return [*magnitudes, *(sign | magnitude for magnitude in magnitudes)]
 
 
 def _edge(bits: int, shift: int = 0) -> Node:

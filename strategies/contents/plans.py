@@ -32,9 +32,8 @@ from oracle.program.steps import (
     multiplies,
 )
 from strategies.contents.expressions import NOISE, Fill, Raw, pattern, wide
-from strategies.contents.fills import fills_of, of_registers, of_rows, word
+from strategies.contents.fills import ValueClass, fills_of, of_registers, of_rows, word
 from strategies.contents.float_fills import FillOperand, FillTypes
-from strategies.contents.recipes import ValueClass
 
 Provenance = NDArray[np.int64]  # The byte of the image from which each comes; -1: computed
 BLOCK = 16  # Bytes of an image that one value of a counter fills
@@ -319,23 +318,14 @@ class Window:
             rows[:, self.places[self.last]] = bytes_[:, self.last]
 
 
-class Opened:
-    """Windows of a batch of rows, of which parts are filled one after the other.
+View = Callable[[Window, slice], Raw]  # Opens a window of some of the rows
 
-    Of `rows`, uint8 (images, bytes), the last axis is contiguous.
-    """
 
-    def __init__(self, rows: NDArray[np.uint8]) -> None:
-        self.rows = rows
-        self._views: dict[Window, Raw] = {}
-
-    def view(self, window: Window, some: slice) -> Raw:
-        """Open a window of some of the rows; what shares their memory is opened once for all."""
-        if not window.shared:
-            return window.open(self.rows[some])
-        if window not in self._views:
-            self._views[window] = window.open(self.rows)
-        return self._views[window][some]
+def opened(rows: NDArray[np.uint8]) -> View:
+    """Return what opens windows of uint8 (images, bytes), whose last axis is contiguous."""
+    # What shares the rows' memory is opened once for all.
+    whole = cache(lambda window: window.open(rows))
+    return lambda window, some: whole(window)[some] if window.shared else window.open(rows[some])
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,15 +334,8 @@ class Filling:
 
     window: Window
     fills: Mapping[ValueClass, Sequence[Fill]]  # For each class those that take turns
-    multiplicands: tuple[Window, Window] | None = None  # A and B of the product that a C belongs to
+    multiplicands: tuple[Window, ...] = ()  # A and B of the product that a C belongs to
     is_c: bool = False
-
-    def given(self, opened: Opened, some: slice) -> tuple[Raw, Raw] | None:
-        """Return A and B of some images, (images, lines, k)."""
-        if self.multiplicands is None:
-            return None
-        a, b = self.multiplicands
-        return opened.view(a, some), opened.view(b, some)
 
 
 @dataclass(frozen=True, eq=False)
@@ -462,7 +445,7 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
     ) -> None:
         if source.key in filled:
             return
-        here, both, run = window(source), None, 0
+        here, both, run = window(source), tuple[Window, ...](), 0
         if product is not None:
             form, (of_a, of_b, _) = product
             if "e" in form.operands:
@@ -477,7 +460,7 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
         x = FillOperand(
             name=operand, types=types, lines=lines,
             positions=types.depth if run and operand == "b" else positions,
-            is_of_sum=both is not None, run=run,
+            is_of_sum=both != (), run=run,
         )  # fmt: skip
         filled[source.key] = Filling(here, fills_of(x), both, operand == "c")
 
