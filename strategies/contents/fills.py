@@ -1,11 +1,8 @@
-"""The fills of each class of values, for each kind of format.
-
-Of integers and single bits (eight of them to a position of a line) they stand here.
-"""
+"""Classes of values, and what fills each for each kind of format (floats: `float_fills`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache, partial, reduce
@@ -22,6 +19,7 @@ from strategies.contents.expressions import (
     POSITION,
     Code,
     Fill,
+    FloatFields,
     Node,
     Overlay,
     Value,
@@ -31,6 +29,7 @@ from strategies.contents.expressions import (
     constant,
     draw,
     equal,
+    fields_of,
     less,
     narrow,
     node,
@@ -46,16 +45,13 @@ from strategies.contents.float_fills import (
     VARIANT,
     ZERO,
     FillOperand,
-    FillTypes,
 )
 
 
 class ValueClass(StrEnum):
-    """What the matrices of an image hold.
+    """What the matrices of an image hold, first what reveals most.
 
-    Each docstring says what floats hold; after "Integers:" and "Bits:" stands what the class
-    becomes where its idea does not exist. The order is the order of a recipe's mix: first what
-    reveals most.
+    Said of floats; after "Integers:" and "Bits:" stands what becomes of the idea there.
     """
 
     MIRRORED = "mirrored"
@@ -138,8 +134,8 @@ def _near_an_end(x: FillOperand, span: int, *, of_sum: bool) -> Fill:
     return _put(x, select(down, _LOWEST, _HIGHEST) + _few(span), of_sum=of_sum)
 
 
-_Sums = Mapping[V, Callable[[FillOperand], Fill]]
-_COMMON_SUMS: _Sums = {
+_Make = Callable[[FillOperand], Fill]
+_COMMON_SUMS: Mapping[V, _Make] = {
     V.CANCELLING: lambda x: _put(x, _few(8)),
     V.TIES: lambda x: _near_an_end(x, 6, of_sum=True),
     V.AIMED: lambda x: _put(x, (_few(1 << 12) << 16) + _few(8, shift=16)),
@@ -148,11 +144,11 @@ _COMMON_SUMS: _Sums = {
 """How C is filled beside integers and beside single bits; other classes leave uniform bits."""
 
 
-def _small(span: int) -> Callable[[FillOperand], Fill]:
+def _small(span: int) -> _Make:
     return lambda x: _put(x, _few(span), of_sum=False)
 
 
-_SUMS: _Sums = {
+_SUMS: Mapping[V, _Make] = {
     **_COMMON_SUMS,
     **dict.fromkeys(
         (V.MIRRORED, V.EXTREME), lambda x: _near_an_end(x, 1 << 12, of_sum=False)
@@ -162,7 +158,7 @@ _SUMS: _Sums = {
     V.ENDS: lambda x: Fill(pattern((_HIGHEST, _LOWEST, 0, -1), wide(NOISE & 3))),
     V.LADDER: lambda x: Fill(NOISE & 0xFF),
 }  # fmt: skip
-_BIT_SUMS: _Sums = {
+_BIT_SUMS: Mapping[V, _Make] = {
     **_COMMON_SUMS,
     **dict.fromkeys((V.NORMAL, V.TINY, V.SPECIAL), _small(1 << 8)),
     V.EXTREME: lambda x: _near_an_end(x, 1 << 8, of_sum=True),
@@ -318,9 +314,6 @@ def _set(x: FillOperand, *places: Node) -> Fill:
     return Fill(ZERO, tuple(placed))
 
 
-_Make = Callable[[FillOperand], Fill]
-
-
 _top_ties = partial(floats.grid_ties, at_the_top=True)
 _FLOATS: Mapping[V, tuple[_Make, ...]] = {
     V.MIRRORED: (floats.mirrored,),
@@ -348,18 +341,15 @@ _FLOATS: Mapping[V, tuple[_Make, ...]] = {
     V.ANY: (lambda x: Fill(),),
 }
 """What fills images of floats, in turn."""
-_ONLY_WHERE: Mapping[_Make, Callable[[FillTypes], bool]] = {
+_ONLY_WHERE: Mapping[_Make, Callable[[FloatFields, FloatFields], bool]] = {
     # Products come far below D's least subnormal,
-    floats.subnormal_ties: lambda x: 2 * x.fields("a").grid <= x.fields("d").grid - 20,
+    floats.subnormal_ties: lambda a, d: 2 * a.grid <= d.grid - 20,
     # up to half of the last place of D's largest number,
-    _top_ties: lambda x: (
-        2 * x.fields("a").greatest
-        >= x.fields("d").greatest - x.fields("d").format.fraction_bits - 1
-    ),
+    _top_ties: lambda a, d: 2 * a.greatest >= d.greatest - d.format.fraction_bits - 1,
     # and have exponents of eight bits.
-    floats.carries: lambda x: x.a.name in ("bf16", "tf32"),
+    floats.carries: lambda a, d: a.format.name in ("bf16", "tf32"),
 }
-"""What formats need to have for some of these."""
+"""What A and D need to have for some of these."""
 
 
 @cache
@@ -370,21 +360,21 @@ def fills_of(x: FillOperand) -> Mapping[V, tuple[Fill, ...]]:
             class_: tuple(_twice(fill, x.run) for fill in fills)
             for class_, fills in fills_of(replace(x, run=0)).items()
         }
-    if x.types.a.is_float:
+    if x.a.is_float:
+        both = fields_of(x.a.name), fields_of(x.d.name)
         return {
             class_: tuple(
-                make(x) for make in fills if make not in _ONLY_WHERE or _ONLY_WHERE[make](x.types)
+                make(x) for make in fills if make not in _ONLY_WHERE or _ONLY_WHERE[make](*both)
             )
             for class_, fills in _FLOATS.items()
         }
-    make = single_bits if x.types.a.kind is FormatKind.BITS else integers
+    make = single_bits if x.a.kind is FormatKind.BITS else integers
     return {class_: (make(class_, x),) for class_ in V}
 
 
 def _twice(fill: Fill, run: int) -> Fill:
     """Return what fills a B of which metadata choose: each run of positions is there twice."""
-    # So most elements meet what was made for them, whatever the metadata say. In half of the images
-    # both are the same, in the others each is made of its own random bits.
+    # So most elements meet what was made for them. In half of the images both are the same.
     bits = run.bit_length()
     apart = draw(SPOTS) >> 15 ^ 1
 
@@ -421,7 +411,7 @@ def word(number: int, mask: int) -> Fill:
 
 _NUMBERED = Fill(narrow((POSITION >> 1) * 0x9E37 + draw(0) >> (POSITION & 1) * 8))
 """Elements of 16 bits with numbers: an odd factor keeps those of different elements different."""
-_ROWS: Mapping[V, Fill] = {
+OF_ROWS: Mapping[V, Fill] = {
     **dict.fromkeys(
         (V.CODED, V.NORMAL, V.MIRRORED, V.AIMED), _NUMBERED
     ),
@@ -433,6 +423,7 @@ _ROWS: Mapping[V, Fill] = {
     V.TINY: Fill(select(equal(POSITION & 3, 0), NOISE & 31, 0)),
     V.WIDE: Fill(select(equal(POSITION & 2, 0), NOISE, 0)),
 }  # fmt: skip
+"""What fills the bytes that ldmatrix reads; of other classes they are any."""
 
 
 _FLOAT_NAMES = {16: ("f16", "bf16"), 32: ("f32",), 64: ("f64",)}
@@ -478,7 +469,8 @@ def _edge(bits: int, shift: int = 0) -> Node:
 
 
 @cache
-def _of_registers(bits: int) -> Mapping[V, Fill]:
+def of_registers(bits: int) -> Mapping[V, Fill]:
+    """Return what fills registers that scalar code reads: edges of their types, else any bits."""
     each = range(0, bits, 16)
     halves = [_edge(16, place) << place for place in each]
     ends = ((NOISE & int("01" * (bits // 8), 16)) * 0xFF, _edge(bits))
@@ -501,13 +493,3 @@ def _of_registers(bits: int) -> Mapping[V, Fill]:
             (V.CODED, V.NORMAL), Fill(narrow(POSITION * 0x9E37 + draw(0)))
         ),
     }  # fmt: skip
-
-
-def of_registers(class_: V, bits: int) -> Sequence[Fill]:
-    """Return what fills registers that scalar code reads: edges of their types, or any bits."""
-    return (_of_registers(bits).get(class_, Fill()),)
-
-
-def of_rows(class_: V) -> Sequence[Fill]:
-    """Return what fills the bytes that ldmatrix reads: numbers, bytes of few kinds, or any."""
-    return (_ROWS.get(class_, Fill()),)
