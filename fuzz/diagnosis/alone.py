@@ -49,12 +49,7 @@ from oracle.program.steps import (
 )
 from runners.protocol import Images
 from strategies.contents.plans import metadata_bytes
-from strategies.programs.single_instruction import (
-    buffers_of,
-    exact_elements,
-    plain_access,
-    single_product,
-)
+from strategies.matrices import buffers_of, exact_elements, plain_access, single_product
 from strategies.simplification.examples import Site, edited, visit
 
 ADDRESSES = "addresses of rows that lanes compute"

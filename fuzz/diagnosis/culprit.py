@@ -43,7 +43,7 @@ from oracle.program.steps import (
     multiplies_registers,
     stores_fragment,
 )
-from strategies.programs.single_instruction import (
+from strategies.matrices import (
     Access,
     Content,
     SingleProduct,

@@ -15,15 +15,7 @@ import numpy as np
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Results, Witness, arithmetic_of
 from oracle.isa.lookup import is_available
 from oracle.program.program import Program
-from strategies.matrices import Image
-from strategies.programs.single_instruction import (
-    Content,
-    SingleProduct,
-    exact,
-    image_of,
-    one,
-    single_product,
-)
+from strategies.matrices import Content, Image, SingleProduct, exact, image_of, one, single_product
 
 _MET, _DRAWN = 4, 2
 """Contents of every run: of those that one multiplication met in a loop, and exact ones."""

@@ -41,8 +41,8 @@ from runners.emission import emit
 from runners.kernels import Kernel, KernelModule
 from runners.protocol import NO_SM
 from runners.ptx_text import kernel_name, with_header
-from strategies.matrices import complexity
 from strategies.programs import GENERATOR_VERSION
+from strategies.simplification.values import complexity
 
 REWRITTEN = "rewritten.ptx"
 ORIGINAL = "original.ptx"  # a judged kernel before it was made smaller
