@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import strategies.rounds
 from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
@@ -34,8 +35,7 @@ from fuzz.checks.protocol import Facts, RoundJob, RoundReport, Stage
 from fuzz.fleet.host import Begun, Ended, News
 from fuzz.fleet.pool import FleetPool
 from fuzz.runner import RunnerChoice
-from strategies import coverage
-from strategies.coverage import ProgramCoverage
+from strategies.rounds import ProgramCoverage
 
 CHECK = Programs(choice=RunnerChoice(name="sim", layout=1), seed=7)
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="a fake device")
@@ -201,7 +201,7 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
     # As many rounds can be given at once as late in a campaign.
-    coverage.EPOCH = coverage.LONGEST_EPOCH
+    strategies.rounds.EPOCH = strategies.rounds.LONGEST_EPOCH
     report = template()
     print(f"a report has {len(report):,} bytes")
     for actors in (8, options.actors):

@@ -27,9 +27,8 @@ from oracle.models import model_for
 from runners.cuda.session import Session
 from runners.reference.encoding import encode
 from runners.reference.fresh import NANOSECONDS, counted
-from strategies.coverage import Batch
 from strategies.draws import Selection
-from strategies.rounds import Speed, campaign_rounds, selected_forms
+from strategies.rounds import Batch, Speed, campaign_rounds, selected_forms
 
 TARGET, VERSION = "sm_90", "8.7"
 MODULE = Module.named(TARGET, VERSION)

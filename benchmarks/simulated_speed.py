@@ -34,9 +34,8 @@ from runners.faults import by_name
 from runners.kernels import LANES, KernelModule
 from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap
 from runners.simulated.parser import operands_of, parse, statement_of
-from strategies.coverage import Batch
 from strategies.draws import Selection
-from strategies.rounds import round_batches, round_key, selected_forms
+from strategies.rounds import Batch, round_batches, round_key, selected_forms
 
 OPCODES = (
     "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",

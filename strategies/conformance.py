@@ -18,10 +18,9 @@ from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program, position
 from oracle.program.steps import Barrier, Copy, Op, Rows, Step, memory_of, operands_of
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.features import stride_unit, unit_bytes
-from strategies.matrices import inputs
+from strategies.features import unit_bytes
+from strategies.matrices import exact_elements, inputs, plain_access, span_of
 from strategies.programs.builder import ACCESS_FORMS, GUARD_BYTES, VALUED_FORMS, is_valued
-from strategies.programs.single_instruction import exact_elements, plain_access, span_of
 
 
 class _Way(NamedTuple):
@@ -29,7 +28,7 @@ class _Way(NamedTuple):
 
     words: str
     stride: str = ""  # "" is left out, "immediate" or "register"
-    padding: int = 0  # Units (`stride_unit`) that the stride is longer than the least
+    padding: int = 0  # Units (`unit_bytes`) that the stride is longer than the least
     offset: int = 0  # Units that the matrix lies behind the start of its buffer
     in_instruction: bool = False  # Whether that offset stands in the instruction
 
@@ -104,12 +103,13 @@ class _Maker:
     def lines(self, form: Form, number: int, fragment: str, reached: tuple[str, _Way]) -> None:
         memory, way = reached
         matrix, shared = form.matrix(), memory == "shared"
-        unit, stride = stride_unit(matrix, shared=shared), None
+        aligned, stride = unit_bytes(matrix, shared=shared), None
+        unit = aligned * 8 // matrix.type.bits
         if way.stride:
             stride = matrix.default_stride(form.layout)
             if way.padding:
                 stride = (-(-stride // unit) + way.padding) * unit
-        offset = way.offset * unit_bytes(matrix, shared=shared)
+        offset = way.offset * aligned
         tile = Tile(matrix=matrix, layout=form.layout, stride=stride)
         name = f"{matrix.operand}{number}"
         step = Op.of(

@@ -1,4 +1,4 @@
-"""Seeds, selections of forms, and drawing from strategies: the same for the same key."""
+"""Seeds, selections of forms and PTX versions, and drawing from strategies: one key, one draw."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import hashlib
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.control import BuildContext
@@ -16,8 +17,11 @@ from hypothesis.internal.conjecture.data import ConjectureData
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 from hypothesis.strategies import SearchStrategy, integers, just, lists
 
+from oracle.errors import UsageError
 from oracle.isa.forms import Form
-from oracle.isa.lookup import FORMS
+from oracle.isa.lookup import FORMS, is_available
+from oracle.isa.targets import VERSIONS, Module, PtxVersion, parse_target
+from oracle.scalar import SCALARS
 
 
 class UniformProvider(HypothesisProvider):
@@ -40,13 +44,77 @@ AVAILABLE_PROVIDERS[BACKEND] = f"{__name__}.{UniformProvider.__name__}"
 class Selection:
     """Which forms a campaign is about."""
 
-    pattern: str = "*"
-    """Shell pattern over the opcode, such as "wmma.load.*f64"; a bare word may stand anywhere."""
+    pattern: str = "*"  # Over the opcode, as a shell's; a bare word may stand anywhere
 
     def forms(self) -> tuple[Form, ...]:
         """Return the documented forms that the pattern selects."""
         pattern = self.pattern if any(c in self.pattern for c in "*?[") else f"*{self.pattern}*"
         return tuple(form for form in FORMS if fnmatchcase(form.opcode, pattern))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PtxVersions:
+    """PTX ISA versions of modules, of which every round draws one."""
+
+    every: tuple[str, ...]  # The oldest first; the newest has every form of the others
+    main: str  # The version of every second round, on average
+
+    @classmethod
+    def only(cls, version: str) -> Self:
+        """Return what every round draws the same version from."""
+        return cls(every=(version,), main=version)
+
+    @property
+    def newest(self) -> str:
+        """The newest version."""
+        return self.every[-1]
+
+    def of_round(self, key: int) -> str:
+        """Return the version of a round by its key (`round_key`)."""
+        which, main = divmod(derived_seed(key, "version"), 2)
+        return self.main if main else self.every[which % len(self.every)]
+
+    def having(self, form: Form | None, target: str, wanted: str) -> str:
+        """Return the version that is wanted, or else the oldest that has a form."""
+        known = (
+            one for one in (wanted, *self.every) if form is None or has_form(form, target, one)
+        )
+        return next(known, self.newest)
+
+    def __str__(self) -> str:
+        return " to ".join(dict.fromkeys((self.every[0], self.newest)))
+
+
+@cache
+def has_form(form: Form, target: str, version: str) -> bool:
+    """Tell whether modules of a target and version can have a form."""
+    return is_available(form, Module.named(target, version))
+
+
+def versions_up_to(
+    target: str, newest: PtxVersion, *, main: PtxVersion | None = None
+) -> PtxVersions:
+    """Return the PTX ISA versions that know a target, up to the newest that something reads.
+
+    That of every second round is at most `main`, and the oldest that has as many instructions as a
+    newer one: more compilers can be asked about a finding. UsageError: none knows the target.
+    """
+    row = parse_target(target)
+    known = [one for one in VERSIONS if row.known_to(one) and one <= newest]
+    if not known:
+        raise UsageError(
+            f"PTX ISA version {newest} is the newest that can be compiled here, and {target} is "
+            f"known since {row.since}; choose another --target, or a newer compiler"
+        )
+    at_most = [one for one in known if main is None or one <= main] or known[:1]
+
+    def instructions(version: PtxVersion) -> int:
+        module = Module(row, version)
+        scalars = sum(scalar.exists(module) for scalar in SCALARS.values())
+        return scalars + sum(is_available(form, module) for form in FORMS)
+
+    oldest = max(at_most, key=instructions)
+    return PtxVersions(every=tuple(map(str, known)), main=str(oldest))
 
 
 def derived_seed(*parts: object) -> int:
@@ -75,18 +143,14 @@ def draw(strategy: SearchStrategy[T], count: int, key: int) -> list[T]:
     def collect(example: T) -> None:
         drawn.append(example)
 
-    # Else Hypothesis makes a key of the source text of `collect`, for a database that is not there:
-    # a tenth of the time of drawing a program.
+    # Else Hypothesis makes a key of the source text, a tenth of the time of drawing a program.
     collect._hypothesis_internal_database_key = b""  # type: ignore[attr-defined]
     collect()
     return drawn[:count]
 
 
 class _Data(ConjectureData):
-    """Draws bounded integers, and keeps nothing of them but their size: nobody plays them again.
-
-    They are those of `UniformProvider`: `Random.randint`, written out.
-    """
+    """Draws the integers of `UniformProvider`, and keeps only their size: nobody replays them."""
 
     def __init__(self, random: Random) -> None:
         super().__init__(random=random, provider=UniformProvider)
@@ -111,15 +175,12 @@ class _Data(ConjectureData):
         return value
 
 
-_ATTEMPTS = 1000
-"""Examples that a strategy may reject before it is said to have none; Hypothesis takes ten times
-those that are wanted."""
+_ATTEMPTS = 1000  # Examples that a strategy may reject before it is said to have none
 
 
 def draw_one(strategy: SearchStrategy[T], key: int) -> T:
     """Draw the example that `draw` makes second: its first is the simplest there is."""
-    # That one is not made here, nor anything of Hypothesis's engine: more than half of the time of
-    # drawing a program (2026-11).
+    # Without Hypothesis's engine, more than half of the time of drawing a program (2026-11).
     random = Random(key)
     for _ in range(_ATTEMPTS):
         data = _Data(random)

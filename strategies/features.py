@@ -1,12 +1,12 @@
 """What a program is made of, as features that can be counted and asked for.
 
-Features are a pure function of a program, never of how it was drawn. They stand in dimensions, so
-that a table of what a campaign reached can be printed, and so that two features of one dimension
-are told apart from two ways in which a program is peculiar.
+Features are a pure function of a program, never of how it was drawn. They stand in dimensions:
+lines of the table of what a campaign reached.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -32,13 +32,12 @@ from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program, walk
 from oracle.program.steps import Barrier, Branch, Copy, Loop, PlainAccess, Step, is_lane_code
 from oracle.scalar import SCALARS
-from strategies.fragment_flow import chains, most_live
 
 HUGE_PITCH = 4096  # Bytes between lines from which a stride counts as huge: a page of memory each
 LARGE_FACTOR = 2  # Times the default from which a stride counts as large
 SHARED_ROW_BYTES = 16
-"""Alignment of lines in shared memory. The page asks for less where a fragment is smaller, and
-sm_90 raises "misaligned address" there (measured on H200, 2026-11-21; docs/findings.md)."""
+"""Alignment of lines in shared memory; below it sm_90 raises "misaligned address" even where the
+page asks for less (H200, 2026-11-21; docs/findings.md)."""
 
 
 class Dimension(StrEnum):
@@ -60,10 +59,8 @@ class Feature:
     value: str  # What it is called: no two features have the same name
     dimension: Dimension = field(compare=False)
     opaque: bool | None = field(default=None, compare=False)
-    """Whether only programs on fragments of wmma have it (True), or only programs on registers
-    known by lane (False); None: both."""
-    operand: str = field(default="", compare=False)
-    """Kind of operand without which no program has it; "": none."""
+    """Whether only programs on wmma's fragments have it, or (False) on registers known by lane."""
+    operand: str = field(default="", compare=False)  # Without this kind no program has it
 
     def __str__(self) -> str:
         return self.value
@@ -74,8 +71,7 @@ def of_form(form: Form, memory: str = "") -> tuple[Feature, ...]:
     """Return the step that an instruction is and, if it has an address, how it names the memory."""
     # Of a form of wmma, `memory` is the state space of the buffer that it accesses.
     step = verb = INSTRUCTIONS[form.mnemonic].name
-    # Loads of rows stand in programs of both kinds.
-    opaque = form.opaque or (None if form.is_load else False)
+    opaque = form.opaque or (None if form.is_load else False)  # loads of rows stand anywhere
     if form.opaque:
         verb = "multiplication" if form.is_product else "load" if form.is_load else "store"
         step = f"load {form.matrix().operand}" if form.is_load else verb
@@ -94,38 +90,30 @@ def _of_forms(forms: Iterable[Form]) -> tuple[Feature, ...]:
 
 
 ROW_LOADS = _of_forms(form for form in FORMS if ops.memory_of(form) is ops.Rows and form.is_load)
-"""Features of instructions that load rows: the steps and the state spaces."""
+"""Steps and state spaces of instructions that load rows, as `ROW_STORES` of those that store."""
 ROW_STORES = _of_forms(form for form in FORMS if ops.memory_of(form) is ops.Rows and form.is_store)
-"""Features of instructions that store rows."""
 MOVES = _of_forms(form for form in FORMS if ops.memory_of(form) is None and not form.is_product)
 """Features of instructions that move registers to registers."""
 _PRODUCTS = frozenset(of_form(form)[0] for form in FORMS if form.is_product and not form.opaque)
 """Features of multiplications of registers: programs about other forms are not asked for them."""
-OF_OPERATION: dict[Operation, Feature] = {
+OF_OPERATION = {
     operation: Feature(f"elements: {operation}", Dimension.STEP, opaque=True)
     for operation in Operation
 }
-"""The feature of each element-wise operation."""
-OF_SCALAR: Mapping[str, Feature] = {
-    family: Feature(family, Dimension.SCALAR)
-    for family in dict.fromkeys(
-        row.family for row in SCALARS.values() if not row.nan or row.settled_by
-    )
+OF_SCALAR = {
+    row.family: Feature(row.family, Dimension.SCALAR)
+    for row in SCALARS.values()
+    if not row.nan or row.settled_by
 }
 """The feature of each scalar instruction, by its first word: of those whose results PTX says, on
 some operands at least, or that another instruction settles."""
-_address = partial(Feature, dimension=Dimension.ADDRESS)
-_lanes = partial(Feature, dimension=Dimension.LANES)
-_program = partial(Feature, dimension=Dimension.PROGRAM)
-_step = partial(Feature, dimension=Dimension.STEP)
-_stride = partial(Feature, dimension=Dimension.STRIDE)
+_step, _program, _stride, _address, _, _lanes, _ = (
+    partial(Feature, dimension=d) for d in Dimension
+)
 
 
 class Has:
-    """Features that are no single instruction's, by the names that code has for them.
-
-    Where the name of one speaks of an instruction, that is the first one of its kind.
-    """
+    """Features that are no single instruction's; where one names an instruction, the first one."""
 
     PACKED = _step("pairs of registers packed", opaque=False)
     LOAD_REGISTERS = _step("load of registers", opaque=False)
@@ -238,23 +226,18 @@ WISHED = tuple(one for one in Dimension if one not in (Dimension.LANES, Dimensio
 OF_CODE = frozenset({Has.LANES_ALONE, *(one for one in _ROWS if one.dimension not in WISHED)})
 """Features that programs of code of lanes alone are asked for."""
 OF_LANES = frozenset(one for one in _ROWS if one.opaque is False)
-"""Features that only programs on registers known by lane have."""
 OF_OPERANDS = frozenset(one for one in _ROWS if one.operand)
-"""Features that only programs with an operand of some kind have."""
 
 
 def possible_features(form: Form) -> tuple[Feature, ...]:
     """Return what a program about a form can be asked for, in the order of `FEATURES`."""
-    opaque = form.opaque or form.is_load
-    others = _PRODUCTS - {*of_form(form)}
+    opaque, others = form.opaque or form.is_load, _PRODUCTS - {*of_form(form)} | OF_CODE
     return tuple(
-        one
-        for one in FEATURES.values()
-        if one.opaque in (None, opaque)
-        and one.operand in ("", *form.operands)
-        and one not in others
-        and one.dimension in WISHED
-        and one is not Has.LANES_ALONE
+        feature
+        for feature in FEATURES.values()
+        if feature.opaque in (None, opaque)
+        and feature.operand in ("", *form.operands)
+        and feature not in others
     )
 
 
@@ -265,28 +248,15 @@ class Focus:
     form: Form | None = None  # An instruction that the program should have
     features: frozenset[Feature] = frozenset()  # As far as that is possible together
     line_bytes: int = 1
-    """Bytes of which the addresses and the strides beyond the default of wmma are multiples, where
-    the ISA asks for fewer."""
+    """Bytes of which wmma's addresses, and strides beyond the default, are multiples, at least."""
     shares_registers: bool | None = None
-    """Whether operands share registers in ways that only PTX can say: None by chance and where a
-    feature asks for it, False never, True of every step that can."""
-
-
-def stride_unit(matrix: Matrix, *, shared: bool, line_bytes: int = 1) -> int:
-    """Return of how many elements strides beyond the default are multiples (9.7.14.4.2)."""
-    # Each line starts at a multiple of the fragment's size, in shared memory of 16 bytes at least.
-    return unit_bytes(matrix, shared=shared, line_bytes=line_bytes) * 8 // matrix.type.bits
+    """Whether operands share registers as only PTX can say: None by chance, or where asked for."""
 
 
 def unit_bytes(matrix: Matrix, *, shared: bool, line_bytes: int = 1) -> int:
-    """Return of how many bytes addresses of a matrix are multiples (see `stride_unit`)."""
+    """Return of how many bytes lines of a matrix, and strides beyond the default, are multiples."""
+    # 9.7.14.4.2: the size of a fragment, where that is less than what is asked for here.
     return max(matrix.fragment_bytes, SHARED_ROW_BYTES if shared else 1, line_bytes)
-
-
-def least_padded(matrix: Matrix, layout: str, *, shared: bool, line_bytes: int = 1) -> int:
-    """Return the smallest stride above the default that keeps lines aligned, in elements."""
-    unit = stride_unit(matrix, shared=shared, line_bytes=line_bytes)
-    return (matrix.default_stride(layout) // unit + 1) * unit
 
 
 def features_of(program: Program) -> frozenset[Feature]:
@@ -308,13 +278,10 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
         case ops.Op():
             yield from of_form(step.form)
             if ops.accesses_rows(step):
-                yield from _those(
-                    {
-                        **_immediate(step.memory.immediate),
-                        Has.ROWS_COMPUTED: bool(step.memory.computed),
-                        Has.ROWS_REPEATED: step.stores and _repeats(step.reads[0]),
-                    }
-                )
+                yield from _immediate(step.memory.immediate)
+                repeats = step.stores and _repeats(step.reads[0])
+                computed = bool(step.memory.computed)
+                yield from _those({Has.ROWS_COMPUTED: computed, Has.ROWS_REPEATED: repeats})
             elif ops.multiplies(step):
                 yield from _of_sharing(step, program)
             elif step.names["source"] == step.names["destination"]:
@@ -323,8 +290,10 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
             yield OF_OPERATION[step.operation]
             multiplicand = step.matrix.operand in "ab"
             yield Has.CHANGED_MULTIPLICAND if multiplicand else Has.CHANGED_ACCUMULATOR
+        case Scalar(action="pack_registers"):
+            yield Has.PACKED
         case Scalar():
-            yield from _those({Has.PACKED: step.action == "pack_registers"})
+            pass
         case LaneCode():
             yield from _of_lane_code(step)
         case PlainAccess():
@@ -334,21 +303,19 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
             yield Has.COPY
         case Barrier():
             yield Has.BARRIER
-        case Branch():
-            yield Has.BRANCH
-            yield Has.BRANCH_WORD if isinstance(step.condition, Word) else Has.BRANCH_CONSTANT
-            yield from _those({Has.TWO_ARMS: bool(step.then and step.otherwise)})
-        case Loop():
-            yield Has.LOOP
-            yield Has.LOOP_WORD if isinstance(step.count, Word) else Has.LOOP_CONSTANT
+        case Branch(condition=condition):
+            yield from (Has.BRANCH, *([Has.TWO_ARMS] if step.then and step.otherwise else []))
+            yield Has.BRANCH_WORD if isinstance(condition, Word) else Has.BRANCH_CONSTANT
+        case Loop(count=count):
+            yield from (Has.LOOP, Has.LOOP_WORD if isinstance(count, Word) else Has.LOOP_CONSTANT)
         case _:
             assert_never(step)
     nested = any(inner.blocks for inside in step.blocks.values() for inner in inside)
     yield from _those({Has.ADDRESS_LOADED: step.address is not None, Has.NESTED: nested})
 
 
-def _immediate(immediate: int) -> dict[Feature, bool]:
-    return {Has.OFFSET_IMMEDIATE: immediate > 0, Has.OFFSET_NEGATIVE: immediate < 0}
+def _immediate(immediate: int) -> Iterator[Feature]:
+    return _those({Has.OFFSET_IMMEDIATE: immediate > 0, Has.OFFSET_NEGATIVE: immediate < 0})
 
 
 def _repeats(use: Use) -> bool:
@@ -357,33 +324,30 @@ def _repeats(use: Use) -> bool:
 
 def _of_lane_code(step: LaneCode) -> Iterator[Feature]:
     for one in every(step.code):
-        found: dict[Feature, bool] = {}
         match one:
-            case Assign(row=row):
+            case Assign(guard=guard, row=row):
                 if row.family in OF_SCALAR:
                     yield OF_SCALAR[row.family]
-                found = {
-                    Has.GUARD: bool(one.guard), Has.CARRY: row.carry_in, Has.CROSSING: row.warp,
-                }  # fmt: skip
+                found = {Has.GUARD: guard != "", Has.CARRY: row.carry_in, Has.CROSSING: row.warp}
+                yield from _those(found)
             case If():
                 yield Has.IF_ELSE if one.then and one.otherwise else Has.IF
-            case Repeat():
+            case Repeat(down=down, late=late, entry=entry):
                 yield Has.REPEAT if isinstance(one.count, int) else Has.REPEAT_BY_LANE
                 found = {
-                    Has.REPEAT_DOWN: one.down, Has.REPEAT_LATE: one.late,
-                    Has.REPEAT_ENTRY: bool(one.entry),
-                }  # fmt: skip
+                    Has.REPEAT_DOWN: down,
+                    Has.REPEAT_LATE: late,
+                    Has.REPEAT_ENTRY: entry != "",
+                }
+                yield from _those(found)
             case Leave():
                 yield Has.LEAVE_TURN if one.turn else Has.LEAVE
-        yield from _those(found)
-    depth = _depth(step.code)
-    yield from _those({Has.DEPTH_2: depth >= 2, Has.DEPTH_3: depth >= 3})
 
+    def depth(code: tuple[Statement, ...]) -> int:
+        blocks = (block for one in code for block in inside(one).values())
+        return max((1 + depth(block) for block in blocks), default=0)
 
-def _depth(code: tuple[Statement, ...]) -> int:
-    """Return how many branches and loops stand around the innermost statement."""
-    blocks = (block for one in code for block in inside(one).values())
-    return max((1 + _depth(block) for block in blocks), default=0)
+    yield from _those({Has.DEPTH_2: depth(step.code) >= 2, Has.DEPTH_3: depth(step.code) >= 3})
 
 
 _ORDERS = (Way.REVERSED, Way.SWAPPED, Way.ROTATED, Way.SHUFFLED)
@@ -419,8 +383,8 @@ def _of_access(program: Program, step: ops.MatrixAccess) -> Iterator[Feature]:
     shared = buffer.space == "shared"
     unit = unit_bytes(matrix, shared=shared)
     address = program.offset(buffer.name) + memory.place.offset
+    yield from _immediate(memory.immediate)
     found = {
-        **_immediate(memory.immediate),
         Has.BUFFER_END: memory.place.offset + step.tile.extent == buffer.size,
         Has.ALIGNED_128: address % 128 == 0,
         Has.ALIGNED_LEAST: address % 128 != 0 and address % (2 * unit) != 0,
@@ -428,28 +392,27 @@ def _of_access(program: Program, step: ops.MatrixAccess) -> Iterator[Feature]:
         Has.STRIDE_OMITTED: stride is None,
     }
     if stride is not None:
-        default = matrix.default_stride(layout)
+        default, elements = matrix.default_stride(layout), unit * 8 // matrix.type.bits
         padded = stride != default
-        least = padded and stride == least_padded(matrix, layout, shared=shared)
+        least = padded and stride == (default // elements + 1) * elements
         huge = padded and stride * matrix.type.bits // 8 >= HUGE_PITCH
+        odd = stride // elements % 2 == 1
         found |= {
             Has.STRIDE_REGISTER: memory.stride_in_register,
             Has.STRIDE_IMMEDIATE: not memory.stride_in_register,
             Has.STRIDE_DEFAULT: not padded,
             Has.STRIDE_LEAST: least,
-            Has.STRIDE_ODD: padded
-            and not least
-            and stride // stride_unit(matrix, shared=shared) % 2 == 1,
+            Has.STRIDE_ODD: padded and not least and odd,
             Has.STRIDE_HUGE: huge,
             Has.STRIDE_LARGE: padded and not huge and stride >= LARGE_FACTOR * default,
         }
-    return _those(found)
+    yield from _those(found)
 
 
 def _of_structure(program: Program, steps: Sequence[Step]) -> Iterator[Feature]:
     """Yield what follows from the steps' order and from the names, not from addresses."""
     products = [step for step in steps if ops.multiplies(step)]
-    chain, reused = chains(program.steps)
+    chain, reused = _chains(program.steps)
     fragments, registers = most_live(program.steps)
     instructions, code = any(s.instruction for s in steps), any(map(is_lane_code, steps))
     return _those(
@@ -474,14 +437,16 @@ def _of_structure(program: Program, steps: Sequence[Step]) -> Iterator[Feature]:
 def _of_registers(steps: Sequence[Step]) -> Iterator[Feature]:
     """Yield where registers known by lane come from, each from the last step that wrote it."""
     makers: dict[Register, Step] = {}
+
+    def has(step: LaneCode, *families: str) -> bool:
+        return any(SCALARS[opcode].family in families for opcode in step.opcodes)
+
     for step in steps:
         sources = {
             use.field: [makers[register] for register in use.registers if register in makers]
             for use in step.reads
         }
         every_ = [one for some in sources.values() for one in some]
-        after_product = any(map(ops.multiplies_registers, every_))
-        found: dict[Feature, bool] = {}
         if ops.multiplies_registers(step):
             code = list(filter(is_lane_code, every_))
             multiplicands = (*sources["a"], *sources["b"])
@@ -490,14 +455,14 @@ def _of_registers(steps: Sequence[Step]) -> Iterator[Feature]:
                 Has.FED_BY_ROWS: any(map(ops.loads_rows, every_)),
                 Has.D_AS_MULTIPLICAND: any(map(ops.multiplies_registers, multiplicands)),
                 Has.LANES_BEFORE: bool(code),
-                Has.UNPACKED: any(_has(one, "cvt", "prmt", "lop3", "bfe") for one in code),
+                Has.UNPACKED: any(has(one, "cvt", "prmt", "lop3", "bfe") for one in code),
             }
-        elif is_lane_code(step) and after_product:
-            packs = _has(step, "cvt", "bfi") and len(step.results) < step.count
-            found = {Has.LANES_BEHIND: True, Has.PACKED_BEHIND: packs}
-        elif ops.stores_rows(step):
-            found = {Has.ROWS_OF_D: any(map(ops.multiplies_registers, sources["registers"]))}
-        yield from _those(found)
+            yield from _those(found)
+        elif is_lane_code(step) and any(map(ops.multiplies_registers, every_)):
+            packs = has(step, "cvt", "bfi") and len(step.results) < step.count
+            yield from _those({Has.LANES_BEHIND: True, Has.PACKED_BEHIND: packs})
+        elif ops.stores_rows(step) and any(map(ops.multiplies_registers, sources["registers"])):
+            yield Has.ROWS_OF_D
         if step.writes is not None:
             # What is moved, packed or transposed is still the D that it was.
             moved = "source" in sources and not (step.writes.is_fragment or is_lane_code(step))
@@ -505,22 +470,16 @@ def _of_registers(steps: Sequence[Step]) -> Iterator[Feature]:
             makers |= dict.fromkeys(step.writes.registers, first)
 
 
-def _has(step: LaneCode, *families: str) -> bool:
-    return any(SCALARS[opcode].family in families for opcode in step.opcodes)
-
-
 def _of_memory(program: Program, steps: Sequence[Step]) -> Iterator[Feature]:
     """Yield what follows from where the accesses lie to each other."""
-    spaces = set()
-    seen: list[tuple[ops.MatrixAccess, Span]] = []
-    stored: list[Span] = []
-    registers: list[Span] = []
+    spaces, seen = set(), list[tuple[ops.MatrixAccess, Span]]()
+    stored, registers = list[Span](), list[Span]()
     for step in steps:
         if ops.loads_rows(step):
             # The bytes from the first to the last that ldmatrix may read.
             low, high = min(step.memory.addresses), max(step.memory.addresses) + ROW_BYTES
-            rows = Span.block(step.memory.buffer, low, high - low)
-            yield from _those({Has.ROWS_OF_STORE: any(map(rows.meets, stored))})
+            if any(map(Span.block(step.memory.buffer, low, high - low).meets, stored)):
+                yield Has.ROWS_OF_STORE
         if step.stores and not step.instruction:
             registers += step.bytes_written
         if not ops.accesses_matrix(step):
@@ -529,7 +488,19 @@ def _of_memory(program: Program, steps: Sequence[Step]) -> Iterator[Feature]:
         spaces.add(program.buffer(span.buffer).space)
         for other, its in seen:
             if its.buffer == span.buffer:
-                yield from _of_pair(other, its, step, span)
+                meet, of_c = its.meets(span), other.form.matrix().operand == "c"
+                same_layout = other.form.layout == step.form.layout
+                found = {
+                    Has.STORED_AND_LOADED: meet and other.stores and not step.stores,
+                    Has.OVERLAPPING_READS: meet and not (other.stores or step.stores),
+                    Has.IN_PLACE_MEMORY: step.stores and its == span and of_c and same_layout,
+                    Has.TILES: not meet
+                    and other.form.type() == step.form.type()
+                    and same_layout
+                    and its.pitch == span.pitch > its.run
+                    and abs(its.start - span.start) < its.pitch * its.runs,
+                }
+                yield from _those(found)
         seen.append((step, span))
         if step.stores:
             stored.append(span)
@@ -538,31 +509,90 @@ def _of_memory(program: Program, steps: Sequence[Step]) -> Iterator[Feature]:
     yield from _those({Has.GLOBAL_AND_SHARED: len(spaces) > 1})
 
 
-def _of_pair(
-    first: ops.MatrixAccess, its: Span, second: ops.MatrixAccess, span: Span
-) -> Iterator[Feature]:
-    """Yield what two accesses to one buffer make, the first earlier in the text."""
-    meet, reads = its.meets(span), not second.stores
-    same_layout = first.form.layout == second.form.layout
-    of_c = first.form.matrix().operand == "c"
-    return _those(
-        {
-            Has.STORED_AND_LOADED: meet and reads and first.stores,
-            Has.OVERLAPPING_READS: meet and reads and not first.stores,
-            Has.IN_PLACE_MEMORY: second.stores and its == span and of_c and same_layout,
-            Has.TILES: not meet
-            and first.form.type() == second.form.type()
-            and same_layout
-            and its.pitch == span.pitch > its.run
-            and abs(its.start - span.start) < its.pitch * its.runs,
-        }
-    )
-
-
 def main_form(program: Program) -> Form | None:
-    """Return the form of the step that a program is about; None if it has no such step."""
-    # That is its first mma.sync, which other steps feed and store; without one, its first
-    # instruction that is no load or store of wmma.
+    """Return the form that a program is about: its first mma.sync, or else its first main step."""
     found = [step.form for step in walk(program.steps) if ops.is_main(step)]
     products = (form for form in found if form.is_product and not form.opaque)
     return next(products, found[0] if found else None)
+
+
+_Values = tuple[dict[Register, int], Counter[tuple[str, tuple[Register, ...]]]]
+"""The multiplications before the value in each register, one after the other, and how often
+registers were used as an operand since one of them was written."""
+_Vectors = frozenset[tuple[Register, ...]]
+
+
+def _chains(steps: tuple[Step, ...]) -> tuple[int, dict[str, int]]:
+    """Follow fragments on all paths through a program whose loops run once or twice.
+
+    Returns most multiplications before one whose D became, one after the other, the C of the next;
+    and the most multiplications that use one value as "a" and as "b".
+    """
+    most, reused = 0, {"a": 0, "b": 0}
+
+    def block(steps: tuple[Step, ...], before: _Values, other: _Values | None = None) -> _Values:
+        after = follow(steps, (dict(before[0]), Counter(before[1])))
+        joined = before if other is None else other
+        after[0].update({one: max(n, after[0].get(one, 0)) for one, n in joined[0].items()})
+        after[1].update(joined[1] - after[1])
+        return after
+
+    def follow(steps: tuple[Step, ...], values: _Values) -> _Values:
+        nonlocal most
+        for step in steps:
+            chain = -1
+            match step:
+                case Branch():
+                    then = dict(values[0]), Counter(values[1])
+                    values = block(step.then, then, follow(step.otherwise, values))
+                case Loop():
+                    turns = step.count.mask if isinstance(step.count, Word) else step.count
+                    for _ in range(min(2, turns)):
+                        values = block(step.body, values)
+                case _ if ops.multiplies(step):
+                    for use in step.uses[1:3]:
+                        values[1][use.field, use.registers] += 1
+                        times = values[1][use.field, use.registers]
+                        reused[use.field] = max(reused[use.field], times)
+                    chain = max(values[0].get(one, 0) for one in step.uses[3].registers)
+                    most = max(most, chain)
+                case _ if step.writes is not None:
+                    carried = [use for use in step.reads if use.name == step.carried]
+                    kept = (values[0].get(one, 0) for use in carried[:1] for one in use.registers)
+                    chain = max(kept, default=0) - 1
+            if step.writes is not None:
+                registers = step.writes.registers
+                values[0].update(dict.fromkeys(registers, chain + 1))
+                for key in [key for key in values[1] if not set(registers).isdisjoint(key[1])]:
+                    del values[1][key]
+        return values
+
+    follow(steps, ({}, Counter()))
+    return most, reused
+
+
+def most_live(steps: tuple[Step, ...]) -> tuple[int, int]:
+    """Return how much some later step still needs at once where that is most.
+
+    Fragments (and results of ldmatrix), and registers of 32 bits in each thread.
+    """
+    peaks: list[_Vectors] = []
+
+    def needed(steps: tuple[Step, ...], after: _Vectors) -> _Vectors:
+        for step in reversed(steps):
+            match step:
+                case Branch():
+                    after = needed(step.then, after) | needed(step.otherwise, after)
+                case Loop():
+                    after |= needed(step.body, after | needed(step.body, after))
+                case _:
+                    if step.writes is not None:
+                        written = set(step.writes.registers)
+                        after = frozenset(one for one in after if written.isdisjoint(one))
+                    after |= {use.registers for use in step.reads}
+            peaks.append(after)
+        return after
+
+    needed(steps, frozenset())
+    registers = (sum(one.bits // 32 for one in set[Register]().union(*peak)) for peak in peaks)
+    return max(map(len, peaks), default=0), max(registers, default=0)

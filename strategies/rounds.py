@@ -1,48 +1,339 @@
-"""The rounds of programs: functions of seed, round number, and the coverage of earlier rounds.
+"""What is drawn next, and why: rounds of programs, and counts of what earlier rounds reached.
 
-Breadth comes first: the programs of a round are about different families of forms, and early rounds
-have few images for each program, so that a fault in any one form is met after few images. Later
-rounds have more images of each program, and programs with what was reached least.
-
-Hypothesis's `target()` steers its own mutation of choices, over thousands of examples of one test;
-here every program is drawn alone from a seed of its own, so that it can be made again without those
-before it. So there are counts instead, and programs are asked for what was reached least.
+A round is a function of seed, number, and what all epochs before the last have reached, so that it
+is the same whoever runs how many rounds at once. Breadth comes first: families of forms are dealt
+out like cards, and early rounds have few images for each program. Within a family programs are
+asked for what it had least. (Hypothesis's `target()` steers the mutation of examples of one test;
+here every program is drawn from a seed of its own, to be made again without those before it.)
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import random
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from itertools import count as count_up
-from typing import Self
+from typing import Any, ClassVar, Self, TypeVar
 
+import msgspec
+import numpy as np
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from oracle.errors import UsageError
+from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS, is_available
-from oracle.isa.targets import VERSIONS, Module, PtxVersion, parse_target
+from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.operands import Fragment
 from oracle.program.program import Program, requirements
-from oracle.scalar import SCALARS
-from strategies.contents import Recipe, ValueClass, recipes
-from strategies.coverage import Batch, ProgramCoverage, epoch_known, shuffled
-from strategies.draws import Selection, derived_seed, draw_one
-from strategies.features import Focus, Has
+from strategies.contents import Recipe, ValueClass, expand, recipes
+from strategies.draws import PtxVersions, Selection, derived_seed, draw_one, has_form
+from strategies.features import (
+    FEATURES,
+    OF_SCALAR,
+    WISHED,
+    Dimension,
+    Feature,
+    Focus,
+    Has,
+    features_of,
+    main_form,
+    possible_features,
+)
 from strategies.programs import GENERATOR_VERSION, VALUED_FORMS, programs, undefined_programs
 from strategies.programs.builder import is_valued, operand_of
+
+T = TypeVar("T")
+
+EPOCH = 16  # Rounds between two looks at what was reached, at first
+LONGEST_EPOCH = 16384
+"""Rounds of an epoch late in a campaign, so that one can be run at once by each worker of 1,000
+GPUs with 15 cores. By then, everything that is drawn was reached many times."""
+_SHOWN_MISSING = 8  # Names of what is missing that a line shows
+_DETAIL = re.compile(r"\.(?:sync|aligned|row|col|x[124]|shared(?:::cta)?|m\d+n\d+k\d+)(?=\.|$)")
+_MOST_WISHES = 3
+"""Most features that one program is asked for; none in a quarter of them, so that what nobody
+thought of as a feature has its turn, too."""
+_VALUE_CLASS = "value class"
+
+
+def epoch_known(number: int) -> int:
+    """Return how many rounds a round takes into account: those of all epochs before the last."""
+    quarter = (1 << number.bit_length()) // 4  # of the next power of two
+    epoch = max(EPOCH, min(quarter, LONGEST_EPOCH))
+    return max(0, number // epoch - 1) * epoch
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoverageLine:
+    """One dimension of what was reached."""
+
+    name: str
+    reached: int
+    total: int | None  # How many there are; None where nobody has counted them
+    missing: Sequence[str] = ()  # Some of what was not reached
+
+    @classmethod
+    def of(cls, name: str, counts: Mapping[str, int]) -> Self:
+        """Return the line of a dimension from how often each of its values was reached."""
+        missing = tuple(value for value, count in counts.items() if not count)
+        reached, shown = len(counts) - len(missing), missing[:_SHOWN_MISSING]
+        return cls(name=name, reached=reached, total=len(counts), missing=shown)
+
+
+class Coverage(ABC):
+    """Counts of what was reached, by dimension and value; a check has a class of its own."""
+
+    NAMES: ClassVar[tuple[str, ...]]  # The first has the forms that cases were about
+
+    def __init__(self) -> None:
+        self.programs = 0  # Programs, or other things that were looked at
+        self.counts: dict[str, Counter[str]] = {name: Counter() for name in self.NAMES}
+
+    @abstractmethod
+    def lines(self, forms: Collection[str]) -> Sequence[CoverageLine]:
+        """Return how much of each dimension was reached, of these opcodes and of all else."""
+
+    @property
+    def forms_reached(self) -> frozenset[str]:
+        """Opcodes of documented forms that some case was about."""
+        return frozenset(self.counts[self.NAMES[0]])
+
+    def merge(self, other: Self) -> None:
+        """Add what another has counted."""
+        self.programs += other.programs
+        for name, counts in other.counts.items():
+            self.counts[name].update(counts)
+
+    def state(self) -> dict[str, Any]:
+        """Return the counts as JSON can hold them."""
+        counts = {name: dict(counter) for name, counter in self.counts.items()}
+        return {"programs": self.programs, **counts}
+
+    @classmethod
+    def from_state(cls, state: object) -> Self:
+        """Return the counts that `state` gave; an InfrastructureError says that it is none."""
+        made, counts = cls(), dict[str, int]
+        try:
+            told = msgspec.convert(state, dict[str, Any])
+            made.programs = msgspec.convert(told["programs"], int)
+            for name, counter in made.counts.items():
+                counter.update(msgspec.convert(told[name], counts))
+        except (KeyError, msgspec.ValidationError) as error:
+            raise InfrastructureError(
+                f"the counts of what was reached cannot be read ({error!r}); delete the campaign's "
+                "state and start it anew"
+            ) from None
+        return made
+
+
+class Reached:
+    """Coverage of the committed rounds, the newest of them apart, counted as a check does."""
+
+    def __init__(self, kind: type[Coverage]) -> None:
+        self._kind = kind
+        self.total = kind()  # All of it
+        self._base = kind()
+        self._epochs: dict[int, Coverage] = {}
+        """By the first round of a part of the campaign; no round knows less than all of one."""
+        self._known: tuple[int, Coverage] = (-1, kind())
+        """What the last round took into account that was asked for, and up to which round."""
+
+    def add(self, number: int, reached: Coverage) -> None:
+        """Add what a round, or a part of one, has reached."""
+        self.total.merge(reached)
+        # `epoch_known` is always the first round of a part: a multiple of EPOCH at first, then a
+        # power of two, then a multiple of LONGEST_EPOCH.
+        whole = (1 << number.bit_length()) // 2  # the last power of two
+        part = number - number % max(EPOCH, min(whole, LONGEST_EPOCH))
+        self._epochs.setdefault(part, self._kind()).merge(reached)
+
+    def known_to(self, number: int) -> Coverage:
+        """Return what a round takes into account, to be read alone; those are committed."""
+        if self._known[0] != epoch_known(number):
+            self._known = epoch_known(number), self._kind()
+            for part in (self._base, *(self._epochs[one] for one in self._before(number))):
+                self._known[1].merge(part)
+        return self._known[1]
+
+    def _before(self, number: int) -> list[int]:
+        return sorted(earlier for earlier in self._epochs if earlier < epoch_known(number))
+
+    def settle(self, following: int) -> None:
+        """Put together what every round from `following` on takes into account."""
+        for earlier in self._before(following):
+            self._base.merge(self._epochs.pop(earlier))
+
+    def state(self) -> dict[str, Any]:
+        """Return all of it as JSON takes it."""
+        epochs = {str(number): one.state() for number, one in self._epochs.items()}
+        return {"base": self._base.state(), "epochs": epochs}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up what `state` returned.
+
+        KeyError, TypeError, ValueError or InfrastructureError say that it is something else.
+        """
+        self._base, self._known = self._kind.from_state(state["base"]), (-1, self._kind())
+        epochs = dict(state["epochs"]).items()
+        self._epochs = {int(number): self._kind.from_state(one) for number, one in epochs}
+        for part in (self._base, *self._epochs.values()):
+            self.total.merge(part)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """One program of a round and what fills its images."""
+
+    entry: str  # Name of its kernel in the round's module
+    program: Program
+    recipe: Recipe
+    focus: Focus  # What was asked of the program
+    count: int  # Images that the round runs it on
+    version: str  # PTX ISA version of its module
+
+    @property
+    def form(self) -> Form | None:
+        """The form that the program is about; None of code of lanes alone."""
+        form = self.focus.form
+        return form if form is not None and form.is_main else main_form(self.program)
+
+    @property
+    def about(self) -> str:
+        """What the program is about: an opcode, or code of lanes."""
+        return Has.LANES_ALONE.value if self.form is None else self.form.opcode
+
+    def images(self, count: int, *, first: int = 0) -> NDArray[np.uint8]:
+        """Return images, uint8 (count, image_bytes)."""
+        return expand(self.recipe, self.program, count, first=first)
+
+
+@cache
+def family_of(form: Form | None) -> str:
+    """Return what a form computes: its opcode without layouts, sizes of wmma and state spaces."""
+    return Has.LANES_ALONE.value if form is None else _DETAIL.sub("", form.opcode)
+
+
+class ProgramCoverage(Coverage):
+    """Counts of the programs that reached something.
+
+    Pairs are of what a program is about (`family_of`) and a feature or class of values; they are
+    counted as asked for, too: what cannot be is not asked for again and again.
+    """
+
+    NAMES = ("main_forms", "forms", "features", "classes", "pairs", "asked", "versions")
+
+    def add(self, batch: Batch) -> None:
+        """Count a program and what fills its images."""
+        self.programs += 1
+        counts, family, features = self.counts, family_of(batch.form), features_of(batch.program)
+        # Image i is of class i modulo their number; few images do not come to the last ones.
+        classes = batch.recipe.classes[: batch.count]
+        counts["forms"].update(form.opcode for form in requirements(batch.program))
+        counts["main_forms"][batch.about] += 1
+        counts["versions"][batch.version] += 1
+        counts["features"].update(feature.value for feature in features)
+        counts["classes"].update(class_.value for class_ in classes)
+        counts["pairs"].update(_pair(family, one) for one in (*features, *classes))
+        counts["asked"].update(_pair(family, feature) for feature in batch.focus.features)
+
+    def focuses(
+        self, key: int, count: int, forms: Sequence[Form], *, first: int = 0
+    ) -> list[Focus]:
+        """Choose what programs should be about: what was reached least, ties by the key.
+
+        All families of forms come once before any comes again; within one the form that was reached
+        least, and it is asked for features that the family had least. `first` is how many were
+        chosen under this key before.
+        """
+        families: dict[str, list[Form]] = {}
+        for form in forms:
+            families.setdefault(family_of(form), []).append(form)
+        dealt = cache(lambda turn: shuffled(families, derived_seed(key, "family", turn)))
+        chosen = []
+        for index in range(first, first + count):
+            turn, place = divmod(index, len(families))
+            family = dealt(turn)[place]
+            # Turns of one epoch know the same counts; the shuffle goes on where the last ended.
+            order = shuffled(families[family], derived_seed(key, family))
+            start = turn % len(order)
+            form = min(
+                order[start:] + order[:start],
+                key=lambda form: self.counts["main_forms"][form.opcode],
+            )
+            random_ = random.Random(derived_seed(key, "wishes", index))
+            dimensions, wishes = list(WISHED), set[Feature]()
+            random_.shuffle(dimensions)
+            for dimension in dimensions[: random_.randint(0, _MOST_WISHES)]:
+                features = list(_possible(form.mnemonic)[dimension])
+                if features:
+                    random_.shuffle(features)
+                    wishes.add(self._least(family, features))
+            chosen.append(Focus(form=form, features=frozenset(wishes)))
+        return chosen
+
+    def lane_focuses(self, key: int, count: int, *, first: int = 0) -> list[Focus]:
+        """Choose what code of lanes should have, every second what was reached least."""
+        chosen = []
+        for index in range(first, first + count):
+            wishes = {Has.LANES_ALONE}
+            if index % 2:
+                scalars = shuffled(OF_SCALAR.values(), derived_seed(key, "scalar", index))
+                wishes.add(self._least(Has.LANES_ALONE.value, scalars))
+            chosen.append(Focus(features=frozenset(wishes)))
+        return chosen
+
+    def _least(self, family: str, features: Sequence[Feature]) -> Feature:
+        counts = self.counts["pairs"], self.counts["asked"]
+        return min(features, key=lambda one: sum(c.get(_pair(family, one), 0) for c in counts))
+
+    def lines(self, forms: Collection[str]) -> Sequence[CoverageLine]:
+        """Return how much of each dimension was reached, of these opcodes and of all else."""
+        versions = self.counts["versions"]  # all that a campaign draws
+        rows: list[tuple[str, str, Iterable[str]]] = [
+            ("forms", "forms", sorted(forms)), ("PTX ISA versions", "versions", versions),
+            *((dimension, "features", (one.value for one in FEATURES.values()
+                                       if one.dimension is dimension)) for dimension in Dimension),
+            (_VALUE_CLASS, "classes", ValueClass),
+        ]  # fmt: skip
+        return [
+            CoverageLine.of(name, {value: self.counts[kind][value] for value in values})
+            for name, kind, values in rows
+        ]
+
+
+@cache
+def _possible(mnemonic: str) -> Mapping[Dimension, tuple[Feature, ...]]:
+    possible = possible_features(next(form for form in FORMS if form.mnemonic == mnemonic))
+    return {one: tuple(each for each in possible if each.dimension is one) for one in WISHED}
+
+
+@cache
+def _pair(family: str, reached: Feature | ValueClass) -> str:
+    dimension = reached.dimension.value if isinstance(reached, Feature) else _VALUE_CLASS
+    return f"{family}, {dimension}: {reached.value}"
+
+
+def shuffled(items: Iterable[T], seed: int) -> list[T]:
+    """Return items in an order that depends on the seed alone."""
+    order = list(items)
+    # `shuffle` of a generator that is seeded with an integer: the same since Python 3.2.
+    random.Random(seed).shuffle(order)
+    return order
+
 
 Strategy = st.SearchStrategy
 PROGRAMS = 8  # Programs of one round that are about forms; all of a round are in one module
 LANE_PROGRAMS = 8
-"""Most programs of one round that are code of lanes alone. With 4, ten minutes of a GPU had 12,200
-of them, and some defects of the driver's compiler show in one of 10,000 (docs/findings.md,
-2026-11-27)."""
+"""Most programs of one round that are code of lanes alone. With 4, ten minutes of a GPU had 12,200;
+some defects of the driver's compiler show in one of 10,000 (docs/findings.md, 2026-11-27)."""
 _RANDOM_CLASSES = 4  # Classes of half of a program's first images, which are drawn
 
 
@@ -54,34 +345,29 @@ class Speed(StrEnum):
 
 
 _FIRST_IMAGES = 8
-"""Images of a program in the first rounds. Running so few on the simulated device takes as long as
-drawing the program (4 ms each, 2026-11), so that fewer would hardly be sooner."""
+"""Images of a program in the first rounds: as long on the simulated device as drawing the program
+(4 ms each, 2026-11)."""
 IMAGES = 256  # Images of a program where nobody counts rounds
 _MOST_IMAGES = {Speed.INTERPRETED: 256, Speed.NATIVE: 4096}
 """From here on the time of a program is that of its images, and more of them bring little: of 6,000
-programs of scalar code that 17 versions of ptxas compiled, 64 images of each showed 12 defects
+programs of scalar code under 17 versions of ptxas, 64 images of each showed 12 defects
 (docs/scalar_code.md)."""
 MOST_OF_FORMS = 2048
-"""The same of programs that are about a form, whose images take nearly three times as long (40 and
-15 µs of the oracle, 2026-11-24). With 8192 for all, an H200 with 16 cores had 130,000 images and 27
-programs a second; with 2048 for all 92,000 and 67 (2026-11-24)."""
+"""The same of programs about a form, whose images take nearly three times as long. With 8192 for
+all, an H200 with 16 cores had 130,000 images and 27 programs a second; with 2048 for all 92,000 and
+67 (2026-11-24)."""
 _FULL_BYTES = 4096
-"""Bytes of an image up to which a program has all images of its round; with larger ones it has
-fewer, because time goes with bytes, and one program in a hundred has images of 100 KiB and more
-(2026-11)."""
+"""Bytes of an image up to which a program has all images of its round; one program in a hundred has
+images of 100 KiB and more (2026-11)."""
 _BROAD_ROUNDS = 48
-"""Rounds before the first growth: 384 programs, every family of forms several times. (There are
-373 forms on sm_90 with PTX ISA 8.7.)"""
+"""Rounds before the first growth: 384 programs, every family several times (sm_90: 373 forms)."""
 _ROUNDS_OF_A_STEP = {Speed.INTERPRETED: 8, Speed.NATIVE: 2}
-"""Rounds from one doubling to the next; where compiling a program costs more than its images,
-breadth costs more, too."""
+"""Rounds from one doubling to the next; where compiling costs more, breadth does, too."""
 _FRESH_IMAGES = {Speed.INTERPRETED: 64, Speed.NATIVE: 6 << 18}
 """Most images that a device makes beyond those that the oracle judges, of a program that takes 10
-ns for each: all programs take 16 ms of an H100 (`runners.reference.fresh`). Those of the simulated
-device take as long as those that the oracle judges."""
+ns for each: all programs take 16 ms of an H100 (`runners.reference.fresh`)."""
 LANES_TAKE = 4
-"""Code of lanes alone has so many times fewer of these images: more programs find more there, not
-more images of each."""
+"""Code of lanes alone has so many times fewer of these: more programs find more than images."""
 _FIRST_FRESH = 1 << 18  # Most such images in the first rounds: breadth comes first
 _FEW_FORMS = 16  # Selected forms up to which breadth does not come first
 
@@ -91,9 +377,8 @@ def _lane_programs(forms: Sequence[Form], number: int) -> int:
 
     In the first rounds, which are about breadth, half of `LANE_PROGRAMS`.
     """
-    if len({form.mnemonic for form in forms}) < 2:
-        return 0
-    return LANE_PROGRAMS if number >= _BROAD_ROUNDS else LANE_PROGRAMS // 2
+    most = LANE_PROGRAMS if number >= _BROAD_ROUNDS else LANE_PROGRAMS // 2
+    return most if len({form.mnemonic for form in forms}) > 1 else 0
 
 
 def programs_of_round(forms: Sequence[Form], number: int) -> int:
@@ -102,102 +387,31 @@ def programs_of_round(forms: Sequence[Form], number: int) -> int:
 
 
 def images_per_program(number: int, speed: Speed) -> int:
-    """Return how many images each program of a round, counted from 0, is run on."""
-    # 8 in the first 48 rounds, and then twice as many every 8 rounds up to 256 on a simulated
-    # device, every 2 rounds up to 4096 on a GPU; programs about forms have at most `MOST_OF_FORMS`.
+    """Return how many images each program of a round is run on, `MOST_OF_FORMS` apart."""
     doublings = max(0, number - _BROAD_ROUNDS) // _ROUNDS_OF_A_STEP[speed]
     return min(_MOST_IMAGES[speed], _FIRST_IMAGES << min(doublings, 16))
 
 
 def fresh_per_program(number: int, speed: Speed, forms: int) -> int:
     """Return how many images of a program of a round a device makes where one takes 10 ns."""
-    # They grow as the others; of few selected forms, all rounds have the most.
-    if forms <= _FEW_FORMS:
-        return _FRESH_IMAGES[speed]
     growth = images_per_program(number, Speed.NATIVE) // _FIRST_IMAGES
-    return min(_FRESH_IMAGES[speed], _FIRST_FRESH * growth)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PtxVersions:
-    """PTX ISA versions of modules, of which every round draws one."""
-
-    every: tuple[str, ...]  # The oldest first; the newest has every form of the others
-    main: str  # The version of every second round, on average
-
-    @classmethod
-    def only(cls, version: str) -> Self:
-        """Return what every round draws the same version from."""
-        return cls(every=(version,), main=version)
-
-    @property
-    def newest(self) -> str:
-        """The newest version."""
-        return self.every[-1]
-
-    def of_round(self, key: int) -> str:
-        """Return the version of a round by its key (`round_key`)."""
-        which, main = divmod(derived_seed(key, "version"), 2)
-        return self.main if main else self.every[which % len(self.every)]
-
-    def having(self, form: Form | None, target: str, wanted: str) -> str:
-        """Return the version that is wanted, or else the oldest that has a form."""
-        if form is None or _has(form, target, wanted):
-            return wanted
-        return next((one for one in self.every if _has(form, target, one)), self.newest)
-
-    def __str__(self) -> str:
-        return " to ".join(dict.fromkeys((self.every[0], self.newest)))
-
-
-@cache
-def _has(form: Form, target: str, version: str) -> bool:
-    return is_available(form, Module.named(target, version))
-
-
-def versions_up_to(
-    target: str, newest: PtxVersion, *, main: PtxVersion | None = None
-) -> PtxVersions:
-    """Return the PTX ISA versions that know a target, up to the newest that something reads.
-
-    That of every second round is at most `main` (None: the newest), and the oldest that has as many
-    forms and scalar instructions as a newer one, so that as many compilers as possible can be asked
-    about a finding. It raises UsageError if none of them knows the target.
-    """
-    row = parse_target(target)
-    known = [one for one in VERSIONS if row.known_to(one) and one <= newest]
-    if not known:
-        raise UsageError(
-            f"PTX ISA version {newest} is the newest that can be compiled here, and {target} is "
-            f"known since {row.since}; choose another --target, or a newer compiler"
-        )
-    at_most = [one for one in known if main is None or one <= main] or known[:1]
-
-    def instructions(version: PtxVersion) -> int:
-        module = Module(row, version)
-        scalars = sum(scalar.exists(module) for scalar in SCALARS.values())
-        return scalars + sum(is_available(form, module) for form in FORMS)
-
-    oldest = max(at_most, key=instructions)
-    return PtxVersions(every=tuple(map(str, known)), main=str(oldest))
+    return min(_FRESH_IMAGES[speed], _FIRST_FRESH * growth if forms > _FEW_FORMS else 1 << 64)
 
 
 def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[Form, ...]:
     """Return the forms that programs can be about: what a target has, and whose values are known.
 
     Where only loads and stores of wmma are selected, the multiplications of fragments that they
-    load and store. It raises UsageError if there is none.
+    load and store. UsageError says that there is none.
     """
     module, selected = Module.named(target, version), selection.forms()
-    forms = tuple(form for form in selected if form.is_main and is_valued(form, module))
-    if forms:
-        return forms
     served = {
         (form.matrix().operand, Fragment.of(form.matrix(), form.layout))
         for form in selected
         if form.is_access and is_available(form, module)
     }
-    forms = tuple(
+    own = (form for form in selected if form.is_main and is_valued(form, module))
+    forms = tuple(own) or tuple(
         form
         for form in VALUED_FORMS
         if is_valued(form, module) and any((one, operand_of(form, one)) in served for one in "abcd")
@@ -232,8 +446,7 @@ def round_key(seed: int, number: int) -> int:
 def round_focuses(
     forms: Sequence[Form], *, seed: int, number: int, reached: ProgramCoverage
 ) -> list[Focus]:
-    """Return what the programs of a round of a campaign should be about."""
-    # `reached` is what was reached in all epochs before the last; see `epoch_known`.
+    """Return what the programs of a round should be about, given what `epoch_known` rounds had."""
     return _focuses(forms, derived_seed(seed, "focuses", GENERATOR_VERSION), reached, number)
 
 
@@ -263,8 +476,6 @@ def round_batches(
 
     Parameters
     ----------
-    forms
-        What is selected; the target has it.
     version
         Of several versions, the key draws one for all programs of the round; a program whose form
         is newer has the oldest version that has this.
@@ -282,7 +493,7 @@ def round_batches(
     for index, focus in enumerate(focuses):
         own = derived_seed(key, index)
         about = focus.form
-        if about is None and not any(_has(form, target, of_round) for form in forms):
+        if about is None and not any(has_form(form, target, of_round) for form in forms):
             about = forms[0]  # all are newer than what the round has drawn
         of_program = versions.having(about, target, of_round)
         if index % 2:
@@ -332,11 +543,8 @@ def filled_programs(only: str, module: Module) -> Strategy[tuple[Program, Recipe
 def up_to(
     cases: int | None, batches: Iterable[Batch], cases_of: Callable[[Batch], int]
 ) -> list[Batch]:
-    """Take the programs of a round that have its first cases, and one more if there is one."""
-    # Of the programs only those that are taken are drawn (`round_batches`); of `cases` None takes
-    # all of them.
-    taken = []
-    left = math.inf if cases is None else cases
+    """Take the programs of a round that have its first cases (None: all), and one more if any."""
+    taken, left = [], math.inf if cases is None else cases
     for batch in batches:
         taken.append(batch)
         if left <= 0:
@@ -348,8 +556,7 @@ def up_to(
 def undefined_of_round(
     forms: Sequence[Form], module: Module, *, seed: int, number: int
 ) -> list[tuple[Program, Recipe]]:
-    """Draw the programs behind a round of a campaign that the ISA leaves undefined."""
-    # With each comes what fills its images; the module has all of the forms, which are selected.
+    """Draw the programs behind a round that the ISA leaves undefined, and their contents."""
     key = derived_seed(seed, "undefined", GENERATOR_VERSION, number)
     return [
         drawn
@@ -363,12 +570,11 @@ def campaign_rounds(
     forms: Sequence[Form], *, target: str, version: str, seed: int, speed: Speed
 ) -> Iterator[list[Batch]]:
     """Iterate over the rounds of a campaign, in order and without end."""
-    reached, waiting = ProgramCoverage(), deque[ProgramCoverage]()
+    reached = Reached(ProgramCoverage)
     for number in count_up():
-        while number - len(waiting) < epoch_known(number):
-            reached.merge(waiting.popleft())
-        waiting.append(ProgramCoverage())
-        focuses = round_focuses(forms, seed=seed, number=number, reached=reached)
+        known, own = reached.known_to(number), ProgramCoverage()
+        assert isinstance(known, ProgramCoverage)
+        focuses = round_focuses(forms, seed=seed, number=number, reached=known)
         batches = [
             *round_batches(
                 forms, target=target, version=version, key=round_key(seed, number),
@@ -376,5 +582,6 @@ def campaign_rounds(
             )
         ]  # fmt: skip
         for batch in batches:
-            waiting[-1].add(batch)
+            own.add(batch)
+        reached.add(number, own)
         yield batches

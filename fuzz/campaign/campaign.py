@@ -29,7 +29,7 @@ from fuzz.campaign.triage import Triage
 from fuzz.checks import protocol
 from fuzz.findings.families import finding_groups, group_counts
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
-from strategies.coverage import LONGEST_EPOCH, Reached, epoch_known
+from strategies.rounds import LONGEST_EPOCH, Reached, epoch_known
 
 SHRINK_SECONDS = 20.0  # for making one finding smaller
 _TICK = 0.2  # longest wait for news, in seconds: a signal is heard after it at the latest
@@ -288,10 +288,6 @@ class Campaign:
         state = self._state
         # First what has to be stored: what is counted has to be on the disk.
         self._take_suspects(report.suspects.values())
-        for note in report.notes:
-            self._newest = time.monotonic()
-            self.triage.corpus.add(note.case, note.files)
-            state.notes.append(dict(note.row))
         for name in _COUNTED:
             setattr(state, name, getattr(state, name) + getattr(report, name))
         self._counts.update(report.counts)
@@ -380,7 +376,6 @@ class Campaign:
             news=self._hosts.news,
             event_count=self._hosts.count,
             events=state.events,
-            notes=state.notes,
             summary=dict(self.plan.summary) | ({"shard": str(shard)} if shard else {}),
             screening=self._screening,
         )

@@ -24,7 +24,7 @@ from fuzz.findings.families import FamilyState, FindingGroup, finding_groups, fi
 from fuzz.findings.verdicts import Basis
 from fuzz.output import counted, duration, harmless
 from oracle.errors import InfrastructureError, UsageError
-from strategies.coverage import CoverageLine
+from strategies.rounds import CoverageLine
 
 _ID = 8  # digits of a node's id that are shown; two of 1,000 share them once in 9,000 clusters
 _MOST_NAMED = 8  # nodes of a host that are missing and named in a sentence; the rest is counted
@@ -284,7 +284,6 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     news: Sequence[Event] = ()  # the latest of this process
     events: Sequence[Event] = ()  # the latest over all resumptions
     event_count: int = 0  # since this process began
-    notes: Sequence[Mapping[str, Any]] = ()
     summary: Mapping[str, Any] = field(default_factory=dict)  # of this check alone
     screening: protocol.ScreeningReport | None = None  # in idle time; None where there was none
 

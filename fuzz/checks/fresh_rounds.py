@@ -29,9 +29,8 @@ from runners.reference.encoding import encode
 from runners.reference.fresh import FreshRan, FreshWork, PendingFresh, fresh_runner, images_of
 from strategies.contents import Recipe, expand
 from strategies.contents.device import device_contents
-from strategies.coverage import Batch
 from strategies.features import main_form
-from strategies.rounds import LANES_TAKE
+from strategies.rounds import LANES_TAKE, Batch
 
 SAMPLED = 99_991
 """One image in so many is judged even if it agrees: a prime, for classes come in turn."""

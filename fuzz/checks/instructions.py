@@ -40,9 +40,9 @@ from oracle.isa.targets import (
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.judgements import Judgement, Response
 from runners.assemblers.judging import DEADLINE_SECONDS, Doubt, ToolJudge, judge_module
-from strategies.coverage import Coverage, CoverageLine
 from strategies.draws import Selection, derived_seed
 from strategies.instructions import GENERATOR_VERSION, ROUND_CASES, Draft, round_drafts
+from strategies.rounds import Coverage, CoverageLine
 from strategies.simplification.instructions import plainest, plainest_module
 
 _STALL_SECONDS = 900.0  # of silence, then a worker is killed: it judges some hundred instructions

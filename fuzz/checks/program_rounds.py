@@ -16,7 +16,7 @@ from corpus import Kind, ShrinkStatus
 from fuzz.checks import protocol
 from fuzz.checks.rounds import Rounds
 from fuzz.compilers.members import Built, BuiltVariant, Member
-from fuzz.diagnosis.alone import shared_register_culprits
+from fuzz.diagnosis.culprit import shared_register_culprits
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.findings import families
 from fuzz.findings.case import Evidence, case_of, files_of
@@ -35,9 +35,8 @@ from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
 from runners.ptx_text import entry_text
 from strategies.contents import expand_by_class
-from strategies.coverage import Batch
-from strategies.draws import Selection
-from strategies.rounds import PtxVersions, selected_forms
+from strategies.draws import PtxVersions, Selection
+from strategies.rounds import Batch, selected_forms
 
 _BYTES_AT_ONCE = 64 << 20
 """Of images that are filled, run and compared together: a worker holds them twice."""

@@ -32,11 +32,13 @@ from oracle.program.program import undefined
 from runners.emission import emit
 from runners.protocol import Failure, Trouble
 from strategies.contents import expand
-from strategies.coverage import EPOCH, Coverage, ProgramCoverage
 from strategies.draws import Selection
 from strategies.programs import GENERATOR_VERSION
 from strategies.rounds import (
+    EPOCH,
     MOST_OF_FORMS,
+    Coverage,
+    ProgramCoverage,
     Speed,
     fresh_per_program,
     images_per_program,

@@ -29,9 +29,9 @@ from runners.isolation import Isolation
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Images, Ran, Runner
 from runners.toolchains import Toolchain
-from strategies.coverage import Batch, ProgramCoverage
+from strategies.draws import PtxVersions
 from strategies.features import Focus
-from strategies.rounds import MOST_OF_FORMS, PtxVersions, round_batches, round_key, up_to
+from strategies.rounds import MOST_OF_FORMS, Batch, ProgramCoverage, round_batches, round_key, up_to
 
 _BYTES_COMPARED_AT_ONCE = 4 << 20
 """Of images that the oracle is asked for together, and the cache holds."""

@@ -13,11 +13,11 @@ from corpus.finding import KERNEL, MODULE
 from corpus.known import Row, is_record, known_with, named_corpus, read_answers
 from corpus.store import DESCRIPTION, MANIFEST, read_entry
 from fuzz.campaign.status import check_tested, untested_words
-from fuzz.findings.making import NOTHING, UntrustedError, is_runnable, replay_options
+from fuzz.findings.case import NOTHING, UntrustedError, is_runnable, replay_options
 from fuzz.findings.replay import Replayed, Replays, ReplayStatus, is_expansion
 from fuzz.findings.verdicts import Basis, by_way
 from fuzz.kinds import sentence
-from fuzz.options.conflicts import check_conflicts
+from fuzz.options.declared import check_conflicts
 from fuzz.options.testing import Replay
 from fuzz.output import (
     Report,

@@ -27,11 +27,10 @@ from runners.processes import run_tool
 from runners.screening import References
 from runners.simulated import LoadedModule, SimulatedTrap
 from strategies.contents import ValueClass
-from strategies.coverage import Batch, family_of
 from strategies.draws import derived_seed
 from strategies.features import FEATURES, Focus, Has, features_of
 from strategies.programs import GENERATOR_VERSION, is_valued
-from strategies.rounds import Speed, campaign_rounds, round_batches
+from strategies.rounds import Batch, Speed, campaign_rounds, family_of, round_batches
 
 LEFT_OUT = frozenset(
     {

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from oracle.errors import UsageError
 from runners.faults.compiler import COMPILER_FAULTS
 from runners.faults.device import DEVICE_FAULTS
-from runners.faults.fault import Fault, FaultPlace
+from runners.faults.rewriters import Fault, FaultPlace
 
 CATALOGUE: tuple[Fault, ...] = (*COMPILER_FAULTS, *DEVICE_FAULTS)
 """Every fault."""

@@ -1,9 +1,9 @@
 """Faults in the PTX text: bugs of a compiler, an assembler or a pass."""
 
 from runners.faults import rewriters as rw
-from runners.faults.fault import Fault
-from runners.faults.fault import text as _text
-from runners.faults.fault import whole as _whole
+from runners.faults.rewriters import Fault
+from runners.faults.rewriters import text as _text
+from runners.faults.rewriters import whole as _whole
 
 _ELEMENTWISE = (
     r"^(?:(?:add|sub|mul|fma)(?:\.r[nzmp])?\.(?:f16x2|bf16x2|f32|f64)|neg\.s32|mul\.lo\.s32|add\.s32"

@@ -1,4 +1,4 @@
-"""Ways to break PTX text: instructions are found and replaced, what stands between them is kept.
+"""What a planted fault is, and ways to break PTX text: what stands between instructions is kept.
 
 This reads any PTX, not only the simulated device's dialect. An edit takes a statement and returns
 what stands in its place.
@@ -7,6 +7,11 @@ what stands in its place.
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from oracle.errors import UsageError
+from runners.simulated.silicon import Damage
 
 # What is not ended reaches to the end of the text, nothing is tried twice, and operands are far
 # shorter than that: a module may come from anybody.
@@ -24,11 +29,9 @@ _ENTRY_BODY = re.compile(r"\.entry\b[^{]*\{")
 class Statement:
     """One instruction in a text."""
 
-    start: int
+    start: int  # of the whole statement, with guard and semicolon
     end: int
-    """Span of the whole statement, with guard and semicolon."""
-    guard: str
-    """With the space behind it; empty if there is none."""
+    guard: str  # with the space behind it; empty if there is none
     opcode: str
     operands: tuple[str, ...]
 
@@ -58,10 +61,6 @@ class Statement:
         return self.with_operand(index, "{" + ", ".join(registers) + "}")
 
 
-def _blank(match: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", match[0])
-
-
 def _split(operands: str) -> tuple[str, ...]:
     parts, depth, current = [], 0, ""
     for character in operands:
@@ -77,20 +76,15 @@ def _split(operands: str) -> tuple[str, ...]:
 def statements(ptx: str, pattern: re.Pattern[str] | None = None) -> Iterator[Statement]:
     """Iterate over the instructions that have operands, in order, comments left out.
 
-    Parameters
-    ----------
-    pattern
-        Is looked for in opcodes: the others are left out.
+    Of those whose opcode a `pattern` finds, if there is one.
     """
-    for match in _INSTRUCTION.finditer(_COMMENT.sub(_blank, ptx)):
+    bare = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), ptx)
+    for match in _INSTRUCTION.finditer(bare):
         if pattern is None or pattern.search(match["opcode"]):
             yield Statement(
-                start=match.start(),
-                end=match.end(),
-                guard=match["guard"] or "",
-                opcode=match["opcode"],
-                operands=_split(match["operands"]),
-            )
+                start=match.start(), end=match.end(), guard=match["guard"] or "",
+                opcode=match["opcode"], operands=_split(match["operands"]),
+            )  # fmt: skip
 
 
 Edit = Callable[[Statement], str | None]
@@ -132,15 +126,92 @@ def rewriter(pattern: str, edit: Edit) -> Rewriter:
     return rewrite
 
 
-def by_entry(rewrite: Rewriter) -> Rewriter:
-    """Return a rewriter that sees one entry at a time: registers of others are others."""
+def _by_entry(rewrite: Rewriter, ptx: str) -> str:
+    """Rewrite one entry at a time: registers of others are others."""
+    starts = [match.start() for match in _ENTRY_BODY.finditer(ptx)] or [0]
+    spans = zip(starts, [*starts[1:], len(ptx)], strict=True)
+    return "".join([ptx[: starts[0]], *(rewrite(ptx[start:end]) for start, end in spans)])
 
-    def rewritten(ptx: str) -> str:
-        starts = [match.start() for match in _ENTRY_BODY.finditer(ptx)] or [0]
-        spans = zip(starts, [*starts[1:], len(ptx)], strict=True)
-        return "".join([ptx[: starts[0]], *(rewrite(ptx[start:end]) for start, end in spans)])
 
-    return rewritten
+class FaultPlace(StrEnum):
+    """Where a fault sits."""
+
+    PTX = "ptx"
+    """In the text, as a compiler or a pass would break it: works on every runner."""
+    DEVICE = "device"
+    """Inside the simulated device."""
+
+
+_MNEMONIC = re.compile(
+    r"wmma\\\.(?:\(\?:mma\|load\)|load\\\.[abc]|load|mma|store)|mma\\\.sync|(?:ld|st|mov)matrix"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """One planted fault: exactly one of `rewriter` and `damage` is given.
+
+    `meaning` is one line: what happens. `opcodes` says which instructions it touches, searched in
+    the opcode. `guilty` are words for what is wrong, of which the line of a finding has to have
+    one: mnemonics with the matrix that is loaded, or the steps that make what it touches; given
+    where the opcodes do not tell. A `rare` one shows in so few images on so few multiprocessors
+    that screening has to look for it.
+    """
+
+    name: str
+    meaning: str
+    opcodes: re.Pattern[str]
+    guilty: tuple[str, ...] = ()
+    rewriter: Rewriter | None = None
+    damage: Damage | None = None
+    rare: bool = False
+
+    @property
+    def place(self) -> FaultPlace:
+        """Where it sits."""
+        return FaultPlace.DEVICE if self.rewriter is None else FaultPlace.PTX
+
+    def rewrite(self, ptx: str) -> str:
+        """Return the text as the fault leaves it; unchanged if it is not in the text.
+
+        Text with instructions that no assembler takes, which lack operands say, may stay as it is.
+        """
+        try:
+            return ptx if self.rewriter is None else self.rewriter(ptx)
+        except (LookupError, ValueError):
+            return ptx
+
+    def applies(self, ptx: str) -> bool:
+        """Return whether a module holds something that the fault touches.
+
+        A fault that applies need not change a result: that may take operands that reveal it.
+        """
+        if self.rewriter is not None:
+            return self.rewrite(ptx) != ptx
+        return any(True for _ in statements(ptx, self.opcodes))
+
+
+def planted(name: str, pattern: str, meaning: str, **more: Any) -> Fault:
+    """Return a fault; the instruction with which its pattern begins is guilty, if nothing is said.
+
+    Raises `UsageError` if neither tells.
+    """
+    if "guilty" not in more:
+        found = _MNEMONIC.search(pattern)
+        if found is None:
+            raise UsageError(f"fault {name} needs to say which instructions are guilty")
+        more["guilty"] = (found[0].replace("\\", "").replace("(?:mma|load)", "mma"),)
+    return Fault(name=name, meaning=meaning, opcodes=re.compile(pattern), **more)
+
+
+def whole(name: str, pattern: str, rewrite: Rewriter, meaning: str, **more: Any) -> Fault:
+    """Return a fault that rewrites each entry, where edits of single statements do not do."""
+    return planted(name, pattern, meaning, rewriter=lambda ptx: _by_entry(rewrite, ptx), **more)
+
+
+def text(name: str, pattern: str, edit: Edit, meaning: str, **more: Any) -> Fault:
+    """Return a fault that edits every statement whose opcode a pattern finds."""
+    return planted(name, pattern, meaning, rewriter=rewriter(pattern, edit), **more)
 
 
 # Sizes of matrices, default strides and words: PTX ISA 9.7.14.4.2 (Matrix Storage for WMMA).

@@ -1,39 +1,54 @@
-"""Per-thread loads and stores, asynchronous copies, barriers of a block, and what stops a program.
+"""Moves, loads and stores, of threads and of rows of matrices; copies, barriers, and what stops.
 
-Source: PTX ISA 9.7.9.8 to .11 (ld, ldu, st), 9.7.9.13 to .17 (prefetch, discard), 9.7.9.20 to .22
-(isspacep, cvta), 9.7.9.25 (cp.async), 9.7.13 (parallel synchronisation), 9.7.19 (miscellaneous).
+Source: PTX ISA 9.7.9.1 (mov), 9.7.9.8 to .11 (ld, ldu, st), 9.7.9.13 to .17 (prefetch, discard),
+9.7.9.20 to .22 (isspacep, cvta), 9.7.9.25 (cp.async), 9.7.13 (parallel synchronisation), 9.7.14.5
+(ldmatrix and others), 9.7.19 (miscellaneous).
 Each warp keeps to its own image, and all of a launch's accesses happen in one order that everybody
 sees: how caches are used, fences and hints change nothing.
 """
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from runners.simulated import floating
-from runners.simulated.memory import WINDOWS, Owner, Space, constant_of
-from runners.simulated.operands import SINK, OperandReader, Source
-from runners.simulated.scalar import Qualifiers
-from runners.simulated.syntax import TYPE_BITS, ImmediateText, Name
-from runners.simulated.traps import TrapKind, refuse
+from runners.simulated.operands import SINK, OperandReader
+from runners.simulated.scalar import Qualifiers, written
+from runners.simulated.silicon import Layout, RowUnit, gather, scatter
+from runners.simulated.syntax import (
+    TYPE_BITS,
+    ImmediateText,
+    Name,
+    Operand,
+    TrapKind,
+    VectorText,
+    refuse,
+)
 from runners.simulated.warps import (
     DTYPES,
     LANES,
+    WINDOWS,
+    Addresses,
     Mask,
     Operation,
+    Owner,
+    Site,
+    Space,
     Values,
     WarpState,
     constant,
+    constant_of,
     places,
     read_runs,
     spread,
     write_runs,
 )
 
+Form = tuple[re.Pattern[str], Callable[[OperandReader, re.Match[str]], Operation]]
+"""The pattern of an opcode, and what decodes it."""
 _SPACE = r"global|shared(?:::(?:cta|cluster))?|local|const|param(?:::(?:entry|func))?"
 _HOW = (
     r"\.(?:weak|volatile|relaxed|acquire|release|acq_rel|mmio|cta|cluster|gpu|sys|unified"
@@ -109,6 +124,40 @@ def _store(operands: OperandReader, match: re.Match[str]) -> Operation:
                    alignment=width * count)  # fmt: skip
 
     return run
+
+
+def _move(operands: OperandReader, match: re.Match[str]) -> Operation:
+    """Decode mov: of a register, of a vector of them, or between a word and its parts."""
+    bits = TYPE_BITS[match["type"]]
+    given, origin = operands.expect(2)
+    if match["count"] or bits == 128:
+        count, bits = int(match["count"] or 2), min(bits, 64)
+        keys = operands.registers(given, count, bits)
+        sources = [operands.source(e, bits, copied=True) for e in operands.parts(origin, count)]
+        return written([(key, DTYPES[bits]) for key in keys], lambda *parts: parts, sources)
+    vector = given if isinstance(given, VectorText) else origin
+    if not isinstance(vector, VectorText):
+        name, only = operands.destination(given, bits), operands.source(origin, bits, copied=True)
+        return lambda warps, mask: warps.write(name, only(warps), mask)
+    count = len(vector.parts)
+    if bits % (8 * count):
+        operands.unsupported(f"{count} parts in {bits} bits")
+    part, dtype = bits // count, DTYPES[bits]
+    places = [dtype.type(place) for place in range(0, bits, part)]
+    if isinstance(given, VectorText):
+        return written(
+            [(operands.destination(each, part), DTYPES[part]) for each in given.parts],
+            lambda whole: tuple((whole >> place).astype(DTYPES[part]) for place in places),
+            [operands.source(origin, bits, copied=True)],
+        )
+    return written(
+        [(operands.destination(given, bits), dtype)],
+        lambda *each: sum(
+            (part.astype(dtype) << place for part, place in zip(each, places, strict=True)),
+            np.zeros((1, 1), dtype),
+        ),
+        [operands.source(each, part, copied=True) for each in vector.parts],
+    )
 
 
 def _generic_address(operands: OperandReader, match: re.Match[str]) -> Operation:
@@ -241,68 +290,6 @@ def _copy(operands: OperandReader, match: re.Match[str]) -> Operation:
     return run
 
 
-_BARRIER = re.compile(
-    r"bar(?P<er>rier)?(?:\.cta)?\.(?:(?:sync|(?P<arrives>arrive))(?(er)(?:\.aligned)?)"
-    r"|red\.(?:(?P<count>popc)|(?P<op>and|or))(?(er)(?:\.aligned)?)\.(?(count)u32|pred))"
-)
-_JOINED: dict[str, Callable[[Values], Values]] = {
-    "popc": lambda held: np.atleast_2d(held.sum(dtype=np.uint32)),
-    "and": lambda held: np.atleast_2d(held.all()),
-    "or": lambda held: np.atleast_2d(held.any()),
-}
-"""What the predicates of a block's threads are joined to."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class WarpBarrier:
-    """A barrier for all threads of a block (9.7.13.1): its number, and for how many it says it is.
-
-    It may join a predicate over the threads, in the way of a name, and write that to a register.
-    """
-
-    number: Source
-    count: Source | None
-    held: Source | None
-    name: str
-    target: str
-    arrives: bool  # those who come there go on at once
-
-    def pass_through(self, warps: WarpState, mask: Mask) -> None:
-        """Let the threads of a mask, all of some blocks, go on."""
-        through = warps.all_of(mask)
-        if self.count is not None:
-            wrong = through & (self.count(warps) != warps.threads)
-            if wrong.any():
-                said = "a barrier for another number of threads than the "
-                said += f"{warps.threads} of the block"
-                refuse(TrapKind.UNSUPPORTED, 0, said, warps.names(wrong))
-        if self.held is None:
-            return
-        held = np.broadcast_to(self.held(warps), through.shape)
-        for block in np.unique(warps.blocks):
-            those = through & (warps.blocks == block)
-            if those.any():
-                warps.write(self.target, _JOINED[self.name](held[those]), those)
-
-
-def barrier(operands: OperandReader) -> WarpBarrier | None:
-    """Return the barrier that an instruction is; None if it is none."""
-    match = _BARRIER.fullmatch(operands.instruction.opcode)
-    if match is None:
-        return None
-    name, arrives = match["count"] or match["op"] or "", match["arrives"] is not None
-    given = list(operands.expect(*((3, 4) if name else (2,) if arrives else (1, 2))))
-    target, held = SINK, None
-    if name:
-        target = operands.destination(given.pop(0), 32 if match["count"] else 1)
-        held = operands.source(given.pop(), 1)
-    number, *counts = (operands.source(each, 32) for each in given)
-    count = counts[0] if counts else None
-    return WarpBarrier(
-        number=number, count=count, held=held, name=name, target=target, arrives=arrives
-    )
-
-
 def _nothing(operands: OperandReader, match: re.Match[str]) -> Operation:
     if match[0].startswith("cp.async"):
         operands.expect(int(match[0].endswith("wait_group")))
@@ -342,11 +329,196 @@ def leaving_open(offsets: Sequence[int]) -> Operation:
     return run
 
 
+def writing(
+    operands: OperandReader,
+    names: Sequence[str],
+    compute: Callable[[WarpState, Mask], list[Values]],
+) -> Operation:
+    """Return the operation that writes what is computed for whole warps to registers."""
+
+    def execute(warps: WarpState, mask: Mask) -> None:
+        mask = warps.whole(mask)
+        words = corrupted(operands, compute(warps, mask), warps)
+        for name, word in zip(names, words, strict=True):
+            warps.write(name, word, mask)
+
+    return execute
+
+
+def corrupted(operands: OperandReader, words: list[Values], warps: WarpState) -> list[Values]:
+    """Return registers that an instruction is about to write, as a broken device has them."""
+    if not operands.silicon.damages:
+        return words
+    site = Site(warps.indices, warps.sms, warps.launch, warps.line)
+    return operands.silicon.corrupted(operands.instruction.opcode, words, site)
+
+
+# ldmatrix, stmatrix and movmatrix: rows of 8 x 8 matrices (PTX ISA 9.7.14.5.15 to .17).
+#
+# Layouts, with lane t (the page's text and figures 104 to 106; CUTLASS's traits agree), of which
+# only the first was measured (H200). `.m8n8.b16`: register i holds row t / 4 of matrix i, elements
+# 2 (t mod 4) and the next, the first in the low half; with `.trans`, element (r, c) is found at row
+# c of memory. `.m8n16` with a source format: register i holds row t / 4 of matrix i, bytes
+# 4 (t mod 4) to 4 (t mod 4) + 3, the first lowest. `.m16n16.trans`: matrix i has 16 row addresses,
+# from lanes 16 i on; register 2 i + h, byte j is byte t / 4 + 8 h of memory row 4 (t mod 4) + j. A
+# row of 16 narrow elements occupies 16 bytes: of `.b4x16_p64` 8 are data, of `.b6x16_p32` 12, the
+# lowest element in the lowest bits. An element lands in the low bits of its byte, zeros above.
+
+_ROW_BYTES = 16
+"""What one address stands for, padding included; also its alignment."""
+# What may be combined: shape, type, whether `.trans` stands there (None is either), largest .num.
+_LOADED: dict[tuple[str, str], tuple[bool | None, int]] = {
+    ("m8n8", "b16"): (None, 4),
+    ("m8n16", "b8x16.b6x16_p32"): (False, 4),
+    ("m8n16", "b8x16.b4x16_p64"): (False, 4),
+    ("m8n16", "s8.s4"): (False, 4),
+    ("m16n16", "b8"): (True, 2),
+    ("m16n16", "b8x16.b6x16_p32"): (True, 2),
+    ("m16n16", "b8x16.b4x16_p64"): (True, 2),
+}
+_PACKED_BITS = {"b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4, "s8.s4": 4}
+"""Bits in memory of elements that are bytes in registers."""
+
+
+@lru_cache(maxsize=64)
+def _rows_layout(shape: str, number: int, transposed: bool) -> Layout:
+    """Return where so many matrices, of 16-bit or 8-bit elements, are in registers."""
+    rows, columns = map(int, shape[1:].split("n"))
+    parts = 2 if columns == 8 else 4
+    matrix, half, lane, part = np.meshgrid(
+        np.arange(number), np.arange(rows // 8), np.arange(LANES), np.arange(parts), indexing="ij"
+    )
+    row, column = lane // 4 + 8 * half, parts * (lane % 4) + part
+    if transposed:
+        row, column = column, row
+    elements = (matrix * rows + row) * columns + column
+    return Layout(bits=32 // parts, elements=elements.reshape(-1, LANES, parts))
+
+
+def _expanded(rows: Values, bits: int, unit: RowUnit) -> Values:
+    """Take 16 elements of 4 or 6 bits out of each row's 16 bytes, a byte for each."""
+    data = rows[:, : 2 * bits]
+    if unit.swapped_nibbles:
+        data = data[:, ::-1]
+    every_bit = np.unpackbits(data, axis=1, bitorder="little").reshape(len(rows), 16, bits, -1)
+    values = np.zeros((len(rows), 16, rows.shape[-1]), np.uint8)
+    for position in range(bits):
+        values |= every_bit[:, :, position] << np.uint8(position)
+    if unit.signed:
+        sign = np.uint8(1 << (bits - 1))
+        values = (values ^ sign) - sign
+    return values
+
+
+def _rewired(words: list[Values], unit: RowUnit) -> list[Values]:
+    """Return registers as a unit takes or gives them; a sound one leaves them as they are."""
+    if unit.exchanged_registers and len(words) > 1:
+        words = [words[1], words[0], *words[2:]]
+    if unit.swapped_halves:
+        words = [(word >> np.uint32(16)) | (word << np.uint32(16)) for word in words]
+    return words
+
+
+def _row_starts(
+    operands: OperandReader, place: Operand, match: re.Match[str], unit: RowUnit
+) -> Callable[[WarpState], Addresses]:
+    """Return what computes (32, warps or 1) addresses of rows in shared memory."""
+    space = space_named(match["space"])
+    address = operands.address(place, space)
+
+    def compute(warps: WarpState) -> Addresses:
+        every = address(warps)
+        every = spread(every, (LANES, every.shape[1]))
+        if space is Space.GENERIC:
+            # Outside the shared window this wraps to an address that no block has.
+            every = every - np.uint64(WINDOWS[Space.SHARED])
+        return np.roll(every, -unit.rotation, axis=0) if unit.rotation else every
+
+    return compute
+
+
+def _load_rows(operands: OperandReader, match: re.Match[str]) -> Operation:
+    """Decode ldmatrix."""
+    shape, kind, number = match["shape"], match["type"], int(match["num"])
+    transposed, target = match["trans"] is not None, operands.silicon.target
+    trans, largest = _LOADED.get((shape, kind), (None, 0))
+    if number > largest or trans not in (None, transposed):
+        operands.unsupported("this combination of qualifiers is not known")
+    # Who knows 8-, 6- and 4-bit elements: 9.7.14.5.15, Target ISA Notes.
+    narrow = target.suffix and target.architecture >= 100
+    if shape == "m8n8":
+        operands.need(75)
+    elif not narrow and not (kind == "s8.s4" and target.name == "sm_90a"):
+        operands.lacks("sm_100a, sm_110a, sm_120a or one of their families")
+    unit = operands.unit(RowUnit(transposed=transposed, signed=kind == "s8.s4"))
+    layout = _rows_layout(shape, number, unit.transposed)
+    given, place = operands.expect(2)
+    names = operands.registers(given, layout.count, 32)
+    starts = _row_starts(operands, place, match, unit)
+    used = number * (16 if shape == "m16n16" else 8)
+    # Up to sm_75 every lane's address has to be valid, used or not (the page's note).
+    checked = LANES if operands.silicon.architecture <= 75 else used
+    width = layout.bits // 8
+    # Of s8.s4 nothing is padding.
+    row_bytes = _ROW_BYTES // 2 if kind == "s8.s4" else _ROW_BYTES
+
+    def compute(warps: WarpState, mask: Mask) -> list[Values]:
+        rows = read_runs(
+            warps, Space.SHARED, starts(warps)[:checked], row_bytes // width, width, mask,
+            alignment=row_bytes,
+        )[:used]  # fmt: skip
+        if kind in _PACKED_BITS:
+            rows = _expanded(rows, _PACKED_BITS[kind], unit)
+        return _rewired(scatter(rows.reshape(-1, rows.shape[2]), layout), unit)
+
+    return writing(operands, names, compute)
+
+
+def _store_rows(operands: OperandReader, match: re.Match[str]) -> Operation:
+    """Decode stmatrix of 16-bit elements, the reverse of ldmatrix."""
+    number = int(match["num"])
+    operands.need(90)
+    unit = operands.unit(RowUnit(transposed=match["trans"] is not None))
+    layout = _rows_layout("m8n8", number, unit.transposed)
+    place, given = operands.expect(2)
+    sources = operands.sources(given, number, 32)
+    starts = _row_starts(operands, place, match, unit)
+
+    def execute(warps: WarpState, mask: Mask) -> None:
+        mask = warps.whole(mask)
+        size = warps.indices.size
+        words = _rewired([spread(source(warps), (LANES, size)) for source in sources], unit)
+        words = corrupted(operands, words, warps)
+        rows = gather(words, layout, size).reshape(8 * number, 8, size)
+        addresses = starts(warps)[: 8 * number]
+        write_runs(warps, Space.SHARED, addresses, rows, mask, alignment=_ROW_BYTES)
+
+    return execute
+
+
+def _transpose(operands: OperandReader, _: re.Match[str]) -> Operation:
+    """Decode movmatrix: lane 4 g + t gets elements (2 t, g) and (2 t + 1, g)."""
+    target, given = operands.expect(2)
+    operands.need(75)
+    unit = operands.unit(RowUnit(transposed=True))
+    names = [operands.destination(target, 32)]
+    (source,) = operands.sources(given, 1, 32)
+    held, moved = _rows_layout("m8n8", 1, False), _rows_layout("m8n8", 1, unit.transposed)
+
+    def compute(warps: WarpState, _: Mask) -> list[Values]:
+        words = scatter(gather([source(warps)], held, warps.indices.size), moved)
+        return [np.roll(word, -unit.rotation, axis=0) for word in _rewired(words, unit)]
+
+    return writing(operands, names, compute)
+
+
+_SHARED = r"(?P<trans>\.trans)?(?:\.(?P<space>shared(?:::cta)?))?"
 FORMS = tuple(
     (re.compile(pattern), decoder)
     for decoder, pattern in (
         (_load, rf"ldu?{_ACCESS}"),
         (_store, rf"st{_ACCESS}"),
+        (_move, r"mov(?:\.v(?P<count>[24]))?\.(?P<type>pred|[bus](?:8|16|32|64)|f32|f64|b128)"),
         (_generic_address, rf"cvta(?P<to>\.to)?\.(?P<space>{_SPACE})\.u64"),
         (_is_in_space, rf"isspacep\.(?P<space>{_SPACE})"),
         (_atomic, rf"(?P<stem>atom|red)(?:{_HOW}|\.(?P<space>global|shared(?:::(?:cta|cluster))?)"
@@ -362,4 +534,14 @@ FORMS = tuple(
         (_stop, r"trap|brkpt"),
     )
 )  # fmt: skip
-"""Every form that is known, as the pattern of its opcode and what decodes it."""
+"""Every form of one thread that is known, as the pattern of its opcode and what decodes it."""
+ROW_FORMS: tuple[Form, ...] = tuple(
+    (re.compile(pattern), decode)
+    for decode, pattern in (
+        (_load_rows, rf"ldmatrix\.sync\.aligned\.(?P<shape>m8n8|m8n16|m16n16)\.x(?P<num>[124])"
+         rf"{_SHARED}\.(?P<type>b16|b8|b8x16\.b6x16_p32|b8x16\.b4x16_p64|s8\.s4)"),
+        (_store_rows, rf"stmatrix\.sync\.aligned\.m8n8\.x(?P<num>[124]){_SHARED}\.b16"),
+        (_transpose, r"movmatrix\.sync\.aligned\.m8n8\.trans\.b16"),
+    )
+)  # fmt: skip
+"""Those of matrices, by rows: of a warp."""

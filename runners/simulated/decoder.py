@@ -7,14 +7,21 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any, cast
 
 import numpy as np
 
-from runners.simulated import access, matrices, matrix_rows
-from runners.simulated.memory import Space, Static
-from runners.simulated.operands import Frame, FromRegister, Location, OperandReader, Source, Statics
+from runners.simulated import access, matrices
+from runners.simulated.operands import (
+    SINK,
+    Frame,
+    FromRegister,
+    Location,
+    OperandReader,
+    Source,
+    Statics,
+)
 from runners.simulated.scalar import decode_scalar
 from runners.simulated.silicon import Silicon
 from runners.simulated.syntax import (
@@ -26,18 +33,15 @@ from runners.simulated.syntax import (
     KernelText,
     Name,
     Operand,
-    RegisterText,
+    SimulatedTrap,
+    TrapKind,
     Variable,
+    refuse,
 )
-from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
-from runners.simulated.warps import Mask, Operation, WarpState
+from runners.simulated.warps import Mask, Operation, Space, Static, Values, WarpState
 
-_MOST_STEPS = 200_000
-"""Steps of a kernel with all functions in place."""
-_DEEPEST_CALL = 64
-"""Calls inside each other."""
-_CODE, _APART = 0x7A00_0000_0000, 256
-"""Where functions begin, in no space of memory, and what is between those of two devices."""
+_MOST_STEPS = 200_000  # of a kernel with all functions in place
+_DEEPEST_CALL = 64  # calls inside each other
 _KEPT = 1 << 14
 """Decoded instructions that a device keeps, 1.7 KiB each (2026-11)."""
 
@@ -52,13 +56,11 @@ class Waits(StrEnum):
     BLOCK = "all threads of the block"
 
 
-_MATRICES = (*matrices.FORMS, *matrix_rows.FORMS)
 _FORMS = (
-    *((*form, Waits.WARP) for form in _MATRICES),
+    *((*form, Waits.WARP) for form in (*matrices.FORMS, *access.ROW_FORMS)),
     *((*form, None) for form in access.FORMS),
 )
-"""The pattern of every opcode of matrices and memory, what decodes it, and who waits for it. A file
-of other instructions for matrices is added here."""
+"""The pattern of every opcode of matrices and memory, what decodes it, and who waits for it."""
 
 
 @lru_cache(maxsize=4096)
@@ -69,6 +71,68 @@ def form_of(opcode: str) -> tuple[Callable[..., Operation], re.Match[str], Waits
             if match := pattern.fullmatch(text):
                 return decode, match, waits
     return None
+
+
+_BARRIER = re.compile(
+    r"bar(?P<er>rier)?(?:\.cta)?\.(?:(?:sync|(?P<arrives>arrive))(?(er)(?:\.aligned)?)"
+    r"|red\.(?:(?P<count>popc)|(?P<op>and|or))(?(er)(?:\.aligned)?)\.(?(count)u32|pred))"
+)
+_JOINED: dict[str, Callable[[Values], Values]] = {
+    "popc": lambda held: np.atleast_2d(held.sum(dtype=np.uint32)),
+    "and": lambda held: np.atleast_2d(held.all()),
+    "or": lambda held: np.atleast_2d(held.any()),
+}
+"""What the predicates of a block's threads are joined to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarpBarrier:
+    """A barrier for all threads of a block (9.7.13.1): its number, and for how many it says it is.
+
+    It may join a predicate over the threads, in the way of a name, and write that to a register.
+    """
+
+    number: Source
+    count: Source | None
+    held: Source | None
+    name: str
+    target: str
+    arrives: bool  # those who come there go on at once
+
+    def pass_through(self, warps: WarpState, mask: Mask) -> None:
+        """Let the threads of a mask, all of some blocks, go on."""
+        through = warps.all_of(mask)
+        if self.count is not None:
+            wrong = through & (self.count(warps) != warps.threads)
+            if wrong.any():
+                said = "a barrier for another number of threads than the "
+                said += f"{warps.threads} of the block"
+                refuse(TrapKind.UNSUPPORTED, 0, said, warps.names(wrong))
+        if self.held is None:
+            return
+        held = np.broadcast_to(self.held(warps), through.shape)
+        for block in np.unique(warps.blocks):
+            those = through & (warps.blocks == block)
+            if those.any():
+                warps.write(self.target, _JOINED[self.name](held[those]), those)
+
+
+def barrier(operands: OperandReader) -> WarpBarrier | None:
+    """Return the barrier that an instruction is; None if it is none."""
+    match = _BARRIER.fullmatch(operands.instruction.opcode)
+    if match is None:
+        return None
+    name, arrives = match["count"] or match["op"] or "", match["arrives"] is not None
+    given = list(operands.expect(*((3, 4) if name else (2,) if arrives else (1, 2))))
+    target, held = SINK, None
+    if name:
+        target = operands.destination(given.pop(0), 32 if match["count"] else 1)
+        held = operands.source(given.pop(), 1)
+    number, *counts = (operands.source(each, 32) for each in given)
+    count = counts[0] if counts else None
+    return WarpBarrier(
+        number=number, count=count, held=held, name=name, target=target, arrives=arrives
+    )
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -84,7 +148,7 @@ class Step:
     index: Source | None = None  # which of them, where there are several
     waits: Waits | None = None
     members: Source | None = None  # lanes to wait for, a bit each
-    barrier: access.WarpBarrier | None = None
+    barrier: WarpBarrier | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -108,9 +172,7 @@ class _Linker:
 
     def __init__(self, listing: KernelText, silicon: Silicon) -> None:
         self._listing, self._silicon = listing, silicon
-        begin = _CODE + _APART * silicon.otherwise
-        code = {name: begin + 2 * _APART * at for at, name in enumerate(listing.functions, 1)}
-        self._statics = Statics(listing.scope, silicon.base, code)
+        self._statics = Statics(silicon.base, listing.functions)
         self._steps: list[Step] = []
         self._expansions = self._local_bytes = 0
 
@@ -164,7 +226,7 @@ class _Linker:
                 self._call(operands, (*callers, function.name))
                 continue
             guard, negated = operands.guard()
-            if guard is not None and access.barrier(operands) is not None:
+            if guard is not None and barrier(operands) is not None:
                 # Who is told not to, does not wait.
                 skip = self._step(instruction.line, guard=guard, negated=not negated)
                 skip.goals = (len(self._steps) + 1,)
@@ -209,29 +271,20 @@ class _Linker:
 
     def _call(self, operands: OperandReader, callers: tuple[str, ...]) -> None:
         instruction, scope, line = operands.instruction, operands.instruction.scope, operands.line
-        given, functions = list(instruction.operands), self._listing.functions
+        given = list(instruction.operands)
         results = _taken_off(given)
         callee = given.pop(0) if given else None
         arguments = _taken_off(given)
-        if not isinstance(callee, Name) or len(given) > 1:
-            operands.unsupported("is no call of a function or of an address")
+        if not isinstance(callee, Name) or given:
+            operands.unsupported("is no call of a function by its name")
         name, key, negated = callee.text, *operands.guard()
         # Without the call, threads go on behind it.
         skip = None if key is None else self._step(line, guard=key, negated=not negated)
-        enter = partial(self._enter, operands, callers, arguments, results)
-        function = functions.get(name)
-        if isinstance(scope.find(name), RegisterText):
-            listed = scope.targets.get(getattr(given[0], "text", ""), ()) if given else ()
-            known = [functions[each] for each in listed or self._taken if each in functions]
-            shape = len(arguments), len(results)
-            self._call_address(operands, callee, enter, [
-                each for each in known if each.body is not None and each.name not in callers
-                and (len(each.parameters), len(each.results)) == shape
-            ])  # fmt: skip
-        elif function is None:
+        function = self._listing.functions.get(name)
+        if function is None:
             kind = TrapKind.PARSE if scope.find(name) is None else TrapKind.UNSUPPORTED
             refuse(kind, line, f"there is no function {name}")
-        elif function.body is None and name in ("__assertfail", "vprintf"):
+        if function.body is None and name in ("__assertfail", "vprintf"):
             # CUDA C++ Programming Guide, Assertion and Formatted Output: a kernel sees no more of
             # them than the result of vprintf, which is left open here.
             operation = access.stopping("an assertion of the kernel fails (__assertfail)")
@@ -243,43 +296,9 @@ class _Linker:
                 ])  # fmt: skip
             self._step(line, text=instruction.text, operation=operation)
         else:
-            enter(function)
+            self._enter(operands, callers, arguments, results, function)
         if skip is not None:
             skip.goals = (len(self._steps),)
-
-    def _call_address(
-        self, operands: OperandReader, address: Name, enter: Callable[[Function], None],
-        functions: Sequence[Function],
-    ) -> None:  # fmt: skip
-        """Put those functions behind the steps of which the address of one is called."""
-        line, held, ends = operands.line, operands.source(address, 64), []
-        for function in functions:
-            key = f"{self._expansions}:callee"
-            asks = partial(_ask, key, held, self._statics.functions[function.name])
-            self._step(line, text=f"mov callee, {address.text};", operation=asks)
-            other = self._step(line, guard=key, negated=True)
-            enter(function)
-            ends.append(self._step(line))
-            other.goals = (len(self._steps),)
-        why = "a call of an address at which no function begins that it could call"
-        self._step(line, operation=access.stopping(why))
-        for end in ends:
-            end.goals = (len(self._steps),)
-
-    @cached_property
-    def _taken(self) -> list[str]:
-        """Names of functions whose address is taken."""
-        listing = self._listing
-        given: list[object] = [
-            operand
-            for function in (*listing.entries.values(), *listing.functions.values())
-            for instruction in function.body or ()
-            if instruction.opcode not in CALLS
-            for operand in instruction.operands
-        ]
-        given += [value for each in listing.scope.variables.values() for value, _ in each.initial]
-        found = dict.fromkeys(each.text for each in given if isinstance(each, Name))
-        return [name for name in found if name in listing.functions]
 
     def _enter(
         self, operands: OperandReader, callers: tuple[str, ...], arguments: Parts, results: Parts,
@@ -298,27 +317,26 @@ class _Linker:
         self._expansions += 1
         prefix = f"{self._expansions}:"
         bound: dict[Variable, Location] = {}
-        leaving = []
+        entering, leaving = [], []
         for formal, actual in zip(function.parameters, arguments, strict=True):
             if not _bind(operands, formal, actual, bound):
                 source = operands.source(actual, TYPE_BITS[formal.type])
-                shown = getattr(actual, "text", actual)
-                self._copy(line, prefix + formal.name, source, f"mov {formal.name}, {shown};")
+                shown = f"mov {formal.name}, {getattr(actual, 'text', actual)};"
+                entering.append((prefix + formal.name, source, shown))
         for formal, actual in zip(function.results, results, strict=True):
             if not _bind(operands, formal, actual, bound):
                 target = operands.destination(actual, TYPE_BITS[formal.type])
-                held, shown = FromRegister(prefix + formal.name), getattr(actual, "text", actual)
-                leaving.append((line, target, held, f"mov {shown}, {formal.name};"))
+                shown = f"mov {getattr(actual, 'text', actual)}, {formal.name};"
+                leaving.append((target, FromRegister(prefix + formal.name), shown))
+        for target, source, text in entering:
+            self._step(line, text=text, operation=partial(_copy, target, source))
         self._expand(function, prefix, frame.end, bound, callers)
-        for copy in leaving:
-            self._copy(*copy)
+        for target, source, text in leaving:
+            self._step(line, text=text, operation=partial(_copy, target, source))
 
-    def _copy(self, line: int, target: str, source: Source, text: str) -> None:
-        """Put a copy of a parameter in a register behind the steps."""
-        self._step(
-            line, text=text,
-            operation=lambda warps, mask: warps.write(target, source(warps), mask),
-        )  # fmt: skip
+
+def _copy(target: str, source: Source, warps: WarpState, mask: Mask) -> None:
+    warps.write(target, source(warps), mask)
 
 
 def _goals(operands: OperandReader, step: Step, end: int) -> tuple[int, ...]:
@@ -342,7 +360,7 @@ def _goals(operands: OperandReader, step: Step, end: int) -> tuple[int, ...]:
                 refuse(TrapKind.PARSE, instruction.line, "there is no such list of branch targets")
             step.index = operands.source(index, 32)
         case _:
-            step.barrier, step.waits = access.barrier(operands), Waits.BLOCK
+            step.barrier, step.waits = barrier(operands), Waits.BLOCK
             if step.barrier is None:
                 said = f"{instruction.opcode} is not known to the simulated device"
                 refuse(TrapKind.UNSUPPORTED, instruction.line, said)
@@ -376,11 +394,6 @@ def _taken_off(operands: list[Operand]) -> Parts:
         del operands[0]
         return first.parts
     return ()
-
-
-def _ask(key: str, source: Source, number: int, warps: WarpState, mask: Mask) -> None:
-    """Say in a predicate where a source is a number."""
-    warps.write(key, source(warps) == np.uint64(number), mask)
 
 
 def decode(listing: KernelText, silicon: Silicon) -> dict[str, DecodedKernel | SimulatedTrap]:

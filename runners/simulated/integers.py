@@ -1,22 +1,17 @@
-"""Integers, bits, moves and video: rows of `scalar`.
+"""Integers, bits and video: rows of `scalar`.
 
 Source: PTX ISA 9.7.1 (integer arithmetic), 9.7.2 (extended precision), 9.7.7 and 9.7.8 (selection,
-logic and shift), 9.7.9 (mov, prmt, cvt.pack), 9.7.18 (video, whose pseudocode has numbers of 33
-and 34 bits; here they have 64).
+logic and shift), 9.7.9 (prmt, cvt.pack), 9.7.18 (video of whole words).
 """
 
-import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from runners.simulated.fused import leading
-from runners.simulated.operands import OperandReader
-from runners.simulated.scalar import Compute, OperandSlot, Qualifiers, op, ops, parts, written
-from runners.simulated.syntax import TYPE_BITS, Name, Operand, VectorText
-from runners.simulated.warps import DTYPES, Operation, Values
+from runners.simulated.scalar import Compute, Qualifiers, op, ops, parts
+from runners.simulated.warps import Values
 
 WORDS = "u16 u32 u64 s16 s32 s64"
 _LONG = "u32 u64 s32 s64"
@@ -31,45 +26,6 @@ COMPARE: dict[str, np.ufunc] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal,
 }  # fmt: skip
-
-
-@op("mov", "{.v}.type d, a", decodes=True, v="v2 v4", type=f"pred b8 u8 s8 {ANY}")
-@op("mov", ".type d, a", decodes=True, type="b128")
-def _move(operands: OperandReader, q: Qualifiers, _: Any) -> Operation:
-    """Decode mov: of a register, of a vector of them, or between a word and its parts."""
-    bits = TYPE_BITS[q["type"]]
-    given, origin = operands.expect(2)
-    if q["v"] or bits == 128:
-        count = int(q["v"][1:] or 2)
-        bits = min(bits, 64)
-        keys = operands.registers(given, count, bits)
-        sources = [operands.source(e, bits, copied=True) for e in operands.parts(origin, count)]
-        return written([(key, DTYPES[bits]) for key in keys], lambda *parts: parts, sources)
-    vector = given if isinstance(given, VectorText) else origin
-    if not isinstance(vector, VectorText):
-        name, only = operands.destination(given, bits), operands.source(origin, bits, copied=True)
-        return lambda warps, mask: warps.write(name, only(warps), mask)
-    count = len(vector.parts)
-    part, dtype = bits // count, DTYPES[bits]
-    if bits % (8 * count):
-        operands.unsupported(f"{count} parts in {bits} bits")
-    places = [dtype.type(place) for place in range(0, bits, part)]
-    if isinstance(given, VectorText):
-        targets = [(operands.destination(each, part), DTYPES[part]) for each in given.parts]
-        return written(
-            targets,
-            lambda whole: tuple((whole >> place).astype(DTYPES[part]) for place in places),
-            [operands.source(origin, bits, copied=True)],
-        )
-    sources = [operands.source(each, part, copied=True) for each in vector.parts]
-    return written(
-        [(operands.destination(given, bits), dtype)],
-        lambda *each: sum(
-            (part.astype(dtype) << place for part, place in zip(each, places, strict=True)),
-            np.zeros((1, 1), dtype),
-        ),
-        sources,
-    )
 
 
 op("selp", ".type d, a?, b?, c:pred", type=ANY)(lambda _, a, b, c: np.where(c, a, b))
@@ -379,9 +335,7 @@ def _permute(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
     return np.where(chosen & 8, signs, found).view(np.uint32)[..., 0]
 
 
-# Video: integers of selected bytes or halves of 32-bit words.
-
-_COMPUTE: dict[str, Callable[[Any, Any], Any]] = {
+_VIDEO: dict[str, Callable[[Any, Any], Any]] = {
     "vadd": lambda a, b: a + b,
     "vsub": lambda a, b: a - b,
     # Halves are rounded up, of sums below zero down.
@@ -389,139 +343,25 @@ _COMPUTE: dict[str, Callable[[Any, Any], Any]] = {
     "vabsdiff": lambda a, b: np.abs(a - b),
     "vmin": np.minimum,
     "vmax": np.maximum,
-    "vshl": lambda a, b: a << b,
-    "vshr": lambda a, b: a >> b,
 }
-_PACKED = " ".join(
-    f"{name}{count}" for name in ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vavrg")
-    for count in (2, 4)
-)  # fmt: skip
-_SELECTABLE = {
-    1: (r"b[0-3]|h[01]|", r"b[0-3]|h[01]|"),
-    2: (r"h10?|h0|", r"h[0-3]{2}|"),
-    4: (r"b(?=.)3?2?1?0?|", r"b[0-7]{4}|"),
-}
-"""Patterns of what may be selected of d, and of a and b, by how many numbers a word is."""
-_USUAL = {2: ("10", "10", "32"), 4: ("3210", "3210", "7654")}
-"""What is selected of d, a and b where nothing is said, the highest first."""
-_SELECTED = re.compile(r"(.+)\.([bh][0-7]+)")
-"""A register, and what is selected of it."""
-_VIDEO: dict[str, Any] = {
-    "decodes": True, "dtype": _WORD, "second": "add min max", "cmp": " ".join(COMPARE),
-    "scale": "shr7 shr15",
-}  # fmt: skip
-_KINDS, _OPERANDS = ".dtype.atype.btype", " d:u32, a:u32, b:u32"
+_PACKED = " ".join(f"{name}{count}" for name in _VIDEO for count in (2, 4))
+_BY_PARTS: dict[str, Any] = {"dtype": _WORD, "cmp": " ".join(COMPARE)}
 
 
-@op("vadd vsub vabsdiff vmin vmax", f"{_KINDS}{{.sat}}{{.second}}{_OPERANDS}{{, c:u32}}", **_VIDEO)
-@op(_PACKED, f"{_KINDS}{{.sat}}{_OPERANDS}, c:u32", f"{_KINDS}{{.add}}{_OPERANDS}, c:u32", **_VIDEO)
-@op("vset", f".atype.btype.cmp{{.second}}{_OPERANDS}{{, c:u32}}", **_VIDEO)
-@op("vset2 vset4", f".atype.btype.cmp{{.add}}{_OPERANDS}, c:u32", **_VIDEO)
-@op("vmad", f"{_KINDS}{{.po}}{{.sat}}{{.scale}}{_OPERANDS}, c:u32", **_VIDEO)
-@op("vshr", f".dtype.atype.u32{{.sat}}.mode{{.second}}{_OPERANDS}{{, c:u32}}", **_VIDEO)
-# The page does not say how many bits of a left shift are clamped or compared.
-@op("vshl", f".dtype.atype.u32.mode{{.second}}{_OPERANDS}{{, c:u32}}",
-    **_VIDEO | {"second": "add"})  # fmt: skip
-def _video(operands: OperandReader, q: Qualifiers, _: Sequence[OperandSlot]) -> Operation:
-    """Decode a video instruction: behind its operands stands what is selected of them."""
-    plain: list[Operand] = []
-    chosen = []
-    for operand in operands.instruction.operands:
-        match = _SELECTED.fullmatch(operand.text) if isinstance(operand, Name) else None
-        plain.append(operand if match is None else Name(match[1]))
-        chosen.append("" if match is None else match[2])
-    count = int(q["op"][-1]) if q["op"][-1].isdigit() else 1
-    target, source = _SELECTABLE[count]
-    d, a, b, *c = chosen
-    if q["op"] == "vmad" or count > 1:
-        fits = len(c) == 1 and not (d and q["op"] == "vmad")
-    else:
-        fits = len(c) == bool(d or q["second"]) and not (d and q["second"])
-    if not (fits and re.fullmatch(target, d) and all(re.fullmatch(source, x) for x in (a, b))):
-        operands.unsupported("what is selected of its operands does not fit it, or c does not")
-    compute = (
-        _multiplied if q["op"] == "vmad" else partial(_packed, count) if count > 1 else _single
+@op(_PACKED, ".dtype.atype.btype{.sat} d:u32, a:u32, b:u32, c:u32",
+    ".dtype.atype.btype{.add} d:u32, a:u32, b:u32, c:u32", **_BY_PARTS)  # fmt: skip
+@op("vset2 vset4", ".atype.btype.cmp{.add} d:u32, a:u32, b:u32, c:u32", **_BY_PARTS)
+def _by_parts(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
+    """Compute with all halves or bytes of words (video); .add sums them up, onto c."""
+    width = 4 // int(q["op"][-1])
+    x, y = (
+        parts(word, f"{'i' if kind[0] == 's' else 'u'}{width}").astype(np.int64)
+        for word, kind in ((a, q["atype"]), (b, q["btype"]))
     )
-    return written(
-        [(operands.destination(plain[0], 32), DTYPES[32])],
-        partial(compute, q, chosen),
-        [operands.source(operand, 32) for operand in plain[1:]],
-    )
-
-
-def _numbers(words: Values, kind: str, bits: int, place: int) -> Any:
-    """Return the numbers of a type that lie at a place of words, in units of their width."""
-    narrow = (words >> words.dtype.type(bits * place)).astype(f"u{bits // 8}")
-    return (narrow.view(f"i{bits // 8}") if kind[0] == "s" else narrow).astype(np.int64)
-
-
-def _computed(q: Qualifiers, a: Any, b: Any, bits: int) -> Any:
-    """Compute one number, and clamp it to a width."""
-    if q["cmp"]:
-        return COMPARE[q["cmp"]](a, b).astype(np.int64)
-    found = _COMPUTE[q["op"].rstrip("24")](a, b)
-    if not q["sat"]:
-        return found
-    lowest = -(1 << (bits - 1)) if q["dtype"] == "s32" else 0
-    return np.clip(found, lowest, lowest + (1 << bits) - 1)
-
-
-def _put(words: Values, found: Any, bits: int, place: int) -> Any:
-    """Put numbers in place of a part of words."""
-    up, mask = np.uint32(bits * place), np.uint32(((1 << bits) - 1) << bits * place)
-    return (found.astype(np.uint32) << up & mask) | (words & ~mask)
-
-
-_WIDTHS = {"b": 8, "h": 16, "": 32}
-
-
-def _selected(q: Qualifiers, chosen: Sequence[str], *words: Values) -> Iterator[Any]:
-    """Give the numbers that are selected of a and b."""
-    for each, kind, part in zip(words, ("atype", "btype"), chosen[1:], strict=False):
-        yield _numbers(each, q[kind] or "u32", _WIDTHS[part[:1]], int(part[1:] or 0))
-
-
-def _single(q: Qualifiers, chosen: Sequence[str], a: Values, b: Values, *c: Values) -> Any:
-    """Compute a number; combine it with c, or put it in place of a part of c."""
-    x, y = _selected(q, chosen, a, b)
-    bits, place = _WIDTHS[chosen[0][:1]], chosen[0][1:]
-    if q["mode"]:
-        y = np.minimum(y, 32) if q["mode"] == "clamp" else y & 31
-    found = _computed(q, x, y, bits)
-    if q["second"]:
-        # What was not clamped is a number of 33 bits with a sign.
-        addend = _numbers(c[0], q["dtype"] or "u32", 32, 0)
-        found = (_LINEAR | _ORDERED)[q["second"]](found << 31 >> 31, addend)
-    return _put(c[0], found, bits, int(place)) if place else found.astype(np.uint32)
-
-
-def _multiplied(q: Qualifiers, chosen: Sequence[str], a: Values, b: Values, c: Values) -> Any:
-    """Multiply two numbers, add c, and 1 if that is asked for; take the sum's upper bits."""
-    signed = "s32" in (q["atype"], q["btype"])
-    x, y = _selected(q, chosen, a, b)
-    z = _numbers(c, "s32" if signed else "u32", 32, 0)
-    # 64 bits hold every sum, with a sign or without one.
-    found: Any = x * y + z + (1 if q["po"] else 0)
-    found = found if signed else found.view(np.uint64)
-    found = found >> found.dtype.type(int(q["scale"].removeprefix("shr") or 0))
+    found = COMPARE[q["cmp"]](x, y) if q["cmp"] else _VIDEO[q["op"][:-1]](x, y)
+    if q["add"]:
+        return (found.sum(axis=-1) + c).astype(np.uint32)
     if q["sat"]:
-        limits = np.iinfo(np.int32 if signed else np.uint32)
+        limits = np.iinfo(f"{'i' if q['dtype'] == 's32' else 'u'}{width}")
         found = np.clip(found, limits.min, limits.max)
-    return found.astype(np.uint32)
-
-
-def _packed(
-    count: int, q: Qualifiers, chosen: Sequence[str], a: Values, b: Values, c: Values
-) -> Any:
-    """Compute two or four numbers; add them to c, or put them in place of parts of c."""
-    bits, given = 32 // count, _pair(a, b)
-    at = [part[1:] or usual for part, usual in zip(chosen, _USUAL[count], strict=False)]
-    total: Any = c.astype(np.int64) if q["add"] else c
-    for place in map(int, at[0]):
-        x, y = (
-            _numbers(given, q[kind], bits, int(digits[count - 1 - place]))
-            for digits, kind in ((at[1], "atype"), (at[2], "btype"))
-        )
-        found = _computed(q, x, y, bits)
-        total = total + found if q["add"] else _put(total, found, bits, place)
-    return np.asarray(total).astype(np.uint32)
+    return found.astype(f"u{width}").view(np.uint32)[..., 0]

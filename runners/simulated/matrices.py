@@ -22,43 +22,39 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.access import space_named, stopping
+from runners.simulated.access import Form, space_named, stopping, writing
 from runners.simulated.fused import NAMED, Rounding, is_nan
-from runners.simulated.layouts import (
+from runners.simulated.operands import FromRegister, OperandReader, Source
+from runners.simulated.products import ProductTypes, multiply_on
+from runners.simulated.scalar import Qualifiers
+from runners.simulated.silicon import (
     BITS,
     QUADS,
+    BitOperation,
+    BitUnit,
+    Chip,
     Elements,
+    FloatUnit,
+    FragmentUnit,
+    IntegerUnit,
     Layout,
+    MultiplyUnit,
+    QuadUnit,
+    SparseUnit,
+    TransferUnit,
     dimensions,
     documented_layout,
     gather,
     opaque_layout,
     scatter,
 )
-from runners.simulated.memory import Addresses
-from runners.simulated.operands import FromRegister, OperandReader, Source
-from runners.simulated.products import ProductTypes, multiply_on
-from runners.simulated.scalar import Qualifiers
-from runners.simulated.silicon import (
-    BitOperation,
-    BitUnit,
-    Chip,
-    FloatUnit,
-    FragmentUnit,
-    IntegerUnit,
-    MultiplyUnit,
-    QuadUnit,
-    SparseUnit,
-    TransferUnit,
-)
-from runners.simulated.syntax import ImmediateText
-from runners.simulated.traps import TrapKind, refuse
+from runners.simulated.syntax import ImmediateText, TrapKind, refuse
 from runners.simulated.warps import (
     DTYPES,
     LANES,
+    Addresses,
     Mask,
     Operation,
-    Site,
     Values,
     WarpState,
     constant,
@@ -67,7 +63,6 @@ from runners.simulated.warps import (
     write_runs,
 )
 
-Form = tuple[re.Pattern[str], Callable[[OperandReader, re.Match[str]], Operation]]
 Indices = tuple[NDArray[np.int64], NDArray[np.uint32]]
 """Where the indices of metadata stand, (16 rows, indices of a row): lanes, and bits below."""
 
@@ -141,30 +136,6 @@ _PRODUCTS = {
         Multiplicands("s4 u4", {"m16n8k64": 80, "m16n8k128": 80}, "s32.s32"),
     ),
 }  # fmt: skip
-
-
-def writing(
-    operands: OperandReader,
-    names: Sequence[str],
-    compute: Callable[[WarpState, Mask], list[Values]],
-) -> Operation:
-    """Return the operation that writes what is computed for whole warps to registers."""
-
-    def execute(warps: WarpState, mask: Mask) -> None:
-        mask = warps.whole(mask)
-        words = corrupted(operands, compute(warps, mask), warps)
-        for name, word in zip(names, words, strict=True):
-            warps.write(name, word, mask)
-
-    return execute
-
-
-def corrupted(operands: OperandReader, words: list[Values], warps: WarpState) -> list[Values]:
-    """Return registers that an instruction is about to write, as a broken device has them."""
-    if not operands.silicon.damages:
-        return words
-    site = Site(warps.indices, warps.sms, warps.launch, warps.line)
-    return operands.silicon.corrupted(operands.instruction.opcode, words, site)
 
 
 def _unit_of(chip: Chip, types: ProductTypes, q: Qualifiers, k: int | None) -> MultiplyUnit:

@@ -4,21 +4,12 @@ Here is, too, where variables lie, and what they hold when a launch begins.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from runners.simulated.memory import (
-    LARGEST_SHARED,
-    VARIABLES_BASE,
-    WINDOWS,
-    Addresses,
-    Space,
-    Static,
-    constant_of,
-)
 from runners.simulated.silicon import AnyUnit, Silicon
 from runners.simulated.syntax import (
     TYPE_BITS,
@@ -30,11 +21,26 @@ from runners.simulated.syntax import (
     Operand,
     RegisterText,
     TextScope,
+    TrapKind,
     Variable,
     VectorText,
+    refuse,
 )
-from runners.simulated.traps import TrapKind, refuse
-from runners.simulated.warps import DTYPES, SPECIAL, UNKNOWN, Key, Values, WarpState
+from runners.simulated.warps import (
+    DTYPES,
+    LARGEST_SHARED,
+    SPECIAL,
+    UNKNOWN,
+    VARIABLES_BASE,
+    WINDOWS,
+    Addresses,
+    Key,
+    Space,
+    Static,
+    Values,
+    WarpState,
+    constant_of,
+)
 
 _TAKES_ADDRESSES = re.compile(r"(?:mov|call|cvta(?!\.to))\b")
 """Instructions of which an operand is the address of a variable (ptxas 12.4 and 13.5)."""
@@ -96,8 +102,8 @@ def _behind(end: int, variable: Variable, space: Space) -> int:
 class Statics:
     """The variables of one kernel that exist once for a block or a module, if they are used."""
 
-    def __init__(self, module: TextScope, base: int, functions: Mapping[str, int]) -> None:
-        self._module, self.base, self.functions = module, base, functions
+    def __init__(self, base: int, functions: Collection[str]) -> None:
+        self.base, self.functions = base, functions
         self._locations: dict[Variable, Location] = {}
         self._ends = dict.fromkeys((Space.SHARED, Space.CONST, Space.GLOBAL), 0)
 
@@ -115,19 +121,10 @@ class Statics:
             self._ends[space] = offset + variable.size
             found = Location(space, self._start(space) + offset)
         self._locations[variable] = found
-        for value, _ in variable.initial:
-            if isinstance(value, Name) and value.text not in self.functions:
-                self._target(variable, value.text)
         return found
 
     def _start(self, space: Space) -> int:
         return self.base + (VARIABLES_BASE if space is Space.GLOBAL else 0)
-
-    def _target(self, variable: Variable, name: str) -> Location:
-        found = self._module.find(name)
-        if not isinstance(found, Variable):
-            refuse(TrapKind.UNSUPPORTED, variable.line, f"the address of {name} as a value")
-        return self.location(found)
 
     def static(self, local_bytes: int) -> Static:
         """Return what a launch needs."""
@@ -147,19 +144,11 @@ class Statics:
             said = f"{variable.name} has more initial values than elements"
             refuse(TrapKind.PARSE, variable.line, said)
         held = bytearray()
-        for value, generic in variable.initial:
-            if isinstance(value, ImmediateText):
-                number = value.value
-                if value.float_bits and value.float_bits != 8 * width:
-                    if variable.type != "f32":
-                        said = f"{variable.name} cannot hold its initial value"
-                        refuse(TrapKind.PARSE, variable.line, said)
-                    number = _float_bits(value, 32)
-            elif value.text in self.functions:
-                number = self.functions[value.text]
-            else:
-                space, offset = self._target(variable, value.text)
-                number = offset + value.offset + (WINDOWS[space] if generic else 0)
+        for value in variable.initial:
+            if isinstance(value, Name) or (value.float_bits and width < 2):
+                said = f"the initial value of {variable.name}"
+                refuse(TrapKind.UNSUPPORTED, variable.line, said)
+            number = _float_bits(value, 8 * width) if value.float_bits else value.value
             held += (number & ((1 << 8 * width) - 1)).to_bytes(width, "little")
         return bytes(held)
 
@@ -288,7 +277,9 @@ class OperandReader:
         """Return the register of this name."""
         found = self.instruction.scope.find(name)
         if not isinstance(found, RegisterText):
-            refuse(TrapKind.PARSE, self.line, f"{name} is not declared")
+            # What video instructions select of a register stands behind a dot.
+            kind = TrapKind.UNSUPPORTED if "." in name else TrapKind.PARSE
+            refuse(kind, self.line, f"{name} is not declared")
         return found
 
     def width(self, name: str) -> int:
@@ -382,9 +373,8 @@ class OperandReader:
         if found is None:
             if UNKNOWN.fullmatch(name):
                 self.unsupported(f"the special register {name} is not simulated")
-            functions = self.frame.statics.functions
-            if name in functions and self.instruction.opcode.startswith("mov"):
-                return FromRegister((functions[name], bits))
+            if name in self.frame.statics.functions:
+                self.unsupported(f"the address of the function {name}")
             found = self.register(name)
         key, has = self._key(name, found, bits, wider), TYPE_BITS[found.type]
         if operand.offset:

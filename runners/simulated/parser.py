@@ -7,8 +7,8 @@ ABI), 11 (Directives). What describes the program for debuggers and tuners is pa
 import operator
 import re
 import struct
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 from typing import NoReturn, TypeVar
@@ -26,22 +26,23 @@ from runners.simulated.syntax import (
     Name,
     Operand,
     Pair,
+    SimulatedTrap,
     TextScope,
+    TrapKind,
     Variable,
     VectorText,
+    refuse,
 )
-from runners.simulated.traps import TrapKind, refuse
 
 AnItem = TypeVar("AnItem")
-Initials = tuple[tuple[Name | ImmediateText, bool], ...]
 
 _KEPT_MODULES = 32
 """Parsed modules that are kept: shrinking goes back and forth between a few."""
 _KEPT = 1 << 14
 """Instructions, lists of operands, operands and their parts that are kept, 0.5 KiB for each
 instruction (2026-11): two of three stand in earlier programs."""
-_DEEPEST_SCOPE, _DEEPEST = 100, 30
-"""Braces of a body, and parentheses or braces of values, inside each other."""
+_DEEPEST_SCOPE = 100
+"""Braces of a body inside each other."""
 _LARGEST_FAMILY = 1 << 24
 """Registers that one declaration may make."""
 _BITS = 64  # of an integer constant (PTX ISA 4.5.1)
@@ -96,19 +97,16 @@ _PERFORMANCE = re.compile(
 )
 
 
-class Refusal(Exception):  # noqa: N818 (what it carries is a sentence)
-    """Carries why a text is not read; what reads the module adds the line."""
-
-    def __init__(self, message: str, kind: TrapKind = TrapKind.PARSE) -> None:
-        super().__init__(message)
-        self.kind = kind
+def _fail(message: str, kind: TrapKind = TrapKind.PARSE) -> NoReturn:
+    """Refuse the text; what reads the module adds the line."""
+    refuse(kind, 0, message)
 
 
 def _integer(text: str) -> int:
     match = _INTEGER.fullmatch(text) if len(text) < 128 else None  # binary ones need 67
     value = int(match[match.lastgroup or 0], int((match.lastgroup or "")[1:])) if match else -1
     if match is None or value > _MASK:
-        raise Refusal(
+        _fail(
             f"{text[:40]!r} is no integer constant; there are hexadecimal (0x1f), octal (017), "
             f"binary (0b11) and decimal ones of up to {_BITS} bits"
         )
@@ -123,7 +121,7 @@ def _wrapped(value: int) -> int:
 
 def _quotient(a: int, b: int) -> int:
     if b == 0:
-        raise Refusal("a constant expression divides by zero")
+        _fail("a constant expression divides by zero")
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
@@ -149,16 +147,23 @@ _BINARY: dict[str, tuple[int, Callable[[int, int], int]]] = {
     "/": (9, _quotient),
     "%": (9, lambda a, b: (a & _MASK) - (b & _MASK) * _quotient(a & _MASK, b & _MASK)),
 }
+_NOTHING = TextScope()
 _UNARY: dict[str, Callable[[int], int]] = {
     "-": operator.neg, "+": operator.pos, "~": operator.invert, "!": operator.not_,
 }  # fmt: skip
 
 
 class _Reader:
-    """A place in a text, and what is read there: constants, operands and initialisers."""
+    """A place in a text, what is read there, and what of a module was found up to there."""
 
-    def __init__(self, text: str) -> None:
-        self.text, self.place, self._depth = text, 0, 0
+    version: tuple[int, int] | None = None
+    target = ""
+    _line, _counted = 1, 0  # the line of a place that was looked at
+
+    def __init__(self, text: str, scope: TextScope = _NOTHING) -> None:
+        self.text, self.place, self.scope = text, 0, scope
+        self.entries: dict[str, Function] = {}
+        self.functions: dict[str, Function] = {}
         self.skip()
 
     def skip(self) -> None:
@@ -195,7 +200,7 @@ class _Reader:
 
     def unexpected(self) -> NoReturn:
         found = _ANYTHING.match(self.text, self.place)
-        raise Refusal(f"unexpected {found[0][:40]!r}" if found else "the text ends too early")
+        _fail(f"unexpected {found[0][:40]!r}" if found else "the text ends too early")
 
     def sequence(self, take: Callable[[], AnItem], end: str) -> tuple[AnItem, ...]:
         """Take what commas divide, up to an end."""
@@ -205,23 +210,14 @@ class _Reader:
         self.expect(end)
         return tuple(found)
 
-    @contextmanager
-    def _inside(self) -> Iterator[None]:
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise Refusal("parentheses or braces are too deep", TrapKind.UNSUPPORTED)
-        yield
-        self._depth -= 1
-
     def expression(self) -> int:
         """Take a constant expression."""
-        with self._inside():
-            value = self._binary(0)
-            if self.accept("?"):
-                chosen = self.expression()
-                self.expect(":")
-                other = self.expression()
-                value = chosen if value else other
+        value = self._binary(0)
+        if self.accept("?"):
+            chosen = self.expression()
+            self.expect(":")
+            other = self.expression()
+            value = chosen if value else other
         return value
 
     def _binary(self, level: int) -> int:
@@ -269,7 +265,7 @@ class _Reader:
         else:
             value = int.from_bytes(struct.pack("<d", float(text)), "little")
         if self.stands("+-*/"):
-            raise Refusal("expressions of floating-point constants are not known")
+            _fail("expressions of floating-point constants are not known")
         return ImmediateText(value ^ ((signs.count("-") & 1) << (bits - 1)), bits)
 
     def operand(self, calls: bool = False) -> Operand:
@@ -293,76 +289,18 @@ class _Reader:
             return Pair(value, second) if isinstance(second, Name) else self.unexpected()
         return value
 
-    def initials(self) -> Initials:
+    def initials(self) -> tuple[Name | ImmediateText, ...]:
         """Take the values of an initialiser, flat."""
         if self.stands("}"):
             return ()
         if self.accept("{"):
-            with self._inside():
-                return tuple(chain(*self.sequence(self.initials, "}")))
-        if not self.accept("generic"):
-            return ((self.value(), False),)
-        self.expect("(")
-        value = self.value()
-        self.expect(")")
-        if self.stands("+-") and isinstance(value, Name):
-            value = Name(value.text, value.offset + self.expression())
-        return ((value, True),)
-
-
-@lru_cache(maxsize=_KEPT)
-def operands_of(text: str, *, calls: bool = False) -> tuple[Operand, ...]:
-    """Return the operands that the text of an instruction has behind its opcode.
-
-    With `calls`, parentheses hold the parameters of a call, and not an expression. Raises `Refusal`
-    where they are none.
-    """
-    if not calls and _LIST.fullmatch(text):
-        # One by one: an operand comes again in other company.
-        with suppress(Refusal):
-            return tuple(map(_alone, _EACH.findall(text)))
-    reader = _Reader(text)
-    return reader.sequence(lambda: reader.operand(calls), "") if text else ()
-
-
-@lru_cache(maxsize=_KEPT)
-def _alone(text: str) -> Operand:
-    text = text.rstrip()
-    if _OPERAND_NAME.fullmatch(text):
-        return Name(text)
-    reader = _Reader(text)
-    (operand,) = reader.sequence(reader.operand, "")
-    return operand
-
-
-def _instruction(match: re.Match[str]) -> InstructionText:
-    negated, register, opcode, rest = match.groups()
-    operands = operands_of(rest.strip(), calls=opcode in CALLS)
-    guard = None if register is None else Name(register, 0, bool(negated))
-    text = match.string[match.start(3) : match.end()]
-    return InstructionText(match[0], text, guard, opcode, operands)
-
-
-@lru_cache(maxsize=_KEPT)
-def statement_of(text: str) -> InstructionText | None:
-    """Return the instruction that a text is, up to its semicolon; None if it is none."""
-    if not (":" in text and _LABEL.match(text)) and (match := _INSTRUCTION.match(text)):
-        with suppress(Refusal):
-            return _instruction(match)
-    return None
-
-
-class _ModuleReader(_Reader):
-    """A place in the text of a module, and what was found up to there."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._line, self._counted = 1, 0  # the line of a place that was looked at
-        self.scope = TextScope()
-        self.entries: dict[str, Function] = {}
-        self.functions: dict[str, Function] = {}
-        self.version: tuple[int, int] | None = None
-        self.target = ""
+            return tuple(chain(*self.sequence(self.initials, "}")))
+        if self.accept("generic"):
+            self.expect("(")
+            self.value()
+            self.expect(")")
+            return (Name("generic", self.expression() if self.stands("+-") else 0),)
+        return (self.value(),)
 
     def here(self) -> int:
         self._line += self.text.count("\n", self._counted, self.place)
@@ -379,7 +317,7 @@ class _ModuleReader(_Reader):
             case ".version" if outside:
                 dotted = self.need(_DOTTED)
                 if len(dotted[0]) > 20:
-                    raise Refusal(f"there is no PTX ISA {dotted[0][:20]}…")
+                    _fail(f"there is no PTX ISA {dotted[0][:20]}…")
                 self.version = int(dotted[1]), int(dotted[2])
             case ".target" if outside:
                 self.target = self.need(_NAME)[0]
@@ -389,7 +327,7 @@ class _ModuleReader(_Reader):
                 # Without one, ptxas 13.0 and 13.5 have addresses of 64 bits on sm_90, and refuse a
                 # text that needs the 32 which are the ISA's default (11.1.3).
                 if (size := _integer(self.need(_WORD)[0])) != 64:
-                    raise Refusal(f"address size {size}; only 64 is run", TrapKind.UNSUPPORTED)
+                    _fail(f"address size {size}; only 64 is run", TrapKind.UNSUPPORTED)
             case ".entry" | ".func" if outside:
                 self._function(directive == ".entry")
             case ".section" if outside:
@@ -418,7 +356,7 @@ class _ModuleReader(_Reader):
             case ".loc" | ".file":  # say nothing about what a program does (11.5, 11.4)
                 self.take(_TO_LINE_END)
             case _:
-                raise Refusal(f"{directive} is not known here", TrapKind.UNSUPPORTED)
+                _fail(f"{directive} is not known here", TrapKind.UNSUPPORTED)
 
     def _fresh(self, scope: TextScope, name: str, line: int) -> None:
         if name in scope.families or scope.own(name) is not None:
@@ -427,7 +365,7 @@ class _ModuleReader(_Reader):
     def _type(self) -> tuple[str, int]:
         _, many, kind = self.need(_TYPE).group(0, 1, 2)
         if kind not in TYPE_BITS:
-            raise Refusal(f"type .{kind} is not known", TrapKind.UNSUPPORTED)
+            _fail(f"type .{kind} is not known", TrapKind.UNSUPPORTED)
         return kind, int(many[1]) if many else 1
 
     def _register(self, scope: TextScope, line: int, kind: str, parts: int) -> None:
@@ -457,19 +395,19 @@ class _ModuleReader(_Reader):
                 start, extent = self.place, self.value()
                 if not isinstance(extent, ImmediateText) or extent.float_bits or extent.value < 0:
                     said = self.text[start : self.place].strip()
-                    raise Refusal(f"{said} is no size of an array")
+                    _fail(f"{said} is no size of an array")
                 size *= extent.value
             self.expect("]")
         if kind == "pred" or self.stands("<"):
-            raise Refusal(f"{name} is no variable of memory")
+            _fail(f"{name} is no variable of memory")
         alignment = element if alignment is None else alignment
         if alignment < 1 or alignment & (alignment - 1):
-            raise Refusal(f"alignment {alignment} is no power of two")
+            _fail(f"alignment {alignment} is no power of two")
         initial = self.initials() if self.accept("=") else ()
         if open_ended:
             # Without an initialiser the launch says how large it is (PTX ISA 5.1.7, extern).
             if not initial and linking != ".extern":
-                raise Refusal(f"{name} has no size")
+                _fail(f"{name} has no size")
             size *= -(-len(initial) * (element // parts) // size)
         elif linking == ".extern" and space == "shared":
             size = 0
@@ -482,7 +420,7 @@ class _ModuleReader(_Reader):
             # Hidden are descriptors of tensors that a host passes (nvcc 13.1; no page has it).
             space = self.need(_DIRECTIVE)[0].replace(".hidden", "") or self.need(_DIRECTIVE)[0]
             if space not in (".param", ".reg"):
-                raise Refusal(f"{space} is no space of a parameter")
+                _fail(f"{space} is no space of a parameter")
             match = self.take(_ALIGN)
             kind, parts = self._type()
             self.take(_POINTER)
@@ -533,7 +471,7 @@ class _ModuleReader(_Reader):
             else:
                 self.expect("{")
                 if len(around) >= _DEEPEST_SCOPE:
-                    raise Refusal("braces are too deep", TrapKind.UNSUPPORTED)
+                    _fail("braces are too deep", TrapKind.UNSUPPORTED)
                 labels, targets = scope.labels.new_child(), scope.targets.new_child()
                 around.append(TextScope(scope, len(scopes), labels=labels, targets=targets))
                 scopes.append(around[-1])
@@ -553,7 +491,7 @@ class _ModuleReader(_Reader):
             match = _INSTRUCTION.match(text, self.place) or self.unexpected()
             try:
                 found = _instruction(match)
-            except Refusal:
+            except SimulatedTrap:
                 self.place = match.start(3)
                 raise
         end = self.place + len(found.whole)
@@ -565,16 +503,58 @@ class _ModuleReader(_Reader):
 
     def _label(self, scope: TextScope, match: re.Match[str], index: int) -> None:
         name = match[1]
-        if match[2] in (".branchtargets", ".calltargets"):
+        if match[2] == ".branchtargets":
             given = () if self.accept(";") else self.sequence(self.operand, ";")
             parts = given[0].parts if given and isinstance(given[0], VectorText) else given
             scope.targets[name] = tuple(part.text for part in parts if isinstance(part, Name))
         elif match[2] is not None:
             self.need(_TO_SEMICOLON)
         elif name in scope.labels.maps[0]:
-            raise Refusal(f"label {name} stands twice")
+            _fail(f"label {name} stands twice")
         else:
             scope.labels[name] = index
+
+
+@lru_cache(maxsize=_KEPT)
+def operands_of(text: str, *, calls: bool = False) -> tuple[Operand, ...]:
+    """Return the operands that the text of an instruction has behind its opcode.
+
+    With `calls`, parentheses hold the parameters of a call, and not an expression. Raises
+    `SimulatedTrap` without a line where they are none.
+    """
+    if not calls and _LIST.fullmatch(text):
+        # One by one: an operand comes again in other company.
+        with suppress(SimulatedTrap):
+            return tuple(map(_alone, _EACH.findall(text)))
+    reader = _Reader(text)
+    return reader.sequence(lambda: reader.operand(calls), "") if text else ()
+
+
+@lru_cache(maxsize=_KEPT)
+def _alone(text: str) -> Operand:
+    text = text.rstrip()
+    if _OPERAND_NAME.fullmatch(text):
+        return Name(text)
+    reader = _Reader(text)
+    (operand,) = reader.sequence(reader.operand, "")
+    return operand
+
+
+def _instruction(match: re.Match[str]) -> InstructionText:
+    negated, register, opcode, rest = match.groups()
+    operands = operands_of(rest.strip(), calls=opcode in CALLS)
+    guard = None if register is None else Name(register, 0, bool(negated))
+    text = match.string[match.start(3) : match.end()]
+    return InstructionText(match[0], text, guard, opcode, operands)
+
+
+@lru_cache(maxsize=_KEPT)
+def statement_of(text: str) -> InstructionText | None:
+    """Return the instruction that a text is, up to its semicolon; None if it is none."""
+    if not (":" in text and _LABEL.match(text)) and (match := _INSTRUCTION.match(text)):
+        with suppress(SimulatedTrap):
+            return _instruction(match)
+    return None
 
 
 @lru_cache(maxsize=_KEPT_MODULES)
@@ -585,14 +565,15 @@ def parse(text: str) -> KernelText:
     where it is PTX of a kind that is not read.
     """
     # In place of a comment stand as many lines; strings stay.
-    module = _ModuleReader(
-        _COMMENT.sub(lambda c: c[0] if c[0][0] == '"' else "\n" * c[0].count("\n") or " ", text)
-    )
+    text = _COMMENT.sub(lambda c: c[0] if c[0][0] == '"' else "\n" * c[0].count("\n") or " ", text)
+    module = _Reader(text, TextScope())
     try:
         while module.place < len(module.text):
             module.directive(module.scope)
-    except Refusal as error:
-        refuse(error.kind, module.here(), str(error))
+    except SimulatedTrap as error:
+        raise error.at(module.here()) from None
+    except RecursionError:
+        refuse(TrapKind.UNSUPPORTED, module.here(), "parentheses or braces are too deep")
     if module.version is None or not module.target:
         missing = "target" if module.version else "version"
         refuse(TrapKind.PARSE, 1, f"the module has no .{missing}")

@@ -40,8 +40,8 @@ from runners.simulated.fused import (
     unpack,
 )
 from runners.simulated.integers import population
-from runners.simulated.layouts import BITS
 from runners.simulated.silicon import (
+    BITS,
     BitOperation,
     BitUnit,
     DoubleUnit,

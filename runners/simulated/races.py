@@ -22,15 +22,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runners.simulated.decoder import DecodedKernel, Step, Waits
-from runners.simulated.memory import VARIABLES_BASE, Memory, MemoryPlace, Owner, Segment, Space
 from runners.simulated.scalar import APPROXIMATE
-from runners.simulated.traps import TrapKind, refuse
+from runners.simulated.syntax import TrapKind, refuse
 from runners.simulated.warps import (
     LANE_NUMBERS,
     LANES,
+    VARIABLES_BASE,
     Key,
     Mask,
+    Memory,
+    MemoryPlace,
+    Owner,
     RegisterFile,
+    Segment,
+    Space,
     Values,
     WarpState,
     poison,

@@ -88,9 +88,6 @@ class OperandSlot(NamedTuple):
         return self._replace(type=kind, bits=bits, dtype=dtype)
 
 
-Decode = Callable[[OperandReader, Qualifiers, Sequence[OperandSlot]], Operation]
-
-
 def parts(words: Values, dtype: str) -> Any:
     """Return the parts of words, the low ones first, along an axis of their own."""
     return np.ascontiguousarray(words)[..., None].view(dtype)
@@ -103,7 +100,7 @@ class ScalarOp:
     function that is given the qualifiers first, and then, where the `lanes` of a warp know of each
     other, (32, warps) flags of those that take part. It returns what is written, in any dtype of
     the width: an array, or one for each target. Halves that are packed are computed apart.
-    `otherwise` is what the ISA permits as well. `decode` decodes what is no such row.
+    `otherwise` is what the ISA permits as well.
 
     `needs` has the lowest architecture by the type of an element, where that is above sm_70;
     `until` the one of a module from which on there is no such instruction since PTX ISA 6.4
@@ -111,13 +108,12 @@ class ScalarOp:
     """
 
     def __init__(
-        self, syntax: str, compute: Compute = lambda *_: (), *, decode: Decode | None = None,
-        needs: Mapping[str, int] | None = None, until: int | None = None, lanes: bool = False,
-        otherwise: Compute | None = None, **classes: str,
+        self, syntax: str, compute: Compute, *, needs: Mapping[str, int] | None = None,
+        until: int | None = None, lanes: bool = False, otherwise: Compute | None = None,
+        **classes: str,
     ) -> None:  # fmt: skip
         self._computes = compute, otherwise or compute
         self._needs, self._lanes, self.until = needs or {}, lanes, until
-        self.decode = decode or self._decode
         self.opcode, _, listed = syntax.partition(" ")
         self.stem = re.split(r"[.{]", self.opcode)[0]
         self.classes = _CLASSES | classes
@@ -156,9 +152,10 @@ class ScalarOp:
         """Return whether these may be the operands, by their number and by what is `p|q`."""
         return len(given) in self.counts and isinstance(given[0], Pair) in self._pairs
 
-    def _decode(
+    def decode(
         self, operands: OperandReader, q: Qualifiers, slots: Sequence[OperandSlot]
     ) -> Operation:
+        """Return what an instruction of this row does."""
         operands.need(self._needs.get(q["element"], 0))
         target, version = operands.silicon.target, operands.frame.version
         if self.until and target.architecture >= self.until and version >= (6, 4):
@@ -282,18 +279,12 @@ ROWS: list[ScalarOp] = []
 _BY_STEM: dict[str, list[ScalarOp]] = {}
 
 
-def op(
-    names: str, *syntaxes: str, decodes: bool = False, **options: Any
-) -> Callable[[Compute], Compute]:
-    """Return what adds rows for a function: each name, in front of each syntax.
-
-    A function that `decodes` is given what `ScalarOp.decode` is.
-    """
+def op(names: str, *syntaxes: str, **options: Any) -> Callable[[Compute], Compute]:
+    """Return what adds rows for a function: each name, in front of each syntax."""
 
     def add(compute: Compute) -> Compute:
-        given = options | {"decode" if decodes else "compute": compute}
         for name, syntax in product(names.split(), syntaxes):
-            row = ScalarOp(name + syntax, **given)
+            row = ScalarOp(name + syntax, compute, **options)
             ROWS.append(row)
             _BY_STEM.setdefault(row.stem, []).append(row)
         return compute

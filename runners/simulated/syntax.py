@@ -1,9 +1,12 @@
-"""The parsed form of a PTX module: what the text says, before anything is judged."""
+"""The parsed form of a PTX module, and the traps with which the device refuses or stops it."""
 
 from collections import ChainMap
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
+
+from oracle.errors import WarpfuzzError
 
 # Widths in bits of the types that the simulated device knows (PTX ISA 5.2.1, 5.2.3, 5.2.4; 5.3:
 # handles, that are only named). A predicate has no width of its own in the ISA; 1 marks it here.
@@ -22,6 +25,53 @@ TYPE_BITS = {
 CALLS = ("call", "call.uni")
 WARP_SIZE = 32
 """What WARP_SZ stands for (PTX ISA 4.5.3)."""
+
+
+class TrapKind(StrEnum):
+    """Why a module was refused or a launch stopped."""
+
+    PARSE = "parse error"
+    UNSUPPORTED = "unsupported"
+    ILLEGAL = "illegal for the target"
+    MISALIGNED = "misaligned address"
+    OUT_OF_BOUNDS = "out-of-bounds access"
+    DIVERGENT = "divergent warp"
+    UNINITIALISED = "uninitialised register"
+    RACE = "race"  # what two threads do to the same memory has no order
+    STOPPED = "trap instruction"
+    HANG = "hang"
+
+    @property
+    def at_load(self) -> bool:
+        """Whether the module is refused before anything runs, as an assembler would."""
+        return self in (TrapKind.PARSE, TrapKind.UNSUPPORTED, TrapKind.ILLEGAL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trap:
+    """One refusal: what, in which line (0: none is to blame), and of which images of a launch."""
+
+    kind: TrapKind
+    line: int
+    message: str
+    warps: tuple[int, ...] = ()
+
+
+class SimulatedTrap(WarpfuzzError):  # noqa: N818 (a trap is what a device calls it)
+    """Carries a `Trap` out of the device; `trap` is the value to record."""
+
+    def __init__(self, trap: Trap) -> None:
+        super().__init__(f"line {trap.line}: {trap.kind}: {trap.message}")
+        self.trap = trap
+
+    def at(self, line: int) -> "SimulatedTrap":
+        """Return the same trap at a line, if it has none: operations leave that to their caller."""
+        return self if self.trap.line else SimulatedTrap(replace(self.trap, line=line))
+
+
+def refuse(kind: TrapKind, line: int, message: str, warps: tuple[int, ...] = ()) -> NoReturn:
+    """Raise `SimulatedTrap` with this trap."""
+    raise SimulatedTrap(Trap(kind=kind, line=line, message=message, warps=warps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +143,7 @@ class Variable:
     type: str
     alignment: int  # bytes
     size: int  # bytes; 0 for an array whose size the launch decides
-    initial: tuple[tuple[Name | ImmediateText, bool], ...] = ()
-    """Of its first elements, the others are zero: a number, or a variable whose address it is, and
-    whether that is generic."""
+    initial: tuple[Name | ImmediateText, ...] = ()  # of its first elements; the others are zero
 
 
 @lru_cache(maxsize=1 << 14)

@@ -20,9 +20,7 @@ from strategies.features import (
     ROW_LOADS,
     Feature,
     Has,
-    least_padded,
     of_form,
-    stride_unit,
     unit_bytes,
 )
 from strategies.programs.builder import (
@@ -246,9 +244,8 @@ def _choose_stride(access: _DrawnAccess) -> int:
 def _stride(access: _DrawnAccess, class_: Feature, more: int) -> int:
     matrix, layout = access.matrix, access.layout
     default = matrix.default_stride(layout)
-    shared, line_bytes = access.shared, access.builder.focus.line_bytes
-    unit = stride_unit(matrix, shared=shared, line_bytes=line_bytes)
-    least = least_padded(matrix, layout, shared=shared, line_bytes=line_bytes)
+    unit = access.unit * 8 // matrix.type.bits
+    least = (default // unit + 1) * unit
     match class_:
         case Has.STRIDE_DEFAULT:
             return default

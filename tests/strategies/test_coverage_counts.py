@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from oracle.errors import InfrastructureError
 from oracle.isa.lookup import FORMS
-from strategies.coverage import Batch, ProgramCoverage, family_of
 from strategies.draws import Selection
 from strategies.features import WISHED, Dimension, possible_features
-from strategies.rounds import round_batches, selected_forms
+from strategies.rounds import Batch, ProgramCoverage, family_of, round_batches, selected_forms
 
 TARGET, VERSION = "sm_100a", "8.6"
 SELECTED = selected_forms(Selection(), target=TARGET, version=VERSION)

@@ -5,10 +5,9 @@ from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 
 from oracle.isa.targets import Module
-from strategies.coverage import ProgramCoverage
 from strategies.draws import Selection, draw, draw_one
 from strategies.programs import programs
-from strategies.rounds import selected_forms
+from strategies.rounds import ProgramCoverage, selected_forms
 
 MODULE = Module.named("sm_90", "8.0")
 FORMS = selected_forms(Selection(), target="sm_90", version="8.0")

@@ -12,22 +12,22 @@ from oracle.errors import UsageError
 from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module, PtxVersion
 from oracle.program.program import requirements
-from strategies import coverage
-from strategies.coverage import EPOCH, ProgramCoverage, epoch_known
-from strategies.draws import Selection
+from strategies import rounds as strategies_rounds
+from strategies.draws import PtxVersions, Selection, versions_up_to
 from strategies.features import Focus
 from strategies.rounds import (
+    EPOCH,
     PROGRAMS,
-    PtxVersions,
+    ProgramCoverage,
     Speed,
     campaign_rounds,
+    epoch_known,
     fresh_per_program,
     images_per_program,
     round_batches,
     round_focuses,
     round_key,
     selected_forms,
-    versions_up_to,
 )
 
 TARGET, VERSION = "sm_90", "8.0"
@@ -50,7 +50,7 @@ def test_a_round_is_the_same_in_a_campaign_and_by_itself(seed: int) -> None:
     """Whoever knows the counts two epochs ago makes a round again, without those in between."""
     few = 4
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coverage, "EPOCH", few)
+        patch.setattr(strategies_rounds, "EPOCH", few)
         whole = rounds(seed, 2 * few + 1)
         assert [epoch_known(number) for number in (2 * few, few)] == [few, 0]
         for number in (2 * few, few, 0):

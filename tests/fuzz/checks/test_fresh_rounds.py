@@ -38,9 +38,8 @@ from runners.reference.self_check import Compared
 from runners.reference.shipped import HostReference
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand
-from strategies.coverage import Batch, ProgramCoverage
 from strategies.draws import Selection
-from strategies.rounds import round_batches, round_key, selected_forms
+from strategies.rounds import Batch, ProgramCoverage, round_batches, round_key, selected_forms
 
 ONLY = "wmma.mma*s8*"
 FIRST = 1

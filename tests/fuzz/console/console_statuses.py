@@ -14,7 +14,7 @@ from corpus.known import RecordRow
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.checks.protocol import CheckWords, Counts, DeviceStatus, ShownCounter, Stage
 from fuzz.findings.families import Bucket, FamilyState
-from strategies.coverage import CoverageLine
+from strategies.rounds import CoverageLine
 
 FEW = settings(max_examples=30)
 """A drawn campaign is large, and each costs tens of milliseconds."""

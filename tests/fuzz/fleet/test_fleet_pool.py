@@ -50,7 +50,7 @@ from fuzz.fleet.host import Begun, Host
 from fuzz.fleet.pool import FleetPool
 from fuzz.runner import RunnerChoice
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
-from strategies.coverage import ProgramCoverage
+from strategies.rounds import ProgramCoverage
 
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="a device")
 CHECK = Programs(choice=RunnerChoice(name="sim"), seed=1)

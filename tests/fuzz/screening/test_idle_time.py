@@ -20,8 +20,8 @@ from fuzz.checks.protocol import OpenCheck, RoundJob, RoundPlan, RoundReport
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening import examining
 from fuzz.screening.examining import IdleScreening
-from strategies.coverage import ProgramCoverage
 from strategies.draws import Selection
+from strategies.rounds import ProgramCoverage
 
 _PATIENCE = 60.0
 """Seconds until something must have been screened, on a machine that does other things as well."""

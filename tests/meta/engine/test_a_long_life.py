@@ -36,8 +36,8 @@ from fuzz.checks.protocol import (
 )
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError
-from strategies.coverage import ProgramCoverage
 from strategies.draws import Selection
+from strategies.rounds import ProgramCoverage
 
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="nothing")
 CASES = 8

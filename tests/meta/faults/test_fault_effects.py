@@ -27,7 +27,7 @@ from oracle.isa.targets import Module
 from oracle.program.program import Program
 from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, by_name
-from runners.faults.corruptions import register_lost, silent_corruption
+from runners.faults.device import register_lost, silent_corruption
 from runners.simulated import SimulatedDevice, SimulatedTrap
 from runners.simulated.warps import Site
 from strategies.contents import Recipe, ValueClass, expand

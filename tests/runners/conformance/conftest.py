@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runners.protocol import Failure, Runner
-from runners.simulated import interpreter
+from runners.simulated import device
 
 _TESTS = Path(__file__).parents[2]
 for folder in ("fuzz", "oracle/programs", "oracle/scalar", "runners/cuda"):
@@ -71,4 +71,4 @@ def layout(request: pytest.FixtureRequest) -> int:
 @pytest.fixture(autouse=True)
 def _short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the simulated device call a kernel endless after a tenth of the steps it gives others."""
-    monkeypatch.setattr(interpreter, "LARGEST_STEP_COUNT", interpreter.LARGEST_STEP_COUNT // 10)
+    monkeypatch.setattr(device, "LARGEST_STEP_COUNT", device.LARGEST_STEP_COUNT // 10)

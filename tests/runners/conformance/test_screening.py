@@ -20,7 +20,7 @@ from runners.kernels import KernelModule, ScreeningKernel
 from runners.ledger import IMAGES_AT, RECORD, RECORDS, RECORDS_AT
 from runners.protocol import Compiled, Failure, Trouble
 from runners.screening import References, Screened, Screener
-from runners.simulated import interpreter
+from runners.simulated import device
 from runners.simulated_runner import SimulatedRunner
 
 pytestmark = pytest.mark.stand_in
@@ -158,7 +158,7 @@ def test_a_simulated_launch_of_many_images_is_called_a_hang_by_its_size_and_not_
     clock = SimpleNamespace(
         thread_time=count(step=0.02).__next__, monotonic=count(step=0.02).__next__
     )
-    monkeypatch.setattr(interpreter, "time", clock)
+    monkeypatch.setattr(device, "time", clock)
     with SimulatedRunner() as runner:
         ran = _screened(runner.screen(_compiled(runner, module), references, limit=50).collect())
         assert not ran.ledger.wrong.any()

@@ -1,8 +1,10 @@
-"""What divisions and roots, which the oracle lacks, return, in fractions (PTX ISA 9.7.3)."""
+"""What divisions, roots (in fractions, PTX ISA 9.7.3) and video (in integers, 9.7.18) return."""
 
 import math
+import operator
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import product
 
 FORMATS = {"f32": (8, 23), "f64": (11, 52)}
 
@@ -86,3 +88,52 @@ def root(a: Fraction) -> Fraction | None:
     whole = math.isqrt(scaled.numerator // scaled.denominator)
     exact = Fraction(whole) ** 2 == scaled
     return Fraction(whole if exact else 2 * whole + 1, 1 if exact else 2) / 2**shift
+
+
+VIDEO: dict[str, Callable[[int, int], int]] = {
+    "vadd": lambda a, b: a + b,
+    "vsub": lambda a, b: a - b,
+    "vabsdiff": lambda a, b: abs(a - b),
+    "vmin": min,
+    "vmax": max,
+    "vavrg": lambda a, b: (a + b + 1) // 2 if a + b >= 0 else (a + b) // 2,
+    **{
+        f"vset.{name}": lambda a, b, name=name: int(getattr(operator, name)(a, b))
+        for name in ("eq", "ne", "lt", "le", "gt", "ge")
+    },
+}
+
+
+def packed(f: Callable[[int, int], int], kinds: tuple[str, ...], bits: int, end: str):
+    """Return what takes three words, of which the first two are numbers of so many bits."""
+
+    def number(word: int, kind: str, place: int) -> int:
+        value = word >> place & ((1 << bits) - 1)
+        return value - (1 << bits) if kind[0] == "s" and value >> (bits - 1) else value
+
+    def describe(x: int, y: int, z: int) -> int:
+        total, result = z, 0
+        for place in range(0, 32, bits):
+            found = f(number(x, kinds[1], place), number(y, kinds[2], place))
+            total += found
+            if end == ".sat":
+                low = -(1 << (bits - 1)) if kinds[0][0] == "s" else 0
+                found = max(low, min(found, low + (1 << bits) - 1))
+            result |= (found & ((1 << bits) - 1)) << place
+        return total if end == ".add" else result
+
+    return describe
+
+
+def video_cases() -> dict[str, tuple[tuple[int, ...], int, Callable[..., int]]]:
+    """Instructions of all halves or bytes of words."""
+    cases = {}
+    for (name, f), *kinds, count in product(VIDEO.items(), *[("u32", "s32")] * 3, (2, 4)):
+        stem, _, compared = name.partition(".")
+        types, ends = kinds, ("", ".sat", ".add")
+        if compared:
+            types, ends = [*kinds[1:], compared], ("", ".add")
+        for end in ends:
+            line = f"{stem}{count}.{'.'.join(types)}{end} %o, %a, %b, %c;"
+            cases[line] = ((32,) * 3, 32, packed(f, tuple(kinds), 32 // count, end))
+    return cases

@@ -4,14 +4,13 @@ import random
 
 import numpy as np
 import pytest
-from packing_descriptions import shifting_cases, video_cases
-from scalar_descriptions import float_cases
+from scalar_descriptions import float_cases, video_cases
 from simulated_kernels import kernel
 
 from runners.simulated import SimulatedDevice
 
 DEVICE = SimulatedDevice("sm_100")
-CASES = float_cases() | video_cases() | shifting_cases()
+CASES = float_cases() | video_cases()
 COUNT = 40
 """Operands that each instruction is tried with."""
 

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from simulated_kernels import VARIANTS, kernel, multiplication, transfer
 
 from oracle.errors import UsageError
-from runners.simulated import SimulatedDevice, SimulatedTrap, Trap, TrapKind, interpreter
-from runners.simulated.memory import Memory
-from runners.simulated.warps import MULTIPROCESSORS
+from runners.simulated import SimulatedDevice, SimulatedTrap, Trap, TrapKind, device
+from runners.simulated.warps import MULTIPROCESSORS, Memory
 
 DEVICE = SimulatedDevice("sm_90")
 
@@ -172,7 +171,7 @@ def test_strides_far_beyond_memory_are_out_of_bounds(stride: int) -> None:
 def test_what_a_device_would_not_survive_traps_at_its_line(
     line: str, kind: TrapKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interpreter, "LARGEST_STEP_COUNT", 20_000)
+    monkeypatch.setattr(device, "LARGEST_STEP_COUNT", 20_000)
     trap = trapped(line)
     assert trap.kind is kind
     last = line.splitlines()[-1]
@@ -183,9 +182,9 @@ def test_what_a_device_would_not_survive_traps_at_its_line(
 def test_an_endless_loop_of_multiplications_is_bounded_in_processor_time(
     copies: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert interpreter.LONGEST_SECONDS <= 5, "a batch may take 10 s, on a machine that is busy, too"
-    monkeypatch.setattr(interpreter, "LONGEST_SECONDS", 0.3)
-    monkeypatch.setattr(interpreter, "STEP_SECONDS", 1e-6)
+    assert device.LONGEST_SECONDS <= 5, "a batch may take 10 s, on a machine that is busy, too"
+    monkeypatch.setattr(device, "LONGEST_SECONDS", 0.3)
+    monkeypatch.setattr(device, "STEP_SECONDS", 1e-6)
     head, product, tail = re.split(r"(?m)^( *wmma\.mma[^;]*;)", multiplication(VARIANTS[0]).ptx)
     module = DEVICE.load(f"{head}STAY:\n{product * 50}\n bra STAY;{tail}")
     started = time.process_time()
@@ -199,7 +198,7 @@ def test_time_that_others_have_the_processor_is_not_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = SimpleNamespace(thread_time=time.thread_time, monotonic=count(step=1000).__next__)
-    monkeypatch.setattr(interpreter, "time", clock)
+    monkeypatch.setattr(device, "time", clock)
     launch(load_a(0), np.zeros((6, 1024), np.uint8), registers=A_REGISTERS)
 
 

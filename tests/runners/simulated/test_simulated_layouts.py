@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_kernels import ACCUMULATORS, BITS, FRAGMENTS
 
-from runners.simulated.layouts import Layout, dimensions, gather, opaque_layout, scatter
 from runners.simulated.matrices import fragment_architecture
+from runners.simulated.silicon import Layout, dimensions, gather, opaque_layout, scatter
 from runners.simulated.warps import DTYPES
 
 KINDS = [
