@@ -58,7 +58,7 @@ def _version(context: click.Context, parameter: click.Parameter, asked: bool) ->
 
 class _ClickGroup(click.Group):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write them in the order of `HEADINGS`; those of a group in one list."""
+        """Write them in the order of `HEADINGS`, those of a group in one list."""
         headings = HEADINGS if self is app else {"Commands": " ".join(sorted(self.commands))}
         for heading, names in headings.items():
             texts = ((name, self.commands[name].help or "") for name in names.split())
@@ -105,8 +105,7 @@ def _configure(context: click.Context, parameter: click.Parameter, path: Path | 
         table = table.get(word, {})
         if not isinstance(table, dict):
             raise UsageError(f"{word} of {path} is a value; write a table of options, [{head}]")
-    known = {one.spelled(name)[2:].partition("/")[0]: name
-             for name, one, _ in kind.declared() if one.is_option}  # fmt: skip
+    known = {one.spelled[2:]: one.name for one in kind.declared() if one.is_option}
     # As TOML writes them; click makes of a text what an option takes.
     types = get_type_hints(kind, localns={"Path": str, "datetime": str, "str": str | float})
     for name, value in table.items():
@@ -142,15 +141,9 @@ HEADINGS = {
 }
 """Commands of `warpfuzz --help`, by what they are for."""
 _GROUPS = {
-    "compilers": _ClickGroup(
-        "compilers", help="List and fetch the assemblers and front ends that warpfuzz can use."
-    ),
-    "corpus": _ClickGroup(
-        "corpus", help="List, show, merge, prune, compare, export and import findings."
-    ),
-    "models": _ClickGroup(
-        "models", help="List, show and export how each GPU architecture computes."
-    ),
+    "compilers": "List and fetch the assemblers and front ends that warpfuzz can use.",
+    "corpus": "List, show, merge, prune, compare, export and import findings.",
+    "models": "List, show and export how each GPU architecture computes.",
 }
 
 
@@ -165,7 +158,7 @@ def _command(kind: type[Options]) -> click.Command:
             check_output(f"--{name}", Path(str(values[name])))
         options = kind(given=frozenset(given), **values)
         if given & PROGRAMS:
-            from fuzz.findings.making import remember
+            from fuzz.findings.case import remember
 
             remember(*options.named_programs())
         module, _, function = kind.runs.partition(":")
@@ -181,18 +174,16 @@ def _command(kind: type[Options]) -> click.Command:
     return _ClickCommand(
         kind,
         callback=run,
-        params=[
-            *(one.parameter(name, its_type) for name, one, its_type in kind.declared()),
-            config,
-        ],
+        params=[*(one.parameter for one in kind.declared()), config],
         help=cleandoc(kind.__doc__ or ""),
     )
 
 
+for _name, _help in _GROUPS.items():
+    app.add_command(_ClickGroup(_name, help=_help))
 for _kind in COMMANDS:
-    _GROUPS.get(_kind.words.split()[0], app).add_command(_command(_kind))
-for _group in _GROUPS.values():
-    app.add_command(_group)
+    _group = app.commands.get(_kind.words.split()[0], app)
+    (_group if isinstance(_group, click.Group) else app).add_command(_command(_kind))
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -209,11 +200,17 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str] | None) -> int:
+    def terminate(number: int, frame: FrameType | None) -> None:
+        # As on SIGINT: processes, GPUs and files that a command holds are let go.
+        raise SystemExit(_failed("stopped", 128 + number))
+
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _terminate)
+            signal.signal(number, terminate)
     # A stream that the caller closed takes what is written to it, as it does from `print`.
-    sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
+    sys.stdout, sys.stderr = (
+        stream or os.fdopen(_nowhere(), "w") for stream in (sys.stdout, sys.stderr)
+    )
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # What the terminal's encoding lacks is shown as an escape, and is no reason to fail.
@@ -229,44 +226,6 @@ def _run(arguments: list[str] | None) -> int:
         if code in (Exit.CLEAN, Exit.FINDINGS):
             return _failed(_sentence(error))
     return code
-
-
-def _complain(text: str) -> None:
-    """Write to standard error; where it takes nothing, the exit code alone tells what was."""
-    try:
-        # Imported late, because it takes Rich with it.
-        from fuzz.output import harmless
-
-        text = harmless(text)
-    except Exception:
-        # What is to be said may be that there is no memory for that.
-        text = ascii(text)[1:-1]
-    try:
-        print(text, file=sys.stderr, flush=True)
-    except OSError:
-        # Python would try once more in the end, and end with a code of its own.
-        _close(sys.stderr)
-
-
-def _failed(said: object, code: int = Exit.INFRASTRUCTURE) -> int:
-    """Say why a command came to nothing; return its exit code."""
-    _complain(f"warpfuzz: {said}")
-    return code
-
-
-def _close(stream: TextIO) -> None:
-    """Have what is left of a stream, and what is written to it from now on, go nowhere."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _nowhere() -> TextIO:
-    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    """End as on SIGINT: processes, GPUs and files that a command holds are let go."""
-    raise SystemExit(_failed("stopped", 128 + number))
 
 
 def _exit_code(arguments: list[str] | None) -> int:
@@ -289,12 +248,10 @@ def _exit_code(arguments: list[str] | None) -> int:
         return Exit.USAGE
     except (click.Abort, KeyboardInterrupt):
         return _failed("stopped", _INTERRUPTED)
-    except UsageError as error:
-        return _failed(error, Exit.USAGE)
-    except DeviceLostError as error:
-        return _failed(error, Exit.DEVICE_LOST)
     except WarpfuzzError as error:
-        return _failed(error)
+        codes = {UsageError: Exit.USAGE, DeviceLostError: Exit.DEVICE_LOST}
+        own = (code for kind, code in codes.items() if isinstance(error, kind))
+        return _failed(error, next(own, Exit.INFRASTRUCTURE))
     except BrokenPipeError:
         # Who read the output has enough, as `head` does: no error, and nothing to be said.
         return _PIPE_CLOSED
@@ -315,9 +272,41 @@ def _exit_code(arguments: list[str] | None) -> int:
 
 
 def _sentence(error: OSError) -> str:
-    """Say what failed and what to do, where nobody who knew more did."""
     what = f"{error.filename} cannot be used" if error.filename else "output cannot be written"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{what}: no space is left on the disk; free some, or choose another place"
     reason = os.strerror(error.errno) if error.errno else str(error)
     return f"{what}: {reason}; mend that, and try again"
+
+
+def _failed(said: object, code: int = Exit.INFRASTRUCTURE) -> int:
+    """Say why a command came to nothing; return its exit code."""
+    _complain(f"warpfuzz: {said}")
+    return code
+
+
+def _complain(text: str) -> None:
+    """Write to standard error; where it takes nothing, the exit code alone tells what was."""
+    try:
+        # Imported late, because it takes Rich with it.
+        from fuzz.output import harmless
+
+        text = harmless(text)
+    except Exception:
+        # What is to be said may be that there is no memory for that.
+        text = ascii(text)[1:-1]
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        # Python would try once more in the end, and end with a code of its own.
+        _close(sys.stderr)
+
+
+def _close(stream: TextIO) -> None:
+    """Have what is left of a stream, and what is written to it from now on, go nowhere."""
+    with suppress(OSError, ValueError):
+        os.dup2(_nowhere(), stream.fileno())
+
+
+def _nowhere() -> int:
+    return os.open(os.devnull, os.O_WRONLY)

@@ -288,10 +288,6 @@ class Campaign:
         state = self._state
         # First what has to be stored: what is counted has to be on the disk.
         self._take_suspects(report.suspects.values())
-        for note in report.notes:
-            self._newest = time.monotonic()
-            self.triage.corpus.add(note.case, note.files)
-            state.notes.append(dict(note.row))
         for name in _COUNTED:
             setattr(state, name, getattr(state, name) + getattr(report, name))
         self._counts.update(report.counts)
@@ -380,7 +376,6 @@ class Campaign:
             news=self._hosts.news,
             event_count=self._hosts.count,
             events=state.events,
-            notes=state.notes,
             summary=dict(self.plan.summary) | ({"shard": str(shard)} if shard else {}),
             screening=self._screening,
         )

@@ -22,28 +22,22 @@ from corpus import (
     open_corpus,
 )
 from corpus.finding import MODULE, PROGRAM, RIGHT
-from corpus.programs import encode_program
 from fuzz.checks.examining import Examiner, Parties, who_alone
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
 from fuzz.compilers.failures import CompilerFailure
-from fuzz.compilers.members import COMPILE_SECONDS, BuildMatrix, BuildNote, Member, RunPlace
-from fuzz.findings.case import TEXT_CHARACTERS, made_by
+from fuzz.compilers.members import COMPILE_SECONDS, BuildMatrix, Member, RunPlace
+from fuzz.findings.case import TEXT_CHARACTERS, is_value_finding, made_by
 from fuzz.findings.families import Bucket, form_name
-from fuzz.findings.making import is_value_finding
-from fuzz.findings.replay import EXPANSION
 from fuzz.kinds import BY_OUTCOME, described
 from fuzz.reducer import has_loop, instructions_in, opcodes_of, telling
-from oracle.isa.lookup import INSTRUCTIONS, forms_by_opcode
-from oracle.isa.targets import Module
+from oracle.isa.lookup import forms_by_opcode
 from runners.assemblers.judgements import Response, ToolVerdict
 from runners.assemblers.judging import judge_module
-from runners.emission import emit
 from runners.kernels import KernelModule
 
 _REFUSAL_SECONDS, _LAST_SECONDS = 120.0, 15.0
 """For making a module smaller; 200 runs of ptxas take 5 to 30 s (2026-11-28)."""
 REFUSED_BY = "refused by"  # detail of a case: compilers
-_MATRIX = tuple(f"{name}." for name in INSTRUCTIONS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,33 +105,6 @@ class BuildRefusal:
             origin=origin,
             details={REFUSED_BY: described(self.refusing, list(self.verdicts))},
         )
-
-
-def note_case(note: BuildNote, *, target: str, version: str) -> tuple[Case, Mapping[str, bytes]]:
-    """Describe a changed expansion for the corpus, with its files."""
-    module = emit(note.program, module=Module.named(target, version))
-    what = f"{note.before} in {note.before_version}, {note.after} in {note.after_version}"
-    where = f"{target}, in shared memory" if note.shared else target
-    levels = " ".join(f"-O{level}" for level in note.levels)
-    identity = Identity(failure=EXPANSION, instructions=(note.form,), condition=f"{where}: {what}")
-    case = Case(
-        kind=Kind.NOTE,
-        identity=identity,
-        instructions=tuple(one for one in instructions_in(module.ptx) if one.startswith(_MATRIX)),
-        target=target,
-        ptx_version=version,
-        oracle=OracleVerdict(verdict="legal"),
-        runners=tuple(
-            RunnerVerdict(runner="ptxas", version=who, options=levels, outcome=outcome)
-            for who, outcome in (
-                (note.before_version, note.before),
-                (note.after_version, note.after),
-            )
-        ),
-        versions=made_by(),
-    )
-    files = {MODULE: module.ptx.encode(), PROGRAM: encode_program(note.program)}
-    return case, files
 
 
 def verdict_of(

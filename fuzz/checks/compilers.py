@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +18,6 @@ from fuzz.checks.compiler_suspects import (
     REFUSED_BY,
     BuildRefusal,
     MatrixExaminer,
-    note_case,
     verdicts_on,
 )
 from fuzz.checks.examining import bucket_of_builds
@@ -37,10 +34,7 @@ from fuzz.compilers.members import (
     RunPlace,
     fitting,
     given,
-    listings,
-    notes_of,
     placed,
-    survey_programs,
     with_outcomes,
 )
 from fuzz.findings import families
@@ -48,11 +42,9 @@ from fuzz.findings.case import Evidence, case_of, files_of, instructions_of
 from fuzz.findings.verdicts import Attempt, judge
 from fuzz.kinds import KINDS, described
 from fuzz.runner import RunnerChoice, kind_of_failure, without_figures
-from oracle.errors import InfrastructureError
 from oracle.execution.execution import execute, expansions, has_figures
 from oracle.isa.forms import Form
 from oracle.models import NO_FIGURES
-from runners.assemblers.disassembly import Disassembler
 from runners.cuda.compilation import release_of
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Trouble
@@ -63,7 +55,6 @@ from strategies.rounds import Batch, ProgramCoverage, programs_of_round, selecte
 
 ROUNDS_OF_A_MODULE = {"cuda": 4, "sim": 1, NOWHERE: 4}
 """Draws whose programs share a module, by the runner: 32 programs take ptxas below a second."""
-_FORMS_OF_A_ROUND = 16  # forms whose expansions are looked at beside a round: at most 32 programs
 _IMAGES = {"cuda": 256, "sim": 32, NOWHERE: 1}  # of each program: as long as compiling it
 _WRITTEN_IMAGES = 8  # of each program that front ends write: one of each class that reveals most
 _STALL_SECONDS = 900.0  # of silence, then a worker is killed: a GPU takes four starts of 60 s
@@ -109,10 +100,9 @@ class MatrixRounds(Rounds):
         forms: Sequence[Form],
         versions: PtxVersions,
         seed: int,
-        disassembler: Disassembler | None,
         heartbeat: protocol.Heartbeat,
     ) -> None:
-        self._matrix, self._place, self._disassembler = matrix, place, disassembler
+        self._matrix, self._place = matrix, place
         self._failed_alone: set[tuple[str, Member]] = set()
         """PTX ISA versions, and members that did not compile some program of it by itself."""
         super().__init__(
@@ -128,12 +118,9 @@ class MatrixRounds(Rounds):
     def _carry_out(self) -> bool:
         self._failed_alone.clear()
         try:
-            complete = super()._carry_out()
-            if self._job.skip == 0 and not self._heartbeat.interrupted:
-                self._note_expansions()
+            return super()._carry_out()
         finally:
             self._matrix.forget()
-        return complete
 
     def _build(
         self, modules: Sequence[KernelModule], members: Sequence[Member] | None = None
@@ -365,59 +352,18 @@ class MatrixRounds(Rounds):
         self._report.counts["unsupported",] += len(members)
         self._report.said = f"{members[0].name}: {failure.line}"
 
-    def _note_expansions(self) -> None:
-        """Look at the matrix instructions of the round's forms, while some are left."""
-        report, first = self._report, self._job.round * _FORMS_OF_A_ROUND
-        forms = self._forms[first : first + _FORMS_OF_A_ROUND]
-        if self._disassembler is None or not forms:
-            return
-        target, versions = self._target, self._versions
-        some = [
-            (form, version, program)
-            for version, own in groupby(
-                forms, key=lambda form: versions.having(form, target, versions.main)
-            )
-            for form, program in survey_programs(
-                tuple(own), target=target, version=version, seed=self._seed
-            )
-        ]
-        if not some:
-            return
-        entries = [(f"form_{index}", version, one) for index, (_, version, one) in enumerate(some)]
-        built = self._built(entries)
-        try:
-            made = {
-                version: listings(one, self._disassembler.expansions)
-                for version, one in {one.module.version: one for one in built.values()}.items()
-            }
-        except InfrastructureError as error:
-            # What compilers are compared for needs no disassembler.
-            self._disassembler = None
-            report.said = f"expansions are not looked at: {error}"
-            report.counts["expansions not looked at",] += len(some)
-            return
-        report.counts["expansions",] += len(some)
-        for (entry, version, program), (form, *_) in zip(entries, some, strict=True):
-            seen = {member: own.get(entry, Counter()) for member, own in made[version].items()}
-            for note in notes_of(form, program, seen):
-                case, files = note_case(note, target=target, version=version)
-                report.counts["notes",] += 1
-                report.notes.append(protocol.Note(case=case, files=files, row=note.row))
-
 
 _COUNTERS = (
     ("programs", "program", "", False),
     ("binaries", "binary", "binaries", False),
     ("distinct", "distinct code", "", False),
     ("images", "image run", "images run", False),
-    ("expansions", "expansion looked at", "expansions looked at", False),
     ("differences", "program with differences", "programs with differences", True),
     ("wrong", "program wrong", "programs wrong", True),
     ("uncompiled", "program not compiled by all", "programs not compiled by all", True),
     ("bounds alone", "program judged by the ISA's bounds alone",
      "programs judged by the ISA's bounds alone", True),
     ("unsupported", "unsupported", "unsupported", False),
-    ("expansions not looked at", "expansion not looked at", "expansions not looked at", True),
 )  # fmt: skip
 """Counters that people are shown, as `ShownCounter`: its key, one, many, and whether it is odd."""
 
@@ -430,7 +376,6 @@ class Compilers:
     members: tuple[Member, ...]  # the compilers; those that do not know the target are left out
     seed: int
     selection: Selection = field(default_factory=Selection)
-    disassembler: Disassembler | None = None
     images: int | None = None  # of each program; None: what the runner does while it is compiled
     read_by_all: bool = False  # whether all members read the PTX ISA versions of programs
     wanted: bool = True  # whether somebody asked for this runner; else it is the best there is
@@ -463,7 +408,6 @@ class Compilers:
                     forms=forms,
                     versions=fit.versions,
                     seed=self.seed,
-                    disassembler=self.disassembler,
                     heartbeat=heartbeat,
                 )
                 yield protocol.OpenCheck(
@@ -480,8 +424,7 @@ class Compilers:
         forms = selected_forms(self.selection, target=facts.target, version=facts.ptx_version)
         written = name == "sim" and any(one.toolchain.writes_ptx for one in self.members)
         images = self.images or (_WRITTEN_IMAGES if written else _IMAGES[name])
-        zeros = ("programs", "binaries", "distinct", "differences", "wrong", "uncompiled",
-                 "expansions", "notes")  # fmt: skip
+        zeros = ("programs", "binaries", "distinct", "differences", "wrong", "uncompiled")
         words = protocol.CheckWords(
             subject=described(members, members) + ("" if nowhere else f" on {facts.device}"),
             where=f"{facts.target} · PTX ISA {facts.versions}",

@@ -16,7 +16,7 @@ from corpus import Kind, ShrinkStatus
 from fuzz.checks import protocol
 from fuzz.checks.rounds import Rounds
 from fuzz.compilers.members import Built, BuiltVariant, Member
-from fuzz.diagnosis.alone import shared_register_culprits
+from fuzz.diagnosis.culprit import shared_register_culprits
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.findings import families
 from fuzz.findings.case import Evidence, case_of, files_of

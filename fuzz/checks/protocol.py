@@ -292,15 +292,6 @@ class Found:
     lost: str = ""  # how the device was lost over it; empty while it is there
 
 
-@dataclass(frozen=True, kw_only=True)
-class Note:
-    """Something that is worth keeping and no finding."""
-
-    case: Case
-    files: Mapping[str, bytes]
-    row: Mapping[str, Any]  # a JSON object; "note" is a sentence for people
-
-
 @dataclass(kw_only=True)
 class ScreeningReport:
     """What screening in the idle time of a device has come to: no cases of the campaign."""
@@ -333,7 +324,6 @@ class RoundReport:
     counts: Counts = field(default_factory=Counter)
     said: str = ""  # by the runner, when it failed last
     suspects: dict[str, Found] = field(default_factory=dict)  # by key, as they came up
-    notes: list[Note] = field(default_factory=list)
     lost: str = ""  # how the device was lost; empty while it is there
     device: int = 0
     health: DeviceStatus | None = None  # what the device said of itself, now and then

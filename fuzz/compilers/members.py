@@ -1,28 +1,22 @@
 """Members of a comparison, compilers at a level on a shared device; and what all make of a module.
 
 A `RunPlace` is where binaries run, `fitting` are the members that compile for it, and a
-`BuildMatrix` compiles with all. `notes_of` tells where expansions of a form changed.
+`BuildMatrix` compiles with all.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import NamedTuple, Protocol, Self, cast
+from typing import Protocol, Self, cast
 
 import msgspec
 
-from corpus import Case, Entry, RunnerVerdict
-from corpus.finding import MODULE, PROGRAM
-from corpus.programs import decode_program
-from fuzz.findings.replay import EXPANSION
-from fuzz.findings.verdicts import Basis, CannotBeAskedError, Rerun
+from corpus import Case, RunnerVerdict
 from fuzz.kinds import described
 from fuzz.runner import BUILT_IN, OpenRunner, RunnerChoice, opened, version_for
 from oracle.errors import InfrastructureError, UsageError
@@ -40,13 +34,12 @@ from oracle.isa.targets import (
 from oracle.program.program import Program, requirements
 from runners import protocol
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.disassembly import WHEEL, Disassembler, kernel_digests
+from runners.assemblers.disassembly import kernel_digests
 from runners.compilers import Selected
 from runners.cuda.compilation import Compiler
-from runners.emission import emit
 from runners.front_ends.protocol import FrontEndToolchain
 from runners.kernels import KernelModule
-from runners.ptx_text import is_cubin, is_ptx, ptx_digests, with_header
+from runners.ptx_text import is_ptx, ptx_digests
 from runners.toolchains import DRIVER, Toolchain
 from runners.variants import PLAIN, Variant
 from strategies.draws import PtxVersions, derived_seed, draw, versions_up_to
@@ -444,80 +437,10 @@ class BuildMatrix:
         return self._codes[compiled.key].get(entry, compiled.key)
 
 
-def expansion_asker(
-    entry: Entry, disassembler: Disassembler | None, version: str
-) -> Callable[[Member], Rerun]:
-    """Return what asks which matrix instructions a compiler makes of a note's module.
-
-    The version takes the place of the note's .version, so that older compilers can be asked.
-    Raises UsageError if there is no disassembler, and InfrastructureError if a file of the note is
-    broken. What is returned compiles and disassembles once, and raises CannotBeAskedError if the
-    compiler does not know the module's target or version, or is the driver's.
-    """
-    if disassembler is None:
-        raise UsageError(
-            f"{entry.id} is a note of which machine instructions compilers choose, and no "
-            f"nvdisasm is here to show them; install one with `pip install {WHEEL}`, or name "
-            "one with --disassembler"
-        )
-    program = decode_program(entry.read(PROGRAM), str(entry.path / PROGRAM))
-    version = str(parse_version(version))
-    made = emit(program, module=Module.named(entry.finding.target, entry.finding.ptx_version))
-    text = entry.read(MODULE).decode(errors="replace")
-    text = with_header(text, target=made.target, version=version)
-    module, (kernel,) = replace(made, version=version, ptx=text), made.kernels
-
-    def ask(member: Member) -> Rerun:
-        target = module.target
-        if member.assembler is None or not member.assembler.knows(target, version, target):
-            raise CannotBeAskedError(
-                f"{member.version} takes no module with .version {version} and .target {target}"
-            )
-        compiled = member.compiler.compile(module, target)
-        if isinstance(compiled, protocol.Failure):
-            return Rerun(label="not compiled", kind=None, way=Basis.JUDGED)
-        found = disassembler.expansions(compiled.code).get(kernel.entry)
-        # No expansion is against the ISA.
-        return Rerun(label="none" if found is None else words(found), kind=None, way=Basis.JUDGED)
-
-    return ask
-
-
 _PLACES: tuple[frozenset[Feature], ...] = (
     frozenset(),
     frozenset({FEATURES["load: .shared"], FEATURES["store: .shared"]}),
 )
-
-
-class BuildNote(NamedTuple):
-    """A form whose expansion is another one from some version on."""
-
-    form: str
-    before_version: str
-    after_version: str
-    levels: tuple[int, ...]  # -O levels at which it changed so
-    before: str  # matrix instructions with their counts, such as "HMMA.1684 x4"
-    after: str
-    program: Program
-
-    @property
-    def shared(self) -> bool:
-        """Whether the program has matrices in shared memory."""
-        return any(buffer.space == "shared" for buffer in self.program.buffers)
-
-    @property
-    def row(self) -> dict[str, object]:
-        """The note as a JSON object says it."""
-        return {
-            "note": EXPANSION,
-            "form": self.form,
-            "shared": self.shared,
-            "from_version": self.before_version,
-            "to_version": self.after_version,
-            "levels": list(self.levels),
-            "before": self.before,
-            "after": self.after,
-        }
 
 
 def survey_programs(
@@ -537,46 +460,3 @@ def survey_programs(
             for program in draw(strategy, 1, derived_seed(seed, "survey", form.opcode)):
                 if all(is_available(one, Module(row, number)) for one in requirements(program)):
                     yield form, program
-
-
-def listings(
-    built: Built, disassemble: Callable[[bytes], dict[str, Counter[str]]]
-) -> Mapping[Member, Mapping[str, Counter[str]]]:
-    """Return the matrix instructions of each kernel in each member's binary of a module.
-
-    Binaries whose kernels are all the same are disassembled once; members that did not compile the
-    module, or wrote no machine code, are left out. Raises InfrastructureError if the disassembler
-    does not take a binary.
-    """
-    alike: dict[object, Mapping[str, Counter[str]]] = {}
-    found = {}
-    for member, made in built.made.items():
-        if isinstance(made, protocol.Compiled) and is_cubin(made.code):
-            kernels: object = made.code
-            with suppress(ValueError):
-                kernels = tuple(sorted(kernel_digests(made.code).items())) or made.code
-            if kernels not in alike:
-                alike[kernels] = disassemble(made.code)
-            found[member] = alike[kernels]
-    return found
-
-
-def notes_of(form: Form, program: Program, seen: Mapping[Member, Counter[str]]) -> list[BuildNote]:
-    """Return the changes of a form's expansion from version to version."""
-    changes: dict[tuple[str, str, str, str], list[int]] = {}
-    for own in sorted({(member.level, f"{member.variant}") for member in seen}):
-        columns = ((member, words(count)) for member, count in seen.items())
-        column = [one for one in columns if own == (one[0].level, f"{one[0].variant}")]
-        for (old, before), (new, after) in pairwise(column):
-            if before != after:
-                changes.setdefault((old.version, new.version, before, after), []).append(own[0])
-    return [
-        BuildNote(form.opcode, old, new, tuple(levels), before, after, program)
-        for (old, new, before, after), levels in changes.items()
-    ]
-
-
-def words(instructions: Counter[str]) -> str:
-    """Return matrix instructions with their counts, sorted."""
-    counts = sorted(instructions.items())
-    return ", ".join(f"{name} x{n}" if n > 1 else name for name, n in counts) or "none"

@@ -1,55 +1,81 @@
 """Finds the wrong step by experiment: runs each step by itself on right inputs.
 
-What is left of a program, three loads, a multiplication and a store, is run on contents that hide
-one step after the other. A step is to blame if every wrong result needed it, and no right result
-did. Two steps that no program can tell apart, as fragments are open between them, are both named.
+What lies in registers between two steps is known lane by lane, so a step on registers is given by
+plain loads what it met, and plain stores show what it makes. Fragments are tried as one bare
+multiplication. Which operand that shares registers is to blame is told by the one that, in
+registers of its own, makes the step right. What no program can tell apart is named together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import count, islice, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.diagnosis.alone import (
-    ADDRESSES,
+from fuzz.diagnosis.experiments import (
+    CODE,
     CONTROL,
-    expanded_alike,
-    name_of,
-    shared_register_culprits,
+    COPY,
+    IN_PLACE,
+    Culprit,
+    ExperimentDevice,
+    Witness,
+    accumulating,
+    arithmetic_of,
+    name_of_form,
+    unit_of,
+    wrong_alone,
     wrong_copy,
-    wrong_register_step,
+    wrong_product,
 )
-from fuzz.diagnosis.experiments import CODE, Culprit, ExperimentDevice
-from fuzz.diagnosis.fragments import wrong_alone
 from fuzz.diagnosis.scalar import wrong_code
 from oracle.errors import WarpfuzzError
 from oracle.execution.tracing import Event, Trace, trace
-from oracle.isa.forms import Matrix
-from oracle.isa.lookup import MMA_FORMS
+from oracle.isa.forms import LANES, Form, Format
+from oracle.isa.lookup import chunks_of
 from oracle.program.lane_code import Repeat
-from oracle.program.operands import Fragment, Operation, Place
-from oracle.program.program import Program, walk
+from oracle.program.operands import (
+    Buffer,
+    Fragment,
+    Operation,
+    Place,
+    Registers,
+    Use,
+    listed,
+    text_of,
+    way_of,
+)
+from oracle.program.operations import copied
+from oracle.program.program import Program, fresh_bank, position, walk
 from oracle.program.steps import (
+    Barrier,
+    Copy,
     Op,
+    PlainAccess,
     Step,
+    Straight,
+    accesses_rows,
     changes_elements,
     is_lane_code,
+    is_plain_load,
     loads_fragment,
+    multiplies,
     multiplies_fragments,
     multiplies_registers,
+    product_of,
     stores_fragment,
 )
-from strategies.programs.single_instruction import (
+from runners.protocol import Images
+from strategies.contents.plans import metadata_bytes
+from strategies.matrices import (
     Access,
-    Content,
-    SingleProduct,
-    apart,
     buffers_of,
-    exact,
+    exact_elements,
     plain_access,
     single_product,
     span_of,
@@ -57,8 +83,6 @@ from strategies.programs.single_instruction import (
 from strategies.simplification.examples import Site, edited, visit
 from strategies.simplification.lane_code import without
 
-_MULTIPLICATIONS = 512
-"""Most that are tried by themselves, of a program with loops."""
 _MOST_STEPS = 256
 """Steps of a program that is looked into; loops are longer."""
 _ELEMENTWISE = "element-wise operation"
@@ -77,9 +101,9 @@ def culprit_of(
             return found
         traced = trace(program, image, target=device.target)
         return (
-            wrong_copy(device, program)
+            _copies(device, program)
             or _register_steps(device, program, traced)
-            or _instructions(device, program, traced)
+            or wrong_product(device, program, traced)
             or _otherwise(device, program, image, traced)
             or _wrong_in_company(device, program, image, traced)
         )
@@ -89,10 +113,7 @@ def culprit_of(
 
 
 def in_company(culprit: Culprit | None) -> bool:
-    """Whether all that is known of steps is that they are wrong beside others.
-
-    Of code of lanes, that no instruction is wrong by itself, and that it is to be made smaller.
-    """
+    """Whether steps are known to be wrong beside others alone, or code is to be made smaller."""
     return culprit is not None and (culprit.together or culprit.instructions == (CODE,))
 
 
@@ -104,19 +125,11 @@ def _register_steps(device: ExperimentDevice, program: Program, traced: Trace) -
     if found is None or found.witness is None:
         return found
     shown = found.witness
-    if (copied := wrong_copy(device, shown.program)) is not None:
+    if (copied := _copies(device, shown.program)) is not None:
         return copied
     # Something else may be wrong with the program as well: apart it was no better there.
     shared = shared_register_culprits(device, shown.program, shown.images)
     return next((replace(one, witness=shown) for one in shared if one is not None), found)
-
-
-def _instructions(device: ExperimentDevice, program: Program, traced: Trace) -> Culprit | None:
-    tried: dict[SingleProduct, list[Mapping[str, Content]]] = {}
-    for found, contents in islice(_bare(program, traced), _MULTIPLICATIONS):
-        tried.setdefault(found, []).append(contents)
-    culprits = (wrong_alone(device, found, some) for found, some in tried.items())
-    return next(filter(None, culprits), None)
 
 
 def _otherwise(
@@ -127,9 +140,6 @@ def _otherwise(
     def right(steps: tuple[Step, ...]) -> bool:
         return steps != program.steps and device.right(replace(program, steps=steps), image)
 
-    def edits(edits: Mapping[Site, tuple[Step, ...]]) -> tuple[Step, ...]:
-        return edited(program.steps, edits)
-
     plain: dict[Site, tuple[Step, ...]] = {
         site: (replace(step, operation=Operation.COPY, constant=0),)
         for site, step in visit(program.steps)
@@ -138,7 +148,7 @@ def _otherwise(
     controlled = any(step.blocks for step in walk(program.steps))
     if not (plain or controlled) or device.right(program, image):
         return None
-    if right(edits(plain)):
+    if right(edited(program.steps, plain)):
         return Culprit(instructions=(_ELEMENTWISE,))
     if not controlled or not right(tuple(event.step for event in traced.events)):
         return None
@@ -148,59 +158,10 @@ def _otherwise(
         if is_lane_code(step)
     }
     # Branches and loops of the warp may be right around lanes that take their loops once.
-    return replace(CONTROL, condition="with a loop of lanes in it" if right(edits(once)) else "")
-
-
-def _accumulating(matrix: Matrix) -> SingleProduct | None:
-    for form in MMA_FORMS:
-        if form.shape == matrix.shape and form.c_type == form.d_type == matrix.type:
-            return single_product(form)
-    return None
-
-
-def _bare(program: Program, traced: Trace) -> Iterator[tuple[SingleProduct, Mapping[str, Content]]]:
-    """Iterate over the multiplications of a program, and over what is only loaded and stored.
-
-    Each has the loads that are next to it in the program, and one of the stores of its result.
-    """
-    for event in traced.events:
-        step = event.step
-        if multiplies_fragments(step):
-            base = single_product(step.form)
-            loads = {}
-            for operand in base.loads:
-                maker = _maker(traced, event, step.names[operand])
-                if maker is not None and loads_fragment(maker.step):
-                    loads[operand] = apart(program, maker.step, operand)
-            loaded = base.loading(loads)
-            # What one store of a result hides, another may show; a store that the program has not
-            # is no part of what is wrong with it.
-            alike = [
-                (apart(program, other.step, "d"), _maker(traced, other, *other.step.operands))
-                for other in traced.events
-                if stores_fragment(other.step)
-                and other.step.form.matrix() == base.store.form.matrix()
-            ]
-            own = [store for store, maker in alike if maker is event]
-            stores = own or [store for store, _ in alike[:1]]
-            for store in dict.fromkeys(stores or [base.store]):
-                yield replace(loaded, store=store), event.inputs
-        elif stores_fragment(step):
-            maker = _maker(traced, event, *step.operands)
-            plain = _accumulating(replace(step.form.matrix(), operand="c"))
-            if maker is not None and loads_fragment(maker.step) and plain is not None:
-                a, b = (exact(plain.form.matrix(operand), 0) for operand in "ab")
-                load, store = apart(program, maker.step, "c"), apart(program, step, "d")
-                contents = {"a": a, "b": b, "c": event.inputs["fragment"]}
-                yield replace(plain, c=load, store=store), contents
-
-
-def _maker(traced: Trace, event: Event, name: str) -> Event | None:
-    """Return what made what an event read, apart from element-wise steps on the way."""
-    maker = traced.maker(event, name)
-    while maker is not None and maker.step.changes:
-        maker = traced.maker(maker, maker.step.carried)
-    return maker
+    return replace(
+        CONTROL,
+        condition="with a loop of lanes in it" if right(edited(program.steps, once)) else "",
+    )
 
 
 def _wrong_in_company(
@@ -214,7 +175,7 @@ def _wrong_in_company(
     """
     if len(traced.events) > _MOST_STEPS:
         return None
-    looked_at: list[tuple[Event, Access]] = []
+    looked_at = list[tuple[Event, Access]]()
     for event in traced.events:
         made = event.step.writes
         # No store takes a multiplicand.
@@ -224,7 +185,7 @@ def _wrong_in_company(
         looked_at.append((event, plain_access(made, place, store=True)))
     stores = [store for _, store in looked_at]
     for form in dict.fromkeys(store.form for store in stores if stores_fragment(store)):
-        plain = _accumulating(replace(form.matrix(), operand="c"))
+        plain = accumulating(replace(form.matrix(), operand="c"))
         own = Op.of(form=form, fragment="d", place=Place(buffer="d"))
         # What is looked at through a wrong store is wrong, whoever made it.
         if plain is not None and wrong_alone(device, replace(plain, store=own), ()) is not None:
@@ -267,3 +228,372 @@ def _culprit_in_company(traced: Trace, event: Event) -> Culprit:
     else:
         names = ["wmma.load.c" if loads_fragment(step) else name_of(step)]
     return Culprit(instructions=tuple(names), condition=condition, together=True)
+
+
+# Steps on registers
+
+ADDRESSES = "addresses of rows that lanes compute"
+"""What is named where an instruction is right with the same addresses from elsewhere."""
+_NAMES: Mapping[str, str] = {
+    "load_registers": "loading registers",
+    "store_registers": "storing registers",
+    "": "",
+    "pack_registers": "packing",
+    "set_registers": "setting registers",
+    "move_registers": "moving registers",
+    "lane_code": CODE,
+}
+"""Display names of steps by their actions, "" of instructions, in test order: plain loads and
+stores first, because every other test is built from them."""
+_AT_ONCE = 16
+"""Steps that are tried as kernels of one module: 190 compilations and 6.9 s in place of 285 and
+7.9 s for 12 findings of a campaign (ptxas 13.0.88 at -O3, 2026-11-23)."""
+_MET, _DRAWN = 8, 8
+"""Contents of one step that are tried: some that it met, and as many that are drawn. One bit that
+is stuck in one lane shows in half of them or more."""
+C_ELSEWHERE = "c has d's registers in another order"
+"""Also where C repeats one of them, or has only some of them."""
+OVER_METADATA = "d in the register of the metadata"
+C_IN_PLACE = "d in the registers of c"
+"""Each register which C and D share is the same element of both."""
+_ORDER = (IN_PLACE, OVER_METADATA, C_ELSEWHERE, C_IN_PLACE)
+"""What is believed first of an image that several explain."""
+_Apart = frozenset[str]
+
+
+def wrong_register_step(
+    device: ExperimentDevice, program: Program, traced: Trace
+) -> Culprit | None:
+    """Find out which step on registers is wrong by itself; None if all are right."""
+    tried: dict[_Alone, list[Event]] = {}
+    for event in traced.events:
+        uses = event.step.uses
+        # Of a fragment nobody knows in which lane an element of it stands.
+        if uses and not any(use.is_fragment for use in uses):
+            tried.setdefault(_Alone.of(event.step, program), []).append(event)
+
+    def order(step: Step) -> tuple[int, ...]:
+        """Return a key by which the plainest steps come first, and multiplications last."""
+        action = [*_NAMES].index("" if step.instruction else step.action)
+        accesses = bool(step.bytes_read or step.bytes_written)
+        return multiplies(step), action, not accesses, step.stores
+
+    rest = iter(sorted(tried, key=lambda alone: order(alone.step)))
+    while some := [*islice(rest, _AT_ONCE)]:
+        there = device.results_of([(one.program, one.images(tried[one])) for one in some])
+        for alone, results in zip(some, there, strict=True):
+            if results is not None and results.wrong.any():
+                # What is wrong in company may be right by itself.
+                found = alone.culprit(device, tried[alone])
+                if found is not None:
+                    return found
+    return None
+
+
+def name_of(step: Step) -> str:
+    """Return what a step on registers is called."""
+    return name_of_form(step.instruction) if step.instruction else _NAMES[step.action]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Alone:
+    """One step between plain loads and stores, each in a buffer of its own.
+
+    The registers that the step names are called after its operands, and so are their buffers.
+    """
+
+    step: Straight
+    buffers: tuple[Buffer, ...] = ()
+    """Memory that the step itself reads or writes."""
+
+    @staticmethod
+    def of(step: Straight, program: Program) -> _Alone:
+        """Return a step of a program alone, with operands that share registers as they do."""
+        names: dict[str, str] = {}
+        changes: dict[str, Any] = {use.field: text_of(use.registers) for use in step.uses}
+        if not any(listed(use.name) for use in step.uses):
+            for use in sorted(step.uses, key=lambda one: one.written):
+                names.setdefault(use.name, use.field)
+            changes = {use.field: names[use.name] for use in step.uses}
+        touched = dict.fromkeys(span.buffer for span in (*step.bytes_read, *step.bytes_written))
+        return _Alone(step=step.changed(**changes), buffers=tuple(map(program.buffer, touched)))
+
+    @property
+    def program(self) -> Program:
+        """The program: memory is filled, registers loaded, the step taken, and all of it kept."""
+        before, after = list[Step](), list[Step]()
+        buffers = list(self.buffers)
+        for buffer in self.buffers:
+            if buffer.space == "shared":
+                here, there = Place(buffer=buffer.name), Place(buffer=_home(buffer))
+                buffers.append(replace(buffer, name=there.buffer, space="global"))
+                before += [Copy(source=there, destination=here, size=buffer.size), Barrier()]
+                after += [Barrier(), Copy(source=here, destination=there, size=buffer.size)]
+        before += self._loads.values()
+        if self.step.writes is not None:
+            after.append(_access(self.step.writes))
+        buffers += buffers_of((*before, *after))
+        return Program(buffers=tuple(buffers), steps=(*before, self.step, *after))
+
+    @cached_property
+    def _loads(self) -> dict[Use, PlainAccess]:
+        reads = {use.name: use for use in self.step.reads}.values()
+        # What is a vector by name is loaded whole, if no other operand lists registers of it.
+        apart = {one.bank for use in reads if listed(use.name) for one in use.registers}
+        whole = [use for use in reads if apart.isdisjoint(one.bank for one in use.registers)]
+        single = {
+            register: Use(
+                field=f"{register.bank}_{register.number}", name=f"{register}",
+                holds=Registers(registers=1, bits=register.bits),
+            )
+            for use in reads
+            for register in use.registers
+            if register.bank in apart
+        }  # fmt: skip
+        return {use: _access(use) for use in (*whole, *single.values())}
+
+    def images(self, events: Sequence[Event]) -> Images:
+        """Return images of the program: with what the step met, and behind them drawn ones."""
+        program, met = self.program, events[:_MET]
+        size = len(met) + _DRAWN, program.image_bytes
+        images = np.random.default_rng(0).integers(0, 256, size, dtype=np.uint8)
+        for number, image in enumerate(images):
+            contents = self._met(met[number]) if number < len(met) else self._drawn(number)
+            for place, values in contents:
+                start = position(program, place)
+                data = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
+                image[start : start + len(data)] = data
+        return images
+
+    def _filled(self, use: Use, values: NDArray[Any]) -> Iterator[tuple[Place, NDArray[Any]]]:
+        words = values.view(np.uint8).reshape(LANES, use.holds.registers, -1)
+        for load, access in self._loads.items():
+            if load.name == use.name:
+                yield access.place, values
+                return
+            for index, register in enumerate(use.registers):
+                if load.registers == (register,):
+                    yield access.place, words[:, index]
+
+    def _met(self, event: Event) -> Iterator[tuple[Place, NDArray[Any]]]:
+        for use in self.step.reads:
+            yield from self._filled(use, np.ascontiguousarray(event.inputs[use.field]))
+        # Of a plain load, registers are as they lay.
+        rows = event.result if is_plain_load(self.step) else event.inputs.get("rows")
+        if rows is not None:
+            spans = self.step.bytes_read
+            for span, row in zip(spans, rows.reshape(len(spans), -1), strict=True):
+                (buffer,) = self.buffers
+                yield Place(buffer=_home(buffer), offset=span.start), row
+
+    def _drawn(self, number: int) -> Iterator[tuple[Place, NDArray[Any]]]:
+        for use in self.step.reads if multiplies_registers(self.step) else ():
+            form = self.step.form  # type: ignore[union-attr]
+            if use.field == "e":
+                noise = np.random.default_rng(number).integers(0, 256, (LANES, 4), np.uint8)
+                yield from self._filled(use, metadata_bytes(chunks_of(form))[noise])
+                continue
+            type_ = form.type(use.field)
+            shape = LANES, use.holds.words * 32 // type_.bits
+            random = np.random.default_rng([number, ord(use.field)])
+            elements = exact_elements(type_, shape, random, added=use.field == "c")
+            yield from self._filled(use, _joined(type_, elements))
+
+    def culprit(self, device: ExperimentDevice, events: Sequence[Event] = ()) -> Culprit | None:
+        """Blame the step if it is wrong on what it met, or on drawn contents."""
+        images, step = self.images(events), self.step
+        results = device.results(self.program, images)
+        if results is None or not results.wrong.any():
+            return None
+        name = name_of(step)
+        if accesses_rows(step) and step.memory.computed:
+            plain = replace(self, step=step.changed(computed=()))
+            name = ADDRESSES if device.all_right(plain.program, images) else name
+        if multiplies_registers(step) and not results.wrong[-_DRAWN:].any():
+            # Right where sums are exact.
+            name = f"{name} of {arithmetic_of(step.form)}"
+        witness = Witness(program=self.program, images=images[results.wrong])
+        return Culprit(instructions=(name,), witness=witness)
+
+
+def _access(use: Use) -> Any:
+    # No vector of registers is aligned one register behind the start: they move one by one.
+    name = use.field if listed(use.name) else use.name
+    place = Place(buffer=f"{name}_{'out' if use.written else 'in'}", offset=use.holds.bits // 8)
+    return plain_access(use, place, store=use.written)
+
+
+def _home(buffer: Buffer) -> str:
+    return f"{buffer.name}_home" if buffer.space == "shared" else buffer.name
+
+
+def _joined(type_: Format, elements: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return elements as they stand in registers, several of the short ones in a byte."""
+    if type_.bits >= 8:
+        return elements.view(np.uint8)
+    parts = elements.view(np.uint8).reshape(-1, 8 // type_.bits) & ((1 << type_.bits) - 1)
+    shifts = np.arange(0, 8, type_.bits, dtype=np.uint8)
+    joined: NDArray[np.uint8] = np.bitwise_or.reduce(parts << shifts, axis=1)
+    return joined
+
+
+def _copies(device: ExperimentDevice, program: Program) -> Culprit | None:
+    """Blame copies, or the vectors that they are made of."""
+    found = wrong_copy(device, program)
+    for loads, registers in product((False, True), (4, 2)) if found is COPY else ():
+        place = Place(buffer="vector")
+        step = PlainAccess(loads=loads, registers="registers", count=registers, place=place)
+        buffer = Buffer(name=place.buffer, space="global", size=4 * LANES * registers)
+        if (vector := _Alone(step=step, buffers=(buffer,)).culprit(device)) is not None:
+            return vector
+    return found
+
+
+# Operands that share registers
+
+
+def expanded_alike(form: Form, condition: str = "") -> str:
+    """Return the types that a compiler expands alike: findings of these are of one cause."""
+    if not form.opaque and form.a_type.is_float and form.a_type.bits == 8:
+        return "8-bit floats"  # both formats, in any combination
+    # What is read too late of C does not depend on what was multiplied before.
+    return "" if form.opaque and condition == C_ELSEWHERE else unit_of(form)
+
+
+def _culprit(form: Form, condition: str) -> Culprit:
+    """Return what is to blame if multiplications of a form are, where operands share registers."""
+    names = filter(None, (name_of_form(form), expanded_alike(form, condition)))
+    return Culprit(instructions=(" of ".join(names),), condition=condition, form=form)
+
+
+def shared_register_culprits(
+    device: ExperimentDevice,
+    program: Program,
+    images: Images,
+    again: Callable[[], NDArray[np.bool_] | None] | None = None,
+) -> Sequence[Culprit | None]:
+    """Return which operands must not share registers, for each image that comes out wrong.
+
+    That is believed of multiplications whose D shares registers with other operands if the image
+    comes out right where they do not, and wrong without that; where several do so in one program,
+    with those of all others apart. None where neither shows it.
+
+    `again` runs it once more as it ran, in a module with others, and tells which images come out
+    wrong. That is enough where the same is believed of another program already; else it is compiled
+    by itself. A campaign runs into what a compiler always gets wrong every second: compiling more
+    for each such program would cost it its rate.
+    """
+    suspects, believed = _suspects(program), device.remembered.believed
+
+    @cache
+    def wrong(apart: _Apart) -> NDArray[np.bool_] | None:
+        """Tell which images come out wrong where some do not share registers; None: not known."""
+        results = device.results(_with_operands_apart(program, apart), images)
+        return None if results is None else results.wrong
+
+    for key in suspects if again is not None else ():
+        after = wrong(_Apart({key})) if key in believed else None
+        if again is not None and after is not None and not after.any():
+            before = again()
+            if before is not None:
+                return [suspects[key][0] if one else None for one in before.tolist()]
+    everything, found = _Apart(suspects), list[Culprit | None]([None] * len(images))
+    after = wrong(everything) if everything else None
+    # What does not come out wrong again may have come out right for no reason.
+    if after is None or after.all() or (before := wrong(_Apart())) is None:
+        return found
+    for key, suspect in suspects.items():
+        cured = np.zeros(len(images), bool)
+        for others in (_Apart(), everything - {key}):
+            with_it, without = wrong(others), wrong(others | {key})
+            if with_it is not None and without is not None:
+                cured |= before & with_it & ~without
+        # What is wrong in registers of its own as well may be right there by chance.
+        if cured.any() and all(_right_alone(device, one.form) for one in suspect):
+            believed.add(key)
+            found = [
+                one or (suspect[0] if cure else None)
+                for one, cure in zip(found, cured.tolist(), strict=True)
+            ]
+        if all(one or not bad for one, bad in zip(found, before.tolist(), strict=True)):
+            break
+    return found
+
+
+def _right_alone(device: ExperimentDevice, form: Form | None) -> bool:
+    assert form is not None
+    known = device.remembered.right_alone
+    if form.opcode not in known:
+        step = product_of(form)
+        known[form.opcode] = (
+            wrong_alone(device, single_product(form), ())
+            if form.opaque
+            else _Alone(step=step).culprit(device)
+        ) is None
+    return known[form.opcode]
+
+
+def _conditions(step: Step, program: Program) -> Mapping[str, tuple[str, ...]]:
+    """Return in which ways D shares registers with operands of a step, and with which."""
+    if not multiplies(step):
+        return {}
+    uses = {use.field: use for use in step.uses}
+    d = uses.pop("d")
+    shared = [name for name, use in uses.items() if way_of(d, use, program.shared_banks)]
+    found: dict[str, tuple[str, ...]] = {}
+    if multiplicands := tuple(name for name in shared if name in "ab"):
+        found[IN_PLACE] = multiplicands
+    if "e" in shared:
+        found[OVER_METADATA] = ("e",)
+    if "c" in shared:
+        in_order = all(
+            one == other
+            for one, register in enumerate(d.registers)
+            for other, same in enumerate(uses["c"].registers)
+            if register == same
+        )
+        found[C_IN_PLACE if in_order else C_ELSEWHERE] = ("c",)
+    return found
+
+
+def _suspects(program: Program) -> Mapping[str, tuple[Culprit, ...]]:
+    """Return what may be to blame, by key: one culprit for each form that it is seen in.
+
+    What is believed first stands before the others.
+    """
+    found = dict.fromkeys(
+        _culprit(step.form, condition)
+        for _, step in visit(program.steps)
+        for condition in _conditions(step, program)
+        if multiplies(step)
+    )
+    by_key: dict[str, tuple[Culprit, ...]] = {}
+    for one in sorted(found, key=lambda one: _ORDER.index(one.condition)):
+        by_key[one.key] = (*by_key.get(one.key, ()), one)
+    return by_key
+
+
+def _with_operands_apart(program: Program, keys: Collection[str]) -> Program:
+    """Return a program in which operands do not share registers with D.
+
+    D is copied to where it was afterwards; where its sharing with one operand is to stay, the other
+    is copied before. `keys` are those of the culprits that the multiplications could be that are
+    changed.
+    """
+    fresh = (fresh_bank(program, f"own{number}_") for number in count())
+    edits: dict[Site, tuple[Step, ...]] = {}
+    for site, step in visit(program.steps):
+        ways = _conditions(step, program)
+        if not multiplies(step) or not ways:
+            continue
+        apart = [way for way in ways if _culprit(step.form, way).key in keys]
+        fields = ("d",) if len(apart) == len(ways) else sum((ways[way] for way in apart), ())
+        if fields:
+            uses = [use for use in step.uses if use.field in fields]
+            names: dict[str, Any] = {use.field: next(fresh) for use in uses}
+            edits[site] = (
+                *(copied(use, use.name, names[use.field]) for use in uses if not use.written),
+                step.changed(**names),
+                *(copied(use, names[use.field], use.name) for use in uses if use.written),
+            )
+    return replace(program, steps=edited(program.steps, edits))

@@ -1,10 +1,17 @@
-"""Experiments on a device: programs that are run there, and what they show to be wrong."""
+"""Experiments on a device: programs that are run there, and what they show to be wrong.
+
+A bare multiplication of fragments (`wrong_alone`) is run on contents that hide one operand after
+the other: one that is the same in every element is right however it was loaded, one that is zero
+takes the other out of the product, and without a multiplication only a load and a store are left.
+So every run needs some of the steps; those are to blame that every wrong run needed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +21,35 @@ from fuzz.runner import kind_of_failure
 from oracle.bounds.permission import contradicting
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution.execution import execute
-from oracle.isa.forms import Form
-from oracle.isa.lookup import INSTRUCTIONS
+from oracle.execution.tracing import Event, Trace
+from oracle.isa.forms import Form, Matrix
+from oracle.isa.lookup import INSTRUCTIONS, MMA_FORMS, is_available
 from oracle.isa.targets import Module
-from oracle.program.program import Program
+from oracle.program.operands import Buffer, Place
+from oracle.program.program import Program, walk
+from oracle.program.steps import (
+    Barrier,
+    Copy,
+    Step,
+    copies_bytes,
+    loads_fragment,
+    multiplies_fragments,
+    stores_fragment,
+)
 from runners.emission import emit, emit_all
 from runners.isolation import Isolation, isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Runner, Trouble
+from strategies.matrices import (
+    Content,
+    Image,
+    SingleProduct,
+    apart,
+    exact,
+    image_of,
+    one,
+    single_product,
+)
 
 _FAILED_RUNS = 24
 """Failed runs of one batch of at most some 20 images, before the rest counts as wrong."""
@@ -154,7 +182,7 @@ class ExperimentDevice:
         target = self.target if isinstance(compiled, Failure) else compiled.oracle_target
         expected = execute(program, images, target=target).images
         self.target, count = target, len(images)
-        many, many_expected = (np.repeat(one, self._copies, axis=0) for one in (images, expected))
+        many, many_expected = (np.repeat(x, self._copies, axis=0) for x in (images, expected))
         if isinstance(compiled, Failure):
             came = Isolation.of_nothing(many, compiled)
         else:
@@ -165,8 +193,8 @@ class ExperimentDevice:
                 return None
             kind = kind_of_failure(came.last)
             failed = {} if came.ran.any() or came.culprits else dict.fromkeys(range(count), kind)
-        for one in came.culprits:
-            failed[one.index // self._copies] = kind_of_failure(one.failure)
+        for culprit in came.culprits:
+            failed[culprit.index // self._copies] = kind_of_failure(culprit.failure)
         wrong = ~came.ran
         wrong[contradicting(program, many, came.images, target=target, expected=many_expected)] = (
             True
@@ -236,3 +264,285 @@ def arithmetic_of(form: Form) -> str:
     if form.a_type.name in _UNITS:
         return _UNITS[form.a_type.name]
     return "floats" if form.a_type.is_float else "integers"
+
+
+# A multiplication of fragments
+
+_MULTIPLICATIONS = 512
+"""Most that are tried by themselves, of a program with loops."""
+_MET, _DRAWN = 4, 2
+"""Contents of every run: of those that one multiplication met in a loop, and exact ones."""
+_HIDDEN: Mapping[str, Mapping[str, int]] = {
+    "all": {},
+    "c0": {"c": 0},
+    "a1": {"a": 1, "c": 0},
+    "b1": {"b": 1, "c": 0},
+    "a1b1": {"a": 1, "b": 1, "c": 0},
+    "a0b0": {"a": 0, "b": 0},
+}
+"""Runs by the number that stands in place of operands; the rest is what it is."""
+_LOAD_A, _LOAD_B, _LOAD_C = {"all", "c0", "b1"}, {"all", "c0", "a1"}, {"all", "a0b0"}
+"""The runs that may come out wrong where one load is."""
+
+
+def wrong_alone(
+    device: ExperimentDevice, base: SingleProduct, contents: Sequence[Mapping[str, Content]]
+) -> Culprit | None:
+    """Find out which steps of a bare multiplication are to blame.
+
+    `contents` are operands that it met; some that are exact in any arithmetic are tried beside
+    them. None where it comes out right.
+    """
+    if base.form.op == "xor":
+        # Zero takes the other operand out of a product with .and alone.
+        form = base.form.varied(op="and")
+        if is_available(form, device.module):
+            multiply = replace(base.multiply, form=form)
+            found = wrong_alone(device, replace(base, multiply=multiply), contents)
+            if found is not None:
+                return found
+    if len(contents) > _MET:
+        images = np.stack([image_of(base.program, some) for some in contents])
+        if (results := device.results(base.program, images)) is not None:
+            # Those that come out wrong before the others.
+            contents = [contents[index] for index in np.argsort(~results.wrong, kind="stable")]
+    given, met = [*contents[:_MET], *_exact(base, "abc")], len(contents[:_MET])
+    runs = [(number, run) for number in range(len(given)) for run in _HIDDEN]
+    held = [{**given[number], **_constants(base, run)} for number, run in runs]
+
+    def images_of(program: Program) -> Image:
+        tried = zip(runs, held, strict=True)
+        return np.stack([image_of(program, some, noise=at) for (at, _), some in tried])
+
+    images = images_of(base.program)
+    results = device.results(base.program, images)
+    if results is None:
+        return None
+    bad = [run for run, is_wrong in zip(runs, results.wrong, strict=True) if is_wrong]
+    wrong, exact_wrong = {run for _, run in bad}, {run for at, run in bad if at >= met}
+    witness = _reloaded(device, base, given)
+    if not wrong and witness is None:
+        return None
+    alike = _stored_alike(device, base, [run for _, run in runs], images, results)
+    plain = replace(single_product(base.form), multiply=base.multiply, store=base.store).program
+    if witness is not None and alike:
+        names: tuple[str, ...] = ("wmma.store",)
+    elif plain != base.program and device.all_right(plain, images_of(plain)):
+        names = ("wmma.load",)  # strides, places and state spaces of any operand
+    elif witness is not None:
+        names = _access(device, base, wrong)
+    elif not results.ran.any():
+        names = ("wmma.mma",)
+    else:
+        names = _multiplication(device, base, wrong, exact_wrong)
+    if witness is None:
+        witness = Witness(program=base.program, images=images[results.wrong])
+    return Culprit(instructions=names, witness=witness)
+
+
+def _exact(base: SingleProduct, operands: str) -> list[dict[str, Content]]:
+    return [
+        {operand: exact(base.form.matrix(operand), seed) for operand in operands}
+        for seed in range(_DRAWN)
+    ]
+
+
+def _constants(base: SingleProduct, run: str) -> dict[str, Content]:
+    return {
+        operand: one(base.form.matrix(operand).type) if value else 0
+        for operand, value in _HIDDEN[run].items()
+    }
+
+
+def _reloaded(
+    device: ExperimentDevice, base: SingleProduct, given: Sequence[Mapping[str, Content]]
+) -> Witness | None:
+    """Return C, or D, if it is wrong when it is loaded and stored without a multiplication."""
+    for type_ in dict.fromkeys((base.form.d_type, base.form.c_type)):
+        program = base.reload(type_)
+        contents = [some["d"] for some in _exact(base, "d")]
+        if type_ == base.form.c_type:
+            contents = [some["c"] for some in given]
+        images = [image_of(program, {"c": each}, noise=n) for n, each in enumerate(contents)]
+        if found := device.witness(program, np.stack(images)):
+            return found
+    return None
+
+
+def _stored_alike(
+    device: ExperimentDevice, base: SingleProduct, runs: Sequence[str], images: Image,
+    results: Results,
+) -> bool:  # fmt: skip
+    """Whether what the multiplication gives comes out wrong alike where it is loaded and stored."""
+    chosen = [index for index, run in enumerate(runs) if run in ("c0", "a1", "b1")]
+    program = base.reload(base.form.d_type)
+    there, here = _bytes_of(base.program, "d"), _bytes_of(program, "d")
+    values = base.results(results.expected[chosen])
+    again = np.stack([image_of(program, {"c": value}) for value in values])
+    again[:, here] = images[chosen, there]
+    came = device.results(program, again)
+    if came is None or not came.wrong.any():
+        return False
+    return bool((results.actual[chosen, there] == came.actual[:, here]).all())
+
+
+def _access(device: ExperimentDevice, base: SingleProduct, wrong: set[str]) -> tuple[str, ...]:
+    """Tell the load of C from the store, where the two alone come out wrong."""
+    if not wrong <= _LOAD_C:
+        return ("wmma.store",) if "a1b1" in wrong else ("wmma.load",)
+    # Right where small integers are loaded and stored: what is wrong are values that no
+    # multiplication returns, NaN with a payload say, so that D never shows which step it is.
+    program = base.reload(base.form.c_type)
+    small = np.stack([image_of(program, {"c": some["c"]}) for some in _exact(base, "c")])
+    return ("wmma.load.c", "wmma.store") if device.all_right(program, small) else ("wmma.load.c",)
+
+
+def _multiplication(
+    device: ExperimentDevice, base: SingleProduct, wrong: set[str], exact_wrong: set[str]
+) -> tuple[str, ...]:
+    """Tell loads of A and B from the multiplication, by its arithmetic where exact sums are right.
+
+    No other instruction reads such a fragment: what is wrong with one operand alone is of both.
+    """
+    by_values = (f"wmma.mma of {arithmetic_of(base.form)}",)
+    for operand, needed in (("a", _LOAD_A), ("b", _LOAD_B)):
+        if wrong <= needed:
+            # It takes special values: of one operand by chance, as likely as not.
+            return (f"wmma.load.{operand}", "wmma.mma") if "c0" in exact_wrong else by_values
+    loaded = [each for each in "ab" if f"{each}1" in wrong and _wrong_if_loaded(device, base, each)]
+    if loaded:
+        return ("wmma.load" if len(loaded) == 2 else f"wmma.load.{loaded[0]}",)
+    return ("wmma.mma",) if exact_wrong else by_values
+
+
+def _wrong_if_loaded(device: ExperimentDevice, base: SingleProduct, operand: str) -> bool:
+    """Whether an operand of one value comes out right if registers made it, and wrong loaded."""
+    drawn = [{**some, "c": 0} for some in _exact(base, "ab")]
+    for raw in dict.fromkeys((0, one(base.form.matrix(operand).type))):
+        program = base.making(operand, raw)
+        if program is None:  # no element-wise operations of its type make it
+            return False
+        there, other = (
+            np.stack([image_of(made, {**some, operand: value}) for some in drawn])
+            for made, value in ((base.program, raw), (program, 0))
+        )
+        # Something else is loaded, and made into the same.
+        if device.witness(base.program, there) is not None and device.all_right(program, other):
+            return True
+    return False
+
+
+def _bytes_of(program: Program, name: str) -> slice:
+    start = program.offset(name)
+    return slice(start, start + program.buffer(name).size)
+
+
+def wrong_product(device: ExperimentDevice, program: Program, traced: Trace) -> Culprit | None:
+    """Find out which multiplication of fragments, or which load and store, is wrong by itself."""
+    tried: dict[SingleProduct, list[Mapping[str, Content]]] = {}
+    for found, contents in islice(_bare(program, traced), _MULTIPLICATIONS):
+        tried.setdefault(found, []).append(contents)
+    culprits = (wrong_alone(device, found, some) for found, some in tried.items())
+    return next(filter(None, culprits), None)
+
+
+def accumulating(matrix: Matrix) -> SingleProduct | None:
+    """Return a multiplication whose C and D are such matrices."""
+    for form in MMA_FORMS:
+        if form.shape == matrix.shape and form.c_type == form.d_type == matrix.type:
+            return single_product(form)
+    return None
+
+
+def _bare(program: Program, traced: Trace) -> Iterator[tuple[SingleProduct, Mapping[str, Content]]]:
+    """Iterate over the multiplications of a program, and over what is only loaded and stored.
+
+    Each has the loads that are next to it in the program, and one of the stores of its result.
+    """
+    for event in traced.events:
+        step = event.step
+        if multiplies_fragments(step):
+            base = single_product(step.form)
+            loads = {}
+            for operand in base.loads:
+                maker = _maker(traced, event, step.names[operand])
+                if maker is not None and loads_fragment(maker.step):
+                    loads[operand] = apart(program, maker.step, operand)
+            loaded = base.loading(loads)
+            # What one store of a result hides, another may show; a store that the program has not
+            # is no part of what is wrong with it.
+            alike = [
+                (apart(program, other.step, "d"), _maker(traced, other, *other.step.operands))
+                for other in traced.events
+                if stores_fragment(other.step)
+                and other.step.form.matrix() == base.store.form.matrix()
+            ]
+            own = [store for store, maker in alike if maker is event]
+            stores = own or [store for store, _ in alike[:1]]
+            for store in dict.fromkeys(stores or [base.store]):
+                yield replace(loaded, store=store), event.inputs
+        elif stores_fragment(step):
+            maker = _maker(traced, event, *step.operands)
+            plain = accumulating(replace(step.form.matrix(), operand="c"))
+            if maker is not None and loads_fragment(maker.step) and plain is not None:
+                a, b = (exact(plain.form.matrix(operand), 0) for operand in "ab")
+                load, store = apart(program, maker.step, "c"), apart(program, step, "d")
+                contents = {"a": a, "b": b, "c": event.inputs["fragment"]}
+                yield replace(plain, c=load, store=store), contents
+
+
+def _maker(traced: Trace, event: Event, name: str) -> Event | None:
+    """Return what made what an event read, apart from element-wise steps on the way."""
+    maker = traced.maker(event, name)
+    while maker is not None and maker.step.changes:
+        maker = traced.maker(maker, maker.step.carried)
+    return maker
+
+
+# Copies
+
+CONTROL = Culprit(instructions=("branch or loop",))
+"""What decides which steps are taken, and how often."""
+COPY = Culprit(instructions=("copy",))
+_WORD, _LARGEST_ACCESS, _PIECE = 4, 16, 256
+"""Bytes of a register, those that one lane moves at most, and those that are moved without a loop,
+however they are aligned: 8 rounds of 32 lanes, a byte each (`runners.emission.body`)."""
+
+
+def wrong_copy(device: ExperimentDevice, program: Program) -> Culprit | None:
+    """Find out what is wrong with the copies of a program; None if all are right.
+
+    Other bytes are copied as the program does, to shared memory and back, one of the two as wide
+    as that of the step. The other one moves at most a word at once: what exchanges parts of a
+    vector there would put them in place again.
+    """
+    for step in dict.fromkeys(filter(copies_bytes, walk(program.steps))):
+        at, middle = (place.offset % _LARGEST_ACCESS for place in (step.source, step.destination))
+        narrow = middle + (_WORD if middle % _WORD == 0 else 1)
+        for offsets in ((at, middle, narrow), (narrow, middle, at)):
+            if _copies_wrong(device, step.size, step.size, offsets):
+                if step.size > _PIECE and not _copies_wrong(device, step.size, _PIECE, offsets):
+                    return CONTROL  # a loop: right without
+                return COPY
+    return None
+
+
+def _copies_wrong(
+    device: ExperimentDevice, size: int, piece: int, offsets: tuple[int, int, int]
+) -> bool:
+    steps: list[Step] = []
+    for names, before, behind in (("ab", *offsets[:2]), ("bc", *offsets[1:])):
+        for done in range(0, size, piece):
+            source, destination = (
+                Place(buffer=name, offset=offset + done)
+                for name, offset in zip(names, (before, behind), strict=True)
+            )
+            few = min(piece, size - done)
+            steps.append(Copy(source=source, destination=destination, size=few))
+        steps.append(Barrier())
+    spaces = {"a": "global", "b": "shared", "c": "global"}
+    room = size + 2 * _LARGEST_ACCESS
+    buffers = tuple(Buffer(name=name, space=space, size=room) for name, space in spaces.items())
+    program = Program(buffers=buffers, steps=tuple(steps))
+    noise = np.random.default_rng(0).integers(0, 256, (1, program.image_bytes), dtype=np.uint8)
+    return device.witness(program, noise) is not None

@@ -21,8 +21,14 @@ import msgspec
 from corpus import Entry, Finding, Kind
 from corpus.finding import EXPECTED, INPUT, MODULE, PROGRAM
 from corpus.known import Answers
-from fuzz.findings.case import subject_for, subject_of
-from fuzz.findings.making import ReplayOptions, is_by_hand, is_runnable, lacks_images
+from fuzz.findings.case import (
+    ReplayOptions,
+    is_by_hand,
+    is_runnable,
+    lacks_images,
+    subject_for,
+    subject_of,
+)
 from fuzz.findings.verdicts import (
     Answer,
     Basis,
@@ -41,8 +47,8 @@ from oracle.isa.targets import PtxVersion, parse_target, parse_version
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.judging import judge_module
 from runners.compilers import discover_assemblers, find_assembler
+from runners.foreign import Rewriter
 from runners.protocol import ClosedAtTheEnd, Failure
-from runners.ptx_pass import Rewriter
 from runners.ptx_text import with_header
 from runners.variants import PLAIN, split_variant
 

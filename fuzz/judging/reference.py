@@ -1,8 +1,8 @@
 """Draws contents for a kernel, and runs it on the simulated device as the one that knows.
 
 Only what the ISA decides is a reference: no races, nothing unwritten, no clocks, no addresses as
-values. Contents are also what the kernel compares with, and what its shifts, sums, products and
-masks make such a number of: random ones rarely are the number that a branch asks for.
+values. Contents are also what the kernel compares with: random ones rarely are the number that a
+branch asks for.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.parser import parse
 from runners.simulated.scalar import APPROXIMATE
 from runners.simulated.syntax import ImmediateText, InstructionText
-from strategies.contents.buffers import below, filled
+from strategies.contents.expansion import below, filled
 
 Image = NDArray[np.uint8]
 
@@ -44,10 +43,6 @@ _ELSEWHERE = re.compile(r"(?:ld|ldu|st|bra|call|bar|barrier)\b")
 _CONVERTS = re.compile(r"\bcvt\S*(?:\.[su]\d+\.b?f\d|\.b?f\d+\.[su]\d)")
 _COMPARED = frozenset({"setp", "set", "mov", "min", "max", "slct"})
 """First words of instructions that compare, or give a register what is compared."""
-_NEAR = 8  # constants before and after one that may have been added to it, or shifted it
-_FIELDS = (8, 16, 24)
-"""Places of bytes and halves in a word, which are taken out of it without a constant."""
-_MOST = 1 << 14
 _PACKED = {16: "<e", 32: "<f", 64: "<d"}
 
 
@@ -148,13 +143,11 @@ class Reference:
 
 
 class Edges(NamedTuple):
-    """Words of a type at which results may turn; none of the three is empty."""
+    """Words of a type at which results may turn; neither is empty."""
 
     exact: NDArray[np.uint64]
     """What the kernel compares with, or, if it compares with none, all of its constants."""
     near: NDArray[np.uint64]  # one more and one less than any constant
-    derived: NDArray[np.uint64]
-    """What an instruction of the kernel makes such a constant of, and one more and less."""
 
 
 def edges_of(ptx: str, setup: Setup) -> Mapping[str, Edges]:
@@ -170,54 +163,23 @@ def edges_of(ptx: str, setup: Setup) -> Mapping[str, Edges]:
     compared = any(word in _COMPARED for word, _ in named)
     exact = [number for word, number in named if word in _COMPARED or not compared] + given
     every = [number for _, number in named] + given
-    derived = islice(_derived(named, compared), _MOST)
-    numbers = [list(dict.fromkeys(some)) for some in (exact, every, derived)]
-    converts = bool(_CONVERTS.search(text))
-    made = {}
+    converts, made = bool(_CONVERTS.search(text)), {}
     for kind in {row.type for row in setup.buffers.values()}:
-        exactly, all_, further = (_words(some, kind, converts) for some in numbers)
+        exactly, all_ = (_words(some, kind, converts) for some in (exact, every))
         if exactly.size:
-            near, beside = _beside(all_, kind), _beside(further, kind)
-            made[kind] = Edges(exactly, near, np.append(further, beside) if further.size else near)
+            mask, step = np.uint64((1 << TYPES[kind]) - 1), np.uint64(1)
+            made[kind] = Edges(exactly, np.unique(np.append(all_ - step, all_ + step) & mask))
     return made
 
 
 def _named(one: InstructionText) -> Iterator[tuple[str, int | float]]:
     """Iterate over the constants of an instruction, each with its first word."""
-    if _ELSEWHERE.match(one.opcode):
-        return
-    for given in one.operands:
+    for given in one.operands if not _ELSEWHERE.match(one.opcode) else ():
         if isinstance(given, ImmediateText):
             bits = given.float_bits
             raw = given.value.to_bytes(bits // 8, "little") if bits else b""
-            yield (
-                one.opcode.partition(".")[0],
-                struct.unpack(_PACKED[bits], raw)[0] if bits else given.value,
-            )
-
-
-def _derived(named: list[tuple[str, int | float]], compared: bool) -> Iterator[int | float]:
-    """Iterate over what becomes a constant, or a compared one, by what is beside it."""
-    for at, (compares, number) in enumerate(named):
-        if compared and compares not in _COMPARED:
-            continue
-        yield -number
-        if isinstance(number, int):
-            yield ~number
-            yield from (number << place for place in _FIELDS)
-        for word, other in named[max(0, at - _NEAR) : at + _NEAR + 1]:
-            if isinstance(number, int) is not isinstance(other, int):
-                continue
-            if word in ("add", "sub", "mad", "fma"):
-                yield from (number - other, number + other)
-            if word in ("mul", "mad", "fma", "div") and other:
-                by = number // other if isinstance(number, int) else number / other
-                yield from (by, number * other)
-            if isinstance(number, int) and isinstance(other, int):
-                if word in ("shl", "shr", "bfe", "bfi", "shf") and 0 < other < 64:
-                    yield from (number << other, number >> other)
-                if word in ("xor", "and", "or", "lop3"):
-                    yield number ^ other
+            number = struct.unpack(_PACKED[bits], raw)[0] if bits else given.value
+            yield one.opcode.partition(".")[0], number
 
 
 def _words(numbers: list[int | float], type_: str, converts: bool) -> NDArray[np.uint64]:
@@ -236,11 +198,6 @@ def _words(numbers: list[int | float], type_: str, converts: bool) -> NDArray[np
                 continue
             found[int.from_bytes(packed, "little") >> (16 if type_ == "bf16" else 0)] = None
     return np.array([one & (1 << bits) - 1 for one in found], np.uint64)
-
-
-def _beside(words: NDArray[np.uint64], type_: str) -> NDArray[np.uint64]:
-    mask = np.uint64((1 << TYPES[type_]) - 1)
-    return np.unique(np.append(words - np.uint64(1), words + np.uint64(1)) & mask)
 
 
 _EDGES = 4
@@ -275,8 +232,6 @@ def image_of(
             # Two inputs at rare constants at once are met where nearly all elements are such.
             often = number % 4 == 3
             chosen = np.flatnonzero((draw.integers(_EDGES, size=words.size) == 0) ^ often)
-            turns = draw.integers(4, size=chosen.size)
-            last = found.exact if often else found.derived
-            offers = (found.exact, found.near, found.derived, last)
-            words[chosen] = np.choose(turns, [draw.choice(one, chosen.size) for one in offers])
+            turns = draw.integers(2, size=chosen.size)
+            words[chosen] = np.choose(turns, [draw.choice(one, chosen.size) for one in found])
     return image

@@ -1,4 +1,4 @@
-"""How commands and their options are declared, and the options that several commands have.
+"""How commands and their options are declared, which several commands have, which contradict.
 
 A command is a class: its words and the function that carries it out, its help, and a field for
 each argument and option in the order of `--help`. An instance is what a person asked for. Options
@@ -9,11 +9,13 @@ is imported here: `--help` reads all of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import click
+
+from oracle.errors import UsageError
 
 DEFAULT_CORPUS = Path("warpfuzz-corpus")
 
@@ -51,14 +53,6 @@ def text(value: object) -> str:
     return said
 
 
-COUNT = click.IntRange(min=1)
-SEED = click.IntRange(min=0, max=2**64 - 1)
-_DEVICE = click.IntRange(min=0)
-_PROCESSES = click.IntRange(1, 1024)
-"""More than a machine has cores; a slip beyond it would fill the memory with processes first."""
-_FOLDER = PathName(path_type=Path)
-
-
 def any_runner(*built_in: str) -> dict[str, Any]:
     """Return how an option takes these runners, and those of somebody else's that are there."""
 
@@ -70,17 +64,19 @@ def any_runner(*built_in: str) -> dict[str, Any]:
             check_named(name, built_in)
         return name
 
-    return {
-        "type": convert,
-        "metavar": f"[{'|'.join(built_in)}|NAME|COMMAND]",
-        "shell_complete": lambda _context, _one, begin: [
-            name for name in built_in if name.startswith(begin)
-        ],
-    }
+    return {"type": convert, "metavar": f"[{'|'.join(built_in)}|NAME|COMMAND]"}
+
+
+COUNT = click.IntRange(min=1)
+SEED = click.IntRange(min=0, max=2**64 - 1)
+_DEVICE = click.IntRange(min=0)
+_PROCESSES = click.IntRange(1, 1024)
+"""More than a machine has cores; a slip beyond it would fill the memory with processes first."""
+_FOLDER = PathName(path_type=Path)
 
 
 class Declared:
-    """An option or an argument of a command; the type of its field says the rest of it.
+    """An option or an argument of a command; the name and type of its field say the rest of it.
 
     Parameters
     ----------
@@ -90,34 +86,41 @@ class Declared:
         What `click.Option` or `click.Argument` takes of it.
     """
 
+    name = annotation = ""
+
     def __init__(self, kind: type[click.Parameter], *names: str, **shown: Any) -> None:
         self.kind, self.names, self.shown = kind, names, shown
         self.is_option = kind is click.Option
 
-    def parameter(self, name: str, annotation: str) -> click.Parameter:
-        """Return the option or argument of a field of this name and type."""
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name, self.annotation = name, owner.__annotations__[name]
+
+    @property
+    def parameter(self) -> click.Parameter:
+        """The option or argument for click."""
         shown, is_option = dict(self.shown), self.is_option
-        names = [*(self.names or (self.spelled(name),) if is_option else ()), name]
-        if "type" not in shown and ("Path" in annotation or "str" in annotation):
-            shown["type"] = _FOLDER if "Path" in annotation else text
-        if annotation.startswith("tuple["):
+        names = [*(self.names or (self.spelled,) if is_option else ()), self.name]
+        if "type" not in shown and ("Path" in self.annotation or "str" in self.annotation):
+            shown["type"] = _FOLDER if "Path" in self.annotation else text
+        if self.annotation.startswith("tuple["):
             shown |= {"multiple": True} if is_option else {"nargs": -1}
-        if annotation == "bool" and "default" not in shown:
-            shown["is_flag"] = True
         default = shown.get("default")
+        if self.annotation == "bool" and "default" not in shown:
+            shown["is_flag"] = True
         if is_option and default is not True and default not in (None, "*"):
             shown["show_default"] = True
         return self.kind(names, **shown)
 
-    def default(self, annotation: str) -> Any:
-        """Return the value of a field of this type where nobody gives one."""
-        nothing = () if annotation.startswith("tuple[") else False if annotation == "bool" else None
-        return self.shown.get("default", nothing)
+    @property
+    def default(self) -> Any:
+        """The value where nobody gives one."""
+        of_type = {"tuple": (), "bool": False}.get(self.annotation.partition("[")[0])
+        return self.shown.get("default", of_type)
 
-    def spelled(self, name: str) -> str:
-        """Return the option as a person types it."""
-        # Of "--screen/--no-screen" the one that says yes.
-        return self.names[0].partition("/")[0] if self.names else f"--{name.replace('_', '-')}"
+    @property
+    def spelled(self) -> str:
+        """The option as a person types it; of "--screen/--no-screen" the one that says yes."""
+        return (self.names or (f"--{self.name.replace('_', '-')}",))[0].partition("/")[0]
 
 
 def option(says: str, *names: str, **shown: Any) -> Any:
@@ -149,15 +152,12 @@ OPTIONS: Mapping[str, Declared] = {
         "*, ? or [ it is a pattern for the whole opcode: 'wmma.load.*f64', '*.b1.*'.",
         default="*",
     ),
-    "runner": option(
-        "Where programs run.  [default: where the finding was made]",
-        type=click.Choice(["sim", "cuda"]),
-    ),
+    "runner": option("Where programs run.  [default: where the finding was made]",
+                     type=click.Choice(["sim", "cuda"])),
     "any_runner": option(
         "Where programs run: also a runner of your own, by its name or as a command.  [default: "
         "where the finding was made]",
-        "--runner",
-        **any_runner("sim", "cuda"),
+        "--runner", **any_runner("sim", "cuda"),
     ),
     "time": option(""),
     "seed": option("Seed of all random choices.", type=SEED, default=0),
@@ -199,7 +199,7 @@ OPTIONS: Mapping[str, Declared] = {
     "assemblers": option("", "--assembler"),
     "level": option("ptxas -O level, 0 to 3, of the code that runs on the GPU.", "--opt",
                     type=click.IntRange(0, 3)),
-    "levels": option("", "--opt"),
+    "levels": option("-O levels: 0,1,2,3.  [default: all]", "--opt"),
     "compilers": option(""),
     "variants": option("", "--variant", metavar="NAME=VALUE,..."),
     "variant": option(
@@ -258,19 +258,21 @@ class Options:
         cls.words, cls.runs = words, runs
 
     def __init__(self, **values: Any) -> None:
-        vars(self).update(
-            {name: one.default(its_type) for name, one, its_type in self.declared()} | values
-        )
+        vars(self).update({one.name: one.default for one in self.declared()} | values)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{name} of {self.words} cannot change")
 
     @classmethod
-    def declared(cls) -> list[tuple[str, Declared, str]]:
-        """Return the name, the declaration and the type of each argument and option, in order."""
-        types = {**vars(cls).get("__annotations__", {}), "json": "bool"}
-        found = ((name, getattr(cls, name, None)) for name in types)
-        return [(name, one, types[name]) for name, one in found if isinstance(one, Declared)]
+    def declared(cls) -> list[Declared]:
+        """Return each argument and option, in order; `--json` is the last."""
+        fields = (*vars(cls).values(), vars(Options)["json"])
+        return [one for one in fields if isinstance(one, Declared)]
+
+    @classmethod
+    def named(cls, name: str) -> Declared:
+        """Return the argument or option of a name."""
+        return next(one for one in cls.declared() if one.name == name)
 
     def but(self, **changes: Any) -> Self:
         """Return the same with other values."""
@@ -293,9 +295,110 @@ class Options:
     @classmethod
     def spelled(cls, name: str) -> str:
         """Return an option as a person types it."""
-        return next(one.spelled(own) for own, one, _ in cls.declared() if own == name)
+        return cls.named(name).spelled
 
     def is_set(self, name: str) -> bool:
         """Whether an option was typed, or has another value than by itself."""
-        default = next(one.default(type_) for own, one, type_ in self.declared() if own == name)
-        return name in self.given or getattr(self, name) != default
+        return name in self.given or getattr(self, name) != self.named(name).default
+
+
+# What contradicts each other
+
+_OF_SEARCHES = "seeds limit baseline_limit contents"
+"""Options of `bench` that only the search for planted faults uses."""
+_RUNS_NONE = "is about programs that run, and --runner ptxas runs none; choose --runner sim or cuda"
+_NO_GPU = "{value} names a GPU, and the runner is {o.runner}; leave it out, or choose --runner cuda"
+_NO_FLEET = "{value} is of a --fleet, and there is none; leave it out, or name one"
+_OF_MATRIX = "and --compilers compares compilers on the same program; leave one of the two out"
+_OF_ANOTHER = "is of another way to say what the smaller module shows; leave one of the two out"
+CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = {
+    "run": (
+        ("new", lambda o: o.resume,
+         "begins a campaign, and --resume goes on with one; leave one of the two out"),
+        ("variants", lambda o: o.compilers is None,
+         "{value} is of compilers that are compared; say with --compilers which (of one compiler, "
+         "--assembler 13.5+maxrregcount=32 names the options)"),
+        ("gpus repeat", lambda o: o.fleet is None, _NO_FLEET),
+    ),
+    # When the runner is known, and what a resumed campaign was begun with.
+    "campaign": (
+        ("assemblers", lambda o: o.matrix, f"names a compiler, {_OF_MATRIX}"),
+        ("faults ptx_pass", lambda o: o.matrix,
+         f"changes what every compiler gets or writes, {_OF_MATRIX}"),
+        ("front_ends", lambda o: o.compilers is not None, f"names what writes PTX, {_OF_MATRIX}"),
+        ("include_undefined", lambda o: o.matrix,
+         f"runs programs whose results nobody promises, {_OF_MATRIX}"),
+        ("front_ends", lambda o: o.runner == "ptxas", _RUNS_NONE),
+        ("faults ptx_pass levels", lambda o: not o.matrix and o.runner == "ptxas", _RUNS_NONE),
+        ("device_reference", lambda o: o.device_reference and (o.matrix or o.runner == "ptxas"),
+         "is of one compiler's programs that run; leave it out, or choose --runner cuda or sim, "
+         "without --compilers"),
+        ("model include_undefined", lambda o: o.runner == "ptxas", _RUNS_NONE),
+        ("assemblers", lambda o: o.runner != "ptxas" and len(o.assemblers) > 1,
+         "is given {count} times, and --runner {o.runner} compiles with one; run a campaign for "
+         "each"),
+        ("devices", lambda o: o.fleet is not None,
+         "{value} names a GPU of this machine, and --fleet takes all that the cluster has; leave "
+         "one of the two out"),
+        ("devices", lambda o: o.runner != "cuda", _NO_GPU),
+        ("devices", lambda o: o.matrix and len(o.devices) > 1,
+         "names {count} GPUs, and compilers are compared on one and the same; name one"),
+    ),
+    "module of replay": (
+        ("baseline junit known at_least runner target level faults ptx_pass variant",
+         lambda o: True,
+         "is for findings, and {o.path} is a module by itself, which is only given to ptxas; leave "
+         "it out, or make a case of it (`warpfuzz corpus import FOLDER`)"),
+    ),
+    "bench": (
+        ("images", lambda o: not o.lines,
+         "is how many a campaign of --lines has; add --lines, or leave it"),
+        (f"{_OF_SEARCHES} coverage programs", lambda o: o.lines,
+         "means nothing for --lines, which runs one campaign for each fault; leave one of the two "
+         "out"),
+        ("programs", lambda o: not o.coverage,
+         "is how many --coverage draws; add --coverage, or leave it"),
+        (f"only {_OF_SEARCHES}", lambda o: o.coverage,
+         "is about planted faults, and --coverage plants none; leave one of the two out"),
+    ),
+    "conform": (
+        ("update_expectations", lambda o: o.expectations is None,
+         "changes the file of --expectations; name one"),
+    ),
+    "measure": (
+        ("assembler", lambda o: o.compilers is not None,
+         "{value} names one compiler and --compilers {o.compilers} several; leave one of the two "
+         "out"),
+    ),
+    "reduce": (
+        ("compiler level", lambda o: o.command, _OF_ANOTHER),
+        ("memory", lambda o: o.differs, _OF_ANOTHER),
+        ("launch runner ptx_pass faults device", lambda o: not o.differs, _OF_ANOTHER),
+    ),
+    "screen": (
+        ("gpus", lambda o: True, _NO_FLEET),
+        ("devices", lambda o: o.runner != "cuda", _NO_GPU),
+        ("fresh", lambda o: o.path is not None or o.preflight or o.pattern != "steady",
+         "makes images on the device, as many as it can; leave it out, or leave out SET, "
+         "--preflight and --pattern"),
+    ),
+    "screen --fleet": (
+        ("devices preflight fresh report metrics", lambda o: True,
+         "is for the GPUs of one machine, and --fleet takes all of a cluster; leave one of the two "
+         "out"),
+    ),
+}  # fmt: skip
+"""By command: options, where they contradict others, and what is said then of the first of them
+that was given: {value} is its value (the first of several, of which there are {count}), and {o} are
+all options."""
+
+
+def check_conflicts(options: Options, command: str) -> None:
+    """Raise UsageError for the first row of `CONFLICTS` whose options were given where it holds."""
+    for names, holds, sentence in CONFLICTS[command]:
+        for name in names.split():
+            if options.is_set(name) and holds(options):
+                value = getattr(options, name)
+                several = value if isinstance(value, tuple) else (value,)
+                said = sentence.format(value=several[0], count=len(several), o=options)
+                raise UsageError(f"{options.spelled(name)} {said}")

@@ -38,10 +38,8 @@ class Screen(Options, words="screen", runs="screen:screen"):
     devices: tuple[int, ...] = shared("devices")
     pattern: str = option(
         "Load of the GPU: steady, or alternately idle and full for 1 ms to 1 s, which stresses the "
-        "power supply.",
-        type=click.Choice(["steady", "bursts"]),
-        default="steady",
-    )
+        "power supply.", type=click.Choice(["steady", "bursts"]), default="steady",
+    )  # fmt: skip
     fresh: bool = option(
         "Once a program is verified on every multiprocessor, go on with images that the device "
         "makes and compares with a second reference that runs there."
@@ -116,9 +114,7 @@ class ModelsExport(Options, words="models export", runs="reference:export_model"
     """
 
     name: str = argument()
-    format: str = option(
-        "What is written.", type=click.Choice(["toml", "json", "c"]), default="toml"
-    )
+    format: str = option("The format.", type=click.Choice(["toml", "json", "c"]), default="toml")
     output: Path | None = shared("output", "The file.  [default: standard output]")
 
 

@@ -21,12 +21,15 @@ from fuzz.options.declared import (
 from oracle.isa.targets import DEFAULT_TARGET, DEFAULT_VERSION
 from runners.variants import SETTINGS
 
-_MOST_IMAGES = 65_536
-"""Of a form of `conform`, which are in memory at once: 8 KiB each come to half a GiB."""
-
 DEVICE_REFERENCE = True
 """Whether campaigns on a GPU compare with the reference there unless they are told: on an H200, 55
 programs a second ran with it from the 10th second on (2026-11-24), 36 without (2026-11-23)."""
+_MOST_IMAGES = 65_536
+"""Of a form of `conform`, which are in memory at once: 8 KiB each come to half a GiB."""
+_GATE_PROGRAMS = 100
+"""None wrong in 100: with 95 % confidence fewer than 3 in 100 programs are (rule of three, see
+`runners.ledger`); an H200 executes as many in a minute (156 and 217, 2026-11-24)."""
+_PTXAS = "versions, paths or folders of ptxas, separated by commas"
 
 
 class Run(Options, words="run", runs="run:run_campaign"):
@@ -38,12 +41,12 @@ class Run(Options, words="run", runs="run:run_campaign"):
         "Which cases, and how long": "time cases findings quiet_time seed shard resume "
         "new trust at_least",
         "On which machine": "devices workers fleet gpus repeat screen device_reference",
-        "What comes out": "corpus known no_known report metrics disassembler json",
+        "What comes out": "corpus known no_known report metrics json",
     }
     runner: str | None = option(
-        "`ptxas`: which instructions it accepts; nothing runs. `sim`: programs on the simulated "
-        "device. `cuda`: on GPUs. NAME or COMMAND: on a runner of your own.  [default: cuda if "
-        "there is a GPU, else ptxas, else sim; with --fleet cuda]",
+        "`ptxas`: which instructions it accepts. `sim`: programs on the simulated device. `cuda`: "
+        "on GPUs. NAME or COMMAND: on a runner of your own.  [default: cuda, ptxas or sim, the "
+        "first that is here; with --fleet cuda]",
         **any_runner("ptxas", "sim", "cuda"),
     )
     time: str | None = shared(
@@ -51,10 +54,7 @@ class Run(Options, words="run", runs="run:run_campaign"):
         "Stop after this time: 90 (seconds), 10m, 2h, 1w. Rounds that run come to an end, and "
         "findings are made smaller for 20 s more.  [default: 60 if no --cases]",
     )
-    cases: int | None = option(
-        "Stop after this many cases: images, each through one program (ptxas: instructions).",
-        type=COUNT,
-    )
+    cases: int | None = option("Stop after this many cases (ptxas: instructions).", type=COUNT)
     findings: int | None = option("Stop after this many new defects (families).", type=COUNT)
     quiet_time: str | None = option("Stop when nothing new was found or covered for this time.")
     seed: int | None = shared(
@@ -79,10 +79,9 @@ class Run(Options, words="run", runs="run:run_campaign"):
     fleet: str | None = shared("fleet")
     gpus: int | None = shared("gpus")
     repeat: float = option(
-        "Percent of the rounds of a --fleet that a second GPU of the same kind repeats.",
-        type=Range(0, 100),
+        "Percent of the rounds of a --fleet that a second GPU repeats.", type=Range(0, 100),
         default=1.0,
-    )
+    )  # fmt: skip
     target: str | None = shared(
         "target", "Only this .target.  [default: the device's; with --runner ptxas every one]"
     )
@@ -93,33 +92,29 @@ class Run(Options, words="run", runs="run:run_campaign"):
     screen: bool = option(
         "While a GPU is idle, run verified programs again on every multiprocessor (see `warpfuzz "
         "screen --help`); counted apart from the cases.  [default: --screen]",
-        "--screen/--no-screen",
-        default=True,
-    )
+        "--screen/--no-screen", default=True,
+    )  # fmt: skip
     device_reference: bool = option(
-        "Run verified programs on millions of further images, which the device makes and compares "
-        "with a second reference that runs there; the oracle judges what differs. Counted apart "
-        "from the cases.  [default: with --runner cuda, one compiler and no --front-end]",
-        "--device-reference/--no-device-reference",
-        default=DEVICE_REFERENCE,
-    )
+        "Run verified programs on millions of images that the device makes and compares with a "
+        "second reference; the oracle judges what differs. Counted apart from the cases.  "
+        "[default: with --runner cuda, one compiler and no --front-end]",
+        "--device-reference/--no-device-reference", default=DEVICE_REFERENCE,
+    )  # fmt: skip
     include_undefined: bool = option(
         "Also run programs that the ISA leaves undefined; their outcomes are counted, not judged."
     )
     assemblers: tuple[str, ...] = shared(
         "assemblers",
-        "ptxas by path or version: with --runner ptxas the one to test (repeat the option to "
-        "compare others with the first), else the one that compiles.  [default with cuda: the "
-        "driver's compiler]",
+        "ptxas by path or version: with --runner ptxas the one to test (others are compared with "
+        "the first), else the one that compiles.  [default with cuda: the driver's compiler]",
     )
     faults: tuple[str, ...] = shared("faults")
     ptx_pass: str | None = shared("ptx_pass")
     front_ends: tuple[str, ...] = option(
         "Test a compiler that writes PTX: `llvm` is given LLVM IR, `nvcc` and `nvrtc` CUDA C++; "
-        "the newest here, or `llvm:15`, `nvrtc:12.4`. `llvm:FOLDER` has opt and llc, `nvcc:FOLDER` "
-        "and `nvrtc:FOLDER` a toolkit; `llvm:COMMAND` and `nvcc:COMMAND` read source from standard "
-        "input and write PTX to standard output, with {level}, {target} and {ptx} filled in. "
-        "Several, separated by commas (`all`), or several --opt are compared with each other.",
+        "the newest here, or `llvm:15`, `nvrtc:12.4`, `nvcc:FOLDER` of a toolkit; `llvm:COMMAND` "
+        "reads source from standard input and writes PTX to standard output, with {level}, "
+        "{target} and {ptx} filled in. Several, separated by commas, are compared.",
         "--front-end",
     )
     model: str | None = shared("model")
@@ -128,16 +123,14 @@ class Run(Options, words="run", runs="run:run_campaign"):
     )
     compilers: str | None = shared(
         "compilers",
-        "Build every program with each of these ptxas and compare all results: versions, paths or "
-        "folders, separated by commas; `driver`, `installed`, or `all` (fetches every version).",
+        f"Build every program with each of these and compare all results: {_PTXAS}; `driver`, "
+        "`installed`, or `all` (fetches every version).",
     )
     variants: tuple[str, ...] = shared(
         "variants",
         "Also build every program with these options, by each ptxas of --compilers; repeat for "
-        f"several. Names: {', '.join(SETTINGS)}. To give an option to one compiler alone, append "
-        "it to the compiler's name, as in 13.5+maxrregcount=32.",
+        f"several. Names: {', '.join(SETTINGS)}. For one compiler alone: 13.5+maxrregcount=32.",
     )
-    disassembler: Path | None = shared("disassembler")
     at_least: int | None = shared("at_least")
     known: Path | None = shared("known")
     no_known: bool = shared("no_known")
@@ -145,10 +138,8 @@ class Run(Options, words="run", runs="run:run_campaign"):
     metrics: str | None = shared("metrics")
     # What the command finds out of them.
     level: int | None = None
-    matrix: bool = False
-    """Whether compilers are compared with each other."""
-    chosen: bool = False
-    """Whether somebody chose the runner."""
+    matrix: bool = False  # compilers are compared with each other
+    chosen: bool = False  # somebody chose the runner
 
 
 class Replay(Options, words="replay", runs="replay:replay_path"):
@@ -162,9 +153,8 @@ class Replay(Options, words="replay", runs="replay:replay_path"):
     times: int = shared("times", default=1)
     assembler: str | None = option(
         "Path or version of a ptxas.  [default: the one with which the finding was made]",
-        "--assembler",
-        "--compiler",
-    )
+        "--assembler", "--compiler",
+    )  # fmt: skip
     baseline: str | None = option(
         "Reference ptxas, by path or version: report only results that differ from its. 'none': "
         "the same ptxas without --fault and --ptx-pass."
@@ -217,21 +207,18 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
     corpus: Path = shared("corpus")
     compilers: str | None = shared(
         "compilers",
-        "Compilers to try: versions, paths or folders of ptxas, separated by commas; `installed`; "
-        "`all` fetches every version.  [default: installed]",
+        f"Try {_PTXAS}; `installed`; `all` fetches all.  [default: installed]",
     )
     variant: str | None = shared("variant")
-    levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
+    levels: str | None = shared("levels")
     target: str | None = shared("target", "Another .target.  [default: that of the finding]")
     ptx_version: str | None = shared(
-        "ptx_version",
-        "PTX ISA version.  [default: the finding's, or the highest that a compiler reads]",
+        "ptx_version", "PTX ISA version.  [default: the finding's, or the compiler's highest]"
     )
     runner: str | None = shared("runner")
     times: int | None = shared(
         "times", "Run each build this many times.  [default: as the finding's rate requires]"
     )
-    disassembler: Path | None = shared("disassembler")
     at_least: int | None = shared("at_least")
     trust: bool = shared("trust")
     faults: tuple[str, ...] = shared("again_faults")
@@ -256,15 +243,13 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
     launch: Path | None = shared("launch")
     runner: str | None = shared(
         "any_runner",
-        "Where the kernel runs: `sim` with --fault or --ptx-pass; your own if it takes launches.  "
+        "Where it runs: `sim` with --fault or --ptx-pass; your own if it takes launches.  "
         "[default: cuda]",
     )
     compilers: str | None = shared(
-        "compilers",
-        "Compilers to compare: versions, paths or folders of ptxas, separated by commas; "
-        "`installed`, `all`, `driver`.  [default: installed,driver]",
+        "compilers", f"Compare {_PTXAS}; `installed`, `all`, `driver`.  [default: installed,driver]"
     )
-    levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
+    levels: str | None = shared("levels")
     target: str | None = shared("target", "Another .target.  [default: the module's]")
     images: int = shared("images", "How many different buffer contents to try.", default=64)
     seed: int = shared("seed", "Seed of the buffer contents.")
@@ -313,9 +298,7 @@ class Reduce(Options, words="reduce", runs="reduce:reduce"):
     faults: tuple[str, ...] = shared("faults")
     device: int = shared("device")
     time: str = shared("time", "How long it may take: 90 (seconds), 10m, 2h.", default="120")
-    memory: int = option(
-        "MiB of address space for each run.", type=click.IntRange(min=64), default=4096
-    )
+    memory: int = option("MiB of memory for each run.", type=click.IntRange(64), default=4096)
     output: Path | None = shared("output", "File of the result.  [default: MODULE.small.ptx]")
 
 
@@ -343,8 +326,7 @@ class Conform(Options, words="conform", runs="conform:conform"):
         type=Range(min=0, min_open=True),
     )
     expectations: Path | None = option(
-        "TOML file of forms that are expected to fail or to be missing. Any other outcome is a "
-        "failure, an unexpected pass as well."
+        "TOML file of forms that are to fail or to be missing; any other outcome is a failure."
     )
     update_expectations: bool = option("Write the outcomes into the file of --expectations.")
     save_failing: Path | None = option(
@@ -356,11 +338,6 @@ class Conform(Options, words="conform", runs="conform:conform"):
     faults: tuple[str, ...] = shared("faults")
     ptx_pass: str | None = shared("ptx_pass")
     device: int = shared("device")
-
-
-_GATE_PROGRAMS = 100
-"""None wrong in 100: with 95 % confidence fewer than 3 in 100 programs are (rule of three, see
-`runners.ledger`); an H200 executes as many in a minute (156 and 217, 2026-11-24)."""
 
 
 class Gate(Options, words="gate", runs="gate:gate"):
@@ -381,7 +358,7 @@ class Gate(Options, words="gate", runs="gate:gate"):
         type=click.Choice(["ptxas", "sim", "cuda"]),
     )
     device: int = shared("device")
-    levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
+    levels: str | None = shared("levels")
     variants: tuple[str, ...] = shared(
         "variants",
         "Also compile with these options of ptxas, at the highest level; repeat for several, or "
@@ -390,17 +367,14 @@ class Gate(Options, words="gate", runs="gate:gate"):
     )
     slower: float = option(
         "Call NEW slower if it takes more than this many times as long to compile.",
-        type=Range(min=1),
-        default=1.5,
-    )
+        type=Range(min=1), default=1.5,
+    )  # fmt: skip
     target: str | None = shared("target", "Only this .target.  [default: the device's]")
     only: str = shared("only")
     at_least: int = shared(
-        "at_least",
-        "Say UNKNOWN if both executed fewer than N new programs; 0: compiling them is enough.",
-        type=click.IntRange(min=0),
-        default=_GATE_PROGRAMS,
-    )
+        "at_least", "UNKNOWN if both executed fewer than N new programs; 0: compiling is enough.",
+        type=click.IntRange(min=0), default=_GATE_PROGRAMS,
+    )  # fmt: skip
     seed: int | None = shared("seed", "Seed of the programs.  [default: random]", default=None)
     workers: int | None = shared("workers", "Worker processes.  [default: one for each core]")
     corpus: Path | None = shared(
@@ -437,8 +411,7 @@ class Legal(Options, words="legal", runs="reference:judge_file"):
         "target", f"GPU architecture (.target).  [default: the module's, else {DEFAULT_TARGET}]"
     )
     ptx_version: str | None = shared(
-        "ptx_version",
-        f"PTX ISA version (.version).  [default: the module's, else {DEFAULT_VERSION}]",
+        "ptx_version", f"PTX ISA version.  [default: the module's, else {DEFAULT_VERSION}]"
     )
 
 
@@ -461,8 +434,8 @@ class Bench(Options, words="bench", runs="bench:bench"):
         "The same of --contents uniform or normal.", type=COUNT, default=1_000
     )
     contents: tuple[str, ...] = option(
-        "What the images contain: the value classes of warpfuzz, or uniform or normal random "
-        "numbers; repeat for several.  [default: all]",
+        "What the images contain: the value classes of warpfuzz, or random numbers; repeat for "
+        "several.  [default: all]",
         type=click.Choice(["warpfuzz", "uniform", "normal"]),
     )
     jobs: int | None = shared("workers", "Number of processes.  [default: one for each core]")
@@ -485,8 +458,7 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
     """Measure by probes how a GPU's tensor cores compute, and write the figures to a file."""
 
     runner: str | None = shared(
-        "any_runner",
-        "What is measured: a GPU, the simulated device, or a runner of your own.  [default: cuda]",
+        "any_runner", "What is measured: a GPU, sim, or a runner of your own.  [default: cuda]"
     )
     device: int = shared("device")
     target: str | None = shared("target", "Architecture of the simulated device.  [default: sm_90]")
@@ -497,8 +469,7 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
     only: str = shared("only", "Measure only forms whose opcode matches: 'wmma.mma.*bf16*'.")
     images: int | None = shared(
         "images",
-        "Random images that check the figures of each form.  [default: 1,048,576 on a GPU, else "
-        "1,024]",
+        "Random images that check a form.  [default: 1,048,576 on a GPU, else 1,024]",
     )
     seed: int = shared("seed", "Seed of the random images.", type=click.IntRange(0, 2**31 - 1))
     workers: int | None = shared("workers", "Worker processes.  [default: cores less one]")

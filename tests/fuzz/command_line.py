@@ -324,7 +324,10 @@ class CudaChild:
 
 def fast_tool(command, **options):
     """Be `runners.processes.Tool`, fast for what warpfuzz itself starts again and again."""
-    made = {"fuzz.campaign.pool": _Worker, "runners.cuda.child": CudaChild}
+    made = {"fuzz.campaign.pool": _Worker}
+    if multiprocessing.parent_process() is None:
+        # The server of processes is this process's.
+        made["runners.cuda.child"] = CudaChild
     return next((made[name] for name in made if name in command), _TOOL)(command, **options)
 
 

@@ -19,7 +19,7 @@ from oracle.errors import WarpfuzzError
 @pytest.mark.parametrize("kind", COMMANDS, ids=lambda kind: kind.words)
 def test_headings_name_options_of_the_command(kind: type[Options]):
     names = [name for names in kind.headings.values() for name in names.split()]
-    options = {name for name, one, _ in kind.declared() if one.is_option}
+    options = {one.name for one in kind.declared() if one.is_option}
     assert len(names) == len(set(names))
     assert set(names) == (options if kind.headings else set())
 
@@ -96,14 +96,14 @@ def test_no_option_takes_a_value_of_a_file_that_is_of_another_type(tmp_path):
     for kind in COMMANDS:
         *groups, last = kind.words.split()
         command = reduce(lambda group, name: group.commands[name], (*groups, last), app)
-        words = ["sim" for _, one, _ in kind.declared() if not one.is_option]
-        for name, one, its_type in kind.declared():
+        words = ["sim" for one in kind.declared() if not one.is_option]
+        for one in kind.declared():
             for value in VALUES if one.is_option else ():
-                option = one.spelled(name)[2:].partition("/")[0]
+                option = one.spelled[2:]
                 file.write_text(f"[{'.'.join((*groups, last))}]\n{option} = {value}\n")
                 with suppress(click.UsageError, WarpfuzzError):
                     command.make_context(last, ["--config", str(file), *words])
-                    taken[its_type].add(value)
+                    taken[one.annotation].add(value)
     assert taken["bool"] == {"true"}
     assert taken["int | None"] <= {"1"}
     assert taken["tuple[int, ...]"] <= {"[]", "[1]"}

@@ -7,10 +7,9 @@ from collections import defaultdict
 import click
 import pytest
 
-from fuzz.options.conflicts import CONFLICTS, check_conflicts
-from fuzz.options.declared import OPTIONS, Options
+from fuzz.options.declared import CONFLICTS, OPTIONS, Options, check_conflicts
 from fuzz.options.operating import COMMANDS, Screen
-from fuzz.options.testing import Bench, Measure, Replay, Run
+from fuzz.options.testing import Bench, Conform, Measure, Reduce, Replay, Run
 from fuzz.runner import RunnerChoice
 from oracle.errors import UsageError
 
@@ -18,17 +17,18 @@ OWN = {"--device", "--front-end"}
 """Options that mean something else for one command: a single GPU, several compilers."""
 KINDS: dict[str, type[Options]] = {
     "run": Run, "campaign": Run, "module of replay": Replay, "bench": Bench, "measure": Measure,
-    "screen": Screen, "screen --fleet": Screen,
+    "screen": Screen, "conform": Conform, "reduce": Reduce, "screen --fleet": Screen,
 }  # fmt: skip
 
 
 def test_an_option_of_several_commands_is_declared_once() -> None:
     commands = defaultdict(set)
     for kind in COMMANDS:
-        for name, one, _ in kind.declared():
+        for one in kind.declared():
             if one.is_option:
-                commands[one.spelled(name)].add(kind.words)
-    shared = {one.spelled(name) for name, one in OPTIONS.items()} | {"--json"}
+                commands[one.spelled].add(kind.words)
+    spelled = [(one.names or (f"--{name.replace('_', '-')}",))[0] for name, one in OPTIONS.items()]
+    shared = {*spelled, "--json"}
     several = {spelled for spelled, words in commands.items() if len(words) > 1}
     assert several - OWN <= shared
     assert shared <= several | OWN
@@ -37,10 +37,10 @@ def test_an_option_of_several_commands_is_declared_once() -> None:
 def test_an_empty_name_is_no_file_and_no_folder_and_an_empty_text_no_value() -> None:
     """`--corpus "$UNSET"` would be the current folder, and `--only "$UNSET"` every form."""
     found = [
-        one.parameter(name, annotation)
+        one.parameter
         for kind in COMMANDS
-        for name, one, annotation in kind.declared()
-        if ("Path" in annotation or "str" in annotation) and name != "instruction"
+        for one in kind.declared()
+        if ("Path" in one.annotation or "str" in one.annotation) and one.name != "instruction"
     ]
     assert len(found) > 140
     for one in found:
@@ -49,9 +49,7 @@ def test_an_empty_name_is_no_file_and_no_folder_and_an_empty_text_no_value() -> 
 
 
 def test_the_seed_of_a_measurement_has_31_bits() -> None:
-    (seed,) = (
-        one.parameter(name, kind) for name, one, kind in Measure.declared() if name == "seed"
-    )
+    seed = Measure.named("seed").parameter
     assert [seed.type.convert(str(one), seed, None) for one in (0, 2**31 - 1)] == [0, 2**31 - 1]
     for one in (-1, 2**31):
         with pytest.raises(click.BadParameter):
@@ -60,7 +58,7 @@ def test_the_seed_of_a_measurement_has_31_bits() -> None:
 
 def test_a_text_that_is_kept_is_text() -> None:
     """A state or a finding could not be written with it (2026-11-24)."""
-    run = {name: one.parameter(name, its_type) for name, one, its_type in Run.declared()}
+    run = {one.name: one.parameter for one in Run.declared()}
     for name, given in (("ptx_pass", "sed s/\udcff/x/"), ("only", "\udc80"), ("target", "\udcff")):
         with pytest.raises(click.BadParameter, match="no text in UTF-8"):
             run[name].type.convert(given, run[name], None)
@@ -71,7 +69,7 @@ def test_a_text_that_is_kept_is_text() -> None:
 def test_every_conflict_is_of_options_that_there_are() -> None:
     assert KINDS.keys() == CONFLICTS.keys()
     for command, rows in CONFLICTS.items():
-        names = {name for name, _, _ in KINDS[command].declared()}
+        names = {one.name for one in KINDS[command].declared()}
         for given, _, sentence in rows:
             assert set(given.split()) <= names
             assert sentence.format(value=1, count=2, o=KINDS[command]())

@@ -26,16 +26,15 @@ from hypothesis import strategies as st
 
 from corpus.known import FOLDER as RECORD
 from fuzz.cli import app
-from fuzz.findings.making import check_trusted
+from fuzz.findings.case import check_trusted
 from fuzz.options.declared import DEFAULT_CORPUS
 from fuzz.output import typed
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.isa.lookup import FORMS
-from runners.foreign import check_named
+from runners.foreign import PtxPass, check_named
 from runners.front_ends.protocol import check_there, stages
 from runners.processes import quoted
-from runners.ptx_pass import PtxPass
 
 ROOT = Path(__file__).parents[2]
 PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")))

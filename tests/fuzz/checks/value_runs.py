@@ -33,8 +33,8 @@ from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Found, Job
+from fuzz.findings.case import ReplayOptions
 from fuzz.findings.families import Bucket
-from fuzz.findings.making import ReplayOptions
 from fuzz.findings.replay import Replays
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from oracle.errors import DeviceLostError

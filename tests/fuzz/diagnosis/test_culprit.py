@@ -13,8 +13,12 @@ import pytest
 from hypothesis import strategies as st
 
 from corpus import Kind, ShrinkStatus
-from fuzz.diagnosis.alone import C_ELSEWHERE, C_IN_PLACE, shared_register_culprits
-from fuzz.diagnosis.culprit import culprit_of
+from fuzz.diagnosis.culprit import (
+    C_ELSEWHERE,
+    C_IN_PLACE,
+    culprit_of,
+    shared_register_culprits,
+)
 from fuzz.diagnosis.experiments import IN_PLACE, Culprit, ExperimentDevice, Remembered
 from fuzz.findings.verdicts import Subject
 from fuzz.runner import RunnerChoice, opened
@@ -35,16 +39,16 @@ from oracle.program.steps import (
 )
 from runners.emission import emit
 from runners.faults import CATALOGUE, by_name
+from runners.foreign import RewritingRunner
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, ForwardingRunner, Runner
-from runners.ptx_pass import RewritingRunner
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand, recipes
 from strategies.draws import derived_seed, draw
 from strategies.features import Focus
+from strategies.matrices import exact, image_of, single_product
 from strategies.programs import is_valued, programs
 from strategies.programs.builder import ACCESS_FORMS
-from strategies.programs.single_instruction import exact, image_of, single_product
 
 HALF = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
 MODULE = Module.named("sm_90", "8.0")

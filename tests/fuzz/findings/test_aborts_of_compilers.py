@@ -25,7 +25,7 @@ def test_each_abort_of_a_front_end_is_one_line_with_its_own_words(tmp_path: Path
     (tmp_path / "aborts").write_text(ABORTS)
     command = f"llvm:sh {tmp_path}/aborts"
     ended = warpfuzz(
-        tmp_path, "run", "--runner", "sim", "--front-end", command, "--cases", "16", "--json",
+        tmp_path, "run", "--runner", "sim", "--front-end", command, "--cases", "8", "--json",
         "--seed", "3", "--corpus", "found",
     )  # fmt: skip
     titles = sorted(one["title"] for one in ended.findings)

@@ -39,7 +39,6 @@ def report_of(
     limit: int = 4 * IMAGES,
     number: int = 0,
     name: str = "cuda",
-    disassembler: Any = None,
 ) -> RoundReport:
     opened = OpenRunner(
         choice=RunnerChoice(name=name), runner=runner, target="sm_90", ptx_version=version,
@@ -52,7 +51,7 @@ def report_of(
     with BuildMatrix(device, tuple(members), jobs=2) as matrix:
         rounds = MatrixRounds(
             matrix, place, forms=forms, versions=PtxVersions.only(version), seed=3,
-            disassembler=disassembler, heartbeat=Quiet(),
+            heartbeat=Quiet(),
         )  # fmt: skip
         plan = RoundPlan(work=Work(count=images), cases=32 * images)
         report = rounds.report(RoundJob(number=number, plan=plan, limit=limit))

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from matrix_rounds import report_of
 from planted_ptxas import planted_ptxas
 
 from corpus import Kind
-from fuzz.checks import compilers
 from fuzz.compilers.members import Member, words
 from fuzz.findings.verdicts import Subject, attempt
 from fuzz.runner import without_figures
@@ -89,19 +87,6 @@ def test_two_expansions_are_judged_by_the_figures_of_each(members) -> None:
     assert seen.compared == 40
     assert seen.counts["differences",] > 0  # the binaries do differ
     assert seen.counts["bounds alone",] == 0
-
-
-def test_every_form_is_looked_at_in_one_round(members, monkeypatch) -> None:
-    looked_at = []
-    monkeypatch.setattr(
-        compilers, "survey_programs", lambda forms, **_: looked_at.extend(forms) or []
-    )
-    forms = selected_forms(Selection(pattern="mma*"), target="sm_90", version="8.4")[:20]
-    for number in range(len(forms)):
-        report(members, forms=forms, disassembler=SimpleNamespace(), number=number, limit=1)
-        if looked_at == list(forms):
-            break
-    assert looked_at == list(forms)
 
 
 def test_instructions_are_told_with_how_often_they_stand_there() -> None:

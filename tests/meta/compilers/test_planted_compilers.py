@@ -2,15 +2,12 @@
 
 import json
 import shutil
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from answering import address
 from command_line import warpfuzz
 from planted_ptxas import planted_ptxas
-
-from runners import toolchains
 
 FAULT = "store-layout-flipped"
 FORM = "wmma.mma*row.col.m16n16k16.f32.f32"
@@ -330,7 +327,6 @@ def test_a_compiler_that_does_not_know_the_target_is_skipped_and_said(tmp_path):
     [
         (("--assembler", "13.5"), "--assembler names a compiler, and --compilers"),
         (("--fault", FAULT), "--fault changes what every compiler gets"),
-        (("--disassembler", "c/1/planted.row"), "Permission denied; install one with"),
         (("--include-undefined",), "leave one of the two out"),
         (("--compilers", "driver"), "the driver's compiler needs --runner cuda; choose"),
         (("--compilers", ","), "'' names no compiler"),
@@ -340,94 +336,3 @@ def test_what_does_not_go_together_is_said(tmp_path, arguments, said):
     planted_ptxas(tmp_path / "c" / "1", "1.0")
     ended = warpfuzz(tmp_path, "run", "--runner", "sim", "--compilers", "c", *arguments)
     assert (ended.code, said in ended.err) == (2, True)
-
-
-@pytest.fixture(scope="module")
-def expansions(tmp_path_factory):
-    """Return a home, an nvdisasm of stand-ins for machine code, and a campaign of three versions.
-
-    The stand-in of a version tells the disassembler which instruction it chose; the third version
-    chooses another one than the others, at -O1 and -O3.
-    """
-    home = tmp_path_factory.mktemp("expansions")
-    for number in (1, 2, 3):
-        mark = f"HMMA.{1684 if number < 3 else 16816}"
-        planted_ptxas(home / "c" / str(number), f"{number}.0", text=False, mark=mark)
-    tool = home / "nvdisasm"
-    tool.write_text(
-        "#!/bin/sh\n"
-        'case "$1" in --version) echo "disassembler"; echo "release 13.5, V13.5.1"; exit 0;; esac\n'
-        "mark=$(tail -c +101 a.cubin)\n"
-        "for kernel in kernel form_0 form_1; do\n"
-        'echo ".text.$kernel:"; echo "  /*0000*/  $mark R4, R8, R10, R4 ;"\ndone\n'
-    )
-    tool.chmod(0o755)
-    ended = warpfuzz(
-        home, "run", "--runner", "ptxas", "--compilers", "c", "--opt", "1,3", "--cases", 8,
-        "--seed", 1, "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--disassembler", tool,
-        "--json",
-    )  # fmt: skip
-    return home, tool, ended
-
-
-def test_a_changed_expansion_is_noted_and_is_no_finding(expansions):
-    home, _, ended = expansions
-    assert ended.code == 0
-    notes = [row for row in ended.rows if "note" in row]
-    assert [note["shared"] for note in notes] == [False, True]
-    assert (ended.summary["expansions"], ended.summary["notes"]) == (2, 2)
-    for note in notes:
-        assert note["note"] == "expansion"
-        assert (note["from_version"], note["to_version"]) == ("V2.0.0", "V3.0.0")
-        assert (note["before"], note["after"]) == ("HMMA.1684", "HMMA.16816")
-        assert note["levels"] == [1, 3]
-    listed = warpfuzz(home, "corpus", "list", "warpfuzz-corpus", "--json")
-    assert [row["kind"] for row in listed.rows] == ["note", "note"]
-
-
-def _without_installed_tools():
-    """No program of the toolkit is found in a wheel or below /usr/local (`prepare`)."""
-    toolchains.HOLDING = dict.fromkeys(toolchains.HOLDING, ())
-    toolchains._TOOLKIT_FOLDER = Path("nowhere")
-
-
-def test_bisection_of_a_note_asks_for_the_machine_instructions_again(expansions):
-    home, tool, _ = expansions
-    (note, _) = sorted((home / "warpfuzz-corpus" / "findings").iterdir())
-    ended = warpfuzz(
-        home, "bisect", note, "--compilers", "c", "--opt", "3", "--disassembler", tool, "--json"
-    )
-    row = ended.rows[0]["bisect"]
-    assert ended.code == 0
-    assert row["first"] == {"version": "V3.0.0", "level": 3, "before": "V2.0.0"}
-    assert row["sentence"] == "at all levels: HMMA.1684 in 1.0.0 to 2.0.0, HMMA.16816 from 3.0.0"
-    replayed = warpfuzz(home, "replay", note, "--compiler", "c/3/ptxas", "--json")
-    assert replayed.code == 0
-    assert replayed.rows[0]["verdict"] == "note"
-    without = warpfuzz(
-        home, "bisect", note, "--compilers", "c", "--opt", "3", prepare=_without_installed_tools
-    )
-    assert without.code == 2
-    assert "no nvdisasm is here" in without.err
-
-
-def test_a_campaign_goes_on_without_a_disassembler_that_does_not_take_the_code(tmp_path):
-    tool = tmp_path / "nvdisasm"
-    tool.write_text(
-        "#!/bin/sh\n"
-        'case "$1" in --version) echo "disassembler"; echo "release 10.0, V10.0.1"; exit 0;; esac\n'
-        "echo 'unknown architecture'; exit 1\n"
-    )
-    tool.chmod(0o755)
-    ended = campaign_of(
-        tmp_path,
-        "--cases",
-        4,
-        "--disassembler",
-        tool,
-        runner="ptxas",
-        planted=({}, {}),
-        text=False,
-    )
-    assert (ended.code, ended.summary["programs"], ended.summary["notes"]) == (0, 4, 0)
-    assert ended.summary["expansions not looked at"] > 0

@@ -31,7 +31,7 @@ from fuzz.commands.reference import judge_file
 from fuzz.commands.run import _seed, resumed
 from fuzz.explain.folder import reproduction
 from fuzz.explain.page import page_of
-from fuzz.findings.making import ReplayOptions, commands_of
+from fuzz.findings.case import ReplayOptions, commands_of
 from fuzz.findings.replay import Replays
 from fuzz.options.testing import Legal, Run
 from fuzz.output import console

@@ -15,8 +15,7 @@ from single_multiplies import Access, load_forms, program, store_forms
 
 from corpus.finding import EXPECTED
 from corpus.store import Entry, scan_folders
-from fuzz.findings.case import image_of, subject_of
-from fuzz.findings.making import is_value_finding
+from fuzz.findings.case import image_of, is_value_finding, subject_of
 from oracle.errors import UsageError
 from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS, mma_form
