@@ -229,8 +229,7 @@ _HEADER = re.compile(
 )
 _DTYPES = frozenset(
     {"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"}
-)
-"""The numbers that memory and matrices are made of."""
+)  # the numbers that memory and matrices are made of
 
 
 def pack(array: NDArray[Any]) -> bytes:

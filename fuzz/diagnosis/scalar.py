@@ -52,16 +52,14 @@ _Key = TypeVar("_Key", int, str)
 PREDICATE, BRANCH, LOOP = "a predicate", "a branch of lanes", "a loop of lanes"
 LEFT, ENTERED = " that lanes leave", " entered within its body"
 _CONSTANTS = "with constants"
-_MOST_NAMED = 4
-"""Instructions that a name lists."""
+_MOST_NAMED = 4  # instructions that a name lists
 _SMALL, _MOST_TRIED, _MOST_TIMES = 24, 64, 16
 """Statements of code that was made smaller, at most; instructions that are tried, of which it has a
 few; and contents of one of them: what it met first."""
 _MOST_ALIKE, _AT_ONCE = 24, 16
 """Instructions of one first word that are tried: setp and cvt have hundreds. Trials that are
 compiled together; what follows a wrong one is compiled in vain."""
-_KEPT = 500
-"""Number of the first register that holds what an instruction gave: code has fewer."""
+_KEPT = 500  # number of the first register that holds what an instruction gave: code has fewer
 _ORDER = re.compile(r"^(setp?)\.[a-z]+(\.(and|or|xor))?(?=\.)")
 """A comparison's order, and how a predicate is combined with it: neither is part of a name."""
 _LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
@@ -70,10 +68,8 @@ _GIVES = {"r": "mov.b32", "h": "cvt.u16.u32", "d": "mov.b64.pack", "p": "setp.ne
 """What makes a register of registers of 32 bits; a predicate is whether one is not 0."""
 _HELPERS = "cvt.u16.u32", "cvt.u32.u16", "mov.b64.pack", "mov.b64.unpack"
 """What brings registers that have not 32 bits in and out of a trial."""
-_MIXED = 0x5A5A_5A5A_5A5A_5A5A
-"""Bits of which no half is the sign of another one."""
-_ODD = np.arange(LANES) % 2 == 1
-"""Lanes that have a predicate, where every second one has."""
+_MIXED = 0x5A5A_5A5A_5A5A_5A5A  # bits of which no half is the sign of another one
+_ODD = np.arange(LANES) % 2 == 1  # lanes that have a predicate, where every second one has
 _LANE_NUMBERS = np.arange(LANES, dtype=np.uint32)
 _NOTHING = np.zeros((LANES, 0), np.uint32)
 
