@@ -1,16 +1,16 @@
 """Finds the wrong scalar instructions by experiment: each alone, or the code without it.
 
-Each instruction is tried alone, given what it met; then each with its predicate, and each loop and
-branch with nothing but a count inside: what is wrong so gives the name. Where all are right alone,
-each is tried away from the smallest code: what it gave is loaded in its place. What code needs
-beside instructions (a predicate, branch, loop, constants) is the condition.
+Each instruction is tried alone, given what it met, then with its predicate: what is wrong so gives
+the name. Where all are right alone, each is tried away from the smallest code: what it gave is
+loaded in its place. What code needs beside instructions (a predicate, branch, loop, constants) is
+the condition, or the name where it needs none of them.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count, islice
@@ -24,7 +24,6 @@ from oracle.errors import UsageError
 from oracle.execution.tracing import Trace
 from oracle.isa.forms import LANES
 from oracle.program.lane_code import (
-    LANE,
     ZERO,
     Assign,
     If,
@@ -307,7 +306,7 @@ def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -
     return None
 
 
-# An instruction, a predicate, a loop or a branch alone
+# An instruction alone, and with a predicate
 
 
 class Trial:
@@ -335,12 +334,6 @@ class Trial:
         out = tuple(f"r{60 + len(self._results) + part}" for part in range(_words_of(name)))
         self.code += _brought_out(name, out)
         self._results += out
-
-    def around(self, start: Assign, control: Statement) -> Trial:
-        """Return the trial with a branch or loop behind what it counts from, in r50."""
-        self.code += [start, control]
-        self.seen("r50")
-        return self
 
     def example(self) -> Example | None:
         """Return the program and the image; None if there can be no such code."""
@@ -372,8 +365,7 @@ def _wrong_part(
         if (found := _first_wrong(device, offers)) is not None:
             (one, times), witness = found
             return replace(_wrong_instruction(device, one, times, guarded), witness=witness)
-    part = _first_wrong(device, ((name, [trial]) for name, trial in _skeletons(step.code)))
-    return None if part is None else Culprit(instructions=(part[0],), witness=part[1])
+    return None
 
 
 def _each_wrong(
@@ -418,39 +410,6 @@ def _wrong_instruction(
     conditions = [f"under {PREDICATE}"] * guarded + [_CONSTANTS] * constant
     names = _all_alike(device, one.row, one.guard if guarded else "")
     return Culprit(instructions=names, condition=", ".join(conditions))
-
-
-def _skeletons(code: Code) -> Iterator[tuple[str, Trial]]:
-    """Iterate over the loops and branches of code, each with nothing but a count inside."""
-    start, turn, more = (
-        _assign("add.s32", "r50", source, number)
-        for source, number in ((ZERO, 0), ("r50", 1), ("r50", 16))
-    )
-    for one in dict.fromkeys(every(code)):
-        if isinstance(one, If):
-            trial = Trial()
-            odd = _predicate_like(one.predicate, trial.given(_ODD, "pred"))
-            branch = replace(one, predicate=odd, then=(turn,), otherwise=(more,))
-            yield BRANCH, trial.around(start, branch)
-        elif isinstance(one, Repeat):
-            leaves = [each for each in one.body if isinstance(each, Leave)]
-            kinds: list[Leave | str] = ["", *leaves[:1], *filter(None, [one.entry])]
-            for kind in kinds:
-                trial, name = Trial(), LOOP
-                numbered = isinstance(one.count, str) and one.count != LANE
-                turns = trial.given(_LANE_NUMBERS, "b32") if numbered else one.count
-                loop = replace(one, count=turns, counter="r51", entry="", skipped=0, body=(turn,))
-                if isinstance(kind, Leave):
-                    name += LEFT
-                    until = trial.given(_LANE_NUMBERS % 5, "b32")
-                    asked = _assign("setp.eq.u32", "p50", "r51", until)
-                    leave = replace(kind, predicate="p50")
-                    loop = replace(loop, body=(turn, asked, leave, more))
-                elif kind:
-                    name += ENTERED
-                    entry = _predicate_like(kind, trial.given(_ODD, "pred"))
-                    loop = replace(loop, entry=entry, skipped=1, body=(turn, more))
-                yield name, trial.around(start, loop)
 
 
 def _all_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -> tuple[str, ...]:
