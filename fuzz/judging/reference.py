@@ -49,7 +49,7 @@ from runners.simulated.syntax import (
     RegisterText,
     VectorText,
 )
-from strategies.contents.buffers import below, filled
+from strategies.contents.expansion import below, filled
 
 Image = NDArray[np.uint8]
 

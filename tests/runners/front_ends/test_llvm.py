@@ -21,8 +21,7 @@ from runners.compilers import discover_front_ends, find_front_ends
 from runners.compilers import find_front_end as find
 from runners.emission import emit, emit_all
 from runners.front_ends.languages import llvmlite_front_end
-from runners.front_ends.llvm_ir import llvm_ir
-from runners.front_ends.llvm_text import multiply_name
+from runners.front_ends.llvm_ir import llvm_ir, multiply_name
 from runners.front_ends.protocol import FrontEnd, is_named
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Ran, Trouble
