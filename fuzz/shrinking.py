@@ -28,7 +28,7 @@ from runners.emission import emit
 from runners.kernels import KernelModule
 from runners.protocol import Runner
 from runners.ptx_text import with_kernel_of
-from strategies.matrices import Cells, Ids, Image, cells_of
+from strategies.matrices import Image
 from strategies.simplification.examples import Example, shows_something, visit
 from strategies.simplification.lane_code import code_alone, smaller_code
 from strategies.simplification.steps import (
@@ -42,7 +42,7 @@ from strategies.simplification.steps import (
     stored,
     unwraps,
 )
-from strategies.simplification.values import dots, replaced, simpler_values
+from strategies.simplification.values import Cells, Ids, cells_of, dots, replaced, simpler_values
 
 SECONDS = 20.0
 """Time for one case where none is given; on the simulated device the median case takes 2 s."""

@@ -72,7 +72,7 @@ from oracle.program.steps import (
 )
 from runners.protocol import Images
 from strategies.contents.plans import metadata_bytes
-from strategies.programs.single_instruction import (
+from strategies.matrices import (
     Access,
     buffers_of,
     exact_elements,

@@ -40,9 +40,9 @@ from runners.emission import emit, emit_all
 from runners.isolation import Isolation, isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Runner, Trouble
-from strategies.matrices import Image
-from strategies.programs.single_instruction import (
+from strategies.matrices import (
     Content,
+    Image,
     SingleProduct,
     apart,
     exact,

@@ -21,7 +21,7 @@ from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.parser import parse
 from runners.simulated.scalar import APPROXIMATE
 from runners.simulated.syntax import ImmediateText, InstructionText
-from strategies.contents.buffers import below, filled
+from strategies.contents.expansion import below, filled
 
 Image = NDArray[np.uint8]
 

@@ -18,7 +18,7 @@ from runners.emission import emit, emit_all
 from runners.ptx_text import kernel_texts, ptx_digests, with_kernel_of, without_kernel
 from runners.toolchains import ToolOrigin
 from runners.wheels import RELEASES
-from strategies.programs.single_instruction import buffers_of, single_instruction
+from strategies.matrices import buffers_of, single_instruction
 
 
 def program_of(opcode: str) -> Program:

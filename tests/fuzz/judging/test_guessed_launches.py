@@ -20,7 +20,7 @@ from fuzz.judging.reference import edges_of, image_of, rounded, undecided
 from fuzz.reducer import pieces_of
 from oracle.errors import UsageError
 from runners.simulated import SimulatedDevice
-from strategies.contents.buffers import below, filled
+from strategies.contents.expansion import below, filled
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 

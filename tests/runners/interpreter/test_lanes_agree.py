@@ -17,8 +17,8 @@ from runners.reference.encoding import encode
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import draw
 from strategies.features import Focus, Has
+from strategies.matrices import buffers_of, single_instruction
 from strategies.programs import programs
-from strategies.programs.single_instruction import buffers_of, single_instruction
 
 ROWS = list(SCALARS.values())
 EDGES = (

@@ -29,8 +29,8 @@ from runners.reference.memory import NotEncodedError
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import draw
 from strategies.features import Focus
+from strategies.matrices import buffers_of, single_instruction
 from strategies.programs import programs
-from strategies.programs.single_instruction import buffers_of, single_instruction
 
 CLASSES = tuple(ValueClass)
 PLACES = (
