@@ -24,8 +24,8 @@ from oracle.program.steps import (
     stores_rows,
 )
 from strategies.features import Feature, Focus, Has
+from strategies.matrices import one
 from strategies.programs.builder import Dice
-from strategies.programs.single_instruction import one
 
 _PRODUCTS_IN = 10
 """One multiplication in so many gets operands that share registers without being asked for; with
